@@ -1,6 +1,7 @@
 """Commands that start no Spark on a project of 1,000 models: check, lineage, one model's.
 
 Each is a process of its own from its start to its end, cold (the cache is emptied before) and warm.
+Python finds its bytecode, as in an installation: it is written to the scratch directory first.
 ``--rows`` is the number of models. With ``penstock[fast]`` sqlglot is compiled: install it, and run
 again with ``--out`` elsewhere to compare.
 """
@@ -42,7 +43,12 @@ def run(project: Path, cache: Path, arguments: tuple[str, ...]) -> str:
     """One process; what it printed."""
     code = _LINEAGE if arguments == ("lineage",) else _COMMAND
     more = () if arguments == ("lineage",) else arguments
-    environment = {**os.environ, "PENSTOCK_CACHE_DIR": str(cache)}
+    environment = {
+        **os.environ,
+        "PENSTOCK_CACHE_DIR": str(cache),
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(project.with_name("bytecode")),
+    }
     command = [sys.executable, "-c", code, *more]
     done = subprocess.run(
         command, cwd=project, env=environment, capture_output=True, text=True, check=True

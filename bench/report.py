@@ -27,6 +27,8 @@ PROGRAMS = (  # in the order of the table
     "step_overhead",
     "kinds",
     "backfill",
+    "history",
+    "changes",
     "planning",
     "time_travel",
     "commits",

@@ -25,9 +25,15 @@ def test_the_public_names() -> None:
             "Project",
             "Resources",
         ),
-        *("SortKey", "TableSchema", "macro"),
+        *("SortKey", "TableSchema", "lake", "macro"),
     ]
-    assert [getattr(penstock, name).__name__ for name in penstock.__all__] == penstock.__all__
+    names = [getattr(penstock, name).__name__ for name in penstock.__all__]
+    assert [name.removeprefix("penstock.") for name in names] == penstock.__all__
+
+
+def test_the_lake_of_a_step_is_the_package_called() -> None:
+    with pytest.raises(penstock.PenstockError, match="no run has started this code"):
+        penstock.lake("main")
 
 
 def test_docs_import_no_other_names() -> None:

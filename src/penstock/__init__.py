@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from penstock.engine.python.helpers import lake
     from penstock.errors import PenstockError
     from penstock.lake.format.files import PartitionField
     from penstock.lake.format.objects import SortKey
@@ -27,6 +28,7 @@ __all__ = [
     "Resources",
     "SortKey",
     "TableSchema",
+    "lake",
     "macro",
 ]
 
@@ -45,6 +47,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "lake":  # the package, which can be called (`penstock.lake`)
+        return import_module("penstock.lake")
     if name not in _HOMES:
         raise AttributeError(f"module 'penstock' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

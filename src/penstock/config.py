@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from penstock.attach_options import refusal_for_project
+from penstock.durations import seconds_of
 from penstock.errors import ConfigError, Location
 from penstock.masking import masked_repr, shown
 
 FILE_NAME = "penstock.toml"
 DIALECTS = ("spark", "duckdb")
 PREFIX = "PENSTOCK_"
+PYTHON_TIMEOUT = 3600.0  # seconds that a step in Python may take
 TEST_SAMPLES = 20  # failing rows of a data test that are shown
 
 # The keys of each section, with their types. Names of lakes and of Spark's settings are free.
@@ -50,6 +52,7 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
     },
     "spark": {"master": str, "conf": dict},
     "run": {"jobs": int},
+    "python": {"timeout": str},
 }
 _SPARK_KEYS = ("spark.master", "spark.conf")
 _MASTER = re.compile(
@@ -103,6 +106,8 @@ class Settings:
     ``dialect`` is that of scripts and queries that name none; with ``infer_names`` a model of
     MODEL (...) that has no name has that of its path below ``models``. ``test_samples`` is how many
     failing rows of a data test are shown and recorded; 0: only their number.
+    ``python_timeout`` is how many seconds a step in Python may take that says nothing of it; None:
+    as long as it likes.
     ``cache`` is the user's directory of what can be derived again; None: nothing is cached.
     """
 
@@ -115,6 +120,7 @@ class Settings:
     dialect: str = "spark"
     infer_names: bool = False
     test_samples: int = TEST_SAMPLES
+    python_timeout: float | None = PYTHON_TIMEOUT
     cache: Path | None = None
 
 
@@ -303,8 +309,24 @@ def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str])
         dialect=_dialect(values.get("project.dialect")),
         infer_names=bool(get("project.infer_names")),
         test_samples=_test_samples(values.get("project.test_samples")),
+        python_timeout=_python_timeout(values.get("python.timeout")),
         cache=_cache(environ),
     )
+
+
+def _python_timeout(setting: _Value | None) -> float | None:
+    """``10m``, ``2h`` or seconds, as in a header; ``none``."""
+    if setting is None:
+        return PYTHON_TIMEOUT
+    if setting.value == "none":
+        return None
+    if not seconds_of(setting.value):
+        raise ConfigError(
+            f"python.timeout is {setting.value!r}, which is not a duration",
+            location=setting.origin,
+            hint='write seconds, or as in "10m", "2h"; "none" for no timeout',
+        )
+    return seconds_of(setting.value)
 
 
 def _test_samples(setting: _Value | None) -> int:

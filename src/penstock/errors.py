@@ -38,6 +38,7 @@
     │       └── CommitUnknown      the connection was lost during COMMIT
     └── StepError                  a step of a run failed (exit code 1)
         ├── QueryFailed            Spark refused or failed the SELECT; a LakeError too
+        ├── PythonFailed           a step in Python raised, ended or ran past its timeout
         ├── SparkLost              Spark's process has ended; a LakeError too
         ├── MergeKeyError          NULL or duplicate keys in a merge source; a LakeError too
         ├── DefinitionChanged      the script's definition does not fit the rows that are there
@@ -54,16 +55,22 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where in a source file: lines and columns count from 1."""
+    """Where in a source file: lines and columns count from 1.
+
+    ``inside`` says which macro was called there, and where that is written, for what is wrong in
+    the macro.
+    """
 
     path: str | Path
     line: int | None = None
     column: int | None = None
+    inside: str | None = None
 
     def __str__(self) -> str:
         parts = [str(self.path)]
         parts += [str(n) for n in (self.line, self.column) if n is not None]
-        return ":".join(parts)
+        where = ":".join(parts)
+        return f"{where} (in {self.inside})" if self.inside else where
 
 
 class PenstockError(Exception):
@@ -260,6 +267,10 @@ class StepError(PenstockError):
 
 class QueryFailed(StepError, LakeError):
     """Raised by `Lake.sql` and by steps alike, so it is an error of both."""
+
+
+class PythonFailed(StepError):
+    """``data``: ``traceback``, the lines of the project that led to it, the last one last."""
 
 
 class SparkLost(StepError, LakeError):

@@ -46,6 +46,15 @@ class StepProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class StepOutput:
+    """A line that the code of a step printed. ``stream`` is ``stdout`` or ``stderr``."""
+
+    step: str
+    line: str
+    stream: str = "stdout"
+
+
+@dataclass(frozen=True, slots=True)
 class CheckFinished:
     step: str
     check: str
@@ -107,6 +116,7 @@ Event = (
     | SparkStarted
     | StepStarted
     | StepProgress
+    | StepOutput
     | CheckFinished
     | StepFinished
     | Notice

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from penstock import Lake
-from penstock.cli.main import main
+from penstock.cli.main import main, seldom_collected
 
 
 @pytest.fixture
@@ -35,10 +39,13 @@ def test_a_project_without_models_is_an_error(project: Path) -> None:
 
 def test_warnings_about_files_that_make_no_model_are_printed(project: Path) -> None:
     (project / "models/t.sql").write_text("-- materialize ducklake://main/t\nSELECT 1 AS a")
-    (project / "models/step.py").write_text("# pipeline\nprint(1)")
+    (project / "models/step.sh").write_text("# pipeline\necho 1")
     result = check(project)
     assert (result.exit_code, result.stdout) == (0, "1 model, no errors, 1 warning\n")
-    assert "step.py:1:3: warning: a .py file is not taken" in result.stderr
+    assert (
+        "step.sh:1:3: warning: a .sh file is not taken: a step is a .sql or .py file"
+        in result.stderr
+    )
 
 
 STEP = "-- materialize ducklake://main/t\nSELECT 1 AS a"
@@ -84,6 +91,52 @@ def test_a_relationship_to_no_table_is_a_warning(project: Path) -> None:
     assert "t.sql:3:4: warning: no model makes main.gone" in result.stderr
 
 
+def test_a_table_to_wait_for_that_is_not_there_is_a_warning(project: Path) -> None:
+    script = "MODEL (name t, kind FULL, depends_on (u, gone));\nSELECT 1 AS a"
+    (project / "models/t.sql").write_text(script)
+    (project / "models/u.sql").write_text("MODEL (name u, kind FULL);\nSELECT 1 AS a")
+    result = check(project)
+    assert (result.exit_code, result.stdout) == (0, "2 models, no errors, 1 warning\n")
+    assert "t.sql:1:27: warning: no model makes main.gone" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (None, "there is no file models/codes.csv"),
+        ("a,b\n1,2\n3\n", "models/codes.csv, line 3: the row has 1 of 2 columns"),
+    ],
+)
+def test_a_seed_that_cannot_be_read_is_an_error(project: Path, rows: str | None, said: str) -> None:
+    (project / "models/t.sql").write_text("MODEL (name t, kind SEED (path 'codes.csv'));\n")
+    if rows is not None:
+        (project / "models/codes.csv").write_text(rows)
+    result = check(project)
+    assert (result.exit_code, result.stdout) == (2, "1 model, 1 error\n")
+    assert f"t.sql:1:27: error: {said}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"test_a: [", "u.yaml:1:10: error: "),
+        (b"test_a:\n  model: nope\n", "u.yaml:2:3: error: the test test_a says no outputs"),
+        (
+            b"test_a:\n  model: nope\n  outputs: {query: [{a: 1}]}\n",
+            "u.yaml:2:3: error: there is no model nope",
+        ),
+        (b"\xff", "u.yaml: error: the file u.yaml cannot be read"),
+    ],
+)
+def test_unit_tests_that_cannot_run_are_errors(project: Path, text: bytes, said: str) -> None:
+    (project / "models/t.sql").write_text(STEP)
+    (project / "tests").mkdir()
+    (project / "tests/u.yaml").write_bytes(text)
+    result = check(project)
+    assert (result.exit_code, result.stdout) == (2, "1 model, 1 error\n")
+    assert said in result.stderr
+
+
 def test_what_nothing_acts_on_is_reported(project: Path) -> None:
     idle = ("on schedule", "on s3://x", "trigger all", "freshness 1h", "debounce 5m")
     header = "".join(f"-- {line}\n" for line in idle)
@@ -95,10 +148,38 @@ def test_what_nothing_acts_on_is_reported(project: Path) -> None:
     assert "t.sql:4:4: warning: nothing acts on `freshness` in this version" in result.stderr
 
 
-def test_a_strategy_that_is_not_there_is_refused(project: Path) -> None:
+def test_names_that_a_history_reserves(project: Path) -> None:
     header = "-- materialize ducklake://main/t history key=a"
+    (project / "models/t.sql").write_text(f"{header}\nSELECT 1 AS a,\n  now() AS valid_from")
+    other = "-- materialize ducklake://main/t_current\nSELECT 1 AS a"
+    (project / "models/u.sql").write_text(other)
+    assert "t.sql:3:12: error: `valid_from` is reserved" in check(project).stderr
     (project / "models/t.sql").write_text(f"{header}\nSELECT 1 AS a")
     result = check(project)
     assert result.exit_code == 2
-    assert "t.sql:1:4: error: " in result.stderr
-    assert "not in this version" in result.stderr
+    assert "u.sql:1:4: error: main.t_current is reserved: it is the view" in result.stderr
+
+
+def test_a_script_in_the_cache_needs_no_parser(project: Path, tmp_path: Path) -> None:
+    (project / "models/t.sql").write_text(STEP)
+    code = (
+        "import sys; from penstock.cli.main import main\n"
+        "main(['check'], standalone_mode=False); print('sqlglot' in sys.modules)"
+    )
+    environment = {**os.environ, "PENSTOCK_CACHE_DIR": str(tmp_path / "cache")}
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=project, env=environment, capture_output=True, text=True, check=True,
+        ).stdout.splitlines()
+        for _ in ("cold", "warm")
+    ]  # fmt: skip
+    assert said == [["1 model, no errors", "True"], ["1 model, no errors", "False"]]
+
+
+def test_garbage_is_collected_as_before_when_a_command_is_done(project: Path) -> None:
+    before = gc.get_threshold()
+    with seldom_collected():
+        assert gc.get_threshold()[0] >= before[0]
+    check(project)
+    assert gc.get_threshold() == before

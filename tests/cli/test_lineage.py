@@ -155,7 +155,8 @@ def test_a_model_of_which_nothing_is_known(shop: Path, tmp_path: Path) -> None:
     assert found.stderr == (
         "error: the columns of main.file are not known: a star cannot be expanded: the columns of "
         "x.csv are not known without reading it\n"
-        "  → run it once, or declare them: -- column name <- ducklake://main/table.column\n"
+        "  → run it once, describe what it reads in external_models.yaml, or declare them: "
+        "-- column name <- ducklake://main/table.column\n"
     )
 
 

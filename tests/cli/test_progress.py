@@ -44,6 +44,7 @@ def test_json_lines_name_the_event_and_hold_its_fields() -> None:
         "run_id": "r1",
         "steps": ["raw", "clean", "mart"],
         "partition": "2013-01-02",
+        "slices": [],
     }
     assert [entry["event"] for entry in parsed] == [type(event).__name__ for event in RUN]
 

@@ -86,14 +86,27 @@ def test_a_model_is_excluded_from_a_full_refresh(make: Make) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", ["FULL", "INCREMENTAL_BY_PARTITION"])
-def test_keys_that_the_query_does_not_make_are_placed(make: Make, kind: str) -> None:
-    text = f"MODEL (name t, kind {kind}, partitioned_by (a, nope));\nSELECT 1 AS a"
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("FULL, partitioned_by (a, nope)", "no column 'nope' to partition by"),
+        (
+            "INCREMENTAL_BY_PARTITION, partitioned_by (a, nope)",
+            "no column 'nope' to partition by",
+        ),
+        ("FULL, clustered_by nope", "no column 'nope' to sort by"),
+        ("INCREMENTAL_BY_UNIQUE_KEY (unique_key nope)", "main.t has no key column 'nope'"),
+    ],
+)
+def test_columns_that_the_query_does_not_make_are_placed(make: Make, kind: str, said: str) -> None:
+    text = f"MODEL (name t, kind {kind});\nSELECT 1 AS a"
     error = make({"models/t": text}).run().steps[0].error
     assert error is not None
-    assert error.message == "no column 'nope' to partition by"
+    assert (error.message, error.hint) == (said, "the columns are a")
     assert error.location is not None
-    assert (error.location.line, error.location.column) == (1, text.index("partitioned_by") + 1)
+    words = ("partitioned_by", "clustered_by", "unique_key")
+    (at,) = (text.index(word) for word in words if word in text)
+    assert (error.location.line, error.location.column) == (1, at + 1)
 
 
 @pytest.mark.spark

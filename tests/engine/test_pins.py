@@ -10,7 +10,9 @@ import pytest
 from penstock.engine.pins import Pins, candidate_of
 from penstock.lake.lake import Lake
 from penstock.model.asset import TableName
+from penstock.project import Project
 from penstock.sql.conditions import Compare, Constant, Predicate
+from tests.engine.toy import rows, write_project
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,3 +59,19 @@ def test_a_candidate_is_read_as_it_is_then(lake: Lake, spark: SparkSession) -> N
         assert shown.read(T).df.count() == 3
         assert pins.read(T).df.count() == 2
         tx.rollback()
+
+
+def test_a_step_of_another_lake_runs_beside_those_of_main(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    lake = '\n[lakes.{0}]\ncatalog = "sqlite:{0}.sqlite"\ndata_path = "{0}"\n'
+    scripts = {
+        "models/here": "MODEL (name here, kind FULL);\nSELECT 1 AS a",
+        "models/there": "MODEL (name other.main.there, kind FULL);\nSELECT 2 AS a",
+        "models/both": "MODEL (name other.main.both, kind FULL);\n"
+        "SELECT a FROM here UNION ALL SELECT a FROM other.main.there",
+    }
+    root = write_project(tmp_path / "p", scripts, lake.format("main") + lake.format("other"))
+    with Project.load(root, spark=spark) as project:
+        assert {each.state for each in project.run().steps} == {"done"}
+        assert rows(project, "SELECT a FROM other.main.both ORDER BY a") == [(1,), (2,)]

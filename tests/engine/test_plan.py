@@ -31,7 +31,7 @@ def plan(root: Path, scripts: dict[str, str] | None = None, **request: Any) -> P
 
 
 def test_what_may_be_planned_is_what_the_engine_has() -> None:
-    assert (*STRATEGIES, "manual", "view") == RUNNABLE
+    assert (*STRATEGIES, "manual", "view", "files") == RUNNABLE
 
 
 def test_order_is_that_of_the_graph(tmp_path: Path) -> None:

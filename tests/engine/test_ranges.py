@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.plan import Plan, make_plan
+from penstock.engine.plan import Known, Plan, make_plan
 from penstock.engine.ranges import SliceRange, States
 from penstock.engine.slices import RunRequest
 from penstock.errors import ArgumentError, PartitionError
@@ -39,7 +39,7 @@ def plan(
     project = Project.load(write_project(root / "p", models))
     asked = RunRequest(fire_time=NOW, range=SliceRange.of(first, last, every=every), **request)
     by_name = {model.name: model for model in project.models}
-    return make_plan(by_name, project.graph, asked, lambda _: known or {})
+    return make_plan(by_name, project.graph, asked, Known(slices=lambda _: known or {}))
 
 
 def slices(planned: Plan) -> dict[str, str | None]:

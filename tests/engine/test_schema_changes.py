@@ -21,10 +21,10 @@ DAILY = """
 
 
 def test_names_compare_without_case_and_the_managed_column_is_no_difference() -> None:
-    columns = difference(["A", "new"], ["a", "old", "_wm_partition"], "_wm_partition")
+    columns = difference(["A", "new"], ["a", "old", "_wm_partition"], ["_wm_partition"])
     assert columns == Difference(("new",), ("old",))
     assert str(columns) == "new is new and old is missing"
-    assert not difference(["A"], ["a"], None)
+    assert not difference(["A"], ["a"])
 
 
 def test_fail_refuses_any_difference() -> None:
@@ -112,7 +112,7 @@ def test_a_missing_column_is_null_and_said(make: Make) -> None:
     project = make({"models/t": DAILY.format("", "3 AS a")})
     project.run(partition="2026-01-02", on_event=events.append)
     assert any("b is missing" in str(event) for event in events)
-    assert rows(project, "SELECT a, b FROM t ORDER BY a") == [(1, 2), (3, None)]
+    assert rows(project, "SELECT a, b FROM t ORDER BY a") == [(1, 2), (3)]
 
 
 def _by_duckdb(project: Project, query: str) -> list[tuple[object, ...]]:
@@ -127,8 +127,8 @@ def test_new_columns_are_added_and_said_and_wider_types_taken(make: Make) -> Non
     project = make({"models/t": DAILY.format("", "3000000000L AS a, 'x' AS b")})
     assert project.run(partition="2026-01-02", on_event=events.append).state == "done"
     assert any("b is added" in str(event) for event in events)
-    assert rows(project, "SELECT a, b FROM t ORDER BY a") == [(1, None), (3000000000, "x")]
-    assert _by_duckdb(project, "SELECT a, b FROM lk.t") == [(1, None), (3000000000, "x")]
+    assert rows(project, "SELECT a, b FROM t ORDER BY a") == [(1), (3000000000, "x")]
+    assert _by_duckdb(project, "SELECT a, b FROM lk.t") == [(1), (3000000000, "x")]
     (table,) = (table for table in project.lake("main").tables() if table.name == "t")
     before = project.lake("main").table("t").to_df(version=table.begin_snapshot)
     assert before.columns == ["a", "_wm_partition"]
@@ -140,7 +140,7 @@ def test_sync_drops_what_the_select_lacks(make: Make) -> None:
     script = DAILY.format("key=a on_schema_change=sync", "3 AS a, 4 AS c")
     project = make({"models/t": script})
     assert project.run(partition="2026-01-02").state == "done"
-    expected = [(1, "2026-01-01", None), (3, "2026-01-02", 4)]
+    expected = [(1, "2026-01-01"), (3, "2026-01-02", 4)]
     assert rows(project, "SELECT * FROM t ORDER BY a") == expected
     assert _by_duckdb(project, "SELECT * FROM lk.t") == expected
 
@@ -161,3 +161,14 @@ def test_wider_types_fail_where_the_table_may_not_change(make: Make, policy: str
     script = DAILY.format(f"on_schema_change={policy}", "3000000000L AS a")
     result = make({"models/t": script}).run(partition="2026-01-02")
     assert "'a' is int32 and the rows have int64" in (result.steps[0].reason or "")
+
+
+@pytest.mark.spark
+def test_what_a_model_does_not_allow_is_placed_at_its_option(make: Make) -> None:
+    kind = "INCREMENTAL_UNMANAGED (on_additive_change error)"
+    make({"models/t": f"MODEL (name t, kind {kind});\nSELECT 1 AS a"}).run()
+    text = f"MODEL (name t, kind {kind});\nSELECT 1 AS a, 2 AS b"
+    error = make({"models/t": text}).run().steps[0].error
+    assert isinstance(error, SchemaMismatch)
+    assert error.location is not None
+    assert error.location.column == text.index("on_additive_change") + 1

@@ -67,6 +67,24 @@ def test_a_file_that_is_wrong(make: Make, content: bytes | None, message: str) -
     assert str(failed.error.location.path).endswith("codes.sql")
 
 
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("a,b\n1\n", {}, "x.csv, line 2: the row has 1 of 2 columns"),
+        ("a,\n1,2\n", {}, "x.csv, line 1: the header has no name for column 2"),
+        ("a\n1\n", {"encoding": "utf-16"}, "x.csv: it is not utf-16"),
+        ("a,b\n1,2\n", {"columns": ["a"]}, "x.csv, line 1: the row has 2 of 1 columns"),
+    ],
+)
+def test_texts_that_cannot_be_read(
+    tmp_path: Path, content: str, options: dict[str, object], message: str
+) -> None:
+    (tmp_path / "x.csv").write_text(content)
+    seed = seed_file("x.csv", options, root=tmp_path, location=None)
+    with pytest.raises(QueryFailed, match=message):
+        seed.texts()
+
+
 def test_an_option_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a\n")
     with pytest.raises(ArgumentError, match=r"read_seed: .*'nosuch'"):

@@ -35,6 +35,7 @@ def model(name: str, spec: PartitionSpec | None, *reads: str) -> Model:
         path=Path(f"{name}.sql"),
         target=table(name),
         partition=spec,
+        history=None,
         inputs=tuple(map(table, reads)),
         place=lambda _: Location(Path(f"{name}.sql")),
     )

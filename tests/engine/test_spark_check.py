@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import Diagnostic
+from penstock.events import Notice
 from tests.engine.conftest import Make
 
 pytestmark = pytest.mark.spark
@@ -57,3 +58,15 @@ def test_what_a_lake_has_is_known_too(make: Make) -> None:
         }
     )
     assert found(project.check(spark=True)) == [("error", "spark", "b.sql", 2)]
+
+
+def test_a_description_of_no_column_is_a_warning(make: Make) -> None:
+    script = "MODEL (name t, kind FULL, column_descriptions (A = 'x', b = 'y'));\nSELECT 1 AS a"
+    project = make({"models/t": script})
+    (finding,) = project.check(spark=True)
+    said = "column_descriptions describes b, which the table does not have"
+    assert (finding.severity, finding.message) == ("warning", said)
+    assert (finding.location.line, finding.location.column) == (1, 27)
+    events: list[object] = []
+    project.run(on_event=events.append)
+    assert [each.message for each in events if isinstance(each, Notice)] == [said]

@@ -142,3 +142,24 @@ def test_a_table_that_no_model_makes_is_listed_while_it_is_there(model: Model) -
     (one,) = unmade(there, "main", [model])
     assert (one.model, one.target, one.state, one.rows) == (None, "main.old", "no model", 3)
     assert unmade(LakeState((old,)), "main", [model]) == []
+
+
+def test_an_embedded_model_makes_nothing(tmp_path: Path) -> None:
+    script = "MODEL (name s.e, kind EMBEDDED);\nSELECT 1 AS a"
+    reader = "MODEL (name s.r, kind FULL);\nSELECT a FROM s.e"
+    scripts = {"models/e": script, "models/r": reader}
+    project = Project.load(write_project(tmp_path / "p", scripts))
+    (one,) = project.status("e")
+    makes = "nothing: its query stands in the models that read main.s.e"
+    assert (one.state, one.makes, one.slices) == ("embedded", makes, ())
+    assert (project.show("e").status.makes, len(project.status())) == (makes, 1)
+
+
+def test_the_table_of_a_model_that_is_now_embedded_is_listed(tmp_path: Path) -> None:
+    script = "MODEL (name main.old, kind EMBEDDED);\nSELECT 1 AS a"
+    model = Project.load(write_project(tmp_path / "p", {"models/e": script})).model("e")
+    there = LakeState(
+        (replace(slice_of(model), target="main.old"),),
+        outside=Outside(there=frozenset({"main.old"})),
+    )
+    assert [each.target for each in unmade(there, "main", [model])] == ["main.old"]

@@ -71,3 +71,18 @@ def test_a_view_gives_way_to_a_table_and_a_table_only_to_a_full_refresh(make: Ma
     assert [v.dialect for v in project.lake("main").views()] == ["duckdb"]
     dropped = project.drop("v")
     assert (dropped.rows, project.lake("main").views()) == (0, [])
+
+
+@pytest.mark.spark
+def test_a_view_that_others_made_is_replaced_only_by_a_full_refresh(make: Make) -> None:
+    project = make({"models/v": "MODEL (name s.v, dialect duckdb);\nSELECT 1 AS id"})
+    lake = project.lake("main")
+    lake.sql("CREATE SCHEMA s")
+    lake.sql("CREATE VIEW s.v AS SELECT 7 AS theirs")
+    error = step(project.run(), "v").error
+    assert isinstance(error, DefinitionChanged)
+    assert "s.v is a view that no run made, and v makes a view of that name" in error.message
+    assert rows(project, "SELECT theirs FROM s.v") == [(7,)]
+    assert states(project.run(select="v", full_refresh=True)) == {"v": "done"}
+    assert states(project.run()) == {"v": "unchanged"}
+    assert rows(project, "SELECT id FROM s.v") == [(1,)]

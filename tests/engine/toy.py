@@ -22,12 +22,12 @@ jobs = 2
 
 
 def write_project(root: Path, scripts: Mapping[str, str], config: str = CONFIG) -> Path:
-    """``scripts``: path below the project without suffix (``models/a``) -> text."""
+    """``scripts``: path below the project (``models/a`` of SQL, ``models/a.py``) -> text."""
     root.mkdir(exist_ok=True)
     (root / "penstock.toml").write_text(config)
     (root / "models").mkdir(exist_ok=True)
     for name, text in scripts.items():
-        path = root / f"{name}.sql"
+        path = root / (name if name.endswith(".py") else f"{name}.sql")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dedent(text).lstrip())
     return root

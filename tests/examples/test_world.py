@@ -116,3 +116,15 @@ def test_duckdb_reads_every_table_and_view_with_the_same_rows(world: World) -> N
         theirs = rows(world, f"SELECT * FROM lk.{name}")
         ours = lake.sql(f"SELECT * FROM {name}").toArrow().to_pylist()
         assert sorted(map(str, theirs)) == sorted(str(tuple(row.values())) for row in ours), name
+
+
+@pytest.mark.spark
+def test_the_step_in_python_finds_what_duckdb_does(world: World) -> None:
+    (step,) = (step for step in world.run.steps if step.name == "marts/doubling")
+    assert (step.rows, [check.passed for check in step.checks]) == (142, [True, True])
+    slopes = (
+        "SELECT iso, 1 / regr_slope(log2(population), year) AS years "
+        "FROM lk.clean.indicators GROUP BY iso"
+    )
+    query = f"SELECT count(*) FROM lk.marts.doubling d JOIN ({slopes}) s USING (iso)"
+    assert rows(world, f"{query} WHERE abs(d.years - s.years) < 0.00001") == [(142,)]

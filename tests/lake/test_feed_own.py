@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,9 @@ from sqlalchemy import event
 
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files import feed as catalog_feed
+from penstock.lake.format.naming import TableRef
 from penstock.lake.lake import Lake
+from penstock.lake.reading.feed import final_rows
 from tests.lake import feeds
 from tests.lake.catalog.conftest import Place, postgres_server, postgres_uri
 from tests.lake.conftest import Rows, table_of
@@ -116,3 +120,29 @@ def test_on_the_other_databases(
     known = feeds.theirs(place)
     with Lake.attach(place.uri, data_path=place.data_path, spark=spark) as lake:
         assert feeds.ours(lake, known) == known
+
+
+def _final(events: Iterable[str], *, only_new: bool) -> list[tuple[object, ...]]:
+    """The last image of each row that DuckDB's feed leaves there, as `final_rows` has them."""
+    by_row: dict[int, list[tuple[int, bool, tuple[object, ...]]]] = {}
+    for text in events:
+        snapshot, row_id, kind, *values = literal_eval(text)
+        comes = kind in {"insert", "update_postimage"}
+        by_row.setdefault(row_id, []).append((snapshot, comes, tuple(values)))
+    stories = [sorted(story, key=lambda event: event[:2]) for story in by_row.values()]
+    stays = (story for story in stories if story[-1][1] and (story[0][1] or not only_new))
+    return sorted((story[-1][2] for story in stays), key=repr)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("only_new", [False, True])
+@pytest.mark.parametrize("name", ["many deletes in one file, then the whole", "merge"])
+def test_final_rows(tmp_path: Path, spark: SparkSession, name: str, only_new: bool) -> None:
+    place = feeds.sqlite_place(tmp_path)
+    feeds.written(place, [*BOTH[name], feeds.MERGE])
+    with Lake.attach(place.uri, data_path=place.data_path, spark=spark) as lake:
+        for (first, last), content in feeds.theirs(place).items():
+            ref = TableRef("main", "t")
+            found = final_rows(spark, lake.catalog, ref, first, last, only_new=only_new)
+            wanted = _final(content.rows, only_new=only_new)
+            assert sorted(map(tuple, found.df.collect()), key=repr) == wanted

@@ -155,7 +155,8 @@ def test_a_byte_order_mark_does_no_harm() -> None:
 def test_every_keyword_is_documented_in_the_table() -> None:
     documented = {
         *("pipeline", "macros", "use", "on", "trigger", "partitioned", "materialize"),
-        *("data_test", "column", "freshness", "debounce", "retry", "tag"),
+        *("data_test", "column", "freshness", "debounce", "retry", "timeout", "tag"),
+        "incremental",
     }
     assert set(KEYWORDS) == documented | {"dialect"}
 

@@ -59,7 +59,8 @@ def test_what_is_made(text: str, made: str) -> None:
     [
         ("SELECT @this_modl", 7, "there is no macro @this_modl"),
         ("SELECT a, @f(x)", 10, "there is no macro @f"),
-        ("SELECT @start_ds", 7, "it comes with time ranges"),
+        ("SELECT @'day @{start_ds}'", 7, "@{start_ds} is a value of the run"),
+        ("SELECT @start_day", 7, "there is no macro @start_day"),
         ("SELECT @EACH(a)", 7, "@EACH has 1 arguments"),
         ("SELECT @EACH([a], b)", 7, "`b` is not a function"),
         ("SELECT @IF(a > b, 1)", 7, "`a > b` is not known to be true or false"),

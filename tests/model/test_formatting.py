@@ -88,6 +88,41 @@ SELECT a, `b c` FROM r -- the end
     assert comparable(script(back).declaration) == comparable(script(HEADER).declaration)
 
 
+def test_the_libraries_that_a_script_uses_stay() -> None:
+    text = "-- materialize ducklake://main/s.t\n-- use macros/money\nSELECT 1 AS a\n"
+    model = rewritten(script(text), "model")
+    assert model.startswith("-- use macros/money\nMODEL (\n")
+    back = rewritten(script(model), "annotations")
+    assert "\n".join(line for line in back.split("\n") if line != "-- pipeline") == (
+        "-- use macros/money\n-- materialize ducklake://main/s.t\nSELECT 1 AS a\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind", "properties"),
+    [
+        ("time=ds", "time_column ds", ""),
+        ("time=ds,%Y%m%d lookback=2", "time_column (ds, '%Y%m%d'),\n    lookback 2", ""),
+        (
+            'time="a b","%Y-%m-%d %H" batch_size=7\n-- partitioned hourly start="2026-01-01"',
+            "time_column (\"a b\", '%Y-%m-%d %H'),\n    batch_size 7",
+            ",\n  cron '@hourly',\n  start '2026-01-01'",
+        ),
+        ("time=\"to_date(a, 'x')\"", "time_column to_date(a, 'x')", ""),
+    ],
+)
+def test_time_ranges_in_both_forms(lines: str, kind: str, properties: str) -> None:
+    header = f"-- pipeline\n-- materialize ducklake://main/t {lines}\nSELECT 1 AS a\n"
+    options = f"{kind},\n    on_destructive_change ignore,\n    on_additive_change warn"
+    model = (
+        "MODEL (\n  name main.main.t,\n  kind INCREMENTAL_BY_TIME_RANGE (\n"
+        f"    {options}\n  ){properties}\n);\nSELECT 1 AS a\n"
+    )
+    assert rewritten(script(header), "model") == model
+    assert rewritten(script(model), "annotations") == header
+    assert rewritten(script(header)) == header
+
+
 def test_a_model_in_canonical_form() -> None:
     text = """\
 /* of the till */
@@ -155,6 +190,11 @@ FULL = "MODEL (name s.t, kind FULL{});\nSELECT 1 AS a"
             "MODEL (...) cannot say materialize manual",
         ),
         (
+            "-- materialize ducklake://main/t history key=a\nSELECT 1 AS a",
+            "model",
+            "MODEL (...) cannot say materialize history",
+        ),
+        (
             FULL.format(" -- tag heavy\n"),
             "annotations",
             "the script would not say the same: tags would differ",
@@ -178,7 +218,15 @@ def test_what_the_other_form_cannot_say(text: str, form: str, said: str) -> None
         'kind FULL, columns (a DECIMAL(10, 2), "b c" STRING), clustered_by (a, "b c")',
         "kind INCREMENTAL_BY_PARTITION, partitioned_by (a, months(d))",
         "kind INCREMENTAL_UNMANAGED (disable_restatement false, on_additive_change ignore)",
+        "kind SCD_TYPE_2 (unique_key (id, lower(b)), valid_to_name until, time_data_type DATE)",
+        "kind SCD_TYPE_2_BY_TIME (unique_key id, updated_at_as_valid_from true)",
+        'kind SCD_TYPE_2_BY_COLUMN (unique_key id, columns (a, "b c"), updated_at_name at)',
+        "kind SCD_TYPE_2_BY_COLUMN (unique_key id, columns *, execution_time_as_valid_from true)",
         "kind FULL, depends_on (x, other.s.y), session_properties ('spark.a' = 'b c')",
+        "kind INCREMENTAL_BY_TIME_RANGE (time_column (\"a b\", '%Y%m%d'), batch_size 3, "
+        "lookback 2, partition_by_time_column false, auto_restatement_cron '@weekly'), "
+        "cron '@hourly'",
+        "kind INCREMENTAL_BY_TIME_RANGE (time_column to_date(a, 'x')), interval_unit hour",
         'kind FULL, formatting false, audits (not_null(columns := (a, "b c")))',
     ],
 )
@@ -188,3 +236,14 @@ def test_what_model_text_says_reads_the_same(properties: str) -> None:
     before = script(f"MODEL (name other.s.t, {properties});\nSELECT 1 AS a").declaration
     after = script(f"{model_text(before)}\nSELECT 1 AS a").declaration
     assert comparable(after) == comparable(before)
+
+
+@pytest.mark.parametrize(
+    "options", ["key=a,b history track=c,d deletes=close", "key=a history on_schema_change=sync"]
+)
+def test_the_header_of_a_history_reads_the_same(options: str) -> None:
+    from penstock.model.forms import annotation_lines
+
+    before = script(f"-- materialize ducklake://main/t {options}\nSELECT 1 AS a").declaration
+    lines = "\n".join(annotation_lines(before))
+    assert comparable(script(f"{lines}\nSELECT 1 AS a").declaration) == comparable(before)

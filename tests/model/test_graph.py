@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,14 @@ def test_what_no_model_is_called() -> None:
         named(DIAMOND, "bb")
     assert raised.value.message == "there is no model 'bb'"
     assert raised.value.hint == "did you mean 'b'?"
+
+
+def test_of_many_models_some_are_named() -> None:
+    many = [replace(DIAMOND[0], name=f"m{at:03}") for at in range(100)]
+    with pytest.raises(ArgumentError) as raised:
+        named(many, "zz")
+    first = ", ".join(f"m00{at}" for at in range(10))
+    assert raised.value.hint == f"models are {first}, ..."
 
 
 DIAMOND = (

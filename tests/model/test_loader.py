@@ -81,7 +81,9 @@ def test_a_project_without_models(tmp_path: Path) -> None:
         ("-- materialize ducklake", "target", 1),
         ("-- materialize datatable://m/t", "target", 1),
         ("-- materialize ducklake://nope/t", "unknown-lake", 1),
-        ("-- materialize ducklake://main/t history key=id", "history", 1),
+        ("-- materialize ducklake://main/t history key=valid_to", "history-names", 1),
+        ("-- materialize ducklake://main/t history key=a append", "history-append", 1),
+        ("-- materialize manual ducklake://main/t history key=a", "history-manual", 1),
         ("-- materialize ducklake://main/t track=a", "history-option", 1),
         ("-- materialize ducklake://main/t deletes=close", "history-option", 1),
         ("-- materialize ducklake://main/t\n-- partitioned daily tz=Nowhere", "partition", 2),
@@ -117,7 +119,6 @@ def test_errors_of_headers(tmp_path: Path, header: str, rule: str, line: int) ->
 def test_history_says_everything_at_once(tmp_path: Path) -> None:
     text = "-- materialize scd2 ducklake://main/t\n-- partitioned daily\nSELECT 1"
     assert {found.rule for found in scan(tmp_path, models__t=text).errors} == {
-        "history",
         "history-key",
         "history-partitioned",
     }
@@ -148,10 +149,10 @@ def test_all_findings_of_all_files_come_at_once(tmp_path: Path) -> None:
 
 
 def test_warnings_stay_on_the_model(tmp_path: Path) -> None:
-    text = STEP.format("t append key=id") + "-- use f/macros\nINSTALL x;\nSELECT 1"
+    text = STEP.format("t append key=id") + "INSTALL x;\nSELECT 1"
     (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES).models
     assert model.strategy == "append"
-    assert [w.rule for w in model.warnings] == ["append-and-key", "macros", "ignored-statement"]
+    assert [w.rule for w in model.warnings] == ["append-and-key", "ignored-statement"]
 
 
 @pytest.mark.parametrize(
@@ -209,19 +210,20 @@ def test_files_that_are_no_steps(tmp_path: Path) -> None:
     )
     names = [Path(finding.location.path).stem for finding in loaded.diagnostics]
     assert list(zip(names, rules(loaded), strict=True)) == [
-        ("library", ("warning", "macros", 1)),
         ("misspelt", ("error", "model-ddl", 1)),
         ("note", ("warning", "no-header", 3)),
         ("values", ("warning", "no-header", 1)),
     ]
 
 
-@pytest.mark.parametrize("name", ["step.py", "a/step.ts", "step.SQL"])
-def test_steps_in_other_languages_are_reported(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "severity"), [("step.sh", "warning"), ("a/step.ts", "error"), ("step.SQL", "warning")]
+)
+def test_steps_in_other_languages_are_reported(tmp_path: Path, name: str, severity: str) -> None:
     path = project(tmp_path) / "models" / name
     path.parent.mkdir(exist_ok=True)
     path.write_text("// a step\n// pipeline\n// materialize ducklake://main/t\nprint(1)")
-    assert rules(scan(tmp_path)) == [("warning", "not-sql", 2)]
+    assert rules(scan(tmp_path)) == [(severity, "not-sql", 2)]
     path.write_text("# pipeline of helpers\nprint(1)")
     assert rules(scan(tmp_path)) == []
 
@@ -304,6 +306,40 @@ def test_a_model_is_the_same_in_either_form(tmp_path: Path) -> None:
     assert other.query.text == query
 
 
+TIME = "MODEL (name t, kind INCREMENTAL_BY_TIME_RANGE (time_column a));\n{}"
+MERGE = "MODEL (name t, cron '@hourly', kind INCREMENTAL_BY_UNIQUE_KEY (unique_key a, lookback 1));"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TIME.format("SELECT @start_date AS a"), []),
+        (TIME.format("SELECT $partition_start AS a"), []),
+        (
+            TIME.format("SELECT DATE '2026-01-01' AS a"),
+            ["the query is the same for every interval: it reads all of its input each time"],
+        ),
+        (f"{MERGE}\nSELECT @end_ts AS a", []),
+        (
+            f"{MERGE}\nSELECT 1 AS a",
+            [
+                "nothing acts on `cron` in this version: the step runs when you run it",
+                "`lookback` has no effect: the query is about no interval",
+            ],
+        ),
+        (
+            "-- materialize ducklake://main/t\n-- partitioned daily\nSELECT @start_date AS a",
+            [],
+        ),
+    ],
+)
+def test_what_is_said_of_intervals(tmp_path: Path, text: str, said: list[str]) -> None:
+    loaded = scan(tmp_path, models__t=text)
+    assert [finding.message for finding in loaded.diagnostics] == said
+    (model,) = loaded.models
+    assert (model.by_time is None) is (bool(said[1:]) or model.partition is not None)
+
+
 def test_names_are_inferred_where_the_project_wants_it(tmp_path: Path) -> None:
     root = project(tmp_path, models__marts__t="/* x */ MODEL (kind FULL);\nSELECT 1 AS id")
     (model,) = load_models(root, lakes=LAKES, infer_names=True).models
@@ -318,10 +354,6 @@ def test_names_are_inferred_where_the_project_wants_it(tmp_path: Path) -> None:
         (
             "SELECT 1;\nON_VIRTUAL_UPDATE_BEGIN;\nON_VIRTUAL_UPDATE_END;",
             "ON_VIRTUAL_UPDATE_BEGIN is not in this version",
-        ),
-        (
-            "SELECT @start_ds AS a",
-            "@start_ds is not in this version: it comes with time ranges",
         ),
         ("JINJA_QUERY_BEGIN;\nSELECT 1;\nJINJA_END;", "JINJA_QUERY_BEGIN is not in this version"),
         ("SELECT 1;\nSET spark.a = 1;", "SET comes after the SELECT, and nothing may"),

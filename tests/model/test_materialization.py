@@ -47,6 +47,7 @@ def test_what_a_model_says_of_it(tmp_path: Path) -> None:
     [
         ("lates", LATEST, "t.sql:1:47", "there is no materialization lates in materializations/"),
         ("latest", LATEST.replace("insert", "inser"), "own.py:4:1", "Latest has no insert"),
+        ("latest", LATEST.replace(", properties", ""), "own.py:7:5", "insert of Latest does not"),
         ("latest", f"{LATEST}\n    def create(self): ...", "own.py:10:5", "create of a"),
         ("latest", f"{LATEST}\n{LATEST}", "own.py:13:1", "there are two materializations latest"),
         ("latest", "class (:", "own.py:1:7", "the file cannot be read: invalid syntax"),

@@ -216,7 +216,10 @@ def test_arguments_are_bound_with_their_type(declared: str, rendered: str) -> No
         ("SELECT 1 AT (VERSION => 3)", (1, 10, "time-travel")),
         ("SELECT a b c FROM t", (1, 12, "unreadable-query")),
         ("SELECT a,\n(b FROM t", (2, 4, "unreadable-query")),
-        ("SELECT * FROM a ASOF JOIN b USING (k)", (1, 29, "asof-join")),
+        ("SELECT * FROM a ASOF JOIN b", (1, 22, "asof-join")),
+        ("SELECT * FROM a ASOF RIGHT JOIN b ON a.k = b.k AND a.t > b.t", (1, 17, "asof-join")),
+        ("SELECT * FROM a ASOF JOIN b ON a.t > b.t AND a.n > b.n", (1, 29, "asof-join")),
+        ("SELECT * FROM a ASOF JOIN b ON a.t > b.t OR a.k = b.k", (1, 29, "asof-join")),
         ("SELECT * FROM a ASOF JOIN b ON a.k = b.k", (1, 29, "asof-join")),
     ],
 )
@@ -352,6 +355,15 @@ def test_temporary_tables_become_a_with() -> None:
         ("a ASOF JOIN b ON a.k = b.k AND a.t >= b.t", "MATCH_CONDITION (a.t >= b.t) ON a.k = b.k"),
         ("a ASOF JOIN b ON a.t >= b.t AND a.k = b.k", "MATCH_CONDITION (a.t >= b.t) ON a.k = b.k"),
         ("a ASOF JOIN b ON a.t >= b.t", "MATCH_CONDITION (a.t >= b.t)"),
+        (
+            "a ASOF INNER JOIN b ON (a.k = b.k AND (a.t < b.t))",
+            "MATCH_CONDITION (a.t < b.t) ON a.k = b.k",
+        ),
+        (
+            "a ASOF JOIN b ON a.t > b.t AND b.n > 3 AND a.x >= a.y",
+            "MATCH_CONDITION (a.t > b.t) ON b.n > 3 AND a.x >= a.y",
+        ),
+        ("a ASOF JOIN b USING (k, t)", "USING (k, t)"),
         (
             "a ASOF JOIN b ON a.k = b.k AND a.x BETWEEN 1 AND 2 AND a.t > b.t WHERE 1 > 0",
             "MATCH_CONDITION (a.t > b.t) ON a.k = b.k AND a.x BETWEEN 1 AND 2 WHERE 1 > 0",

@@ -101,3 +101,9 @@ def test_spark_takes_what_is_said_to_be_its_own(spark: SparkSession) -> None:
         except Exception as error:  # the tables are not there: only its grammar is asked
             refused += [text] if "PARSE_SYNTAX_ERROR" in str(error) else []
     assert refused == []
+
+
+def test_a_name_that_is_one_word_to_the_parser_alone_is_placed_by_its_end() -> None:
+    query, findings = read("SELECT a FROM §u")
+    assert query is not None, findings
+    assert [(edit.start, edit.end) for edit in query.parts[0].sources] == [(14, 16)]

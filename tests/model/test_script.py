@@ -62,7 +62,7 @@ def test_one_query(query: str, end: str) -> None:
         ("SELECT 'abc", "unclosed", 1, 8),
         ("CREATE TEMP TABLE t (a INT); SELECT 1", "create-temp", 1, 1),
         ("CREATE TEMP VIEW t (a) AS SELECT 1; SELECT 1", "create-temp", 1, 13),
-        ("CREATE TEMP MACRO f(a) AS a; SELECT 1", "create-temp", 1, 1),
+        ("CREATE TEMP SEQUENCE f; SELECT 1", "create-temp", 1, 1),
         ("ATTACH 's3://x' AS x; SELECT 1", "attach", 1, 8),
         ("ATTACH dl; SELECT 1", "attach", 1, 1),
         ("ATTACH 'ducklake://nope' AS x; SELECT 1", "unknown-lake", 1, 8),

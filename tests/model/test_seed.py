@@ -91,6 +91,14 @@ def test_what_makes_what_is_there_stale(tmp_path: Path) -> None:
         ("SEED (path 'x.csv', csv_settings (delimiter = ';;'))", "", "", "is not one character"),
         ("SEED (path 'x.csv', csv_settings (lineterminator = 'x'))", "", "", "does not end lines"),
         ("SEED (path 'x.csv', csv_settings (encoding = 'utf-99'))", "", "", "is not an encoding"),
+        ("SEED (path 'x.csv', csv_settings (encoding = hex))", "", "", "is not an encoding"),
+        ("SEED (path 'x.csv', csv_settings (delimiter = '\\n'))", "", "", "is not one character"),
+        (
+            "SEED (path 'x.csv', csv_settings (delimiter = ';', quotechar = ';'))",
+            "",
+            "",
+            "delimiter and quotechar are both `;`",
+        ),
         (
             "SEED (path 'x.csv', csv_settings (doublequote = maybe))",
             "",
@@ -108,3 +116,9 @@ def test_what_is_refused(tmp_path: Path, kind: str, rest: str, after: str, messa
     assert message in error.message
     assert error.location.line is not None
     assert error.hint
+
+
+def test_its_function_is_for_no_other_query(tmp_path: Path) -> None:
+    _, (finding,) = load(tmp_path, "FULL", after="SELECT a FROM read_seed('codes.csv')")
+    assert finding.message.startswith("read_seed is what a model of the kind SEED makes")
+    assert (finding.location.line, finding.location.column) == (5, 15)

@@ -42,7 +42,8 @@ def test_clauses_may_have_a_comma_between_and_no_brackets(tmp_path: Path) -> Non
     ("kind", "message"),
     [
         ("unique_key (id +)", "cannot be read"),
-        ("unique_key id, when_matched (WHEN NOT MATCHED THEN DELETE)", "WHEN MATCHED is expected"),
+        ("unique_key id, when_matched (MATCHED THEN DELETE)", "WHEN MATCHED is expected"),
+        ("unique_key id, when_matched (WHEN NOT MATCHED THEN DELETE)", "NOT MATCHED cannot be"),
         ("unique_key id, when_matched (WHEN MATCHED THEN INSERT *)", "UPDATE SET or DELETE"),
         (
             "unique_key id, when_matched (WHEN MATCHED THEN UPDATE SET n = source.n)",
@@ -59,6 +60,23 @@ def test_refused(tmp_path: Path, kind: str, message: str) -> None:
     (found,) = scan_models(root, lakes=LAKES).errors
     assert message in found.message
     assert (found.location.line, found.hint is not None) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "at", "hint"),
+    [
+        ("unique_key id, when_matched (WHEN MATCHED THEN UPDATE SET *)", "*", "write WHEN MATCHED"),
+        ("unique_key id, merge_filter n > 1", "n > 1", "write a condition"),
+        ("unique_key (id +)", "(id +)", "write columns"),
+    ],
+)
+def test_where_it_is_refused(tmp_path: Path, kind: str, at: str, hint: str) -> None:
+    root = project(tmp_path, models__t=MODEL.format(kind))
+    (found,) = scan_models(root, lakes=LAKES).errors
+    assert "at line" not in found.message
+    assert found.location.column == MODEL.format(kind).index(at) + 1
+    assert found.hint is not None
+    assert found.hint.startswith(hint)
 
 
 @pytest.mark.parametrize("dialect", ["spark", "duckdb"])

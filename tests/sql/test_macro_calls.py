@@ -35,7 +35,7 @@ EXPANDED = {
     "SELECT other.f(1)": "SELECT other.f(1)",
     "SELECT third(l, 2)": "SELECT (TRY_ELEMENT_AT((l), 2))",
     "SELECT third(l, -1)": "SELECT (TRY_ELEMENT_AT((l), -1))",
-    "SELECT g(1)": "SELECT (concat(CAST((1) AS VARCHAR), 'a'))",
+    "SELECT g(1)": "SELECT (concat(CAST(1 AS VARCHAR), 'a'))",
     "SELECT * FROM tab(3)": "SELECT * FROM (SELECT a FROM main.t WHERE (a > 3)) AS `tab`",
     "SELECT * FROM tab(3) AS z": "SELECT * FROM (SELECT a FROM main.t WHERE (a > 3)) AS z",
     "SELECT both(1), both(2) FROM t": "SELECT ((1 * 2)), ((2 * 2)) FROM t",

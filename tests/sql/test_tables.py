@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.sql.tables import analyse, in_full
+from penstock.sql.tables import analyse, in_full, scope_of
 from penstock.sql.text import Unreadable
 from penstock.sql.time_travel import Travel
 from penstock.sql.tokens import SqlText
@@ -20,6 +20,7 @@ FOUND = {
     "SELECT (WITH a AS (SELECT 1 x) SELECT x FROM a), * FROM a": ["a"],
     "SELECT /*+ BROADCAST(t) */ * FROM t": ["t"],
     "SELECT * FROM range(3), VALUES (1) v(x), parquet.`/tmp/x`": [],
+    "SELECT t.* REPLACE ((SELECT max(a) FROM u) AS a) FROM t": ["u", "t"],
     "FROM t |> WHERE a = 1 |> JOIN main.u USING (x)": ["t", "main.u"],
     "SELECT ':x', '{t}', \"q\" FROM t -- FROM u": ["t"],
 }
@@ -110,3 +111,13 @@ WRITTEN = {
 @pytest.mark.parametrize("text", WRITTEN)
 def test_in_full(text: str) -> None:
     assert in_full(SqlText(text)).text == WRITTEN[text]
+
+
+@pytest.mark.parametrize("condition", ["USING (k, at)", "ON o.k = d.k AND o.at >= d.at"])
+def test_no_row_of_the_right_side_of_an_asof_join_is_left_out(condition: str) -> None:
+    """Another one would be the nearest; rows of the left side are independent of each other."""
+    left, right = analyse(f"SELECT 1 FROM o ASOF JOIN d {condition} WHERE d.v = 1").tables
+    assert right.node is not None
+    assert scope_of(right.node) is None
+    assert left.node is not None
+    assert scope_of(left.node) is not None

@@ -138,12 +138,14 @@ def print_detail(detail: ModelDetail) -> None:
     facts = {
         "model": status.model,
         "file": detail.path,
-        "makes": status.target,
+        "makes": status.makes,
         "strategy": status.strategy + (f" on {', '.join(detail.keys)}" if detail.keys else ""),
         "slice": status.partitioned or "whole table",
         "state": status.state,
         "reads": ", ".join(detail.inputs) or "no managed table",
     }
+    if detail.libraries:
+        facts["libraries"] = ", ".join(detail.libraries)
     for name, value in facts.items():
         say(f"{name:<9} {value}")
     _section("about", [f"{name}: {text}" for name, text in detail.about.items()])

@@ -11,6 +11,7 @@ import click
 
 from penstock.cli.options import common_options, load_project, range_options
 from penstock.cli.output import print_json, print_table, say
+from penstock.model.kinds import EMBEDDED
 
 if TYPE_CHECKING:
     from penstock.engine.results import ModelStatus, SliceStatus
@@ -94,7 +95,9 @@ def print_models(statuses: tuple[ModelStatus, ...]) -> None:
 
 
 def print_slices(status: ModelStatus) -> None:
-    say(f"{status.model} makes {status.target} ({status.strategy})")
+    say(f"{status.model} makes {status.makes} ({status.strategy})")
+    if status.state == EMBEDDED:
+        return
     rows = [
         (
             each.slice or "whole table",

@@ -3,57 +3,72 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from penstock.engine import lineage
 from penstock.engine.beginning import Beginning
+from penstock.engine.changes import reading_of
 from penstock.engine.checks import columns
 from penstock.engine.checks.run import Tester
 from penstock.engine.columns import cast_to
-from penstock.engine.descriptions import describe
+from penstock.engine.descriptions import describe, undescribable
+from penstock.engine.intervals import replaced
 from penstock.engine.manual import recorded, run_statements
 from penstock.engine.pins import (
     Pins,
     Readable,
+    Rows,
     candidate_of,
     pin,
     slice_as_table,
     table_name,
+    types_of,
 )
 from penstock.engine.plan import PlannedStep
+from penstock.engine.publication import publication, tests_failed
+from penstock.engine.python import files
+from penstock.engine.python.files import WrittenFile
+from penstock.engine.python.step import Outcome, made_rows, runner_of
 from penstock.engine.redefinition import (
     listed,
     refuse_lost_rows,
     refuse_other_slices,
 )
 from penstock.engine.resolve import Resolved, Views, resolve
-from penstock.engine.results import CheckResult, ColumnInfo
+from penstock.engine.results import CheckResult
 from penstock.engine.state.records import Publication, SliceRecord, column_infos
-from penstock.engine.state.store import State, now, publish
-from penstock.engine.strategies.slice import Slice
+from penstock.engine.state.store import State, publish
+from penstock.engine.strategies.slice import ByTime, Slice
+from penstock.engine.strategies.time_range import rows_of
+from penstock.engine.strategies.upsert import keys_in_spark
+from penstock.engine.versions.current import candidate_of_current
+from penstock.engine.versions.guard import refuse_no_history
 from penstock.engine.view import candidate as rows_of_view
 from penstock.engine.view import clear_name
 from penstock.engine.view import stage as stage_view
 from penstock.engine.world import World
-from penstock.engine.writing import Writer
+from penstock.engine.writing import Made, Writer
 from penstock.errors import (
     DataFileMissing,
-    DataTestFailed,
 )
 from penstock.events import CheckFinished, Notice, StepProgress
 from penstock.lake.candidate.state import Staged
-from penstock.lake.format.naming import fold
 from penstock.lake.spark.failures import file_missing
-from penstock.model.asset import TableName
 from penstock.model.graph import table_key
-from penstock.model.interval import Interval
-from penstock.model.kinds import VIEW
+from penstock.model.interval import Interval, interval_of
+from penstock.model.kinds import FILES, TIME_RANGE, VIEW
 from penstock.model.model import Model
+from penstock.model.query import Query
 from penstock.model.slice import Part
+from penstock.model.sources import QuerySource
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from penstock.lake.format.schema import TableSchema
     from penstock.lake.staging import TransactionTable
     from penstock.lake.transaction import Transaction
@@ -92,8 +107,9 @@ class Attempt:
             with (
                 Views(self.world.session, self.world.later) as views,
                 lake.transaction(author="penstock", message=message, extra=json.dumps(note)) as tx,
+                ExitStack() as held,
             ):
-                return self._execute_in(tx, views, known)
+                return self._execute_in(tx, views, known, held)
         except DataFileMissing as error:
             raise self._healed_by(error) from error.__cause__
 
@@ -114,9 +130,12 @@ class Attempt:
         return error
 
     def _execute_in(
-        self, tx: Transaction, views: Views, known: SliceRecord | None
+        self, tx: Transaction, views: Views, known: SliceRecord | None, held: ExitStack
     ) -> tuple[Publication, int | None]:
-        if clear_name(tx, self.model, known, anew=self.world.plan.request.full_refresh):
+        """``held`` is let go when all is published."""
+        if self.model.strategy == FILES:
+            return self._execute_files(tx, views, known, held)
+        if clear_name(tx, self.model, known, anew=self._refreshes):
             known = None
         table = tx.table(table_name(self.model.target))
         if self.model.strategy == VIEW:
@@ -126,19 +145,46 @@ class Attempt:
         anew = not first and self._drops(table, into, known)
         known = None if first or anew else known
         pins = pin(self.world.lakes, self.model, tx.base, self.world.plan.makers)
+        inputs: Mapping[str, int] | None = None
+        written: tuple[WrittenFile, ...] = ()
         if self.model.strategy == "manual":
             staged, checks = self._by_statements(tx, table, pins)
         else:
-            staged, checks = self._by_query(tx, table, into, pins, views, begins=first or anew)
+            reading = reading_of(self.model, known, pins)
+            if reading.said:
+                self.notice(reading.said)
+            inputs = reading.inputs
+            rows, written = self._rows(
+                table, pins, views, held, begins=first or anew, given=reading.given
+            )
+            staged, checks = self._written(tx, table, rows, into=into, pins=pins, views=views)
         self.say("publishing")
         made = publication(self.world.run_id, self.planned, staged, checks, table.schema)
         made = replace(made, first=first, anew=anew, lineage=self._lineage(known, pins))
+        made = self._replacing(replace(made, inputs=inputs), table)
+        self._publish_files(written, tx)
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
         snapshot = tx.commit()
         self._warn_of_no_rows(made, known)
         if snapshot is not None:
             return made, snapshot.id
         return self._confirm(made, tx, table, known)
+
+    def _replacing(self, made: Publication, table: TransactionTable) -> Publication:
+        """With what becomes of the records of other intervals that it overlaps."""
+        only = self.planned.only
+        if not isinstance(only, Interval) or made.first:
+            return made
+        found = replaced(self.state.slices(made.target), only)
+        left = (replace(each, rows=self._rows_left(table, each)) for each in found.left)
+        return replace(made, gone=found.gone, left=tuple(left))
+
+    def _rows_left(self, table: TransactionTable, record: SliceRecord) -> int:
+        """How many rows a part of an interval has."""
+        interval = interval_of(record.slice)
+        if self._by_time is None or interval is None:
+            return record.rows
+        return rows_of(table, self._by_time, (interval,)).count()
 
     def _execute_view(
         self, tx: Transaction, table: TransactionTable, views: Views, known: SliceRecord | None
@@ -171,8 +217,14 @@ class Attempt:
             self.model, lambda table: pins.readable(table).types, self._partition_column
         )
 
-    def _resolve(self, pins: Pins, views: Views, beginning: Beginning | None = None) -> Resolved:
-        return resolve(
+    def _resolve(
+        self,
+        pins: Pins,
+        views: Views,
+        beginning: Beginning | None = None,
+        given: Mapping[QuerySource, DataFrame] | None = None,
+    ) -> Resolved:
+        resolved = resolve(
             self.model.query,
             self.planned.bindings,
             pins,
@@ -180,50 +232,124 @@ class Attempt:
             views=views,
             root=self.world.settings.root,
             beginning=beginning,
+            given=given,
         )
+        for said in resolved.asof:
+            self.notice(f"line {said.location.line}: {said.message}")
+        return resolved
 
-    def _by_query(
+    def _rows(
+        self,
+        table: TransactionTable,
+        pins: Pins,
+        views: Views,
+        held: ExitStack,
+        *,
+        begins: bool,
+        given: Mapping[QuerySource, DataFrame],
+    ) -> tuple[Iterable[Made], tuple[WrittenFile, ...]]:
+        """What the script makes, and files that it wrote besides."""
+        if self.model.python is not None:
+            self.say("running")
+            outcome = self._run_python(pins, views, held)
+            return made_rows(outcome, self.model, table, self._partition_column), outcome.files
+        self.say("querying")
+        beginning = Beginning.of(self.model, self._partition_column) if begins else None
+        return (self._resolve(pins, views, beginning, given),), ()
+
+    def _execute_files(
+        self, tx: Transaction, views: Views, known: SliceRecord | None, held: ExitStack
+    ) -> tuple[Publication, int | None]:
+        """A step that writes files and no table: nothing of the lake changes but its records."""
+        pins = pin(self.world.lakes, self.model, tx.base, self.world.plan.makers)
+        self.say("running")
+        written = self._run_python(pins, views, held).files
+        self.say("publishing")
+        unchanged = files.is_unchanged(known, written)
+        if not unchanged:
+            files.move(written)
+        for other in files.records(self.world.run_id, self.planned, written):
+            self.state.confirm(other, None, as_of=tx.base.id)
+        state = "unchanged" if unchanged else "done"
+        target = self.model.target.qualified
+        made = files.record(self.world.run_id, self.planned, target, written, state)
+        self.state.confirm(made, None, as_of=tx.base.id)
+        return made, None
+
+    def _publish_files(self, written: tuple[WrittenFile, ...], tx: Transaction) -> None:
+        """Files of a step that makes a table too: in their places before it is published."""
+        files.move(written)
+        for each in files.records(self.world.run_id, self.planned, written):
+            self.state.confirm(each, None, as_of=tx.base.id)
+
+    def _run_python(self, pins: Pins, views: Views, held: ExitStack) -> Outcome:
+        folder = held.enter_context(TemporaryDirectory(prefix="penstock-step-"))
+        return runner_of(self.world, self.planned, pins, views, folder).run()
+
+    def _written(
         self,
         tx: Transaction,
         table: TransactionTable,
+        rows: Iterable[Made],
+        *,
         into: Slice,
         pins: Pins,
         views: Views,
-        *,
-        begins: bool,
     ) -> tuple[Staged, tuple[CheckResult, ...]]:
-        self.say("querying")
-        beginning = Beginning.of(self.model, self._partition_column) if begins else None
-        resolved = self._resolve(pins, views, beginning)
-        writer = self._writer
-        writer.check_tests(cast_to(resolved.df, self.model.columns), table)
-        tx.create_schema(self.model.target.schema)
-        self.say("writing")
-        staged = writer.stage(tx, table, resolved, into)
+        writer, staged = self._writer, Staged()
+        for made in rows:
+            writer.check_tests(cast_to(made.df, self.model.columns), table)
+            tx.create_schema(self.model.target.schema)
+            self.say("writing")
+            staged = writer.stage(tx, table, made, into)
+        if self.model.query.after:
+            self._run_statements(self.model.query.statements, tx, pins)
+            staged = Staged(slice_rows=table.count_rows(into.place))
         describe(table, self.model)
+        if message := undescribable(self.model, table.schema.names):
+            self.notice(message)
         self.say("testing")
         if not self.model.data_tests:
             return staged, ()
-        whole, slice_ = candidate_of(table), candidate_of(table, into.place)
+        whole, slice_ = candidate_of(table), self._candidate(table, into)
         return staged, self._test(whole, slice_, pins, views, table.schema)
+
+    def _candidate(self, table: TransactionTable, into: Slice) -> Readable:
+        """The slice as it will be; of a history, its current rows."""
+        if self.model.history is not None:
+            return candidate_of_current(table, self.model.history)
+        if into.by_time is None:
+            return candidate_of(table, into.place)
+        by_time = into.by_time
+        rows = Rows(rows_of(table, by_time, by_time.intervals))
+        return Readable(types_of(table.schema), lambda _: rows, lambda _: None)
 
     def _by_statements(
         self, tx: Transaction, table: TransactionTable, pins: Pins
     ) -> tuple[Staged, tuple[CheckResult, ...]]:
         self.say("writing")
         tx.create_schema(self.model.target.schema)
+        self._run_statements(self.model.query, tx, pins)
+        return recorded(self.model, table, self._place), ()
+
+    def _run_statements(self, query: Query, tx: Transaction, pins: Pins) -> None:
         run_statements(
-            self.model,
+            query,
+            self.model.target.lake,
             self.planned.bindings,
             tx,
             pins,
             session=self.world.session,
             root=self.world.settings.root,
         )
-        return recorded(self.model, table, self._place), ()
 
     def notice(self, message: str) -> None:
         self.world.sink(Notice(message, self.model.name))
+
+    @property
+    def _refreshes(self) -> bool:
+        """Whether the table is made anew, which the first batch of its slices does."""
+        return self.world.plan.request.full_refresh and not self.planned.goes_on
 
     def _drops(self, table: TransactionTable, into: Slice, known: SliceRecord | None) -> bool:
         """Drop the table where it is to be made anew; whether it was.
@@ -231,7 +357,7 @@ class Attempt:
         Raises DefinitionChanged where that would be needed and was not asked for.
         """
         target = self.model.target.qualified
-        if self.world.plan.request.full_refresh:
+        if self._refreshes:
             records = self.state.slices(target)
             if records:
                 self.notice(f"full refresh drops {listed(records)}, which earlier snapshots keep")
@@ -243,6 +369,9 @@ class Attempt:
         if refuse_other_slices(self.model, others, table, self._partition_column):
             table.drop()
             return True
+        if self.model.history is not None:
+            refuse_no_history(self.model, known, table)
+            return False
         said = refuse_lost_rows(self.model, known, table, into.place)
         if said:
             self.notice(said)
@@ -299,13 +428,26 @@ class Attempt:
             partition_keys=self.model.layout.partitioned_by,
             custom=self.model.custom,
             known_fingerprint=self._known_fingerprint(tx, known, place),
+            history=self.model.history,
+            key_expressions=keys_in_spark(self.model),
+            now=self.world.plan.request.fire_time,
+            by_time=self._by_time,
         )
+
+    @property
+    def _by_time(self) -> ByTime | None:
+        by_time, only = self.model.time_range, self.planned.only
+        if self.model.strategy != TIME_RANGE or by_time is None:
+            return None
+        assert isinstance(only, Interval), "a slice of a model by time is one"
+        query, layout = self.model.query, self.model.layout
+        return ByTime(by_time, (only,), query.dialect, layout, self.notice)
 
     def _known_fingerprint(
         self, tx: Transaction, known: SliceRecord | None, place: tuple[str, str] | None
     ) -> str | None:
         """The fingerprint of the slice as it is now; None when that is not certain."""
-        if known is None or known.fingerprint is None:
+        if known is None or known.fingerprint is None or self.model.query.after:
             return None
         target = self.model.target
         catalog = self.world.lakes[target.lake].catalog
@@ -341,45 +483,3 @@ class Attempt:
         if failed:
             raise tests_failed(results, column_infos(schema), self.model.target)
         return results
-
-
-def tests_failed(
-    results: tuple[CheckResult, ...], columns: tuple[ColumnInfo, ...], target: TableName
-) -> DataTestFailed:
-    """The error of a slice whose data tests did not all pass."""
-    failed = [result for result in results if result.outcome == "failed"]
-    counts = ", ".join(f"{result.name} ({result.failures:,})" for result in failed)
-    return DataTestFailed(
-        f"{len(failed)} of {len(results)} data tests failed: {counts}",
-        hint=f"{target} is as it was; mend the SELECT or its inputs",
-        data={"results": results, "columns": columns},
-    )
-
-
-def publication(
-    run_id: str,
-    planned: PlannedStep,
-    staged: Staged,
-    checks: tuple[CheckResult, ...],
-    schema: TableSchema,
-) -> Publication:
-    model = planned.model
-    return Publication(
-        run_id=run_id,
-        step=model.name,
-        state="done",
-        target=model.target.qualified,
-        slice=planned.only.text,
-        strategy=model.strategy,
-        rows=staged.slice_rows,
-        fingerprint=staged.fingerprint,
-        definition_hash=model.definition_hash,
-        columns=column_infos(
-            schema, {fold(name): text for name, text in model.about.column_descriptions}
-        ),
-        checks=checks,
-        at=now(),
-        slicing=model.slicing,
-        keys=model.keys,
-        interval=planned.only if isinstance(planned.only, Interval) else None,
-    )

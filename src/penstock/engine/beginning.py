@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 
@@ -23,6 +22,7 @@ from penstock.model.model import Model
 from penstock.model.sources import QuerySource, TableSource
 from penstock.sql.tables import analyse
 from penstock.sql.text import Unreadable
+from penstock.sql.trees import exp
 from penstock.sql.types import spark_type
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 _ROUNDS = 6  # a type that has not settled by then grows with each, as decimals do
-_ADVICE = "declare its columns in the header: `-- column name BIGINT`"
+_ADVICE = "declare its columns: `-- column name BIGINT`, or `columns (name BIGINT, ...)` in MODEL"
 # Conditions of Spark that are caused by columns of a wrong type, or by missing ones.
 _GUESSED = ("UNRESOLVED_", "NUM_COLUMNS_MISMATCH", "DATATYPE_MISMATCH", "INVALID_EXTRACT")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.model.model import Model
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 def describe(table: TransactionTable, model: Model) -> None:
     """Stage the comments that the model gives and the table does not have yet.
 
-    A comment on what the model does not describe stays as somebody wrote it.
+    A comment on what the model does not describe stays as somebody wrote it; what it says of
+    other columns is left out (`undescribable`).
     """
     if model.about.description is None and not model.about.column_descriptions:
         return
@@ -26,3 +28,12 @@ def describe(table: TransactionTable, model: Model) -> None:
         name = names.get(fold(column))
         if name is not None and columns.get(name) != text:
             table.comment(text, name)
+
+
+def undescribable(model: Model, columns: Iterable[str]) -> str | None:
+    """What is wrong with the columns that the model describes, where its table has these."""
+    known = set(map(fold, columns))
+    others = [name for name, _ in model.about.column_descriptions if fold(name) not in known]
+    if not others:
+        return None
+    return f"column_descriptions describes {', '.join(others)}, which the table does not have"

@@ -9,9 +9,11 @@ from penstock.engine.pins import table_name
 from penstock.engine.results import Dropped
 from penstock.engine.state.records import WHOLE
 from penstock.engine.state.store import State, forget, now
+from penstock.engine.versions.current import drop_view
 from penstock.errors import ArgumentError, TableNotFound
 from penstock.lake.format.naming import fold
 from penstock.model.asset import TableName
+from penstock.model.history import History
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -22,8 +24,15 @@ if TYPE_CHECKING:
 _SHOWN = 10
 
 
-def drop(lake: Lake, target: TableName, value: str | None, column: str) -> Dropped:
+def drop(
+    lake: Lake,
+    target: TableName,
+    value: str | None,
+    column: str,
+    history: History | None = None,
+) -> Dropped:
     """Drop the table, or its slice ``value``; ``column`` is the one that carries slices' values.
+    The view of the current versions of a ``history`` goes with it.
 
     Earlier snapshots keep the rows. What is recorded of a table that somebody else has dropped is
     forgotten, and no snapshot made. Starts Spark only for a slice in files that hold others too.
@@ -40,6 +49,7 @@ def drop(lake: Lake, target: TableName, value: str | None, column: str) -> Dropp
             rows = 0
         else:
             rows = _drop(tx.table(table_name(target)), target, value, column, recorded)
+            drop_view(tx, target, history)
 
         def record(connection: Connection, _: int) -> None:
             forget(connection, target.qualified, value, now())

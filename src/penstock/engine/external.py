@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentError
 from penstock.lake.format.types import simple_string
-from penstock.model.asset import TableName
+from penstock.model.asset import FileName, TableName
 from penstock.model.external import FILE, External
 from penstock.model.graph import table_key
 from penstock.model.model import Model
@@ -59,7 +59,8 @@ def read_by(models: Sequence[Model]) -> dict[str, TableName]:
     """The tables that models and their tests read and none makes, by key, in order of name."""
     made = {table_key(model.target) for model in models}
     read = [table for model in models for table in (*model.inputs, *model.test_reads)]
-    found = {table_key(table): table for table in sorted(read, key=str)}
+    tables = (table for table in read if not isinstance(table, FileName))
+    found = {table_key(table): table for table in sorted(tables, key=str)}
     return {key: table for key, table in found.items() if key not in made}
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.engine import lineage
-from penstock.engine.attempt import publication, tests_failed
 from penstock.engine.checks.run import Tester
 from penstock.engine.descriptions import describe
 from penstock.engine.pins import (
@@ -26,6 +25,7 @@ from penstock.engine.pins import (
     types_of,
 )
 from penstock.engine.plan import PlannedStep
+from penstock.engine.publication import publication, tests_failed
 from penstock.engine.resolve import Resolved, Views, resolve
 from penstock.engine.results import CheckResult
 from penstock.engine.state.records import Publication, SliceRecord
@@ -144,9 +144,7 @@ class JointAttempt:
             raise NotJoint("files of its table hold rows of several slices")
         records = self.state.slices(self.model.target.qualified)
         for record in records:
-            if record.strategy != self.model.strategy or not record.is_slice_of(
-                self.model.partition
-            ):
+            if record.strategy != self.model.strategy or not record.is_slice_of(self.model):
                 raise NotJoint(f"its slice {record.slice} was made in another way")
         return {record.slice: record for record in records}
 

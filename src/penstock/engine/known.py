@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from penstock.engine.intervals import Event, Painted
 from penstock.engine.ranges import FAILED, MATERIALIZED, RUNNING, STALE, States
 from penstock.engine.state import reading
 from penstock.engine.state.records import ProcessId, is_gone
 from penstock.engine.state.store import State
+from penstock.model.interval import interval_of
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
@@ -72,7 +75,9 @@ def _is_there(catalog: Catalog, model: Model) -> bool:
     target, latest = model.target, catalog.latest()
     if catalog.known_table(target.schema, target.table, latest) is not None:
         return True
-    return model.partition is None  # a view, for one; what is missing is seen when it is read
+    return (
+        model.partition is None and model.by_time is None
+    )  # a view, for one; what is missing is seen when it is read
 
 
 def _states(
@@ -93,3 +98,43 @@ def _states(
         elif value not in made or made[value][0] != run_id:
             states[value] = FAILED  # unless that very run has published it after all
     return states
+
+
+def intervals_of(
+    catalogs: Catalogs,
+    models: Sequence[Model],
+    is_gone: Callable[[ProcessId], bool] = is_gone,
+) -> Mapping[str, Painted]:
+    """What became of the intervals of models by time, by their names; of no table that is gone.
+
+    They may have been made in other batches each time.
+    """
+    found: dict[str, Painted] = {}
+    for model in models:
+        catalog = catalogs(model.target.lake)
+        if catalog is not None and _is_there(catalog, model):
+            ask = partial(painted, model=model, is_gone=is_gone)
+            found[model.name] = State(catalog).read(ask, Painted())
+    return found
+
+
+def painted(
+    connection: Connection, model: Model, is_gone: Callable[[ProcessId], bool] = is_gone
+) -> Painted:
+    alive = {run.run_id for run in reading.running(connection) if not is_gone(run.process)}
+    records = reading.moments(connection, model.target.qualified)
+    events = (_event(each, model, alive) for each in records)
+    return Painted.of(event for event in events if event is not None)
+
+
+def _event(record: reading.Recorded, model: Model, alive: set[str]) -> Event | None:
+    interval = interval_of(record.value)
+    if interval is None:
+        return None
+    if record.state is not None:
+        state = RUNNING if record.state == "running" and record.run_id in alive else FAILED
+        return Event(record.at, interval, state)
+    if record.slicing is not None and record.slicing != model.slicing:
+        return None
+    same = model.forward_only or record.definition == model.definition_hash
+    return Event(record.at, interval, MATERIALIZED if same else STALE)

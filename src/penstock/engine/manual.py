@@ -16,6 +16,7 @@ from penstock.errors import PenstockError, QueryFailed, StepError
 from penstock.lake.candidate.state import Staged
 from penstock.model.constants import Bindings
 from penstock.model.model import Model
+from penstock.model.query import Query
 from penstock.model.render import trial_names
 from penstock.model.sources import QuerySource
 
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 
 def run_statements(
-    model: Model,
+    query: Query,
+    lake: str,
     bindings: Bindings,
     tx: Transaction,
     pins: Pins,
@@ -35,14 +37,13 @@ def run_statements(
     session: SparkSession,
     root: Path,
 ) -> None:
-    """Run the statements of a manual script within ``tx``.
+    """Run the statements of a manual script, or those behind a query, within ``tx`` on ``lake``.
 
-    Tables of the target's lake are read as the statements before have left them; files, earlier
+    Tables of this lake are read as the statements before have left them; files, earlier
     snapshots and tables of other lakes as they were. Raises what `Transaction.sql` raises, placed
     in the script.
     """
-    query = model.query
-    own = {s for s in query.tables if s.table.lake == model.target.lake and s.at is None}
+    own = {s for s in query.tables if s.table.lake == lake and s.at is None}
     others = [source for source in query.sources if source not in own]
     views: dict[QuerySource, str] = trial_names(others)
     frames: dict[str, DataFrame] = {

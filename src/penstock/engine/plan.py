@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 
+from penstock.engine.intervals import Due, Line, Painted, start_above
 from penstock.engine.ranges import (
     Calendar,
     SliceRange,
@@ -22,15 +25,19 @@ from penstock.model import arguments
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
 from penstock.model.graph import Graph, Makers, chains, makers_of
-from penstock.model.joint import why_apart
-from penstock.model.kinds import EMBEDDED, VIEW
+from penstock.model.interval import Interval
+from penstock.model.kinds import EMBEDDED, FILES, TIME_RANGE, VIEW
 from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
+from penstock.model.moments import read_moment
 from penstock.model.slice import WHOLE, Part, Slice, described
 from penstock.sql.identifiers import nearest
 
 # Strategies: the engine has each in its registry, but for manual scripts, which write themselves.
-RUNNABLE = ("replace", "append", "merge", "partitions", "custom", "manual", VIEW)
+RUNNABLE = (
+    *("replace", "append", "merge", "partitions", TIME_RANGE, "custom", "history", "manual"),
+    *(VIEW, FILES),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,8 @@ class PlannedStep:
     ``bindings`` are what its script may refer to, in the first of its slices. ``blocked`` says why
     it cannot run; its failure is then that. ``skipped`` says why there is nothing for it to do;
     that is not a failure. ``tally`` counts the slices of the range that the run is for. ``apart``
-    says why many slices are made one by one; without it they are made together.
+    says why many slices are made one by one; without it they are made together. A batch that
+    ``goes_on`` is not the first of its model.
     """
 
     model: Model
@@ -53,6 +61,7 @@ class PlannedStep:
     skipped: str | None = None
     tally: Tally | None = None
     apart: str | None = None
+    goes_on: bool = False
 
     @property
     def name(self) -> str:
@@ -102,15 +111,17 @@ class Plan:
         if len(step.slices) < 2:
             yield step
             return
-        size = TOGETHER if step.apart is None else 1
+        together = step.apart is None and step.model.by_time is None
+        size = TOGETHER if together else 1
         for first in range(0, len(step.slices), size):
-            yield self.narrowed(step, step.slices[first : first + size])
+            batch = self.narrowed(step, step.slices[first : first + size])
+            yield replace(batch, goes_on=first > 0)
 
     def narrowed(self, step: PlannedStep, slices: Sequence[Slice]) -> PlannedStep:
         """The step with some of its slices only."""
         bindings = step.bindings
         if step.blocked is None:
-            bindings = _bindings(step.model, slices[0], self.args)
+            bindings = _bindings(step.model, slices[0], self.args, self.request)
         return replace(step, slices=tuple(slices), bindings=bindings)
 
     @property
@@ -131,13 +142,32 @@ class Plan:
 
 
 TOGETHER = 400  # slices of one job: a year of days
-Known = Callable[[Sequence[Model]], Mapping[str, States]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the catalogs know: the states of slices, and of models by time what is painted on their
+    lines, by the names of models.
+    """
+
+    slices: Callable[[Sequence[Model]], Mapping[str, States]] = lambda _: {}
+    intervals: Callable[[Sequence[Model]], Mapping[str, Painted]] = lambda _: {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What all steps of a plan have in common; ``lines`` are those of models by time."""
+
+    request: RunRequest
+    args: Mapping[str, str | None]
+    known: Known
+    lines: Mapping[str, Line]
 
 
 def make_plan(
     models: Mapping[str, Model], graph: Graph, request: RunRequest, known: Known | None = None
 ) -> Plan:
-    """``known`` gives the states of slices, by the names of models: asked for a range only.
+    """``known`` is asked for ranges, and for models by time.
 
     Raises ArgumentError and PartitionError: what is wrong is said before anything runs.
     """
@@ -159,11 +189,13 @@ def make_plan(
         model.name: tuple(name for name in graph.upstream(model.name) if name in chosen)
         for model in steps
     }
+    known = known or Known()
+    asked = _Asked(request, args, known, _lines(models, graph, steps, request, known))
     if request.range is None:
         chains_ = _chains([models[name] for name in order], chosen)
-        planned = _of_moment(steps, afters, resolve_slices(chains_, request), args)
+        planned = _of_moment(steps, afters, resolve_slices(chains_, request), asked)
     else:
-        planned = _of_range(steps, afters, request, known or (lambda _: {}), args)
+        planned = _of_range(steps, afters, request.range, asked)
     return Plan(
         tuple(planned),
         request,
@@ -173,6 +205,41 @@ def make_plan(
     )
 
 
+def _lines(
+    models: Mapping[str, Model],
+    graph: Graph,
+    steps: Sequence[Model],
+    request: RunRequest,
+    known: Known,
+) -> dict[str, Line]:
+    """What is known of the intervals of models by time. A table that is made anew has none."""
+    timed = [model for model in steps if model.by_time is not None]
+    painted = known.intervals(timed) if timed and not request.full_refresh else {}
+    now = request.fire_time.astimezone(UTC)
+    return {
+        model.name: Line(
+            model.by_time,
+            painted.get(model.name, Painted()),
+            now,
+            start_above(model, models, graph, now),
+            restates=not model.disable_restatement,
+        )
+        for model in timed
+        if model.by_time is not None
+    }
+
+
+def _of_intervals(model: Model, due: Due, after: tuple[str, ...]) -> PlannedStep:
+    """A slice for each evaluation of the query."""
+    assert model.by_time is not None, "asked of models by time"
+    slices = model.by_time.batches(due.intervals)
+    apart = None
+    if len(slices) > 1:
+        size = model.by_time.batch_size
+        apart = "each range of missing intervals" if size is None else f"batch_size is {size}"
+    return PlannedStep(model, slices, after, skipped=due.idle, tally=due.tally, apart=apart)
+
+
 Afters = Mapping[str, tuple[str, ...]]
 
 
@@ -180,56 +247,74 @@ def _of_moment(
     steps: Sequence[Model],
     afters: Afters,
     slices: Mapping[str, StepSlice],
-    args: Mapping[str, str | None],
+    asked: _Asked,
 ) -> list[PlannedStep]:
-    """One slice of each model."""
+    """One slice of each model; of models by time all that are due."""
     planned: dict[str, PlannedStep] = {}
+    early: set[str] = set()
     for model in steps:
         after, own = afters[model.name], slices.get(model.name)
-        skipped = _why_skipped(own, [planned[name] for name in after])
-        made = (Part(own.value) if own else WHOLE,)
-        planned[model.name] = _step(PlannedStep(model, made, after, skipped=skipped), args)
+        skipped = _why_skipped(own, [name for name in after if name in early])
+        early |= {model.name} if skipped else set()
+        if model.name in asked.lines and skipped is None:
+            step = _of_intervals(model, asked.lines[model.name].due(), after)
+        else:
+            made = (Part(own.value) if own else WHOLE,)
+            step = PlannedStep(model, made, after, skipped=skipped)
+        planned[model.name] = _step(step, asked.args, asked.request)
     return list(planned.values())
 
 
 def _of_range(
-    steps: Sequence[Model],
-    afters: Afters,
-    request: RunRequest,
-    known: Known,
-    args: Mapping[str, str | None],
+    steps: Sequence[Model], afters: Afters, range_: SliceRange, asked: _Asked
 ) -> list[PlannedStep]:
     """The slices of a range that are to be made."""
-    asked = request.range
-    assert asked is not None, "the caller has looked"
+    request, lines = asked.request, asked.lines
     require_range(
-        asked, partition_too=request.partition is not None, full_refresh=request.full_refresh
+        range_, partition_too=request.partition is not None, full_refresh=request.full_refresh
     )
-    if all(model.partition is None for model in steps):
+    if not lines and all(model.partition is None for model in steps):
         raise ArgumentError(
             "no selected model is partitioned: there is no range to make",
-            hint="leave out --from and --to, or select models with a `partitioned` line",
+            hint="leave out --from and --to, or select models that are partitioned or by time",
         )
-    calendar, planned = Calendar(asked, request.fire_time), dict[str, PlannedStep]()
+    calendar, planned = Calendar(range_, request.fire_time), dict[str, PlannedStep]()
     ranges = {model.name: calendar.of(model) for model in steps if model.partition is not None}
-    states = known(steps)
+    states = asked.known.slices(steps)
     for model in steps:
         after, own = afters[model.name], states.get(model.name, {})
+        if model.name in lines:
+            with _placed_at(model, "start"):
+                due = lines[model.name].of(range_)
+            planned[model.name] = _step(_of_intervals(model, due, after), asked.args, request)
+            continue
         if model.partition is not None:
-            chosen, tally = choose(ranges[model.name], own, every=asked.all)
+            chosen, tally = choose(ranges[model.name], own, every=range_.all)
         else:
             changes = any(not planned[name].skipped for name in after)
-            chosen, tally = choose_whole(own, every=asked.all, inputs_change=changes)
+            chosen, tally = choose_whole(own, every=range_.all, inputs_change=changes)
         skipped = None if chosen else f"nothing to do: {said(tally)}"
-        apart = _why_apart(model, asked) if len(chosen) > 1 else None
+        apart = _why_apart(model, range_) if len(chosen) > 1 else None
         step = PlannedStep(model, chosen, after, skipped=skipped, tally=tally, apart=apart)
-        planned[model.name] = _step(step, args)
+        planned[model.name] = _step(step, asked.args, request)
     return list(planned.values())
+
+
+@contextmanager
+def _placed_at(model: Model, what: str) -> Iterator[None]:
+    try:
+        yield
+    except ArgumentError as error:
+        error.location = error.location or model.place(what)
+        raise
 
 
 def _why_apart(model: Model, asked: SliceRange) -> str | None:
     if model.strategy == "append" and asked.all:
         return "rows that an interrupted run has appended are not to be added again"
+    # Late: it looks at trees, which a plan of single slices does without.
+    from penstock.model.joint import why_apart
+
     return why_apart(model)
 
 
@@ -283,7 +368,7 @@ def _refreshed(steps: Sequence[Model], request: RunRequest) -> Iterator[str]:
             )
         if model.partition is not None:
             yield f"{model.name}: full refresh drops every slice and makes this run's only"
-        elif model.strategy != "replace":
+        elif model.strategy not in {"replace", TIME_RANGE}:
             yield f"{model.name}: full refresh leaves only what the SELECT returns now"
 
 
@@ -319,34 +404,50 @@ def _declared(models: Iterable[Model]) -> dict[str, arguments.Argument]:
         argument.name: argument
         for model in models
         for argument in model.query.arguments
-        if argument.name not in arguments.OF_SLICE
+        if argument.name not in arguments.OF_SLICE and not argument.automatic
     }
 
 
-def _why_skipped(own: StepSlice | None, after: Iterable[PlannedStep]) -> str | None:
+def _why_skipped(own: StepSlice | None, early: Sequence[str]) -> str | None:
+    """``early`` are the models above that are before their start."""
     if own is not None and own.early:
         return "before start"
-    early = next((step.name for step in after if step.skipped), None)
-    return None if early is None else f"{early} is before its start"
+    return f"{early[0]} is before its start" if early else None
 
 
-def _step(step: PlannedStep, args: Mapping[str, str | None]) -> PlannedStep:
+def _step(step: PlannedStep, args: Mapping[str, str | None], request: RunRequest) -> PlannedStep:
     """The step with what its script may refer to; refuses what is wrong before anything runs."""
     model = step.model
     blocked = _why_blocked(model)
     first = step.slices[0] if step.slices else WHOLE
     if blocked or step.skipped:
         return replace(step, bindings=Bindings(partition=_value(first)), blocked=blocked)
-    bindings = _bindings(model, first, args)
+    bindings = _bindings(model, first, args, request)
     for source in model.query.files:
         path_of(source, bindings, model.query.arguments)
     return replace(step, bindings=bindings)
 
 
-def _bindings(model: Model, slice_: Slice, args: Mapping[str, str | None]) -> Bindings:
-    value = _value(slice_)
-    bound = arguments.bind(model.query.arguments, args, partition=value, spec=model.partition)
+def _bindings(
+    model: Model, slice_: Slice, args: Mapping[str, str | None], request: RunRequest
+) -> Bindings:
+    value, now = _value(slice_), request.fire_time.astimezone(UTC)
+    bound = arguments.bind(
+        model.query.arguments,
+        args,
+        partition=value,
+        spec=model.partition,
+        interval=slice_ if isinstance(slice_, Interval) else _all_time(model, now),
+        now=now,
+    )
     return Bindings(partition=value, arguments=bound)
+
+
+def _all_time(model: Model, now: datetime) -> Interval:
+    """The interval of a whole table: from its start, or 1970, to the moment of the run."""
+    start = model.cadence.start
+    first = datetime(1970, 1, 1, tzinfo=UTC) if start is None else read_moment(start, now)
+    return Interval(min(first, now - timedelta(microseconds=1)), now)
 
 
 def _value(slice_: Slice) -> str | None:

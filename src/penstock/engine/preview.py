@@ -6,7 +6,8 @@ Names that mean nothing, and what a query would read, are found in the catalogs,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from penstock.engine.beginning import Beginning
 from penstock.engine.columns import cast_to
 from penstock.engine.connections import Connections
 from penstock.engine.pins import Pins, table_name
-from penstock.engine.plan import Plan
+from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.resolve import (
     Resolved,
     Views,
@@ -45,11 +46,14 @@ from penstock.lake.queries.explain import Explanation, TableRead, read_of
 from penstock.lake.snapshot import At
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
-from penstock.model.graph import Makers
+from penstock.model.graph import Makers, makers_of
+from penstock.model.loader import Loaded
+from penstock.model.macro_libraries import Libraries
 from penstock.model.model import Model
 from penstock.model.names import Names
 from penstock.model.query import Query, read_query
 from penstock.model.render import trial_names
+from penstock.model.script_macros import ScriptMacros
 from penstock.model.sources import FileSource, FunctionSource, TableSource
 from penstock.sql.conditions import Predicate
 from penstock.sql.dialect import name_hint
@@ -81,7 +85,8 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """Queries over the lakes of a project as they are now, in which ``makers`` make the tables.
+    """Queries over the lakes of a project as they are now, in which ``makers`` make the tables
+    and macros of ``libraries`` can be called.
 
     ``start`` gives the session. Names that mean nothing raise NotFound, before Spark starts where
     the catalogs tell.
@@ -90,13 +95,27 @@ class Queries:
     connections: Connections
     start: Callable[[], SparkSession]
     makers: Makers
+    libraries: Libraries = field(default_factory=Libraries)
+
+    @classmethod
+    def of(
+        cls, connections: Connections, start: Callable[[], SparkSession], loaded: Loaded
+    ) -> Queries:
+        """Those of a project's models and libraries."""
+        return cls(connections, start, makers_of(loaded.models), loaded.libraries)
 
     def preview(self, plan: Plan) -> Resolved:
         """What the SELECT of the plan's one step returns at this moment."""
         (step,) = plan.steps
+        step = _newest_interval(plan, step)
         if reason := step.blocked or step.skipped:
             hint = "ask for a later slice with --partition" if step.skipped else None
             raise PartitionError(f"{step.name}: {reason}", hint=hint)
+        if step.model.python is not None:
+            raise ArgumentError(
+                f"{step.name} is a step in Python: only a run runs its code",
+                hint=f"its table: penstock preview {step.name} --table",
+            )
         if step.model.query.manual:
             raise ArgumentError(
                 f"{step.name} is manual: it has statements, and no query to preview",
@@ -144,7 +163,8 @@ class Queries:
 
     def _parsed(self, text: str, dialect: str) -> Query:
         names = Names(tuple(self._settings.lakes), macros=self.connections.macros)
-        parsed, findings = read_query(text, _NAME, names=names, dialect=dialect)
+        macros = ScriptMacros(libraries=self.libraries)
+        parsed, findings = read_query(text, _NAME, names=names, dialect=dialect, macros=macros)
         if parsed is None:
             raise ModelError([_for_query(finding) for finding in findings])
         return parsed
@@ -186,6 +206,18 @@ class Queries:
                 )
             except QueryFailed as error:
                 raise _as_input(error) from error.__cause__
+
+
+def _newest_interval(plan: Plan, step: PlannedStep) -> PlannedStep:
+    """The step; of a model by time all of whose intervals are made, with the last one."""
+    by_time = step.model.by_time
+    if by_time is None or not step.skipped:
+        return step
+    expected = by_time.expected(plan.request.fire_time.astimezone(UTC))
+    if not expected:
+        return step
+    last = by_time.unit.at(expected[-1].last)
+    return replace(plan.narrowed(step, (last,)), skipped=None)
 
 
 def _newest(parsed: Query, attach: Attach, makers: Makers) -> Pins:

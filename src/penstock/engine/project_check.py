@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.config import LakeSettings, Settings
 from penstock.engine.external import columns_in
 from penstock.engine.plan import RUNNABLE
+from penstock.engine.unit_test_files import check_unit_tests
 from penstock.errors import Diagnostic, LakeError, Location, PenstockError
 from penstock.lake.catalog.database.location import parse_location
 from penstock.lake.format.naming import fold
@@ -46,6 +47,8 @@ def check_project(
         *_no_models(settings, models),
         *_not_run(models),
         *_referenced(models, catalogs if not broken else None),
+        *_seeds(models, settings.root),
+        *check_unit_tests(settings.root, models),
         *(unlike(externals, columns_in(catalogs)) if not broken else ()),
     )
 
@@ -66,16 +69,38 @@ def _not_run(models: Sequence[Model]) -> Iterator[Diagnostic]:
 
 
 def _referenced(models: Sequence[Model], catalogs: Catalogs | None) -> Iterator[Diagnostic]:
-    """Tables of ``relationships`` that no model makes and no lake has."""
+    """Tables of ``relationships`` and ``depends_on`` that no model makes and no lake has."""
     makers = makers_of(models)
     for model in models:
+        for waited in model.depends_on:
+            if table_key(waited) not in makers and not _is_there(waited, catalogs):
+                message = f"no model makes {waited}, and its lake does not have it"
+                place = model.place("depends_on")
+                hint = "nothing runs before the model: is the name right?"
+                yield Diagnostic("warning", message, place, hint, "depends-on")
         for test, place in model.placed_tests:
-            table = table_of(test.to) if isinstance(test, RelationshipsTest) else None
-            if table is None or table_key(table) in makers or _is_there(table, catalogs):
+            parent = table_of(test.to) if isinstance(test, RelationshipsTest) else None
+            if parent is None or table_key(parent) in makers or _is_there(parent, catalogs):
                 continue
-            message = f"no model makes {table}, and its lake does not have it"
+            message = f"no model makes {parent}, and its lake does not have it"
             hint = "the test fails until there is such a table: is the name right?"
             yield Diagnostic("warning", message, place, hint, "test-table")
+
+
+def _seeds(models: Sequence[Model], root: Path) -> Iterator[Diagnostic]:
+    """Files of SEED models that are not there, or that a run could not read."""
+    for model in models:
+        if not model.generated:
+            continue
+        # Late: few projects have seeds.
+        from penstock.engine.seed_file import seeds_of
+
+        try:
+            for seed in seeds_of(model.query, root):
+                seed.texts()
+        except PenstockError as error:
+            place = error.location or model.place("kind")
+            yield Diagnostic("error", error.message, place, error.hint, "seed")
 
 
 def _is_there(table: TableName, catalogs: Catalogs | None) -> bool:

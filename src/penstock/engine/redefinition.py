@@ -39,7 +39,7 @@ def refuse_other_slices(
     ``column`` is the one that carries the slice's value. True where the table was made for such
     slices and holds no row: nothing is lost when it is made anew.
     """
-    others = [record for record in records if not record.is_slice_of(model.partition)]
+    others = [record for record in records if not record.is_slice_of(model)]
     in_slices = any(fold(name) == fold(column) for name in table.schema.names)
     if not others and in_slices == (model.partition is not None):
         return False
@@ -208,16 +208,15 @@ class Fit:
     notices: tuple[str, ...] = ()
 
 
-def difference(selected: Sequence[str], table: Sequence[str], managed: str | None) -> Difference:
-    """``managed`` is the partition column, which no SELECT has."""
+def difference(
+    selected: Sequence[str], table: Sequence[str], managed: Sequence[str] = ()
+) -> Difference:
+    """``managed`` are columns that the engine writes and no SELECT has."""
     have, want = {fold(name) for name in selected}, {fold(name) for name in table}
+    have |= set(map(fold, managed))
     return Difference(
         added=tuple(name for name in selected if fold(name) not in want),
-        missing=tuple(
-            name
-            for name in table
-            if fold(name) not in have and (managed is None or fold(name) != fold(managed))
-        ),
+        missing=tuple(name for name in table if fold(name) not in have),
     )
 
 
@@ -247,6 +246,21 @@ def fit_columns(
         drop=drop,
         evolves=adds or bool(drop),
         notices=tuple(_column_notices(columns, change, table, merges=merges)),
+    )
+
+
+def frozen(model: Model) -> str:
+    """The ways on where a history's columns are not those of its SELECT: versions that are closed
+    keep what they had."""
+    adds = "on_schema_change=sync"
+    if model.history is not None and model.history.is_current is None:
+        adds = "on_additive_change allow"
+    refresh = f"`penstock run {model.name} --full-refresh`"
+    if model.disable_restatement:
+        refresh += " (with disable_restatement false)"
+    return (
+        f"the columns of a history are frozen: {adds} adds new ones, and {refresh} begins the "
+        "history anew; earlier snapshots keep what is there"
     )
 
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from sqlglot import exp
 
+from penstock.engine.asof import AsofNotice, with_asof
 from penstock.engine.beginning import Beginning
 from penstock.engine.file_reader import Files, files, innermost
 from penstock.engine.pins import Pins, Rows
@@ -33,12 +33,12 @@ from penstock.lake.queries.resolver import Resolver
 from penstock.lake.queries.running import rewritten
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import session_zone
+from penstock.model.asof import plain
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
 from penstock.model.joint import NotJoint
 from penstock.model.query import Query
 from penstock.model.render import RenderedQuery, UnsupportedSql
-from penstock.model.rewrites import ASOF_SETTING
 from penstock.model.seed import FUNCTION
 from penstock.model.sources import (
     FileSource,
@@ -112,7 +112,8 @@ class Views:
 class Resolved:
     """A query's DataFrame, and what is needed to place its later errors.
 
-    ``one_task``: each table that it reads is read in one.
+    ``one_task``: each table that it reads is read in one. ``asof`` says what is worth knowing of
+    its ASOF JOINs.
     """
 
     df: DataFrame
@@ -121,6 +122,7 @@ class Resolved:
     start: Location
     one_task: bool = False
     files: Mapping[FileSource, Files | SeedFile] = field(default_factory=dict)
+    asof: tuple[AsofNotice, ...] = ()
 
     def placed(self, error: PenstockError) -> PenstockError:
         """The error at its place in the script, in the user's names; of a bad input file, its."""
@@ -156,10 +158,7 @@ def resolve(
     """
     view_names = {source: views.name() for source in query.sources}
     rendered, macros = render(query, quoted(view_names), pins)
-    if shape is not None:
-        if macros is not None:
-            raise NotJoint("it calls macros")
-        rendered = replace(rendered, sql=shape(rendered))
+    rendered = rendered if shape is None else _shaped(rendered, shape, calls=macros is not None)
     values = {**(args or {}), **rendered.args(bindings)}
     analysis = analysed(rendered) if query.tables else None
     filters = predicates(analysis, view_names, values, session_zone(session)) if analysis else {}
@@ -179,16 +178,25 @@ def resolve(
     one_task = all(read.one_task for read in rows.values())
     by_hash = one_task and analysis is not None and are_by_equality(analysis.tree)
     _put_views(rows, view_names, views, by_hash=by_hash)
-    if ASOF_SETTING in rendered.settings:
-        session.conf.set(ASOF_SETTING, "true")
     names = {view: called(source, bindings) for source, view in view_names.items()}
-    analyse_now = partial(_analysed_by_spark, session, rendered, names, macros, values)
+    analysis_now = _SparkAnalysis(session, rendered, names, macros, values)
     if beginning is None or empty is None:
-        df = analyse_now()
+        df = analysis_now.run()
     else:
         with _located(empty.location):
-            df = beginning.query(rendered.sql, view_names[empty], session, views.put, analyse_now)
-    return Resolved(df, rendered, names, query_start(query), one_task and macros is None, inputs)
+            begun, run = view_names[empty], analysis_now.run
+            df = beginning.query(rendered.sql, begun, session, views.put, run)
+    one_task = one_task and macros is None
+    rendered, asof = analysis_now.rendered, analysis_now.asof
+    return Resolved(df, rendered, names, query_start(query), one_task, inputs, asof)
+
+
+def _shaped(
+    rendered: RenderedQuery, shape: Callable[[RenderedQuery], str], *, calls: bool
+) -> RenderedQuery:
+    if calls:
+        raise NotJoint("it calls macros")
+    return replace(rendered, sql=shape(rendered))
 
 
 @contextlib.contextmanager
@@ -214,23 +222,41 @@ def _put_views(
         views.put(names[source], read.df.hint(BY_HASH) if by_hash and number else read.df)
 
 
-def _analysed_by_spark(
-    session: SparkSession,
-    rendered: RenderedQuery,
-    names: Mapping[str, str],
-    macros: Resolver | None,
-    values: Mapping[str, Any],
-) -> DataFrame:
-    """The query over its views, the keys of ``names``; its errors are placed in the script."""
-    try:
-        with explained():
-            if macros is None:
-                return session.sql(rendered.sql, args=dict(values))
-            frames = {view: session.table(view) for view in names}
-            whole = rewritten(session, rendered.sql, macros, views=frames)
-            return session.sql(whole.text, args=dict(values), **dict[str, Any](whole.frames))
-    except (QueryFailed, UnsupportedFeature) as error:
-        raise place(error, rendered, names) from error.__cause__
+@dataclass(slots=True)
+class _SparkAnalysis:
+    """The query over its views, the keys of ``names``, as Spark reads it.
+
+    ``rendered`` and ``asof`` are of the last `run`: a table that begins is analysed several times.
+    """
+
+    session: SparkSession
+    rendered: RenderedQuery
+    names: Mapping[str, str]
+    macros: Resolver | None
+    values: Mapping[str, Any]
+    asof: tuple[AsofNotice, ...] = ()
+    _as_written: RenderedQuery | None = None
+
+    def run(self) -> DataFrame:
+        """The rows; errors are placed in the script."""
+        written = self._as_written = self._as_written or self.rendered
+        macros = self.macros is not None
+        self.rendered, self.asof = with_asof(
+            self.session, written, self.values, calls_macros=macros
+        )
+        try:
+            with explained():
+                return self._rows()
+        except (QueryFailed, UnsupportedFeature) as error:
+            raise place(error, self.rendered, self.names) from error.__cause__
+
+    def _rows(self) -> DataFrame:
+        values, sql = dict(self.values), self.rendered.sql
+        if self.macros is None:
+            return self.session.sql(sql, args=values)
+        frames = {view: self.session.table(view) for view in self.names}
+        whole = rewritten(self.session, sql, self.macros, views=frames)
+        return self.session.sql(whole.text, args=values, **dict[str, Any](whole.frames))
 
 
 def render(
@@ -243,7 +269,7 @@ def render(
     UnsupportedFeature, at its place, for a call that is of no macro any more.
     """
     home = query.home
-    if home is None or home.lake not in pins.lakes:
+    if home is None or home.lake not in pins.versions:
         return query.render(names), None
     resolver = pins.names(home.lake, home.schema, query.names.called(home.lake))
     if query.dialect == "spark":
@@ -262,7 +288,7 @@ def analysed(rendered: RenderedQuery) -> Analysis | None:
     if _CONDITIONS.search(rendered.sql) is None:
         return None
     try:
-        return analyse(rendered.sql)
+        return analyse(plain(rendered.sql))
     except (Unreadable, PenstockError):
         return None
 
@@ -319,7 +345,11 @@ def are_by_equality(tree: exp.Expr) -> bool:
 
 
 def _is_by_equality(join: exp.Join) -> bool:
-    if join.kind in _HALVES or not isinstance(join.this, exp.Table | exp.Subquery):
+    if (
+        join.kind in _HALVES
+        or join.method == "ASOF"
+        or not isinstance(join.this, exp.Table | exp.Subquery)
+    ):
         return False
     on = join.args.get("on")
     whole = None if on is None else on.unnest()

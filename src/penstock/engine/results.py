@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.events import Notice
+from penstock.model.kinds import EMBEDDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +151,19 @@ class ModelStatus:
 
     @property
     def state(self) -> str:
-        """The most pressing state of its slices."""
+        """The most pressing state of its slices; `embedded` of what makes none."""
+        if self.strategy == EMBEDDED:
+            return EMBEDDED
         pressing = ("failed", "running", *_CHANGED, "stale", "materialized")
         states = {slice_.state for slice_ in self.slices}
         return next((state for state in pressing if state in states), "missing")
+
+    @property
+    def makes(self) -> str:
+        """Its table; of an EMBEDDED model, where its query is."""
+        if self.strategy == EMBEDDED:
+            return f"nothing: its query stands in the models that read {self.target}"
+        return self.target
 
     @property
     def rows(self) -> int | None:
@@ -166,7 +176,7 @@ class ModelStatus:
         columns = ("slice", "state", "rows", "snapshot_id", "time", "reason")
         rows = [[getattr(slice_, column) for column in columns] for slice_ in self.slices]
         headings = ("slice", "state", "rows", "snapshot", "time", "reason")
-        return table(headings, rows, note=f"{self.model} makes {self.target}")
+        return table(headings, rows, note=f"{self.model} makes {self.makes}")
 
 
 class Statuses(tuple[ModelStatus, ...]):
@@ -223,7 +233,8 @@ class StepRun:
 @dataclass(frozen=True, slots=True)
 class ModelDetail:
     """Everything about one model. ``columns`` is empty while there is no table yet; ``about`` has
-    what its script says for people, by the names of the properties.
+    what its script says for people, by the names of the properties. ``libraries`` are those whose
+    macros its query calls.
     """
 
     status: ModelStatus
@@ -236,6 +247,7 @@ class ModelDetail:
     query: str
     runs: tuple[StepRun, ...]
     about: Mapping[str, str] = field(default_factory=dict)
+    libraries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.engine.input_files import Fault
 from penstock.errors import ArgumentError, Location, PenstockError, QueryFailed
-from penstock.model.seed import CsvSettings
+from penstock.model.constants import Bindings
+from penstock.model.query import Query
+from penstock.model.seed import FUNCTION, CsvSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +44,7 @@ class SeedFile:
         """
         from pyspark.sql.types import StringType, StructField, StructType
 
-        names, rows = self._rows()
+        names, rows = self.texts()
         columns: list[Sequence[Any]] = []
         schema: list[StructField] = []
         for at, name in enumerate(names):
@@ -57,7 +59,8 @@ class SeedFile:
         """Nothing is read after `read`, so no later error is the file's."""
         return None
 
-    def _rows(self) -> tuple[Sequence[str], list[list[str]]]:
+    def texts(self) -> tuple[Sequence[str], list[list[str]]]:
+        """The names of the columns, and the rows as they are written. Raises QueryFailed."""
         reader: Any = None
         try:
             with self.path.open(encoding=self._encoding, newline="") as file:
@@ -65,13 +68,14 @@ class SeedFile:
                 rows = list(self._checked(reader))
         except OSError as error:
             raise self._wrong(f"it cannot be read: {error.strerror}", None) from None
-        except UnicodeDecodeError as error:
-            raise self._wrong(
-                f"it is not {self.settings.encoding} ({error.reason})", None
-            ) from None
+        except UnicodeError as error:
+            reason = error.reason if isinstance(error, UnicodeDecodeError) else str(error)
+            raise self._wrong(f"it is not {self.settings.encoding} ({reason})", None) from None
         except csv.Error as error:
             raise self._wrong(f"it is not CSV: {error}", reader.line_num) from None
         names = list(self.settings.columns) or rows[0]
+        if "" in names:
+            raise self._wrong(f"the header has no name for column {names.index('') + 1}", 1)
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise self._wrong(f"the header has {twice!r} twice", 1)
@@ -133,6 +137,16 @@ def seed_file(
         return SeedFile(found, CsvSettings(**options), root, location)
     except TypeError as error:
         raise ArgumentError(f"read_seed: {error}", location=location) from None
+
+
+def seeds_of(query: Query, root: Path) -> Iterator[SeedFile]:
+    """The files of a SEED's query. Raises QueryFailed where one is not there."""
+    none = Bindings()
+    for source in query.files:
+        if source.function == FUNCTION:
+            options = {name: value.evaluate(none) for name, value in source.options}
+            path = str(source.path.evaluate(none))
+            yield seed_file(path, options, root=root, location=source.location)
 
 
 def _typed(texts: Sequence[str | None]) -> tuple[Any, Sequence[Any]]:

@@ -13,6 +13,7 @@ from penstock.engine.results import QueryResult
 from penstock.errors import ArgumentError, PenstockError
 from penstock.lake.format.naming import TableRef
 from penstock.model.asset import DEFAULT_SCHEMA, TableName
+from penstock.model.kinds import FILES
 from penstock.model.model import Model
 from penstock.model.names import Names, UnknownName
 from penstock.sql.dialect import SPARK, normalized
@@ -95,6 +96,8 @@ def _is_local(spark: SparkSettings) -> bool:
 def require_published(model: Model, catalogs: Catalogs) -> None:
     """Raise ArgumentError where there is no table of the model's yet."""
     catalog, target = catalogs(model.target.lake), model.target
+    if model.strategy == FILES:
+        raise ArgumentError(f"{model.name} makes files and no table", hint=f"they are {target}")
     if catalog is None or not catalog.known_table(target.schema, target.table, catalog.latest()):
         raise ArgumentError(
             f"{model.name} has published no table yet: there is no {target}",

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 from penstock.config import Settings
 from penstock.engine.beginning import Beginning
 from penstock.engine.columns import cast_to
+from penstock.engine.descriptions import undescribable
 from penstock.engine.pins import Pins, Readable, Rows
 from penstock.engine.resolve import Resolved, Views, query_start, resolve
 from penstock.engine.spark import lakes_for, session_for
+from penstock.engine.versions.current import managed_fields
 from penstock.errors import Diagnostic, NotFound, PenstockError, QueryFailed
 from penstock.lake.format.naming import fold
 from penstock.lake.format.partitioning import parse_partition_field
@@ -26,7 +28,7 @@ from penstock.model.constants import Bindings
 from penstock.model.data_test import columns_of
 from penstock.model.external import External
 from penstock.model.file_path import depends_on_values, partition_of_a_file
-from penstock.model.graph import makers_of, table_key
+from penstock.model.graph import made_by, makers_of, table_key
 from penstock.model.model import Model
 from penstock.model.query import Query
 from penstock.sql.identifiers import quoted
@@ -81,6 +83,10 @@ class _Checker:
             self.made.add(table_key(external.table))
 
     def check(self, model: Model) -> Iterator[Diagnostic]:
+        if model.python is not None:
+            message = "not analysed: Python makes its rows, whose columns a run shows"
+            yield Diagnostic("warning", message, model.python.place, None, "not-analysed")
+            return
         if model.query.manual:
             message = "not analysed: a manual script is statements, which only a run can try"
             yield Diagnostic("warning", message, query_start(model.query), None, "not-analysed")
@@ -99,8 +105,12 @@ class _Checker:
             yield from _missing_columns(model, df.columns)
             made = self._made(model, df)
             yield from self._tests(model, made.types)
-            self.pins = self.pins.showing(model.target, made)
-            self.made.add(table_key(model.target))
+            for table in made_by(model):
+                self.pins = self.pins.showing(table, made)
+                self.made.add(table_key(table))
+            if wrong := undescribable(model, made.types):
+                place = model.place("column_descriptions")
+                yield Diagnostic("warning", wrong, place, "is the name right?", "column")
             for script in model.test_scripts:
                 yield from self._query(model, script.query, session, views)
 
@@ -109,7 +119,10 @@ class _Checker:
     ) -> Generator[Diagnostic, None, Resolved | None]:
         """The query as Spark reads it; None, and a finding, where that cannot be."""
         try:
-            return self._resolve(model, query, session, views)
+            resolved = self._resolve(model, query, session, views)
+            for said in resolved.asof:
+                yield Diagnostic("warning", said.message, said.location, None, "asof-join")
+            return resolved
         except (_Unknown, NotFound) as error:
             place = getattr(error, "location", None) or query_start(query)
             message = f"not analysed: {getattr(error, 'message', error)}"
@@ -170,6 +183,8 @@ class _Checker:
         from pyspark.sql.types import StringType, StructField, StructType
 
         fields = {fold(f.name): f for f in df.schema.fields}
+        if model.history is not None:
+            fields |= {fold(f.name): f for f in managed_fields(model.history)}
         if model.partition is not None:
             managed = self.settings.lakes[model.target.lake].partition_column
             fields[fold(managed)] = StructField(managed, StringType())
@@ -211,8 +226,12 @@ def _example(argument: Argument) -> str:
 def _missing_columns(model: Model, columns: Sequence[str]) -> Iterator[Diagnostic]:
     """Keys and tested columns that the query does not make."""
     made = {fold(name) for name in columns}
-    keys = model.place("target")
+    keys = model.place("unique_key")
     wanted = [(keys, "key", key) for key in model.key_columns]
+    if model.history is not None:
+        wanted += [(model.place("columns"), "tracked column", name) for name in model.history.track]
+        updated = model.history.updated_at
+        wanted += [(model.place("updated_at_name"), "column", updated)] if updated else []
     wanted += [
         (model.place("partitioned_by"), "column to partition by", parse_partition_field(key).column)
         for key in model.layout.partitioned_by
@@ -224,6 +243,11 @@ def _missing_columns(model: Model, columns: Sequence[str]) -> Iterator[Diagnosti
         for test, place in model.placed_tests
         for name in columns_of(test)
     ]
+    for name in columns:
+        if model.history is not None and fold(name) in map(fold, model.history.managed):
+            message = f"the query makes a column {name}, which the history writes itself"
+            hint = "leave it out, or give it another name"
+            yield Diagnostic("error", message, keys, hint, "history-names")
     for place, what, name in wanted:
         if fold(name) not in made:
             hint = f"it makes {', '.join(columns)}"

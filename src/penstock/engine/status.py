@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
-from penstock.engine.ranges import Calendar, SliceRange
 from penstock.engine.results import (
     ModelDetail,
     ModelStatus,
@@ -44,9 +42,10 @@ from penstock.lake.format.conflicts import ParsedChanges
 from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import COMMENT
 from penstock.model.asset import TableName
-from penstock.model.kinds import EMBEDDED, VIEW
+from penstock.model.interval import interval_of
+from penstock.model.kinds import EMBEDDED, FILES, VIEW, WITHOUT_ROWS
 from penstock.model.model import Model
-from penstock.model.partition import Moment
+from penstock.model.slice import shown
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
 _PRESSING = ("running", "failed")  # attempts that say more than what was published before
 LAST_RUNS = 10
 # The notes of steps (`Attempt.execute`) and of `drop`, as LIKE has them.
-_OWN = ('{"run": %"step": %', '{"penstock_drop": %')
+OWN = ('{"run": %"step": %', '{"penstock_drop": %')
 Key = tuple[str, str]  # target and slice
 Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
 
@@ -106,38 +105,12 @@ def statuses(settings: Settings, catalogs: Catalogs, models: Sequence[Model]) ->
     return Statuses((*known, *others))
 
 
-def status_of(settings: Settings, catalogs: Catalogs, models: Sequence[Model]) -> Statuses:
-    """The slices of the one model of ``models``."""
-    (model,) = models
+def status_of(settings: Settings, catalogs: Catalogs, model: Model) -> Statuses:
+    """The slices of one model."""
     target = model.target
     column = settings.lakes[target.lake].partition_column
     state = read_state(catalogs(target.lake), column, target.qualified)
     return Statuses([model_status(model, state)])
-
-
-def in_range(
-    known: Statuses,
-    models: Sequence[Model],
-    first: Moment | None,
-    last: Moment | None,
-    now: datetime | None = None,
-) -> Statuses:
-    """Of each partitioned model of ``models`` the slices in a range, in the order of time.
-
-    What was never tried is ``missing``. Raises PartitionError, placed, for the range.
-    """
-    calendar = Calendar(SliceRange(first, last), now or datetime.now(UTC))
-    dated = {m.name: m for m in models if m.partition is not None}
-    found: list[ModelStatus] = []
-    for status in known:
-        model = dated.get(status.model or "")
-        if model is None:
-            continue
-        slices = {each.slice: each for each in status.slices}
-        asked = (part.value for part in calendar.of(model).slices)
-        ordered = tuple(slices.get(value) or SliceStatus(value, "missing") for value in asked)
-        found.append(replace(status, slices=ordered))
-    return Statuses(found)
 
 
 def read_state(catalog: Catalog | None, column: str, target: str | None = None) -> LakeState:
@@ -172,6 +145,9 @@ def model_status(
     values |= slices.keys()
     if model.strategy == EMBEDDED:
         values = set()
+    elif model.by_time is not None:
+        values = {value for value in values if not _is_past(attempts.get(value), slices)}
+        values |= slices.keys() or {WHOLE}
     elif model.partition is None:
         values = {WHOLE, *slices}
     changed = state.outside.changed
@@ -193,9 +169,20 @@ def model_status(
     )
 
 
+def _is_past(attempt: StepRecord | None, slices: Mapping[str, SliceRecord]) -> bool:
+    """Whether a part of the interval that was tried was made since."""
+    own = None if attempt is None else interval_of(attempt.slice)
+    if attempt is None or own is None:
+        return True
+    since = (each for each in slices.values() if each.published_at > attempt.started_at)
+    others = (interval_of(each.slice) for each in since)
+    return any(other is not None and own.overlap(other) for other in others)
+
+
 def unmade(state: LakeState, lake: str, models: Iterable[Model]) -> list[ModelStatus]:
     """The tables that runs have made and no model makes any more, as far as they are there."""
-    made = {fold(model.target.qualified) for model in models if model.target.lake == lake}
+    makers = (model for model in models if model.strategy != EMBEDDED)
+    made = {fold(model.target.qualified) for model in makers if model.target.lake == lake}
     by_target: dict[str, list[SliceRecord]] = defaultdict(list)
     for record in state.slices:
         if fold(record.target) not in made and record.target in state.outside.there:
@@ -239,6 +226,7 @@ def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail
         path=str(model.path),
         keys=model.keys,
         inputs=tuple(str(table) for table in model.inputs),
+        libraries=model.query.libraries,
         tests=tuple(test.name for test in model.data_tests),
         columns=column_infos(table.schema, comments) if table else (),
         schema_versions=versions,
@@ -258,6 +246,8 @@ def _about(model: Model) -> dict[str, str]:
         "stamp": about.stamp,
         "grains": "; ".join(", ".join(keys) for keys in about.grains),
         "references": "; ".join(", ".join(keys) for keys in about.references),
+        "writes": "" if model.python is None else ", ".join(model.python.writes),
+        "timeout": model.timeout,
     }
     said |= {f"column {name}": text for name, text in about.column_descriptions}
     return {name: text for name, text in said.items() if text}
@@ -271,7 +261,7 @@ def recorded_checks(model: Model, catalog: Catalog | None) -> tuple[RecordedChec
     records = State(catalog).read(lambda connection: reading.last_checks(connection, target), none)
     return tuple(
         RecordedCheck(
-            None if record.slice == WHOLE else record.slice,
+            shown(record.slice),
             record.run_id,
             record.checked_at,
             record.result,
@@ -305,7 +295,7 @@ def _what_changed(
     """The state of a slice that no attempt presses, and the snapshot of others that made it so."""
     if known is None:
         return "missing", None
-    if not known.is_slice_of(model.partition):
+    if not known.is_slice_of(model):
         return "other kind", None
     key = (known.target, known.slice)
     if key in changed:
@@ -334,9 +324,9 @@ def _slice_status(
     state, outside = (pressing.state, None) if pressing is not None else unpressed
     moment = (pressing.finished_at or pressing.started_at) if pressing else None
     return SliceStatus(
-        slice=None if value == WHOLE else value,
+        slice=shown(value),
         state=state,
-        rows=known.rows if known and known.strategy != VIEW else None,
+        rows=known.rows if known and known.strategy not in WITHOUT_ROWS else None,
         snapshot_id=known.made_in if known else None,
         time=moment or (known.published_at if known else None),
         tests=len(results),
@@ -374,8 +364,10 @@ def look(
     there: set[str] = set()
     known = history.tables_by_name(connection, snapshot.id)
     views = _views(connection, snapshot.id, records)
-    theirs = history.changes_of_others(connection, since, _OWN)
+    theirs = history.changes_of_others(connection, since, OWN)
     for target, mine in by_target.items():
+        if all(record.strategy == FILES for record in mine):
+            continue  # which are no part of the lake
         name = _name(target)
         if name in views and all(record.strategy == VIEW for record in mine):
             there.add(target)

@@ -12,9 +12,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from penstock.engine.attempt import Attempt, tests_failed
+from penstock.durations import seconds_of
+from penstock.engine.attempt import Attempt
 from penstock.engine.joint import JointAttempt, Made
 from penstock.engine.plan import PlannedStep
+from penstock.engine.publication import tests_failed
 from penstock.engine.results import StepResult
 from penstock.engine.state.records import Publication, StepRecord
 from penstock.engine.state.store import State, now
@@ -24,14 +26,14 @@ from penstock.errors import (
     CommitUnknown,
     DataTestFailed,
     PenstockError,
+    PythonFailed,
     QueryFailed,
     StepError,
 )
 from penstock.events import Notice, StepFinished, StepStarted
 from penstock.lake.spark.failures import explained
 from penstock.model.joint import NotJoint
-from penstock.model.kinds import VIEW
-from penstock.model.schedule import seconds_of
+from penstock.model.kinds import WITHOUT_ROWS
 from penstock.model.slice import WHOLE, described
 
 # Conditions of Spark that a retry cannot change: the text, or a name in it, is wrong.
@@ -255,7 +257,7 @@ def _run(run: _Run) -> StepResult:
         return _failed(run, error)
     return replace(
         _ended(run.planned, made.state),
-        rows=None if made.strategy == VIEW else made.rows,
+        rows=None if made.strategy in WITHOUT_ROWS else made.rows,
         snapshot_id=snapshot_id,
         checks=made.checks,
     )
@@ -264,8 +266,9 @@ def _run(run: _Run) -> StepResult:
 def _attempts(run: _Run) -> tuple[Publication, int | None]:
     """The first attempt that succeeds.
 
-    Retried are a query that failed while running, as often as ``retry`` says, and a step whose
-    commit conflicts with another run: nothing of it landed, and it starts from what that run left.
+    Retried are a query, or Python, that failed while running, as often as ``retry`` says, and a
+    step whose commit conflicts with another run: nothing of it landed, and it starts from what that
+    run left.
     """
     retry = run.planned.model.retry
     left = retry.count if retry else 0
@@ -274,11 +277,13 @@ def _attempts(run: _Run) -> tuple[Publication, int | None]:
     while True:
         try:
             return Attempt(run.world, run.planned).execute()
-        except QueryFailed as error:
+        except (QueryFailed, PythonFailed) as error:
             if left == 0 or not worth_retrying(error) or run.world.cancelled.is_set():
                 raise
             left -= 1
-            message = f"failed, tries again in {delay:g} s ({left} left): {error.message}"
+            message = (
+                f"failed, tries again in {delay:g} s ({left} left): {error.message.splitlines()[0]}"
+            )
             run.world.sink(Notice(message, run.planned.name))
             run.world.cancelled.wait(delay)
         except CommitConflict as error:
@@ -288,7 +293,9 @@ def _attempts(run: _Run) -> tuple[Publication, int | None]:
             run.world.sink(Notice(f"done anew, as {error.message}", run.planned.name))
 
 
-def worth_retrying(error: QueryFailed) -> bool:
+def worth_retrying(error: QueryFailed | PythonFailed) -> bool:
+    if isinstance(error, PythonFailed):
+        return True
     condition = error.data.get("condition")
     return bool(error.data) and not str(condition).startswith(_HOPELESS)
 

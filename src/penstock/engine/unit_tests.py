@@ -15,11 +15,10 @@ from penstock.engine.resolve import Views, resolve
 from penstock.engine.row_diff import RowDifference, differences
 from penstock.engine.row_values import Misfit, csv_rows, fitted, inferred, returned, same
 from penstock.engine.spark import session_for
+from penstock.engine.unit_test_files import DIRECTORY, find_unit_tests, model_of, text_of
 from penstock.errors import (
     ArgumentError,
-    Diagnostic,
     Location,
-    ModelError,
     NotFound,
     PenstockError,
 )
@@ -39,7 +38,6 @@ from penstock.model.unit_test import (
     Given,
     TestRows,
     UnitTest,
-    read_unit_tests,
 )
 from penstock.model.yaml_file import loader
 from penstock.sql.dialect import normalized, to_spark
@@ -50,8 +48,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-DIRECTORY = "tests"
-_SUFFIXES = (".yaml", ".yml")
 _MORE = 100  # rows beyond those expected that are looked at
 
 
@@ -71,23 +67,6 @@ class UnitTestResult:
     differences: Mapping[str, tuple[RowDifference, ...]] | None = None
     surplus: bool = False
     error: PenstockError | None = None
-
-
-def find_unit_tests(root: Path) -> tuple[UnitTest, ...]:
-    """The tests of the YAML files below ``tests/``, by file and place.
-
-    Raises ModelError with all that is wrong with the files.
-    """
-    found: list[UnitTest] = []
-    findings: list[Diagnostic] = []
-    for path in sorted((root / DIRECTORY).rglob("*")):
-        if path.suffix.lower() in _SUFFIXES:
-            tests, wrong = read_unit_tests(_text(path, Location(path)), path)
-            found += tests
-            findings += wrong
-    if findings:
-        raise ModelError(findings)
-    return tuple(found)
 
 
 def run_unit_tests(
@@ -160,7 +139,7 @@ class UnitTests:
             )
 
     def _differences(self, test: UnitTest) -> tuple[dict[str, tuple[RowDifference, ...]], bool]:
-        model = self._model(test)
+        model = _with_query(model_of(test, self.models), test)
         bindings = _bindings(model, test)
         session = session_for(model.query, self.session)
         found: dict[str, tuple[RowDifference, ...]] = {}
@@ -186,19 +165,6 @@ class UnitTests:
                 found[expected.cte or ""] = rows
                 surplus = surplus or more
         return found, surplus
-
-    def _model(self, test: UnitTest) -> Model:
-        """The model by its name, the last part of it, or its table."""
-        for model in self.models:
-            names = (model.name, model.name.rsplit("/", 1)[-1], str(model.target))
-            if test.model in (*names, model.target.qualified, model.target.table):
-                return _with_query(model, test)
-        near = nearest(test.model, [model.name for model in self.models])
-        raise ArgumentError(
-            f"there is no model {test.model}",
-            hint=f"did you mean {near}?" if near else "give a model's name or table",
-            location=test.location,
-        )
 
     def _given(
         self,
@@ -269,7 +235,7 @@ class UnitTests:
         """The names of columns in order, and the rows."""
         if rows.file is not None:
             path = self._file(rows)
-            text = _text(path, rows.location)
+            text = text_of(path, rows.location)
             if path.suffix.lower() == ".csv":
                 names, read = csv_rows(text)
                 return list(names), read
@@ -335,14 +301,6 @@ class UnitTests:
         return differences(wanted_rows, actual, shown, same), len(collected) == limit
 
 
-def _text(path: Path, location: Location) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"the file {path.name} cannot be read: {error}"
-        raise ArgumentError(message, hint="save it as UTF-8", location=location) from None
-
-
 def _rows_of_yaml(text: str, path: Path, location: Location) -> tuple[Mapping[str, Any], ...]:
     import yaml
 
@@ -360,6 +318,12 @@ def _rows_of_yaml(text: str, path: Path, location: Location) -> tuple[Mapping[st
 
 
 def _with_query(model: Model, test: UnitTest) -> Model:
+    if model.python is not None:
+        raise ArgumentError(
+            f"{model.name} is a step in Python, which unit tests do not run",
+            hint="test its main in Python, with pytest for example, or take the test away",
+            location=test.location,
+        )
     if model.query.manual:
         raise ArgumentError(
             f"{model.name} is manual: it has statements, and no query to test",

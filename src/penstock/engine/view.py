@@ -37,22 +37,26 @@ _ONLY_SPARK = (
 def clear_name(tx: Transaction, model: Model, known: SliceRecord | None, *, anew: bool) -> bool:
     """Let the model make what it makes where its name is that of a view, or of a table.
 
-    A view holds no rows: one that a run made gives way. ``anew``: a table may go, too. Returns
-    whether something was dropped. Raises DefinitionChanged.
+    A view holds no rows: one that a run made gives way. ``anew``: a table, and a view that others
+    made, may go, too. Returns whether something was dropped. Raises DefinitionChanged.
     """
     name = table_name(model.target)
     kind = tx.kind_of(name)
-    if kind is None or (kind == "view") == (model.strategy == VIEW):
+    ours = known is not None and known.strategy == VIEW
+    if kind is None or (kind == "table" and model.strategy != VIEW):
         return False
-    if kind == "view" and (anew or (known is not None and known.strategy == VIEW)):
+    if kind == "view" and model.strategy == VIEW and (ours or anew):
+        return False  # the new one takes its place
+    if kind == "view" and (ours or anew):
         tx.drop_view(name)
         return True
     if kind == "table" and anew:
         tx.drop_table(name)
         return True
     made = "view" if model.strategy == VIEW else "table"
+    there = f"a {kind}" if made != kind else f"a {kind} that no run made"
     raise DefinitionChanged(
-        f"{model.target} is a {kind}, and {model.name} makes a {made} of that name",
+        f"{model.target} is {there}, and {model.name} makes a {made} of that name",
         hint=f"to drop the {kind} (earlier snapshots keep it): "
         f"penstock run {model.name} --full-refresh",
         location=model.place("kind"),

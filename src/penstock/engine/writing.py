@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.engine.checks import columns
 from penstock.engine.columns import cast_to
 from penstock.engine.pins import types_of
-from penstock.engine.redefinition import difference, fit_columns, refuse_managed, without
+from penstock.engine.redefinition import (
+    difference,
+    fit_columns,
+    frozen,
+    refuse_managed,
+    without,
+)
 from penstock.engine.strategies import upsert
 from penstock.engine.strategies.registry import STRATEGIES
 from penstock.engine.strategies.slice import Slice
+from penstock.engine.versions.current import stage_view
 from penstock.errors import (
     ArgumentError,
     ColumnNotFound,
@@ -27,6 +34,7 @@ from penstock.errors import (
 )
 from penstock.events import EventSink, Notice
 from penstock.lake.candidate.state import Staged
+from penstock.lake.format.naming import fold
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
@@ -64,30 +72,47 @@ class Writer:
 
     def stage(self, tx: Transaction, table: TransactionTable, made: Made, into: Slice) -> Staged:
         """Raises SchemaMismatch, MergeKeyError, QueryFailed and others, each placed."""
-        refuse_managed(made.df.columns, self.managed, made.start)
-        df = self._fit(table, cast_to(made.df, self.model.columns), into)
+        for name in (self.managed, *into.managed):
+            refuse_managed(made.df.columns, name, made.start)
+        rows = cast_to(made.df, self.model.columns)
         layout = self.model.layout
+        self._require_sorting(rows, table)
         try:
-            if layout.is_said:
+            df = self._fit(table, rows, into)
+            if layout.is_said and into.by_time is None:  # which lays the table out itself
                 table.lay_out(layout.partitioned_by, layout.clustered_by)
-            if self.model.upsert:
-                return upsert.stage(tx, table, df, self.model)
-            return STRATEGIES[self.model.strategy](table, df, into)
+            return self._by_strategy(tx, table, df, into)
         except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
             raise made.placed(error) from error.__cause__
         except SchemaMismatch as error:
-            error.location = error.location or made.start
+            of_key = error.data.get("column") in self.model.key_columns
+            error.location = error.location or (
+                self.model.place("unique_key") if of_key else made.start
+            )
+            if self.model.history is not None and error.data.keys() >= {"added", "missing"}:
+                error.hint = frozen(self.model)
             raise
         except (ArgumentError, ColumnNotFound, UnsupportedFeature) as error:  # of its keys
             if layout.is_said:
                 error.location = error.location or self.model.place("partitioned_by")
             raise
         except MergeKeyError as error:
-            error.location = self.model.place("target")
+            error.location = self.model.place("unique_key")
             raise
-        except StepError as error:  # of a strategy of the project
-            error.location = error.location or self.model.place("kind")
+        except StepError as error:  # of a strategy of the project, or a time column
+            what = "kind" if into.by_time is None else "time_column"
+            error.location = error.location or self.model.place(what)
             raise
+
+    def _by_strategy(
+        self, tx: Transaction, table: TransactionTable, df: DataFrame, into: Slice
+    ) -> Staged:
+        if self.model.upsert and self.model.strategy == "merge":
+            return upsert.stage(tx, table, df, self.model)
+        begins = not table.exists
+        staged = STRATEGIES[self.model.strategy](table, df, into)
+        stage_view(tx, self.model, begins=begins)
+        return staged
 
     def write_slices(self, table: TransactionTable, made: Made) -> WrittenSlices:
         """Write rows of many slices; the managed column says which. Raises what `stage` does."""
@@ -105,17 +130,34 @@ class Writer:
         made_anew = self.model.strategy == "replace" and into.place is None
         if made_anew or not table.exists:
             return df
-        managed = into.place[0] if into.place else None
+        managed = into.managed
         changes = difference(df.columns, table.schema.names, managed)
         merges = self.model.strategy == "merge"
         name = self.model.target.qualified
-        fit = fit_columns(changes, self.model.schema_change, name, merges=merges)
+        try:
+            fit = fit_columns(changes, self.model.schema_change, name, merges=merges)
+        except SchemaMismatch as error:
+            option = "on_destructive_change" if error.data["missing"] else "on_additive_change"
+            error.location = self.model.place(option)
+            raise
         for notice in fit.notices:
             self.sink(Notice(notice, self.model.name))
         df = without(df, fit.leave_out)
         if fit.evolves:
             table.evolve(df, drop=fit.drop)
         return df
+
+    def _require_sorting(self, df: DataFrame, table: TransactionTable) -> None:
+        """Raise SchemaMismatch for a column to sort by that the table will not have."""
+        kept = table.schema.names if table.exists and self.model.keeps_columns else []
+        known = {fold(name) for name in (*df.columns, *kept, self.managed)}
+        for name in self.model.layout.clustered_by:
+            if fold(name) not in known:
+                raise SchemaMismatch(
+                    f"no column {name!r} to sort by",
+                    hint=f"the columns are {', '.join(df.columns)}",
+                    location=self.model.place("clustered_by"),
+                )
 
     def check_tests(self, df: DataFrame, table: TransactionTable) -> None:
         """Refuse data tests of columns that the table will not have, before rows are written."""

@@ -19,6 +19,7 @@ from penstock.lake.rows.change import Condition, Keys, MergeBuilder, On, RowChan
 from penstock.lake.rows.engine import stage
 from penstock.lake.rows.overwrite import Replacing
 from penstock.lake.rows.partitions import replace_partitions
+from penstock.lake.rows.ranges import Ranges, replace_ranges
 from penstock.lake.rows.slices import (
     WrittenSlices,
     fits_slices,
@@ -90,6 +91,21 @@ class TransactionTable(StagedTable):
     def replace_partitions(self, df: DataFrame, keys: str | Sequence[str]) -> Staged:
         """Replace each partition, by these keys, that ``df`` has rows of; see `rows.partitions`."""
         return replace_partitions(self, df, names_of(keys, "keys"))
+
+    def replace_ranges(
+        self,
+        df: DataFrame,
+        ranges: Ranges,
+        *,
+        partition_by: str | Sequence[str] = (),
+        known_fingerprint: str | None = None,
+    ) -> Staged:
+        """Replace the rows of these ranges of a column; ``df`` holds no others.
+
+        Files that hold no other rows end whole; others lose theirs by position. Unchanged content
+        stages nothing, as in `replace`.
+        """
+        return replace_ranges(self, ranges, Replacing(df, partition_by, known_fingerprint))
 
     def fits_slices(self, column: str) -> bool:
         """Whether `write_slices` can be used: each file holds rows of one slice."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.arguments import OF_SLICE, Argument
+from penstock.model.asof import AsofError, asof_joins
 from penstock.model.constants import (
     ArgumentValue,
     Constant,
@@ -25,7 +26,7 @@ from penstock.model.references import (
     empty_place,
     find_references,
 )
-from penstock.model.rewrites import AsofError, asof_joins, duckdb_forms, from_first
+from penstock.model.rewrites import duckdb_forms, from_first
 from penstock.model.script import Statement
 from penstock.model.sources import (
     Call,
@@ -41,8 +42,9 @@ from penstock.model.sources import (
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import nearest
 from penstock.sql.lake_functions import NAMES
+from penstock.sql.lexer import Lexer
 from penstock.sql.time_travel import Clause, find_clauses, without_type
-from penstock.sql.tokens import ARGUMENT, NAME, STRING, Token, closing
+from penstock.sql.tokens import ARGUMENT, NAME, STRING, WORD, Token, closing
 
 PARTITION_MARKER = "penstock_partition"
 _OTHER_DIALECT = "for DuckDB's SQL: -- dialect duckdb"
@@ -87,8 +89,7 @@ def read_part(
     try:
         asof_joins(scope.source.text, tokens)
     except AsofError as error:
-        hint = "write ASOF JOIN t ON a.key = t.key AND a.time >= t.time"
-        reading.error(error.token.start, str(error), hint, "asof-join")
+        reading.error(error.token.start, str(error), error.hint, "asof-join")
     part = Part(statement, name, tuple(reading.sources), tuple(reading.edits), reading.placeholders)
     return part, tuple(reading.findings)
 
@@ -121,7 +122,7 @@ def _take_clauses(reading: _Reading) -> dict[int, Clause]:
 def _bind_tokens(reading: _Reading) -> None:
     """``'{partition}'`` and ``$name`` become markers; values never enter the text."""
     for index, token in enumerate(reading.tokens):
-        if index in reading.taken:
+        if token.kind == WORD or index in reading.taken:
             continue
         if token.kind in {STRING, NAME} and TOKEN in token.value:
             _bind_partition(reading, index, token)
@@ -193,7 +194,9 @@ def _references(reading: _Reading) -> References | None:
         reading.error(empty[0], f"the query cannot be read: {empty[1]}", hint, "unreadable-query")
         return None
     try:
-        found = find_references(scope.source, tokens, scope.dialect, reading.masked, scope.hidden)
+        found = find_references(
+            scope.source, tokens, scope.dialect, reading.masked, scope.hidden, lexer=scope.lexer
+        )
     except UnreadableQuery as error:
         other = "correct the SQL" if scope.dialect == DUCKDB else _OTHER_DIALECT
         reading.error(error.offset, str(error), error.hint or other, "unreadable-query")
@@ -211,13 +214,14 @@ def _place_tables(reading: _Reading, calls: dict[int, Call], clauses: dict[int, 
     found = _references(reading)
     if found is None:
         return
+    arguments = [token.start for token in tokens if token.kind == ARGUMENT]
     for table in found.tables:
         call = calls.pop(tokens[table.last].start, None)
         if call is not None and call.function in NAMES:
             _place_function(reading, call, table)
         elif call is not None and len(table.parts) == 1:
             _place_file(reading, call)
-        elif any(t.kind == ARGUMENT and table.start <= t.start < table.end for t in tokens):
+        elif any(table.start <= start < table.end for start in arguments):
             hint = "write the name; an argument is a value"
             reading.error(table.start, "an argument cannot be a table's name", hint, "argument")
         elif tokens[table.last].kind == STRING:
@@ -377,3 +381,4 @@ class Scope:
     arguments: Mapping[str, Argument]
     partitioned: bool
     hidden: frozenset[str] = frozenset()
+    lexer: Lexer = field(default_factory=Lexer, repr=False)

@@ -28,11 +28,13 @@ KEYWORDS: Mapping[str, Callable[[CommentLine, Draft], None]] = {
     "trigger": triggers.trigger,
     "partitioned": slices.partitioned,
     "materialize": target.materialize,
+    "incremental": steps.incremental,
     "data_test": tests.data_test,
     "column": columns.column,
     "freshness": steps.freshness,
     "debounce": steps.debounce,
     "retry": steps.retry,
+    "timeout": steps.timeout,
     "tag": steps.tag,
     "dialect": steps.dialect,
 }
@@ -53,9 +55,11 @@ class Annotations:
     data_tests: tuple[DataTest, ...] = ()
     column_lineage: tuple[ColumnLineage, ...] = ()
     column_types: tuple[ColumnType, ...] = ()
+    reads_changes: bool = False
     freshness: str | None = None
     debounce_default: str | None = None
     retry: Retry | None = None
+    timeout: str | None = None
     tag: str | None = None
     dialect: str = "spark"
     places: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
@@ -72,9 +76,11 @@ class Annotations:
             "materialize": self.materialize and self.materialize.to_dict(),
             "data_tests": [test.to_dict() for test in self.data_tests],
             "column_lineage": [item.to_dict() for item in self.column_lineage],
+            "incremental": steps.CHANGES if self.reads_changes else None,
             "freshness": self.freshness and {"duration": self.freshness},
             "debounce_default": self.debounce_default,
             "retry": self.retry and _retry(self.retry),
+            "timeout": self.timeout,
             "tag": self.tag,
             "dialect": self.dialect if self.dialect != "spark" else None,
         }
@@ -146,9 +152,11 @@ def _freeze(draft: Draft) -> Annotations:
         data_tests=tuple(test for test, _ in draft.data_tests),
         column_lineage=tuple(draft.column_lineage),
         column_types=tuple(draft.column_types),
+        reads_changes=draft.reads_changes,
         freshness=draft.freshness,
         debounce_default=draft.debounce_default,
         retry=draft.retry,
+        timeout=draft.timeout,
         tag=draft.tag,
         dialect=draft.dialect or "spark",
         places=places,

@@ -10,12 +10,15 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, time
+from datetime import UTC, datetime, time
 from pathlib import Path
 
 from penstock.errors import ArgumentError, Diagnostic, Location
 from penstock.model.argument_types import NAMES, TYPES, WRONG, ArgumentType, Wrong, type_of
+from penstock.model.interval import Interval
 from penstock.model.partition import TIME_KINDS, PartitionSpec, bounds
+from penstock.model.time_macros import TYPES as TYPES_OF_TIMES
+from penstock.model.time_macros import value_of
 from penstock.sql.identifiers import nearest
 
 PARTITION, PARTITION_START, PARTITION_END = "partition", "partition_start", "partition_end"
@@ -48,12 +51,12 @@ class Argument:
 
 
 def declared(
-    text: str, path: Path, *, partition: PartitionSpec | None
+    text: str, path: Path, *, partition: PartitionSpec | None, by_time: bool = False
 ) -> tuple[tuple[Argument, ...], tuple[Diagnostic, ...]]:
     """Arguments that comment lines of ``text`` declare, in order, and what is wrong with them.
 
     A partitioned script has those of `OF_SLICE` unless it declares them itself; a dynamic
-    partition has no bounds.
+    partition has no bounds, and a model ``by_time`` has nothing else.
     """
     found: dict[str, Argument] = {}
     findings: list[Diagnostic] = []
@@ -61,7 +64,7 @@ def declared(
         if "$" in line:
             _read_line(line, Location(path, number, line.find("$") + 1), found, findings)
     names = () if partition is None else OF_SLICE if partition.pattern else (PARTITION,)
-    for name in names:
+    for name in (*names, *(_BOUNDS if by_time else ())):
         found.setdefault(name, Argument(name, OF_SLICE[name], automatic=True))
     return tuple(found.values()), tuple(findings)
 
@@ -145,32 +148,42 @@ def bind(
     *,
     partition: str | None = None,
     spec: PartitionSpec | None = None,
+    interval: Interval | None = None,
+    now: datetime | None = None,
 ) -> dict[str, object]:
     """A value for every argument: that of ``texts``, else of the run's slice, else its default.
 
-    The slice is the ``partition`` of ``spec``. A text that is None is NULL. Names that no argument
+    The slice is the ``partition`` of ``spec``, or an ``interval``; ``now`` is the moment that the
+    run is about (`time_macros`). A text that is None is NULL. Names that no argument
     has are left to the caller: they may be another script's (:func:`unknown`). Raises
     :class:`ArgumentError` naming the argument.
     """
     known = {PARTITION: partition} if partition is not None else {}
     texts = {**known, **texts}
-    return {
-        argument.name: _of_bound(argument, partition, spec)
-        if argument.name in _BOUNDS and partition is not None and spec is not None
-        else _value(argument, texts)
-        for argument in arguments
-    }
+    span = None if interval is None else (interval.start, interval.end)
+    if partition is not None and spec is not None and spec.kind in TIME_KINDS:
+        span = bounds(spec, partition)
+        interval = Interval(*(moment.astimezone(UTC) for moment in span))
+    found: dict[str, object] = {}
+    for argument in arguments:
+        if argument.name in TYPES_OF_TIMES:
+            found[argument.name] = value_of(argument.name, interval, now)
+        elif argument.name in _BOUNDS and (span is not None or spec is not None):
+            found[argument.name] = _of_bound(argument, span)
+        else:
+            found[argument.name] = _value(argument, texts)
+    return found
 
 
-def _of_bound(argument: Argument, partition: str, spec: PartitionSpec) -> object:
+def _of_bound(argument: Argument, span: tuple[datetime, datetime] | None) -> object:
     """A bound of the slice as the argument's type has it: instants, or wall time in its zone."""
-    if spec.kind not in TIME_KINDS:
+    if span is None:
         raise ArgumentError(
             f"${argument.name} has no value: a dynamic partition has no bounds in time",
             hint="use $partition, or another kind of partition",
             location=argument.location,
         )
-    start, end = bounds(spec, partition)
+    start, end = span
     moment = start if argument.name == PARTITION_START else end
     if argument.type == "date" and moment.time() != time():
         raise ArgumentError(

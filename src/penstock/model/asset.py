@@ -47,6 +47,28 @@ class TableName:
         return self.qualified if is_default else self.full
 
 
+@dataclass(frozen=True, slots=True)
+class FileName(TableName):
+    """Files in place of a table: ``table`` is their URI or path, in which ``{partition}`` stands
+    for the slice. ``lake`` is the one whose catalog records their slices; there is no schema.
+    """
+
+    @classmethod
+    def of(cls, lake: str, uri: str) -> FileName:
+        return cls(lake, "", uri)
+
+    @property
+    def qualified(self) -> str:
+        return self.table
+
+    @property
+    def full(self) -> str:
+        return self.table
+
+    def __str__(self) -> str:
+        return self.table
+
+
 _PREFIXES = (
     ("ducklake://", "ducklake"),
     ("s3://", "s3object"),
@@ -93,7 +115,8 @@ SCHEMA_CHANGES = ("warn", "ignore", "fail", "sync")
 class Materialize:
     """The managed target and how a slice of it is reconciled.
 
-    ``unique_key`` is the text after ``key=``; ``keys`` are its column names.
+    ``unique_key`` is the text after ``key=``; ``keys`` are its column names. ``time`` is the text
+    after ``time=``, a column and perhaps its format.
     """
 
     target: Asset
@@ -104,6 +127,9 @@ class Materialize:
     track: tuple[str, ...] = ()
     deletes: str | None = None
     on_schema_change: str | None = None
+    time: str | None = None
+    lookback: int = 0
+    batch_size: int | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -111,10 +137,13 @@ class Materialize:
 
     @property
     def strategy(self) -> str:
-        """``manual``, ``history``, ``append`` (it wins over keys), ``merge`` or ``replace``."""
+        """``manual``, ``history``, ``time_range``, ``append`` (it wins over keys), ``merge`` or
+        ``replace``.
+        """
         asked = (
             ("manual", self.manual),
             ("history", self.history),
+            ("time_range", self.time is not None),
             ("append", self.append),
             ("merge", bool(self.keys)),
         )
@@ -130,6 +159,9 @@ class Materialize:
             "track": list(self.track),
             "deletes": self.deletes,
             "on_schema_change": self.on_schema_change,
+            "time": self.time,
+            "lookback": self.lookback,
+            "batch_size": self.batch_size,
         }
         return found | {name: value for name, value in optional.items() if value}
 

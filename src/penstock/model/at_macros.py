@@ -11,16 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import product
 
 from penstock.model.mapping import Edit, Mapped, assemble, edited
+from penstock.model.time_macros import TIMES, argument_of
 from penstock.sql.identifiers import nearest
 from penstock.sql.text import Unreadable, parse_expression
 from penstock.sql.tokens import NAME, STRING, WORD, Token, Unclosed, closing, words
 
 Function = Callable[[Sequence[str], Mapping[str, str]], str]
-_UNITS = ("dt", "dtntz", "date", "ds", "ts", "tstz", "hour", "epoch", "millis")
-TIMES = frozenset(f"{at}_{unit}" for at, unit in product(("start", "end", "execution"), _UNITS))
 _ARROW = ("-", ">")
 
 
@@ -82,10 +80,7 @@ class _Scope:
         if isinstance(defined, str):
             return _expanded(defined, self)
         if name.lower() in TIMES:
-            raise MacroError(
-                f"@{name} is not in this version: it comes with time ranges",
-                "write $partition_start or $partition_end in a partitioned script",
-            )
+            return f"${argument_of(name.lower())}"
         raise self._unknown(name)
 
     def call(self, name: str, written: Sequence[str]) -> str:
@@ -110,7 +105,7 @@ class _Scope:
 
     def _unknown(self, name: str) -> MacroError:
         known = [*self.given, *self.defined, *self.macros.variables]
-        known += [*_BUILTINS, *self.macros.functions]
+        known += [*_BUILTINS, *self.macros.functions, *TIMES]
         guess = nearest(name.lower(), known)
         listed = ", ".join(f"@{each}" for each in sorted(set(known)))
         return MacroError(
@@ -207,6 +202,9 @@ def _interpolated(written: str, scope: _Scope) -> str:
     parts = [before]
     for part in rest:
         name, _, after = part.partition("}")
+        if name.strip().lower() in TIMES:
+            message = f"@{{{name}}} is a value of the run, which never becomes a part of a text"
+            raise MacroError(message, f"concatenate: 'text' || @{name.strip()}")
         parts += [scope.variable(name.strip()).replace("'", "''"), after]
     return "".join(parts)
 

@@ -12,35 +12,43 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from penstock.errors import Diagnostic, PartitionError
+from penstock.model import changes
 from penstock.model.analysis import Part
 from penstock.model.asset import TableName, table_of
-from penstock.model.at_macros import AtMacros
 from penstock.model.condition import misread_condition
 from penstock.model.data_test import ExpressionTest, RelationshipsTest
 from penstock.model.declaration import Declaration
-from penstock.model.kinds import BY_READERS, KINDS
+from penstock.model.history import History, taken_names
+from penstock.model.kinds import BY_READERS, KINDS, OF_INTERVALS, TIME_RANGE
 from penstock.model.mapping import Source
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
 from penstock.model.partition import check_spec
+from penstock.model.python_step import PythonStep
 from penstock.model.query import Query, read_query
+from penstock.model.script_macros import ScriptMacros
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import quote_identifier
+from penstock.sql.lexer import Lexer, canonical
 from penstock.sql.literals import plain_text_literal
-from penstock.sql.tokens import canonical, words
+from penstock.sql.tokens import words
 
+_TEMPORARY = "temporary tables, or variables that are no constants"
 TARGET = "ducklake://main/table"
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptFile:
-    """A script as read: ``name`` is that of its model; ``tests`` are its custom tests."""
+    """A script as read: ``name`` is that of its model; ``tests`` are its custom tests. ``python``
+    runs in place of a query.
+    """
 
     name: str
     text: str
     declaration: Declaration
     tests: tuple[TestScript, ...] = ()
-    macros: AtMacros = field(default_factory=AtMacros)
+    macros: ScriptMacros = field(default_factory=ScriptMacros)
+    python: PythonStep | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,7 @@ class _Declared:
 
     declaration: Declaration
     names: Names
+    python: PythonStep | None = None
 
     def error(self, what: str, message: str, hint: str, rule: str) -> Diagnostic:
         return Diagnostic("error", message, self.declaration.place(what), hint, rule)
@@ -59,29 +68,47 @@ def build_model(
 ) -> tuple[Model | None, tuple[Diagnostic, ...]]:
     """The model, or ``None`` when a finding is an error. ``findings`` are those so far."""
     declaration = script.declaration
-    declared = _Declared(declaration, names)
+    declared = _Declared(declaration, names, script.python)
     found = [*findings, *(finding for rule in _RULES for finding in rule(declared))]
-    text = script.text
     if declaration.generated:
         found += _only_model(script)
+    lexer = Lexer()  # of the query as it is parsed, and as it is hashed
+    query, query_findings = _query(script, names, lexer)
+    found += query_findings
+    found += changes.findings(declaration, query)
+    if query is not None:
+        found += _of_query(declaration, query, script.python)
+    if query is None or _has_error(found):
+        return None, tuple(found)
+    return _model(script, query, lexer, found), tuple(found)
+
+
+def _query(
+    script: ScriptFile, names: Names, lexer: Lexer
+) -> tuple[Query | None, tuple[Diagnostic, ...]]:
+    """The query of a script. That of a Python step has no parts, for what is to be known of it."""
+    declaration, text = script.declaration, script.text
+    if script.python is not None:
+        source = Source(declaration.path, text)
+        arguments = script.python.arguments
+        return Query(source, declaration.dialect, names, (), arguments, start=declaration.code), ()
+    if declaration.generated:
         text = text[: declaration.code] + declaration.generated
-    query, query_findings = read_query(
+    return read_query(
         text,
         declaration.path,
         names=names,
         start=declaration.code,
         dialect=declaration.dialect,
         partition=declaration.partition,
+        by_time=declaration.strategy == TIME_RANGE,
         manual=declaration.strategy == "manual",
+        takes_statements=declaration.takes_statements,
         settings=declaration.settings,
         macros=script.macros.saying(**variables_of(declaration)),
+        placed=declaration.place("path") if declaration.generated else None,
+        lexer=lexer,
     )
-    found += query_findings
-    if query is not None:
-        found += _of_query(declaration, query)
-    if query is None or _has_error(found):
-        return None, tuple(found)
-    return _model(script, query, found), tuple(found)
 
 
 def variables_of(declaration: Declaration) -> dict[str, str]:
@@ -90,6 +117,8 @@ def variables_of(declaration: Declaration) -> dict[str, str]:
     target, strategy = declaration.target, declaration.strategy
     parts = (target.lake, target.schema, target.table)
     kind = next((each.name for each in KINDS.values() if each.strategy == strategy), strategy)
+    if declaration.history is not None:
+        kind = declaration.history.kind
     return {
         "this_model": ".".join(quote_identifier(part, mark=mark) for part in parts),
         "model_kind_name": plain_text_literal(kind.upper()),
@@ -109,18 +138,26 @@ def _only_model(script: ScriptFile) -> Iterator[Diagnostic]:
         yield Diagnostic("error", message, where, "take it away", "model-statement")
 
 
-def _of_query(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
-    if declaration.partition and not query.manual and not query.uses_partition:
-        message = "the script is partitioned, but its query is the same for every partition"
-        hint = (
-            "filter by '{partition}' or $partition_start and $partition_end, unless each slice is "
-            "meant to hold everything"
+def _of_query(
+    declaration: Declaration, query: Query, python: PythonStep | None
+) -> Iterator[Diagnostic]:
+    uses_partition = query.uses_partition if python is None else python.uses_partition
+    if declaration.partition and not query.manual and not uses_partition:
+        what, way = (
+            ("its query is", "filter by '{partition}' or $partition_start and $partition_end")
+            if python is None
+            else ("what main gets is", "write def main(partition: str, ...)")
         )
+        message = f"the script is partitioned, but {what} the same for every partition"
+        hint = f"{way}, unless each slice is meant to hold everything"
         where = declaration.place("partition")
         yield Diagnostic("warning", message, where, hint, "partition-unused")
+    yield from _of_intervals(declaration, query)
     if declaration.strategy in BY_READERS:
         yield from _of_readers(declaration, query)
-    if declaration.target in query.reads:
+    if declaration.history is not None:
+        yield from _of_history(declaration.history, query)
+    if declaration.target in query.reads or python is not None:
         return
     for column in declaration.column_types:
         yield Diagnostic(
@@ -133,18 +170,51 @@ def _of_query(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
         )
 
 
+def _of_history(history: History, query: Query) -> Iterator[Diagnostic]:
+    statement = query.parts[-1].statement
+    text = query.source.text[statement.start : statement.end]
+    for name, at in taken_names(history, text, query.dialect):
+        message = f"`{name}` is reserved: the history writes a column of that name itself"
+        where = query.source.location(statement.start + at)
+        yield Diagnostic("error", message, where, "give it another name", "history-names")
+
+
+def _of_intervals(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
+    """What says the intervals of a model, where nothing of it is about an interval."""
+    by_time = declaration.time_range
+    if declaration.strategy == TIME_RANGE:
+        if not query.uses_partition:
+            message = (
+                "the query is the same for every interval: it reads all of its input each time"
+            )
+            hint = "filter its input, as by WHERE ts BETWEEN @start_dt AND @end_dt"
+            where = declaration.place("time_column")
+            yield Diagnostic("warning", message, where, hint, "interval-unused")
+        return
+    if by_time is not None and query.uses_interval:
+        return
+    cadence = declaration.cadence
+    asked = {each.name: getattr(cadence, each.name) for each in fields(cadence)}
+    yield from (_idle_finding(declaration, name) for name, value in asked.items() if value)
+    for name in OF_INTERVALS if by_time is not None else ():
+        if name in declaration.places and getattr(by_time, name):
+            message = f"`{name}` has no effect: the query is about no interval"
+            hint = "filter its input by @start_dt and @end_dt, or take it away"
+            yield Diagnostic("warning", message, declaration.place(name), hint, "model-idle")
+
+
 def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
     """What a query may not have that those evaluate who read it, each in its own way."""
     what = f"a query of the kind {declaration.strategy.upper()}"
     given = [
         ("arguments", query.arguments[0].location) if query.arguments else None,
-        ("temporary tables", query.source.location(query.parts[0].statement.start))
+        (_TEMPORARY, query.source.location(query.parts[0].statement.start))
         if len(query.parts) > 1
         else None,
-        ("settings", None) if query.settings else None,
+        ("settings", declaration.places.get("session_properties")) if query.settings else None,
     ]
     for name, where in (each for each in given if each is not None):
-        hint = {"temporary tables": "write WITH name AS (...)"}.get(name, "write kind FULL")
+        hint = {_TEMPORARY: "write WITH name AS (...)"}.get(name, "write kind FULL")
         place = where or declaration.place("kind")
         yield Diagnostic("error", f"{what} cannot have {name}", place, hint, "by-readers")
     if declaration.target in query.reads:
@@ -152,22 +222,32 @@ def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
         yield Diagnostic("error", message, declaration.place("target"), "write kind FULL", "cycle")
 
 
-def _model(script: ScriptFile, query: Query, findings: Sequence[Diagnostic]) -> Model:
+def _model(script: ScriptFile, query: Query, lexer: Lexer, findings: Sequence[Diagnostic]) -> Model:
     declaration = script.declaration
     # Any: a model has the fields of its declaration, as their common class promises.
     declared: dict[str, Any] = {
         field.name: getattr(declaration, field.name) for field in fields(Declaration)
     }
+    step = script.python
     return Model(
         **declared,
         name=script.name,
         query=query,
-        reads=query.reads,
-        definition_hash=definition_hash(query, declaration.meaning, declaration.target),
+        python=step,
+        reads=_reads(declaration, query) if step is None else step.reads,
+        definition_hash=definition_hash(
+            query, declaration.meaning, declaration.target, lexer, step
+        ),
         test_scripts=script.tests,
         test_reads=tuple(_test_reads(declaration, script.tests)),
         warnings=tuple(findings),
     )
+
+
+def _reads(declaration: Declaration, query: Query) -> tuple[TableName, ...]:
+    """What its query reads, and what the statements behind it name besides its own table."""
+    named = (table for table in query.statements.reads if table != declaration.target)
+    return tuple(dict.fromkeys((*query.reads, *named)))
 
 
 def _test_reads(declaration: Declaration, scripts: Sequence[TestScript]) -> Iterator[TableName]:
@@ -238,7 +318,7 @@ def _known_lake(declared: _Declared, what: str, table: TableName) -> Iterator[Di
 def _idle(declared: _Declared) -> Iterator[Diagnostic]:
     """What is asked for and nothing acts on: a run happens when somebody starts it."""
     declaration = declared.declaration
-    schedule, cadence = declaration.schedule, declaration.cadence
+    schedule = declaration.schedule
     idle = {
         f"on:{number}": trigger.kind if trigger.asset is None else trigger.asset.kind
         for number, trigger in enumerate(schedule.triggers)
@@ -249,14 +329,23 @@ def _idle(declared: _Declared) -> Iterator[Diagnostic]:
         for number, trigger in enumerate(schedule.triggers)
         if trigger.debounce is not None
     }
-    asked = {each.name: getattr(cadence, each.name) for each in fields(cadence)}
-    asked |= {"trigger": schedule.join, "freshness": schedule.freshness}
+    asked = {"trigger": schedule.join, "freshness": schedule.freshness}
     asked |= {"debounce": schedule.debounce}
+    asked |= {} if declared.python else {"timeout": declaration.timeout}
     idle |= {what: what for what, value in asked.items() if value}
     for what, name in idle.items():
-        message = f"nothing acts on `{name}` in this version: the step runs when you run it"
-        hint = "start it by penstock run, from cron or another scheduler"
-        yield Diagnostic("warning", message, declaration.place(what), hint, "idle")
+        if name == "timeout":
+            message = "only a step in Python has a timeout"
+            where = declaration.place(what)
+            yield Diagnostic("warning", message, where, "take it away", "idle")
+            continue
+        yield _idle_finding(declaration, name, what)
+
+
+def _idle_finding(declaration: Declaration, name: str, what: str | None = None) -> Diagnostic:
+    message = f"nothing acts on `{name}` in this version: the step runs when you run it"
+    hint = "start it by penstock run, from cron or another scheduler"
+    return Diagnostic("warning", message, declaration.place(what or name), hint, "idle")
 
 
 _RULES: tuple[Callable[[_Declared], Iterator[Diagnostic]], ...] = (
@@ -268,12 +357,20 @@ _RULES: tuple[Callable[[_Declared], Iterator[Diagnostic]], ...] = (
 )
 
 
-def definition_hash(query: Query, meaning: Mapping[str, object], target: TableName) -> str:
+def definition_hash(
+    query: Query,
+    meaning: Mapping[str, object],
+    target: TableName,
+    lexer: Lexer,
+    python: PythonStep | None = None,
+) -> str:
     """Hex SHA-256 of the canonical query and of what says where and how it is written.
 
-    Blanks, comments, the case of keywords and the data tests do not count.
+    Blanks, comments, the case of keywords and the data tests do not count. Of a Python step, the
+    text of its file and of those of the project that it imports counts.
     """
     use = query.names.use
+    after = [_canonical(part, query, lexer) for part in query.after]
     all_of_it = {
         "dialect": query.dialect,
         "target": str(target),
@@ -285,12 +382,14 @@ def definition_hash(query: Query, meaning: Mapping[str, object], target: TableNa
         "arguments": [
             [argument.name, argument.type, argument.default] for argument in query.arguments
         ],
-        "parts": [[part.name, *_canonical(part, query)] for part in query.parts],
+        "parts": [[part.name, *_canonical(part, query, lexer)] for part in query.parts],
+        **({} if python is None else {"python": python.digest}),
+        **({"after": after} if after else {}),
     }
     text = json.dumps(all_of_it, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _canonical(part: Part, query: Query) -> list[str]:
+def _canonical(part: Part, query: Query, lexer: Lexer) -> list[str]:
     statement = part.statement
-    return canonical(query.source.text[statement.start : statement.end], query.dialect)
+    return canonical(query.source.text[statement.start : statement.end], query.dialect, lexer)

@@ -12,12 +12,16 @@ from pathlib import Path
 from penstock.errors import Location
 from penstock.model.asset import ColumnLineage, ColumnType, TableName, table_of
 from penstock.model.data_test import DataTest
-from penstock.model.kinds import BY_READERS
+from penstock.model.history import History
+from penstock.model.kinds import BY_READERS, TIME_RANGE
 from penstock.model.materialization import Custom
 from penstock.model.partition import PartitionSpec
 from penstock.model.schedule import Cadence, Retry, Schedule
 from penstock.model.script import Setting
+from penstock.model.time_range import TimeRange
 from penstock.model.upsert import Upsert
+
+BY_TIME = "time"  # slices that are intervals, of whatever length
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +65,12 @@ class About:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """``strategy`` is ``replace``, ``append``, ``merge``, ``partitions``, ``custom``, ``view``,
-    ``embedded``, ``history`` or ``manual``; ``keys`` are empty but for merge and history, and
-    columns but for those that ``upsert`` has as expressions.
+    """``strategy`` is ``replace``, ``append``, ``merge``, ``partitions``, ``time_range``,
+    ``custom``, ``view``, ``embedded``, ``history`` or ``manual``; ``keys`` are empty but for merge
+    and history, and columns but for those that ``upsert`` has as expressions; ``history`` is how
+    that is kept. ``time_range`` is that of kinds that have intervals, or may have them where their
+    query reads by them. ``reads_changes``: its runs read what changed in its input since the one
+    before, where that gives the same table. ``takes_statements``: some may follow its query.
 
     ``code`` is the offset at which the script's code begins; ``generated`` is the query of a kind
     that has none of its own (SEED). ``column_types`` are those that only a
@@ -80,11 +87,14 @@ class Declaration:
     keys: tuple[str, ...] = ()
     upsert: Upsert = field(default_factory=Upsert)
     custom: Custom | None = None
+    history: History | None = None
     partition: PartitionSpec | None = None
     layout: Layout = field(default_factory=Layout)
     schema_change: SchemaChange = field(default_factory=SchemaChange)
     forward_only: bool = False
     disable_restatement: bool = False
+    reads_changes: bool = False
+    takes_statements: bool = False
     data_tests: tuple[DataTest, ...] = ()
     columns: tuple[ColumnType, ...] = ()
     column_types: tuple[ColumnType, ...] = ()
@@ -92,7 +102,9 @@ class Declaration:
     depends_on: tuple[TableName, ...] = ()
     schedule: Schedule = field(default_factory=Schedule)
     cadence: Cadence = field(default_factory=Cadence)
+    time_range: TimeRange | None = None
     retry: Retry | None = None
+    timeout: str | None = None
     settings: tuple[Setting, ...] = ()
     tags: tuple[str, ...] = ()
     about: About = field(default_factory=About)
@@ -128,4 +140,6 @@ class Declaration:
     @property
     def slicing(self) -> str:
         """What a slice of the table is; ``""`` where that is all of it."""
+        if self.strategy == TIME_RANGE:
+            return BY_TIME
         return self.partition.slicing if self.partition else ""

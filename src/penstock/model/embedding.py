@@ -34,8 +34,10 @@ def embed(models: Sequence[Model]) -> tuple[tuple[Model, ...], tuple[Diagnostic,
         for model in Graph.of(models).ordered(models):
             made[model.name] = _with_embedded(model, _embedded(made.values()))
         models = [made[model.name] for model in models]
+    embedded = _embedded(models)
     for model in models:
         findings += _findings(model)
+        findings += _of_python(model, embedded)
     return tuple(models), tuple(findings)
 
 
@@ -86,6 +88,15 @@ def _findings(model: Model) -> Iterator[Diagnostic]:
         yield from _other_dialect(model.query)
     if model.strategy == VIEW:
         yield from _of_view(model)
+
+
+def _of_python(model: Model, embedded: Mapping[str, Model]) -> Iterator[Diagnostic]:
+    """An EMBEDDED query has a place in a query only."""
+    for table in model.reads if model.python is not None else ():
+        if table_key(table) in embedded:
+            message = f"a step in Python cannot read {table}, which is EMBEDDED and no table"
+            place = model.places.get("on:0") or model.python_place
+            yield Diagnostic("error", message, place, "write kind VIEW or FULL there", "by-readers")
 
 
 def _not_now(query: Query) -> Iterator[Diagnostic]:

@@ -85,7 +85,7 @@ def _check(
     argument = declared.get(leaf.name) if isinstance(leaf, ArgumentValue) else None
     if value is None or (argument is not None and argument.type in _WHOLE_PATHS):
         return
-    reason = _why_no_segment(as_text(value))
+    reason = why_no_segment(as_text(value))
     if reason is None:
         return
     if isinstance(leaf, PartitionValue) or leaf.name in OF_SLICE:
@@ -96,7 +96,7 @@ def _check(
         raise ArgumentError(message, hint=_HINT.format(f"${leaf.name}"), location=location)
 
 
-def _why_no_segment(text: str) -> str | None:
+def why_no_segment(text: str) -> str | None:
     """Why ``text`` is not the name of one file or directory; ``None`` when it is."""
     if not text:
         return "is empty"

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.config import Settings
 from penstock.errors import ArgumentError
 from penstock.model.formatting import Script, rewritten
 from penstock.model.loader import Place, read_declaration
 from penstock.model.model import Model
-from penstock.model.names import Names
 
 _BOM = "\ufeff"
 
@@ -22,13 +20,6 @@ class Formatter:
 
     place: Place
     form: str | None = None
-
-    @classmethod
-    def of(cls, settings: Settings, form: str | None) -> Formatter:
-        """For the models of a project."""
-        names, models = Names(tuple(settings.lakes)), settings.root / settings.models
-        place = Place(settings.root, models, names, settings.dialect, settings.infer_names)
-        return cls(place, form)
 
     def run(
         self, models: Sequence[Model], paths: Sequence[Path], *, check: bool

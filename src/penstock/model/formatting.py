@@ -19,6 +19,7 @@ from penstock.model.forms import CannotSay, annotation_lines, comparable, model_
 from penstock.model.header.lines import CommentLine, read_header
 from penstock.model.header.written import lines_of
 from penstock.model.mapping import Source
+from penstock.model.python_models import SUFFIX as PYTHON
 
 Reads = Callable[[str], Declaration | None]  # a text as a declaration, None where it is wrong
 _NOT_READ_AGAIN = "a comment may read as an annotation: move it below the query's first line"
@@ -84,7 +85,8 @@ def _annotations(script: Script) -> str:
 
 def _canonical(raw: str, path: Path) -> str:
     found = _annotation(raw, path)
-    return raw.rstrip() if found is None else f"-- {found}"
+    mark = "#" if path.suffix == PYTHON else "--"
+    return raw.rstrip() if found is None else f"{mark} {found}"
 
 
 def _annotation(raw: str, path: Path) -> str | None:
@@ -104,12 +106,19 @@ def _comment(raw: str, path: Path) -> CommentLine | None:
 
 
 def _to_model(script: Script) -> str:
-    """MODEL where the first annotation stands; other comments stay before or after it."""
+    """MODEL where the first annotation stands; other comments stay before or after it, and the
+    libraries that the script uses before it.
+    """
+    if script.path.suffix == PYTHON:
+        raise CannotSay("MODEL (...)", ("a step in Python",))
     before: list[str] = []
     after: list[str] = []
     lines = before
     for raw in _header(script):
-        if _annotation(raw, script.path) is not None:
+        annotation = _annotation(raw, script.path)
+        if annotation is not None and annotation.startswith("use "):
+            before.append(f"-- {annotation}")
+        elif annotation is not None:
             lines = after
         else:
             lines.append(raw)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
+from typing import Any
 
+from penstock.model.annotated import CRONS
 from penstock.model.annotation import Annotations
 from penstock.model.asset import DEFAULT_SCHEMA, Asset, Materialize, TableName
 from penstock.model.data_test import ERROR, AcceptedValuesTest, DataTest, NotNullTest, UniqueTest
 from penstock.model.declaration import Declaration, SchemaChange
 from penstock.model.header.lines import is_unclosed
 from penstock.model.header.written import can_say, lines_of, quoted
-from penstock.model.kinds import KINDS, Kind
+from penstock.model.history import History
+from penstock.model.kinds import KINDS, TIME_RANGE, Kind
 from penstock.model.materialization import Custom
+from penstock.model.partition import PartitionSpec
 from penstock.model.schedule import Cadence
+from penstock.model.time_range import TimeRange
 from penstock.model.upsert import Upsert
 from penstock.sql.literals import plain_text_literal
 
@@ -27,6 +32,12 @@ _POLICIES = {
     ("ignore", "leave"): "ignore",
     ("error", "error"): "fail",
     ("add", "drop"): "sync",
+}
+_OF_HISTORY = {
+    **_POLICIES,
+    ("error", "error"): None,
+    ("add", "error"): "sync",
+    ("add", "leave"): "warn",
 }
 _ADDED = {"allow": "add", "warn": "add", "ignore": "ignore", "error": "error"}
 _MISSING = {"allow": "drop", "warn": "drop", "ignore": "leave", "keep": "leave", "error": "error"}
@@ -66,10 +77,14 @@ def model_text(declaration: Declaration, dialect: str = "spark") -> str:
 def comparable(declaration: Declaration) -> dict[str, object]:
     """What two declarations have in common that say the same, whatever their form is."""
     said = {each.name: getattr(declaration, each.name) for each in fields(Declaration)}
-    for name in ("path", "code", "meaning", "places"):
+    for name in ("path", "code", "meaning", "places", "takes_statements"):
         del said[name]
     for name in ("columns", "column_types"):
         said[name] = [(each.name, each.type, each.dialect) for each in said[name]]
+    if declaration.cadence.cron == "@daily":  # which is the default
+        said["cadence"] = replace(declaration.cadence, cron=None)
+    if declaration.time_range is not None:
+        said["time_range"] = replace(declaration.time_range, cadence=said["cadence"])
     said["schema_change"] = None
     if not _replaces(declaration):
         said["schema_change"] = _policy(declaration.schema_change)
@@ -80,9 +95,13 @@ def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
     kind = declaration.strategy
     if declaration.generated:
         yield "a kind without a query"
-    if kind not in {"replace", "append", "merge", "manual", "history"}:
+    if declaration.history is not None and declaration.history.is_current is None:
+        yield f"kind {declaration.history.kind}"
+    elif kind not in {"replace", "append", "merge", "manual", "history", TIME_RANGE}:
         yield f"kind {next(known.name for known in KINDS.values() if known.strategy == kind)}"
-    elif not _replaces(declaration) and _policy(declaration.schema_change) not in _POLICIES:
+    elif not _replaces(declaration) and _policy(declaration.schema_change) not in _policies(
+        declaration
+    ):
         yield "on_additive_change with on_destructive_change"
     said: dict[str, object] = {
         "unique_key with expressions": declaration.upsert.expressions,
@@ -101,13 +120,36 @@ def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
     }
     for group in (declaration.cadence, declaration.about):
         said |= {each.name: getattr(group, each.name) for each in fields(group)}
+    said |= _of_time(declaration)
     yield from (name for name, value in said.items() if value)
     tests = (test for test in declaration.data_tests if not can_say(test))
     yield from (f"the audit of {test.name}" for test in tests)
 
 
+def _of_time(declaration: Declaration) -> dict[str, object]:
+    """What lines say, or cannot say, of a model by time; other kinds have no cadence in lines."""
+    by_time, cron = declaration.time_range, declaration.cadence.cron
+    if by_time is None:
+        return {}
+    said: dict[str, object] = {
+        name: getattr(by_time, name)
+        for name in ("batch_concurrency", "auto_restatement_cron", "auto_restatement_intervals")
+    }
+    if by_time.column is None:
+        return said
+    name = by_time.column.name
+    return said | {
+        "partition_by_time_column": not by_time.partition_by_time_column,
+        "a time_column with such a name": ("(" in name) != by_time.column.by_expression,
+        "start": None,
+        "cron": (cron or "@daily") not in {c or "@daily" for c in CRONS.values()} and cron,
+    }
+
+
 def _not_in_model(declaration: Declaration) -> Iterator[str]:
-    if declaration.strategy not in _KINDS:
+    if declaration.history is not None and declaration.history.is_current is not None:
+        yield "materialize history"
+    elif declaration.strategy not in _KINDS:
         yield f"materialize {declaration.strategy}"
     schedule = declaration.schedule
     said: dict[str, object] = {
@@ -117,6 +159,7 @@ def _not_in_model(declaration: Declaration) -> Iterator[str]:
         "freshness": schedule.freshness,
         "debounce": schedule.debounce,
         "retry": declaration.retry,
+        "timeout": declaration.timeout,
         "column ... <- ...": declaration.column_lineage,
         "column name TYPE": declaration.column_types,
     }
@@ -134,34 +177,65 @@ def _policy(change: SchemaChange) -> tuple[str, str]:
     return _ADDED[change.added], _MISSING[change.missing]
 
 
+def _policies(declaration: Declaration) -> Mapping[tuple[str, str], str | None]:
+    return _POLICIES if declaration.history is None else _OF_HISTORY
+
+
 def _annotations(declaration: Declaration) -> Annotations:
     target = declaration.target
     table = target.table if target.schema == DEFAULT_SCHEMA else target.qualified
-    policy = _POLICIES.get(_policy(declaration.schema_change))
+    policy = _policies(declaration).get(_policy(declaration.schema_change))
+    history = declaration.history
     made = Materialize(
         Asset("ducklake", f"{target.lake}/{table}"),
         manual=declaration.strategy == "manual",
         append=declaration.strategy == "append",
-        history=declaration.strategy == "history",
+        history=history is not None,
+        track=history.track if history else (),
+        deletes="close" if history and history.closes else None,
         unique_key=",".join(map(quoted, declaration.keys)) or None,
         on_schema_change=None if _replaces(declaration) else policy,
+        **_time_words(declaration),
     )
     assert not is_unclosed(made.unique_key or ""), "each key is in quotes that close"
     return Annotations(
         in_pipeline=True,
         materialize=made,
-        partition=declaration.partition,
+        partition=declaration.partition or _intervals(declaration),
         triggers=declaration.schedule.triggers,
         join_mode=declaration.schedule.join,
         freshness=declaration.schedule.freshness,
         debounce_default=declaration.schedule.debounce,
         retry=declaration.retry,
+        timeout=declaration.timeout,
         tag=next(iter(declaration.tags), None),
         dialect=declaration.dialect,
+        reads_changes=declaration.reads_changes,
         data_tests=declaration.data_tests,
         column_lineage=declaration.column_lineage,
         column_types=declaration.column_types,
     )
+
+
+def _time_words(declaration: Declaration) -> dict[str, Any]:
+    by_time = declaration.time_range
+    if by_time is None:
+        return {}
+    said: dict[str, Any] = {"lookback": by_time.lookback, "batch_size": by_time.batch_size}
+    if by_time.column is not None:
+        words = (by_time.column.name, by_time.column.format)
+        said["time"] = ",".join(quoted(word) for word in words if word is not None)
+    return said
+
+
+def _intervals(declaration: Declaration) -> PartitionSpec | None:
+    """The line that says the start of a model by time, and how often it is due."""
+    cadence, by_time = declaration.cadence, declaration.time_range
+    cron = None if cadence.cron == "@daily" else cadence.cron
+    if by_time is None or by_time.column is None or not (cadence.start or cron):
+        return None
+    kind = next(kind for kind, each in CRONS.items() if each == cron)
+    return PartitionSpec(kind, start=cadence.start)
 
 
 _KINDS: Mapping[str, Kind] = {
@@ -203,6 +277,7 @@ def _properties(declaration: Declaration, dialect: str) -> Iterator[str]:
     for name, each in (("columns", types), ("column_descriptions", said), ("audits", tests)):
         if each:
             yield f"{name} (\n    {(',' + chr(10) + '    ').join(each)}\n  )"
+    yield from ("incremental changes",) if declaration.reads_changes else ()
     yield from () if declaration.formatted else ("formatting false",)
 
 
@@ -211,15 +286,18 @@ def _nested(keys: tuple[str, ...]) -> str:
 
 
 def _kind(declaration: Declaration) -> str:
-    kind = _KINDS[declaration.strategy]
+    history = declaration.history
+    kind = _KINDS[declaration.strategy] if history is None else KINDS[history.kind]
     change = declaration.schema_change
     values: dict[str, object] = {
         "unique_key": f"({', '.join(_keys(declaration))})" if declaration.keys else None,
         "when_matched": _matched(declaration.upsert),
         **_custom(declaration.custom),
+        **_history(history),
         "merge_filter": declaration.upsert.merge_filter and f"({declaration.upsert.merge_filter})",
         "forward_only": declaration.forward_only,
         "disable_restatement": declaration.disable_restatement,
+        **_time_options(declaration.time_range),
         "on_additive_change": change.added,
         "on_destructive_change": "ignore" if change.missing == "keep" else change.missing,
     }
@@ -236,6 +314,19 @@ def _kind(declaration: Declaration) -> str:
     return f"{kind.name} (\n    {listed}\n  )"
 
 
+def _time_options(by_time: TimeRange | None) -> dict[str, object]:
+    if by_time is None:
+        return {}
+    said = {each.name: getattr(by_time, each.name) for each in fields(TimeRange)}
+    for name in ("auto_restatement_cron",):
+        said[name] = said[name] and _text(said[name])
+    if by_time.column is not None:
+        column, form = by_time.column, by_time.column.format
+        name = column.name if column.by_expression else _name(column.name)
+        said["time_column"] = name if form is None else f"({name}, {plain_text_literal(form)})"
+    return said
+
+
 def _custom(custom: Custom | None) -> dict[str, object]:
     if custom is None:
         return {}
@@ -244,6 +335,26 @@ def _custom(custom: Custom | None) -> dict[str, object]:
         "materialization": plain_text_literal(custom.materialization.name),
         "materialization_properties": f"({', '.join(pairs)})" if custom.properties else None,
     }
+
+
+def _history(history: History | None) -> dict[str, object]:
+    if history is None:
+        return {}
+    columns = f"({', '.join(map(_name, history.track))})" if history.track else "*"
+    return {
+        "valid_from_name": _name(history.valid_from),
+        "valid_to_name": _name(history.valid_to),
+        "invalidate_hard_deletes": history.closes,
+        "time_data_type": _TIMES[history.time_type],
+        "updated_at_name": history.updated_at and _name(history.updated_at),
+        "updated_at_as_valid_from": history.by_time and history.start == "updated_at",
+        "execution_time_as_valid_from": not history.by_time and history.start == "execution",
+        "columns": None if history.by_time else columns,
+    }
+
+
+# In words that mean the same in every dialect of a model.
+_TIMES = {"TIMESTAMP_NTZ": "TIMESTAMP", "TIMESTAMP": "TIMESTAMPTZ", "DATE": "DATE"}
 
 
 def _keys(declaration: Declaration) -> Iterator[str]:

@@ -9,9 +9,10 @@ from heapq import heapify, heappop, heappush
 
 from penstock.errors import ArgumentError, Diagnostic, Location, ModelError
 from penstock.model.asset import TableName
+from penstock.model.history import current_view
 from penstock.model.model import Model
 from penstock.model.sources import table_read
-from penstock.sql.identifiers import nearest
+from penstock.sql.identifiers import listed, nearest
 
 Edges = Mapping[str, tuple[str, ...]]
 Makers = Mapping[str, str]
@@ -123,13 +124,20 @@ def named(models: Sequence[Model], name: str) -> Model:
     near = nearest(name, names)
     raise ArgumentError(
         f"there is no model {name!r}",
-        hint=f"did you mean {near!r}?" if near else f"models are {', '.join(names) or 'none'}",
+        hint=f"did you mean {near!r}?" if near else f"models are {listed(names) or 'none'}",
     )
 
 
 def makers_of(models: Iterable[Model]) -> Makers:
-    """The name of the model that makes each table, by `table_key`."""
-    return {table_key(model.target): model.name for model in models}
+    """The name of the model that makes each table, by `table_key`; and each view of the current
+    versions of a history."""
+    return {table_key(table): model.name for model in models for table in made_by(model)}
+
+
+def made_by(model: Model) -> tuple[TableName, ...]:
+    """The table that a model makes, and the view that comes with it."""
+    view = current_view(model.target, model.history)
+    return (model.target,) if view is None else (model.target, view)
 
 
 def _edges(models: Sequence[Model]) -> dict[str, tuple[str, ...]]:
@@ -172,18 +180,20 @@ def _reachable(name: str, edges: Edges) -> frozenset[str]:
 def _twice(models: Sequence[Model]) -> tuple[Diagnostic, ...]:
     first: dict[str, Model] = {}
     findings: list[Diagnostic] = []
-    for model in models:
-        other = first.setdefault(table_key(model.target), model)
-        if other is not model:
-            findings.append(
-                Diagnostic(
-                    "error",
-                    f"{model.target} is made by two models: {other.path} and {model.path}",
-                    model.place("target"),
-                    "let one of them make another table",
-                    "two-makers",
+    for model in sorted(models, key=lambda each: current_view(each.target, each.history) is None):
+        for table in made_by(model):
+            other = first.setdefault(table_key(table), model)
+            if other is model:
+                continue
+            message = f"{table} is made by two models: {other.path} and {model.path}"
+            hint, rule = "let one of them make another table", "two-makers"
+            if table_key(table) != table_key(other.target):
+                message = (
+                    f"{table} is reserved: it is the view of what is current in {other.target}"
                 )
-            )
+                hint, rule = "give the table of this model another name", "history-view"
+            place = model.place("target")
+            findings.append(Diagnostic("error", message, place, hint, rule))
     return tuple(findings)
 
 

@@ -67,6 +67,14 @@ class Interval:
         return Interval(start, end) if start < end else None
 
 
+def interval_of(text: str) -> Interval | None:
+    """The interval that a text for state is; None for other texts, such as a partition's value."""
+    try:
+        return Interval.parse(text)
+    except ValueError:
+        return None
+
+
 Intervals = tuple[Interval, ...]
 
 

@@ -16,8 +16,6 @@ from datetime import UTC, datetime
 from functools import reduce
 from math import gcd
 
-from sqlglot import exp
-
 from penstock.model import data_test
 from penstock.model.arguments import PARTITION, PARTITION_END, PARTITION_START
 from penstock.model.asset import table_of
@@ -30,6 +28,7 @@ from penstock.sql.identifiers import fold, quoted
 from penstock.sql.literals import text_literal
 from penstock.sql.text import Edit, Unreadable, parse_expression, parse_query
 from penstock.sql.tokens import ARGUMENT, MARKER, STRING, WORD, Token, depth_of, tokenize
+from penstock.sql.trees import exp
 
 STRATEGIES = ("replace", "append")  # that leave other slices alone, in whatever order they come
 # Tests that rows pass together only if those of each slice do.
@@ -172,6 +171,10 @@ def _require(model: Model) -> None:
         raise NotJoint(f"its strategy is {model.strategy}")
     if model.columns:
         raise NotJoint("its columns are declared")
+    if model.query.after:
+        raise NotJoint("statements follow its query")
+    if model.query.uses_interval:
+        raise NotJoint("it reads by @start_... and @end_..., which each slice has of its own")
     _require_other_tables(model)
     used = [
         token

@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-LATER = "it comes with time ranges and history"
 NOT_YET = "it is not in this version"
 DEFAULT_KIND = "VIEW"
-EMBEDDED, VIEW = "embedded", "view"
+EMBEDDED, VIEW, TIME_RANGE = "embedded", "view", "time_range"
+#: of steps in Python that write files and no table
+FILES = "files"
 #: strategies whose query is evaluated by those who read it
 BY_READERS = (EMBEDDED, VIEW)
+#: strategies of whose slices nobody counts the rows
+WITHOUT_ROWS = (VIEW, FILES)
+#: strategies whose query may be about an interval of time
+BY_INTERVALS = (TIME_RANGE, "merge", "append", "partitions", "custom")
 CHANGES = ("allow", "warn", "error", "ignore")
 
 
@@ -46,8 +51,9 @@ class Kind:
     refusal: str | None = None
     queryless: bool = False
     hint: str = (
-        "use FULL, VIEW, EMBEDDED, SEED, INCREMENTAL_BY_UNIQUE_KEY, INCREMENTAL_BY_PARTITION or "
-        "INCREMENTAL_UNMANAGED"
+        "use FULL, VIEW, EMBEDDED, SEED, INCREMENTAL_BY_TIME_RANGE, INCREMENTAL_BY_UNIQUE_KEY, "
+        "INCREMENTAL_BY_PARTITION, INCREMENTAL_UNMANAGED, SCD_TYPE_2_BY_TIME or "
+        "SCD_TYPE_2_BY_COLUMN"
     )
 
     def option(self, name: str) -> Option | None:
@@ -58,42 +64,44 @@ class Kind:
         return {option.name: option.default for option in self.options}
 
 
-_WHOLE_QUERY = "every run of a model of this kind evaluates the whole query"
 _CHANGES = (
     Option("on_destructive_change", "change", "error"),
     Option("on_additive_change", "change", "allow"),
 )
-_AUTO = Option("auto_restatement_cron", "cron", refusal=LATER)
-_INTERVALS = Option("auto_restatement_intervals", "count", refusal=LATER)
+_AUTO = Option("auto_restatement_cron", "cron", refusal=NOT_YET)
+_INTERVALS = Option("auto_restatement_intervals", "count", refusal=NOT_YET)
 
 
-def _restated(*, forward_only: bool = False, disabled: bool = False) -> tuple[Option, ...]:
+def _restated(
+    *, forward_only: bool = False, disabled: bool = False, auto: Option = _AUTO
+) -> tuple[Option, ...]:
     return (
         Option("forward_only", "boolean", forward_only),
         Option("disable_restatement", "boolean", disabled),
         *_CHANGES,
-        _AUTO,
+        auto,
     )
 
 
-def _batches(idle: str | None = None) -> tuple[Option, ...]:
+_BATCHES = (Option("batch_size", "count"), Option("lookback", "whole", 0))
+#: options that act where a query reads by intervals: those of a kind by time always do
+OF_INTERVALS = ("batch_size", "lookback", "batch_concurrency")
+
+
+def _history(*, closes: bool = False) -> tuple[Option, ...]:
+    """``closes``: the kind's own document closes what was deleted without being asked to."""
     return (
-        Option("batch_size", "count", idle=idle),
-        Option("lookback", "whole", 0, idle=idle),
+        Option("unique_key", "expressions", required=True),
+        Option("valid_from_name", "name", "valid_from"),
+        Option("valid_to_name", "name", "valid_to"),
+        Option("invalidate_hard_deletes", "boolean", closes),
+        Option("time_data_type", "type", "TIMESTAMP"),
+        Option("batch_size", "count", idle="each run loads all versions that its source has"),
+        *_restated(forward_only=True, disabled=True),
     )
 
 
-_HISTORY = (
-    Option("unique_key", "expressions", required=True),
-    Option("valid_from_name", "name", "valid_from"),
-    Option("valid_to_name", "name", "valid_to"),
-    Option("invalidate_hard_deletes", "boolean", False),
-    Option("time_data_type", "type", "TIMESTAMP"),
-    Option("batch_size", "count"),
-    *_restated(forward_only=True, disabled=True),
-)
 _BY_TIME = (
-    *_HISTORY,
     Option("updated_at_name", "name", "updated_at"),
     Option("updated_at_as_valid_from", "boolean", False),
 )
@@ -101,14 +109,14 @@ _KINDS = (
     Kind(
         "INCREMENTAL_BY_TIME_RANGE",
         (
-            Option("time_column", "expressions", required=True),
+            Option("time_column", "time_column", required=True),
             Option("partition_by_time_column", "boolean", True),
             Option("batch_concurrency", "count"),
-            *_batches(),
-            *_restated(),
-            _INTERVALS,
+            *_BATCHES,
+            *_restated(auto=Option("auto_restatement_cron", "cron")),
+            Option("auto_restatement_intervals", "count"),
         ),
-        refusal=LATER,
+        strategy=TIME_RANGE,
     ),
     Kind(
         "INCREMENTAL_BY_UNIQUE_KEY",
@@ -116,7 +124,7 @@ _KINDS = (
             Option("unique_key", "expressions", required=True),
             Option("when_matched", "predicate"),
             Option("merge_filter", "predicate"),
-            *_batches(_WHOLE_QUERY),
+            *_BATCHES,
             Option("batch_concurrency", "count", 1, refusal="its batches run one by one"),
             *_restated(),
         ),
@@ -161,17 +169,17 @@ _KINDS = (
         strategy="replace",
         queryless=True,
     ),
-    Kind("SCD_TYPE_2", _BY_TIME, refusal=LATER),
-    Kind("SCD_TYPE_2_BY_TIME", _BY_TIME, refusal=LATER),
+    Kind("SCD_TYPE_2", (*_history(closes=True), *_BY_TIME), strategy="history"),
+    Kind("SCD_TYPE_2_BY_TIME", (*_history(), *_BY_TIME), strategy="history"),
     Kind(
         "SCD_TYPE_2_BY_COLUMN",
         (
-            *_HISTORY,
+            *_history(),
             Option("columns", "expressions", required=True),
             Option("execution_time_as_valid_from", "boolean", False),
             Option("updated_at_name", "name"),
         ),
-        refusal=LATER,
+        strategy="history",
     ),
     Kind(
         "EXTERNAL",
@@ -188,8 +196,8 @@ _KINDS = (
         (
             Option("materialization", "text", required=True),
             Option("materialization_properties", "text_pairs"),
-            Option("batch_concurrency", "count", idle=_WHOLE_QUERY),
-            *_batches(_WHOLE_QUERY),
+            Option("batch_concurrency", "count"),
+            *_BATCHES,
             Option("forward_only", "boolean", False),
             Option("disable_restatement", "boolean", False),
             _AUTO,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from penstock.errors import Diagnostic, Location, ModelError
 from penstock.model.annotated import declare
-from penstock.model.annotation import Annotations, parse
+from penstock.model.annotation import parse
 from penstock.model.arguments import declared
 from penstock.model.asset import DEFAULT_SCHEMA
 from penstock.model.at_macros import AtMacros
@@ -26,12 +26,17 @@ from penstock.model.embedding import embed
 from penstock.model.external import External, external_files, read_externals, wrong_entries
 from penstock.model.graph import check_graph
 from penstock.model.header.lines import read_header
+from penstock.model.macro_libraries import DIRECTORY as LIBRARIES
+from penstock.model.macro_libraries import FileText, Libraries, find_libraries
 from penstock.model.mapping import Source
 from penstock.model.materialization import Materialization, materializations
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Macros, Names
 from penstock.model.packing import AskedMacros, Packed, pack, unpack
 from penstock.model.python_macros import PythonMacros
+from penstock.model.python_models import SUFFIX as PYTHON
+from penstock.model.python_models import read_python
+from penstock.model.script_macros import ScriptMacros
 from penstock.model.sources import TableSource
 from penstock.model.test_scripts import Asking, audit_script, test_script
 from penstock.sql.identifiers import nearest
@@ -45,6 +50,7 @@ class Loaded:
     models: tuple[Model, ...]
     diagnostics: tuple[Diagnostic, ...]
     externals: tuple[External, ...] = ()
+    libraries: Libraries = field(default_factory=Libraries)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -75,16 +81,18 @@ class Place:
     audits: Mapping[str, AuditBlock] = field(default_factory=dict)
     materializations: Mapping[str, Materialization] = field(default_factory=dict)
     python: PythonMacros = field(default_factory=PythonMacros)
+    libraries: Libraries = field(default_factory=Libraries)
 
     @property
-    def macros(self) -> AtMacros:
-        return AtMacros(functions=self.python.functions)
+    def macros(self) -> ScriptMacros:
+        return ScriptMacros(AtMacros(functions=self.python.functions), self.libraries)
 
     def key(self, path: Path, text: str) -> str:
         """Of all that a file's meaning depends on, if it depends on no other file."""
         names = (self.names.lakes, self.names.default_lake, self.dialect, self.infer_names)
         blocks = [(name, block.query, block) for name, block in self.audits.items()]
-        said = repr((str(self.root), str(self.models), names, blocks, str(path), text))
+        places = (str(self.root), str(self.models), str(path))
+        said = repr((places, names, blocks, self.libraries.digest, text))
         return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
@@ -148,10 +156,18 @@ def scan_models(
     audits, audit_findings = _audits(place)
     strategies, wrong_strategies = materializations(root)
     place = replace(place, audits=audits, materializations=strategies, python=PythonMacros.of(root))
-    files = [_load(path, place) for path in sorted(place.models.rglob("*.sql"))]
+    paths = sorted((*place.models.rglob("*.sql"), *place.models.rglob(f"*{PYTHON}")))
+    texts = {path: _read(path) for path in paths}
+    others = {path: _read(path) for path in sorted((root / LIBRARIES).rglob("*.sql"))}
+    scripts = {path: read for path, read in texts.items() if path.suffix != PYTHON}
+    libraries, wrong_libraries = find_libraries(scripts, others, root, place.models, dialect)
+    place = replace(place, libraries=libraries)
+    files = [
+        _load(path, read, place) for path, read in texts.items() if path not in libraries.paths
+    ]
     tests = {script.query.path for file in files for script in file.tests}
     findings = [finding for file in files if file.path not in tests for finding in file.findings]
-    findings += (*audit_findings, *place.python.findings, *wrong_strategies)
+    findings += (*audit_findings, *place.python.findings, *wrong_strategies, *wrong_libraries)
     models = [file.model for file in files if file.model is not None]
     models.sort(key=lambda model: model.name)
     wrong = check_graph(models)
@@ -164,7 +180,7 @@ def scan_models(
     findings += report_other_languages(place.models)
     externals, found = _externals(place)
     findings += (*found, *wrong_entries(externals, models))
-    return Loaded(tuple(models), tuple(findings), externals)
+    return Loaded(tuple(models), tuple(findings), externals, libraries)
 
 
 def _audits(place: Place) -> tuple[dict[str, AuditBlock], tuple[Diagnostic, ...]]:
@@ -224,10 +240,12 @@ def _forgotten_aliases(models: Sequence[Model]) -> Iterator[Diagnostic]:
                 yield Diagnostic("warning", message, source.location, hint, "forgotten-alias")
 
 
-def _load(path: Path, place: Place) -> _File:
-    text, findings = _read(path)
+def _load(path: Path, read: FileText, place: Place) -> _File:
+    text, findings = read
     if text is None:
         return _File(path, findings)
+    if path.suffix == PYTHON:
+        return _python(path, text, place)
     if place.cache is None:
         return _understood(path, text, place)
     key = place.key(path, text)
@@ -267,8 +285,27 @@ def _understood(path: Path, text: str, place: Place) -> _File:
     own = declared(text, path, partition=None)[0]
     tests, test_findings = _test_scripts(declaration, [arg.name for arg in own], place)
     name = path.relative_to(place.models).with_suffix("").as_posix()
-    script = ScriptFile(name, text, declaration, tests, place.macros)
-    model, findings = build_model(script, place.names, (*findings, *test_findings))
+    uses, unknown = place.libraries.used(parse(text, path)[0], path)
+    script = ScriptFile(name, text, declaration, tests, place.macros.using(uses))
+    findings = (*findings, *test_findings, *unknown)
+    model, findings = build_model(script, place.names, findings)
+    return _File(path, findings, model, tests)
+
+
+def _python(path: Path, text: str, place: Place) -> _File:
+    """A Python step; what it means depends on the files that it imports too."""
+    script = read_python(text, path, place.root, place.names, place.dialect)
+    findings = script.findings
+    if script.declaration is None or script.step is None:
+        return _File(path, findings)
+    if path.with_suffix(".sql").is_file():
+        message = f"there are two steps of this name: {path.stem}.sql stands beside it"
+        findings = (*findings, Diagnostic("error", message, Location(path), "rename one", "name"))
+    own = [argument.name for argument in script.step.arguments]
+    tests, test_findings = _test_scripts(script.declaration, own, place)
+    name = path.relative_to(place.models).with_suffix("").as_posix()
+    file = ScriptFile(name, text, script.declaration, tests, place.macros, script.step)
+    model, findings = build_model(file, place.names, (*findings, *test_findings))
     return _File(path, findings, model, tests)
 
 
@@ -276,6 +313,9 @@ def read_declaration(
     text: str, path: Path, place: Place
 ) -> tuple[Declaration | None, tuple[Diagnostic, ...]]:
     """What a script declares, in either form; what is wrong with it, or why it is not a model."""
+    if path.suffix == PYTHON:
+        python = read_python(text, path, place.root, place.names, place.dialect)
+        return python.declaration, python.findings
     annotations, findings = parse(text, path, dialect=place.dialect)
     start = read_header(text, path).end
     if begins_model(text, start):
@@ -292,7 +332,7 @@ def read_declaration(
         )
         return ddl.declare(script, place.names)
     if not annotations.in_pipeline and annotations.materialize is None:
-        return None, report_script(text, path, annotations, findings)
+        return None, report_script(text, path, findings)
     return declare(text, path, annotations, place.names, findings)
 
 
@@ -302,7 +342,7 @@ def _parts(path: Path, place: Place) -> tuple[str, ...]:
     return below.parts if place.infer_names else ()
 
 
-def _read(path: Path) -> tuple[str | None, tuple[Diagnostic, ...]]:
+def _read(path: Path) -> FileText:
     try:
         return path.read_text(encoding="utf-8-sig"), ()
     except UnicodeDecodeError as error:
@@ -347,8 +387,10 @@ def _test_script(
     if text is None:
         return None, findings
     own, findings = parse(text, path, dialect=place.dialect)
+    uses, unknown = place.libraries.used(own, path)
+    asking = replace(asking, macros=asking.macros.using(uses))
     script, found = test_script(test, text, path, own.dialect, asking)
-    return script, (*findings, *found)
+    return script, (*findings, *unknown, *found)
 
 
 def _candidates(name: str, place: Place) -> Iterable[Path]:
@@ -363,21 +405,19 @@ FIRST_MODEL = (
     ", or that begins with MODEL (name SCHEMA.TABLE, kind FULL);"
 )
 #: scripts in which other runners of annotated scripts have steps, and `.sql` in capitals
-SCRIPT_SUFFIXES = (".py", ".ts", ".js", ".sh", ".go", ".sql")
+SCRIPT_SUFFIXES = (".ts", ".js", ".sh", ".go", ".sql", ".py")
+_TYPESCRIPT = (".ts", ".js")
 #: findings of a header that matter although it declares no step: it may have been meant to
 _MEANT = ("misspelt-keyword", "late-annotation", "block-comment", "dropped-materialize")
 
 
 def report_script(
-    text: str, path: Path, annotations: Annotations, findings: tuple[Diagnostic, ...]
+    text: str, path: Path, findings: tuple[Diagnostic, ...]
 ) -> tuple[Diagnostic, ...]:
     """What to say of a ``.sql`` file whose header, with these ``findings``, declares no step."""
     meant = tuple(finding for finding in findings if finding.rule in _MEANT)
     if meant:
         return meant
-    if annotations.macros:
-        message = "macro libraries are not in this version: this one is not used"
-        return (Diagnostic("warning", message, Location(path, 1, 1), None, "macros"),)
     source = Source(path, text)
     start = read_header(text, path).end
     try:
@@ -411,7 +451,7 @@ def _headerless(where: Location) -> Diagnostic:
 def report_other_languages(directory: Path) -> Iterator[Diagnostic]:
     """Scripts below ``directory`` that have a step's header in a file that is not ``.sql``."""
     for path in sorted(directory.rglob("*")):
-        if path.suffix.lower() not in SCRIPT_SUFFIXES or path.suffix == ".sql":
+        if path.suffix.lower() not in SCRIPT_SUFFIXES or path.suffix in {".sql", PYTHON}:
             continue
         if not path.is_file():
             continue
@@ -419,6 +459,13 @@ def report_other_languages(directory: Path) -> Iterator[Diagnostic]:
         places = annotations.places
         where = places.get("pipeline") or places.get("materialize")
         if where is not None:
-            message = f"a {path.suffix} file is not taken: a model is a .sql file"
-            hint = f"write the step as a SELECT in {path.with_suffix('.sql').name}"
-            yield Diagnostic("warning", message, where, hint, "not-sql")
+            message = f"a {path.suffix} file is not taken: a step is a .sql or .py file"
+            severity = "warning"
+            if path.suffix.lower() in _TYPESCRIPT:
+                message, severity = (
+                    f"steps in TypeScript ({path.suffix}) are not supported",
+                    "error",
+                )
+            sql, python = (path.with_suffix(suffix).name for suffix in (".sql", PYTHON))
+            hint = f"write the step as a SELECT in {sql}, or def main(...) in {python}"
+            yield Diagnostic(severity, message, where, hint, "not-sql")

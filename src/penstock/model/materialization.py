@@ -18,6 +18,8 @@ from penstock.model.python_files import PythonFile, is_called, python_files
 DIRECTORY = "materializations"
 BASE = "CustomMaterialization"
 _HOOKS = ("create", "delete")
+_INSERT = "write def insert(self, table, df, properties): ..."
+_VALUES = 4
 
 
 class CustomMaterialization:
@@ -112,14 +114,25 @@ def _wrong(file: PythonFile, node: ast.ClassDef, other: Materialization | None) 
         message = f"there are two materializations {other.name}, the other is in {other.path.name}"
         found.append(_error(file, node, message, "give one another NAME"))
     if "insert" not in methods:
-        hint = "write def insert(self, table, df, properties): ..."
-        found.append(_error(file, node, f"{node.name} has no insert", hint))
+        found.append(_error(file, node, f"{node.name} has no insert", _INSERT))
+    elif not _takes_rows(methods["insert"]):
+        message = f"insert of {node.name} does not take table, df and properties"
+        found.append(_error(file, methods["insert"], message, _INSERT))
     for name in _HOOKS:
         if name in methods:
             message = f"{name} of a materialization is never called"
             hint = "a table is made when rows are staged, and dropped by penstock drop"
             found.append(_error(file, methods[name], message, hint))
     return found
+
+
+def _takes_rows(method: ast.FunctionDef) -> bool:
+    """Whether it can be called with four values: itself, the table, the rows, the properties."""
+    said = method.args
+    most = len(said.posonlyargs) + len(said.args)
+    least = most - len(said.defaults)
+    required = [default for default in said.kw_defaults if default is None]
+    return least <= _VALUES and (most >= _VALUES or said.vararg is not None) and not required
 
 
 def _error(file: PythonFile, node: ast.stmt, message: str, hint: str) -> Diagnostic:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.errors import Diagnostic
+from penstock.errors import Diagnostic, Location
 from penstock.model.asset import TableName
 from penstock.model.data_test import CustomTest
 from penstock.model.declaration import Declaration
+from penstock.model.python_step import PythonStep
 from penstock.model.query import Query
+from penstock.model.time_range import TimeRange
 from penstock.model.upsert import columns_in
 
 
@@ -36,16 +38,29 @@ class Model(Declaration):
     ``name`` is the script's path below the models directory without its suffix, ``/`` kept
     (``clean/flights``). ``reads`` are the managed tables its query refers to, in the order of first
     mention; ``test_reads`` those that only its data tests look at, its own not among them.
-    ``definition_hash`` changes when the meaning of the script may have changed.
+    ``definition_hash`` changes when the meaning of the script may have changed. ``python`` makes
+    the rows where the query has no parts.
     """
 
     name: str
     query: Query
     reads: tuple[TableName, ...]
     definition_hash: str
+    python: PythonStep | None = None
     test_scripts: tuple[TestScript, ...] = ()
     test_reads: tuple[TableName, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def python_place(self) -> Location:
+        """Where its ``main`` is."""
+        return Location(self.path) if self.python is None else self.python.place
+
+    @property
+    def by_time(self) -> TimeRange | None:
+        """Its intervals, where it has some: by its kind, or as its query reads by them."""
+        known = self.time_range
+        return known if known and (known.column or self.query.uses_interval) else None
 
     @property
     def key_columns(self) -> tuple[str, ...]:

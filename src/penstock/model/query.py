@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
-from penstock.errors import Diagnostic
+from penstock.errors import Diagnostic, Location
 from penstock.model.analysis import Part, Scope, read_part
 from penstock.model.arguments import OF_SLICE, Argument, declared
 from penstock.model.asset import TableName
-from penstock.model.at_macros import AtMacros, MacroError, expand
-from penstock.model.mapping import Source, Written
+from penstock.model.at_macros import MacroError, expand
+from penstock.model.mapping import Mapped, Source, Written
 from penstock.model.names import Names, UnknownName
 from penstock.model.partition import PartitionSpec
 from penstock.model.partition_token import TOKEN
@@ -24,7 +24,9 @@ from penstock.model.render import (
     render_statement,
     trial_names,
 )
-from penstock.model.script import Setting, Statement, read_script
+from penstock.model.script import Script, Setting, Statement, read_script
+from penstock.model.script_macros import ScriptMacros, expand_calls
+from penstock.model.seed import FUNCTION as SEED_FUNCTION
 from penstock.model.sources import FUNCTIONS as FILE_FUNCTIONS
 from penstock.model.sources import (
     FileSource,
@@ -33,9 +35,11 @@ from penstock.model.sources import (
     TableSource,
     table_read,
 )
+from penstock.model.time_macros import TYPES, is_of_interval
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_functions import NAMES as LAKE_FUNCTIONS
+from penstock.sql.lexer import Lexer
 from penstock.sql.macros import Book
 from penstock.sql.tokens import ARGUMENT, NAME, NOT_CALLED, STRING, WORD
 from penstock.sql.trust import FUNCTIONS
@@ -50,6 +54,7 @@ class Query:
     ``sources`` are what it reads, each once, in order of first mention. ``settings`` are
     ``SET spark...`` lines. ``start`` is where the code begins, after what declares the model.
     ``embeds`` are the queries that stand in it under the names of tables: those of EMBEDDED models.
+    ``libraries`` are those whose macros it calls.
     """
 
     source: Source = field(repr=False)
@@ -60,7 +65,9 @@ class Query:
     settings: tuple[Setting, ...] = ()
     manual: bool = False
     start: int = 0
+    after: tuple[Part, ...] = ()
     embeds: Mapping[TableName, Query] = field(default_factory=dict, repr=False)
+    libraries: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -71,6 +78,11 @@ class Query:
     @property
     def path(self) -> Path:
         return self.source.path
+
+    @property
+    def statements(self) -> Query:
+        """The statements that follow it, as those of a manual script."""
+        return replace(self, parts=self.after, after=(), manual=True)
 
     @property
     def mentioned(self) -> tuple[QuerySource, ...]:
@@ -150,10 +162,18 @@ class Query:
     def uses_partition(self) -> bool:
         """Whether ``'{partition}'`` or an argument of the slice stands anywhere in it."""
         tokens = [token for part in self.parts for token in part.statement.tokens]
-        return any(
+        return self.uses_interval or any(
             (token.kind, token.value) == (STRING, TOKEN)
             or (token.kind == ARGUMENT and token.value in OF_SLICE)
             for token in tokens
+        )
+
+    @property
+    def uses_interval(self) -> bool:
+        """Whether ``@start_...`` or ``@end_...`` stands anywhere in it, or in what it embeds."""
+        inner = (self.embedded(source) for source in self.mentioned)
+        return any(is_of_interval(argument.name) for argument in self.arguments) or any(
+            query.uses_interval for query in inner if query is not None
         )
 
     def render(
@@ -217,51 +237,124 @@ def read_query(
     start: int = 0,
     dialect: str = "spark",
     partition: PartitionSpec | None = None,
+    by_time: bool = False,
     manual: bool = False,
+    takes_statements: bool = False,
     settings: tuple[Setting, ...] = (),
     translates: bool = True,
-    macros: AtMacros | None = None,
+    macros: ScriptMacros | None = None,
+    placed: Location | None = None,
+    lexer: Lexer | None = None,
 ) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     """The query of the script ``text`` whose code begins at ``start``, with all findings.
 
-    ``settings`` are those that it has besides its own. ``None`` when a finding is an error: with
-    ``translates`` also what Spark has no form of.
+    ``settings`` are those that it has besides its own. ``placed`` is where the kind SEED is said,
+    whose query is made of that. ``None`` when a finding is an error: with ``translates`` also what
+    Spark has no form of.
     """
-    arguments, findings = declared(text, path, partition=partition)
+    arguments, findings = declared(text, path, partition=partition, by_time=by_time)
     try:
-        expanded = expand(text, start, dialect, macros or AtMacros())
-    except MacroError as error:
-        where = Source(path, text).location(error.at)
-        wrong = Diagnostic("error", str(error), where, error.hint, "macro")
-        return None, (*findings, wrong)
-    written = None if expanded is None else Written(text, expanded)
-    source = Source.of(path, text if expanded is None else expanded.text, dialect, written)
-    script = read_script(source, names, start=start, dialect=dialect, manual=manual)
+        source, libraries = _expanded(
+            Source(path, text), start, dialect, macros or ScriptMacros(), manual=manual
+        )
+    except _Misused as error:
+        return None, (*findings, error.finding)
+    source = replace(source, placed=placed)
+    script = read_script(
+        source,
+        names,
+        start=start,
+        dialect=dialect,
+        manual=manual,
+        takes_statements=takes_statements,
+    )
     found = [*findings, *script.findings]
-    by_name = {argument.name: argument for argument in arguments}
-    scope = Scope(source, script.names, dialect, by_name, partition is not None)
-    parts: list[Part] = []
-    statements: list[tuple[str | None, Statement]] = [(t.name, t.query) for t in script.temporaries]
-    statements += [(None, statement) for statement in script.statements]
-    for name, statement in statements:
-        part, part_findings = read_part(statement, scope, name)
-        parts.append(part)
-        found += part_findings
-        if name is not None:
-            scope = replace(scope, hidden=scope.hidden | {name.casefold()})
+    times = [Argument(name, kind, automatic=True) for name, kind in TYPES.items()]
+    by_name = {argument.name: argument for argument in (*arguments, *times)}
+    scope = Scope(
+        source, script.names, dialect, by_name, partition is not None, lexer=lexer or Lexer()
+    )
+    parts, part_findings = _read_parts(script, scope)
+    found += part_findings
+    count = len(parts) - len(script.after)
     query = Query(
         source,
         dialect,
         script.names,
-        tuple(parts),
-        arguments,
+        parts[:count],
+        (*arguments, *_used(times, parts)),
         (*settings, *script.settings),
         manual,
         start,
+        parts[count:],
+        libraries=libraries,
     )
+    found += () if placed else _seeds(query)
     if translates and not _has_error(found):
         found += _try(query)
     return (None if _has_error(found) else query), tuple(found)
+
+
+def _read_parts(script: Script, scope: Scope) -> tuple[tuple[Part, ...], list[Diagnostic]]:
+    """The temporary tables, the query, and the statements behind it, in their order."""
+    parts: list[Part] = []
+    found: list[Diagnostic] = []
+    named: list[tuple[str | None, Statement]] = [(t.name, t.query) for t in script.temporaries]
+    named += [(None, statement) for statement in (*script.statements, *script.after)]
+    for name, statement in named:
+        part, findings = read_part(statement, scope, name)
+        parts.append(part)
+        found += findings
+        if name is not None:
+            scope = replace(scope, hidden=scope.hidden | {name.casefold()})
+    return tuple(parts), found
+
+
+def _seeds(query: Query) -> Iterator[Diagnostic]:
+    """Calls of the function that the kind SEED alone has."""
+    for source in query.files:
+        if source.function == SEED_FUNCTION:
+            message = f"{SEED_FUNCTION} is what a model of the kind SEED makes of its file"
+            where = source.location or query.source.location(query.start)
+            hint = "write read_csv('path'), or a MODEL of the kind SEED and read its table"
+            yield Diagnostic("error", message, where, hint, "file")
+
+
+class _Misused(Exception):
+    """A macro or a variable that cannot be expanded."""
+
+    def __init__(self, error: MacroError, source: Source) -> None:
+        where = source.location(error.at)
+        self.finding = Diagnostic("error", str(error), where, error.hint, "macro")
+
+
+def _expanded(
+    script: Source, start: int, dialect: str, macros: ScriptMacros, *, manual: bool
+) -> tuple[Source, tuple[str, ...]]:
+    """The script with nothing left of its macros and variables, and the libraries it calls."""
+    source = script
+    steps: tuple[Mapped, ...] = ()
+    try:
+        at = expand(script.text, start, dialect, macros.at)
+        if at is None:
+            source = Source.of(script.path, script.text, dialect)
+        else:
+            steps = (at,)
+            source = Source.of(script.path, at.text, dialect, Written(script.text, steps))
+        calls = expand_calls(source.text, start, dialect, macros, manual=manual)
+    except MacroError as error:
+        raise _Misused(error, source) from None
+    if calls is None:
+        return source, ()
+    written = Written(script.text, (*steps, calls.mapped), calls.bodies)
+    return replace(source, text=calls.mapped.text, written=written), calls.libraries
+
+
+def _used(arguments: Sequence[Argument], parts: Sequence[Part]) -> Iterator[Argument]:
+    """Those that stand in the statements."""
+    tokens = (token for part in parts for token in part.statement.tokens)
+    names = {token.value for token in tokens if token.kind == ARGUMENT}
+    return (argument for argument in arguments if argument.name in names)
 
 
 def _has_error(findings: list[Diagnostic]) -> bool:

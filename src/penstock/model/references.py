@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sqlglot import exp
-
 from penstock.model.mapping import Source
 from penstock.model.rewrites import query_starts
 from penstock.sql.dialect import SPARK, parse
+from penstock.sql.lexer import Lexer
 from penstock.sql.tables import named_tables, span_of
 from penstock.sql.text import Unreadable, mask
 from penstock.sql.tokens import ARGUMENT, NAME, WORD, Token, closing, depth_of, may_be_alias
+from penstock.sql.trees import exp
 
 
 class UnreadableQuery(Exception):
@@ -66,6 +66,8 @@ def find_references(
     dialect: str,
     masked: Sequence[tuple[int, int, str]],
     hidden: frozenset[str],
+    *,
+    lexer: Lexer | None = None,
 ) -> References:
     """References in the statement that ``tokens`` make.
 
@@ -81,13 +83,14 @@ def find_references(
     spans = [*masked, *own_masks(tokens)]
     text = mask(source.text, spans)[start:end]
     try:
-        tree = parse(text, dialect)[0]
+        tree = parse(text, dialect, lexer)[0]
     except Unreadable as unread:
         error = UnreadableQuery(f"the query cannot be read{unread}", start + unread.at)
         if dialect != SPARK or not is_sparks_own(tokens, str(error)):
             raise error from None
         return _by_tokens(tokens, masked, hidden, error)
-    return References(tuple(_tables(tree, tokens, start, hidden)), tuple(_columns(tree, start)))
+    columns = _columns(tree, start) if _names_in_parts(tokens) else ()
+    return References(tuple(_tables(tree, tokens, start, hidden)), tuple(columns))
 
 
 def _by_tokens(
@@ -146,7 +149,7 @@ def _match_condition(tokens: Sequence[Token], index: int) -> Iterator[tuple[int,
 def _tables(
     tree: exp.Expr, tokens: Sequence[Token], start: int, hidden: frozenset[str]
 ) -> Iterator[TableReference]:
-    by_end = {token.end: index for index, token in enumerate(tokens)}
+    by_end = {token.start + len(token.text): index for index, token in enumerate(tokens)}
     for table in named_tables(tree):
         parts = tuple(part.name for part in table.parts)
         if len(parts) == 1 and parts[0].casefold() in hidden:
@@ -158,6 +161,12 @@ def _tables(
             table.parent, exp.From | exp.Join | exp.Subquery | exp.Paren
         )
         yield TableReference(parts, first, last, by_end[last], bare)
+
+
+def _names_in_parts(tokens: Sequence[Token]) -> bool:
+    """Whether there can be a name of three parts, which few queries have."""
+    dots = [at for at, token in enumerate(tokens) if "." in token.text]
+    return any(after == at + 2 for at, after in pairwise(dots))
 
 
 def _columns(tree: exp.Expr, start: int) -> Iterator[ColumnPrefix]:
@@ -205,9 +214,11 @@ def empty_place(tokens: Sequence[Token]) -> tuple[int, str] | None:
 def _before_from(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
     """``SELECT a, FROM t``: to Spark a column ``from``, unless the SELECT has another FROM."""
     for index in range(1, len(tokens) - 1):
-        before, token = tokens[index - 1 : index + 1]
+        if tokens[index].upper != "FROM":
+            continue
+        before = tokens[index - 1]
         starts = before.upper == "SELECT" and (index == 1 or tokens[index - 2].text == "(")
-        if token.upper != "FROM" or not (before.text == "," or starts):
+        if before.text != "," and not starts:
             continue
         following = tokens[index + 1]
         if (may_be_alias(following) or following.text == "(") and not _has_from(tokens, index + 1):

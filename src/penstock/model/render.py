@@ -9,9 +9,9 @@ from difflib import SequenceMatcher
 
 from penstock.errors import Location, QueryFailed, UnsupportedFeature
 from penstock.model.analysis import Part
+from penstock.model.asof import ASOF_SETTING, asof_joins
 from penstock.model.constants import Bindings, Constant
 from penstock.model.mapping import Anchor, Edit, Mapped, Piece, Source, assemble, edited
-from penstock.model.rewrites import ASOF_SETTING, asof_joins
 from penstock.model.script import Setting
 from penstock.model.sources import QuerySource
 from penstock.sql.dialect import SPARK, to_spark

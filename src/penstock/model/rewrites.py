@@ -12,7 +12,7 @@ from penstock.model.mapping import Edit
 from penstock.sql.tokens import MARKER, NUMBER, STRING, SYMBOL, WORD, Token, closing
 
 _SET_WORDS = ("UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
-ASOF_SETTING = "spark.sql.join.asofJoin.enabled"
+_STRUCTURE = frozenset({*_SET_WORDS, "(", ")", "WITH", "SELECT", "FROM", "TABLE"})
 
 
 @dataclass(slots=True)
@@ -40,6 +40,9 @@ def query_starts(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
     levels = [_Level()]
     for index, token in enumerate(tokens):
         level = levels[-1]
+        if token.upper not in _STRUCTURE:
+            level.fresh = False
+            continue
         begins = level.fresh or (level.after_with and tokens[index - 1].text == ")")
         if begins and _begins_query(tokens, index):
             yield index, token
@@ -72,112 +75,6 @@ def _selects(tokens: Sequence[Token], index: int) -> bool:
     return False
 
 
-class AsofError(Exception):
-    """An ASOF JOIN that has no form in Spark; ``token`` is where it stands."""
-
-    def __init__(self, message: str, token: Token) -> None:
-        self.token = token
-        super().__init__(message)
-
-
-_COMPARISONS = (">=", ">", "<=", "<")
-_CLAUSES = (
-    *("JOIN", "LEFT", "RIGHT", "INNER", "CROSS", "FULL", "NATURAL", "ASOF", "LATERAL", "WHERE"),
-    *("GROUP", "HAVING", "QUALIFY", "ORDER", "LIMIT", "OFFSET", "WINDOW", "UNION", "EXCEPT"),
-    *("INTERSECT", "MINUS", "SORT", "CLUSTER", "DISTRIBUTE", "PIVOT", "UNPIVOT", "TABLESAMPLE"),
-    *("SEMI", "ANTI", ",", ")"),
-)
-
-
-def asof_joins(text: str, tokens: Sequence[Token]) -> list[Edit]:
-    """``ASOF [LEFT] JOIN t ON k = k AND a >= b`` as Spark writes it:
-    ``[LEFT] ASOF JOIN t MATCH_CONDITION (a >= b) ON k = k``. Raises :class:`AsofError`.
-    """
-    edits: list[Edit] = []
-    for index, token in enumerate(tokens):
-        if token.upper == "ASOF" and {"JOIN", "LEFT"} & set(_words(tokens, index + 1, 2)):
-            edits += _order(tokens, index)
-            edits += _condition(text, tokens, index)
-    return edits
-
-
-def _words(tokens: Sequence[Token], start: int, count: int) -> list[str]:
-    return [token.upper for token in tokens[start : start + count]]
-
-
-def _order(tokens: Sequence[Token], index: int) -> list[Edit]:
-    """LEFT comes before ASOF in Spark."""
-    if _words(tokens, index + 1, 1) != ["LEFT"]:
-        return []
-    return [Edit(tokens[index].start, tokens[index + 1].end, "LEFT ASOF")]
-
-
-def _condition(text: str, tokens: Sequence[Token], index: int) -> list[Edit]:
-    on = _find_on(tokens, index)
-    if on is None:
-        return []
-    conjuncts = _conjuncts(tokens, on + 1)
-    matching = [group for group in conjuncts if _compares(group)]
-    if len(matching) != 1:
-        raise AsofError(
-            f"an ASOF JOIN has one comparison such as a.time >= b.time, here {len(matching)}",
-            tokens[on],
-        )
-    match = matching[0]
-    others = [group for group in conjuncts if group is not match]
-    start, end = tokens[on].start, conjuncts[-1][-1].end
-    keys = " AND ".join(text[group[0].start : group[-1].end] for group in others)
-    condition = text[match[0].start : match[-1].end]
-    line_ends = "\n" * text.count("\n", start, end)
-    lost = line_ends[: len(line_ends) - (condition + keys).count("\n")]
-    rewritten = f"MATCH_CONDITION ({condition})" + (f" ON {keys}" if keys else "") + lost
-    return [Edit(start, end, rewritten)]
-
-
-def _find_on(tokens: Sequence[Token], index: int) -> int | None:
-    """The ON of the join; ``None`` when Spark's own MATCH_CONDITION stands there."""
-    depth = 0
-    for position in range(index + 1, len(tokens)):
-        token = tokens[position]
-        depth += (token.text == "(") - (token.text == ")")
-        if depth == 0 and token.upper == "MATCH_CONDITION":
-            return None
-        if depth == 0 and token.upper == "USING":
-            raise AsofError("an ASOF JOIN needs its condition after ON, not USING", token)
-        if depth == 0 and token.upper == "ON":
-            return position
-        if depth < 0:
-            break
-    raise AsofError("an ASOF JOIN needs ON with one comparison", tokens[index])
-
-
-def _conjuncts(tokens: Sequence[Token], start: int) -> list[list[Token]]:
-    """The condition cut at AND; brackets, CASE and BETWEEN keep theirs."""
-    groups: list[list[Token]] = [[]]
-    depth = pending = 0
-    for token in tokens[start:]:
-        depth += token.upper in {"(", "CASE"}
-        if depth == 0 and token.upper in _CLAUSES:
-            break
-        depth -= token.upper in {")", "END"}
-        pending += depth == 0 and token.upper == "BETWEEN"
-        if depth == 0 and token.upper == "AND" and not pending:
-            groups.append([])
-            continue
-        pending -= depth == 0 and token.upper == "AND" and pending > 0
-        groups[-1].append(token)
-    return [group for group in groups if group]
-
-
-def _compares(group: Sequence[Token]) -> bool:
-    depth = 0
-    for token in group:
-        depth += (token.text == "(") - (token.text == ")")
-        if depth == 0 and token.text in _COMPARISONS:
-            return True
-    return False
-
-
 # Functions that only DuckDB has. Those that both have, with other arguments, are not told apart.
 _FUNCTIONS = frozenset(
     {
@@ -199,22 +96,38 @@ _UNITS_FIRST = ("date_diff", "datediff")
 def duckdb_forms(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
     """Offsets and names of what Spark would refuse, or take for something else."""
     for index, token in enumerate(tokens):
-        name = _form(tokens, index)
+        form = _FORMS.get(token.kind)
+        name = None if form is None else form(tokens, index)
         if name is not None:
             yield token.start, name
 
 
-def _form(tokens: Sequence[Token], index: int) -> str | None:
-    token = tokens[index]
-    if token.kind not in {NUMBER, SYMBOL, WORD}:
-        return None
-    if tokens[index + 1 : index + 2] and tokens[index + 1].text == "(":
+def _of_word(tokens: Sequence[Token], index: int) -> str | None:
+    if _before_bracket(tokens, index):
         return _call(tokens, index)
-    if token.upper == "EXCLUDE" and index > 0 and tokens[index - 1].text == "*":
-        return "* EXCLUDE"
-    if _UNDERSCORED.fullmatch(token.text):
-        return token.text
+    excludes = tokens[index].upper == "EXCLUDE" and index > 0 and tokens[index - 1].text == "*"
+    return "* EXCLUDE" if excludes else None
+
+
+def _of_number(tokens: Sequence[Token], index: int) -> str | None:
+    written = tokens[index].text
+    return (
+        written if not _before_bracket(tokens, index) and _UNDERSCORED.fullmatch(written) else None
+    )
+
+
+def _of_symbol(tokens: Sequence[Token], index: int) -> str | None:
+    if tokens[index].text != "[" or _before_bracket(tokens, index):
+        return None
     return "a slice [a:b]" if _slices(tokens, index) else None
+
+
+#: kind of token -> what Spark would refuse of those that begin with it
+_FORMS = {WORD: _of_word, NUMBER: _of_number, SYMBOL: _of_symbol}
+
+
+def _before_bracket(tokens: Sequence[Token], index: int) -> bool:
+    return index + 1 < len(tokens) and tokens[index + 1].text == "("
 
 
 def _call(tokens: Sequence[Token], index: int) -> str | None:

@@ -1,30 +1,14 @@
 """When a step runs, and when it is tried again: triggers, freshness, debounce, retries.
 
-A duration is written as an integer of seconds or as ``<n>s|m|h|d`` (annotations.md, "Assets"), and
-is a text in these values, as it was written.
+A duration (`penstock.durations`) is a text in these values, as it was written.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.model.asset import Asset
-
-_DURATION = re.compile(r"\+?(?P<count>\d+)(?P<unit>[smhd]?)")
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def is_duration(text: str) -> bool:
-    return _DURATION.fullmatch(text) is not None
-
-
-def seconds_of(text: str | None) -> float:
-    """The length of a duration; 0 for no duration, and for a text that check has reported."""
-    match = _DURATION.fullmatch(text or "")
-    return float(match["count"]) * _UNITS[match["unit"]] if match else 0.0
-
 
 EVENTS = (
     "schedule",

@@ -18,7 +18,11 @@ WRITE_WORDS = (
     *("INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "ALTER", "COPY", "TRUNCATE"),
     *("REPLACE", "EXPORT", "IMPORT", "VACUUM", "CALL"),
 )
+_WRITES_LATER = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 IGNORED_WORDS = ("INSTALL", "LOAD", "PRAGMA", "DETACH")
+MACRO_WORDS = frozenset({"MACRO", "FUNCTION"})
+_TEMPORARY = frozenset({"TEMP", "TEMPORARY"})
+_MACRO = "write CREATE TEMP MACRO, or a library of macros: -- macros"
 _MANAGED = "Penstock writes the table; or use `-- materialize manual ...`"
 
 
@@ -59,12 +63,15 @@ class Temporary:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script taken apart. ``statements`` are its queries, or all that it runs if manual."""
+    """A script taken apart. ``statements`` are its queries, or all that it runs if manual;
+    ``after`` are those that follow its query.
+    """
 
     names: Names
     settings: tuple[Setting, ...] = ()
     temporaries: tuple[Temporary, ...] = ()
     statements: tuple[Statement, ...] = ()
+    after: tuple[Statement, ...] = ()
     findings: tuple[Diagnostic, ...] = ()
 
 
@@ -73,9 +80,11 @@ class _Reading:
     source: Source
     names: Names
     manual: bool
+    takes_statements: bool = False
     settings: list[Setting] = field(default_factory=list)
     temporaries: list[Temporary] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
+    after: list[Statement] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
 
     def report(self, severity: str, at: int, message: str, hint: str, rule: str) -> None:
@@ -84,10 +93,19 @@ class _Reading:
 
 
 def read_script(
-    source: Source, names: Names, *, start: int = 0, dialect: str = "spark", manual: bool = False
+    source: Source,
+    names: Names,
+    *,
+    start: int = 0,
+    dialect: str = "spark",
+    manual: bool = False,
+    takes_statements: bool = False,
 ) -> Script:
-    """Take the script apart from offset ``start`` on; what breaks a rule is a finding."""
-    reading = _Reading(source, names, manual)
+    """Take the script apart from offset ``start`` on; what breaks a rule is a finding.
+
+    With ``takes_statements`` some that write may follow the query.
+    """
+    reading = _Reading(source, names, manual, takes_statements)
     try:
         statements = split(words(source.text, dialect, start))
     except Unclosed as error:
@@ -105,6 +123,7 @@ def read_script(
         tuple(reading.settings),
         tuple(reading.temporaries),
         tuple(reading.statements),
+        tuple(reading.after),
         tuple(reading.findings),
     )
 
@@ -120,14 +139,44 @@ def split(tokens: Sequence[Token]) -> list[Statement]:
     return [Statement(tuple(group)) for group in found if group]
 
 
+def is_macro(statement: Statement) -> bool:
+    """Whether it is ``CREATE [OR REPLACE] [TEMP] MACRO`` or ``FUNCTION``."""
+    return _macro_word(statement) is not None
+
+
+def is_temporary(statement: Statement) -> bool:
+    """Whether it is ``CREATE [OR REPLACE] TEMP MACRO``."""
+    at = _macro_word(statement)
+    return at is not None and statement.tokens[at - 1].upper in _TEMPORARY
+
+
+def is_variable(statement: Statement) -> bool:
+    """Whether it is ``SET VARIABLE`` or ``RESET VARIABLE``."""
+    said = [token.upper for token in statement.tokens[:2]]
+    return said in (["SET", "VARIABLE"], ["RESET", "VARIABLE"])
+
+
+def _macro_word(statement: Statement) -> int | None:
+    if statement.word == "CREATE":
+        for at, token in enumerate(statement.tokens[1:5], start=1):
+            if token.upper in MACRO_WORDS:
+                return at
+            if token.upper not in {"OR", "REPLACE", *_TEMPORARY}:
+                return None
+    return None
+
+
 def _body(statement: Statement, reading: _Reading) -> None:
     if reading.manual:
         reading.statements.append(statement)
         return
     writer = _writes(statement)
-    if writer is not None:
+    if writer is not None and reading.takes_statements and reading.statements:
+        reading.after.append(statement)
+    elif writer is not None:
         message = f"{writer.upper} writes, and a managed script only reads"
-        reading.report("error", writer.start, message, _MANAGED, "script-writes")
+        hint = _MACRO if is_macro(statement) else _MANAGED
+        reading.report("error", writer.start, message, hint, "script-writes")
     elif statement.word in QUERY_WORDS:
         reading.statements.append(statement)
     else:
@@ -144,11 +193,13 @@ def _writes(statement: Statement) -> Token | None:
         return statement.tokens[0]
     if statement.word not in {"WITH", "FROM"}:
         return None
+    if not any(token.upper in _WRITES_LATER for token in statement.tokens):
+        return None
     depth = 0
     for before, token in pairwise(statement.tokens):
         depth += (token.text == "(") - (token.text == ")")
         follows = before.text == ")" or before.kind in {NAME, WORD}
-        if depth == 0 and follows and token.upper in {"INSERT", "UPDATE", "DELETE", "MERGE"}:
+        if depth == 0 and follows and token.upper in _WRITES_LATER:
             return token
     return None
 
@@ -211,7 +262,17 @@ def _use(statement: Statement, reading: _Reading) -> bool:
     return True
 
 
+def _expanded_before(statement: Statement, reading: _Reading) -> bool:
+    """What `penstock.model.script_macros` has made of it is in the text of the query."""
+    if not (is_temporary(statement) or is_variable(statement)):
+        return False
+    _check_before_query(statement, reading)
+    return True
+
+
 def _set(statement: Statement, reading: _Reading) -> bool:
+    if _expanded_before(statement, reading):
+        return True
     _check_before_query(statement, reading)
     said = [token.value for token in statement.tokens[1:]]
     marker = next((n for n, word in enumerate(said) if word in {"=", "TO", "to"}), None)
@@ -241,13 +302,15 @@ def _create(statement: Statement, reading: _Reading) -> bool:
     """``CREATE [OR REPLACE] TEMP VIEW|TABLE [IF NOT EXISTS] name AS query``, else a write."""
     said = [token.upper for token in statement.tokens]
     head = [word for word in said[1:4] if word not in {"OR", "REPLACE"}]
-    if not head or head[0] not in {"TEMP", "TEMPORARY"}:
+    if _expanded_before(statement, reading):
+        return True
+    if not head or head[0] not in _TEMPORARY:
         return False
     _check_before_query(statement, reading)
     position = next((n for n, word in enumerate(said) if word in {"VIEW", "TABLE"}), None)
     query_at = said.index("AS") + 1 if "AS" in said else 0
     if position is None or not 0 < query_at < len(said) or said[query_at] not in QUERY_WORDS:
-        message = "only CREATE TEMP VIEW or TABLE ... AS SELECT can be part of a script"
+        message = "only CREATE TEMP VIEW, TABLE or MACRO can be part of a script"
         hint = "write CREATE TEMP VIEW name AS SELECT ..."
         reading.report("error", statement.start, message, hint, "create-temp")
         return True
@@ -281,11 +344,13 @@ _SETUP: dict[str, Callable[[Statement, _Reading], bool]] = {
     "ATTACH": _attach,
     "USE": _use,
     "SET": _set,
+    "RESET": _expanded_before,
     "CREATE": _create,
     **dict.fromkeys(IGNORED_WORDS, _ignored),
     **dict.fromkeys(_BLOCKS, _refused_block),
 }
 _MANUAL_SETUP = {
     **{word: _SETUP[word] for word in ("ATTACH", "USE", *IGNORED_WORDS)},
+    **dict.fromkeys(("SET", "RESET", "CREATE"), _expanded_before),
     **dict.fromkeys(("BEGIN", "START", "COMMIT", "ROLLBACK", "ABORT", "END"), _transaction),
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 
-from penstock.model.interval import Interval
+from penstock.model.interval import Interval, interval_of
 from penstock.model.partition import TIME_KINDS, PartitionSpec, bounds
 
 
@@ -41,6 +41,12 @@ class Part:
 
 Slice = Whole | Part | Interval
 WHOLE = Whole()
+
+
+def shown(text: str) -> str | None:
+    """The text of a slice for state as one for people; None for a whole table."""
+    interval = interval_of(text)
+    return str(interval) if interval is not None else text or None
 
 
 def described(slices: Sequence[Slice]) -> str | None:

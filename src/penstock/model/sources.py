@@ -152,9 +152,9 @@ class _Lake:
 
 def find_lake_calls(tokens: Sequence[Token]) -> Iterator[Call]:
     """Calls where a table can stand."""
-    for index in range(len(tokens) - 1):
-        name = fold(tokens[index].value)
-        if name not in NAMES or tokens[index + 1].text != "(":
+    for index, (token, following) in enumerate(pairwise(tokens)):
+        name = fold(token.value) if following.text == "(" else ""
+        if name not in NAMES:
             continue
         first = index
         while first >= 2 and tokens[first - 1].text == ".":

@@ -14,7 +14,6 @@ from pathlib import Path
 from penstock.errors import ArgumentError, Diagnostic, Location
 from penstock.model.arguments import OF_SLICE, Argument, bind
 from penstock.model.asset import TableName
-from penstock.model.at_macros import AtMacros
 from penstock.model.audit_blocks import AuditBlock
 from penstock.model.data_test import CustomTest
 from penstock.model.header.lines import read_header
@@ -23,6 +22,7 @@ from penstock.model.model import TestScript
 from penstock.model.names import Names
 from penstock.model.partition import PartitionSpec
 from penstock.model.query import read_query
+from penstock.model.script_macros import ScriptMacros
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import nearest, quote_identifier
 from penstock.sql.tokens import ARGUMENT, Unclosed, words
@@ -42,7 +42,7 @@ class Asking:
     names: Names
     own: Collection[str] = ()
     partition: PartitionSpec | None = None
-    macros: AtMacros = field(default_factory=AtMacros)
+    macros: ScriptMacros = field(default_factory=ScriptMacros)
 
     def refuse(self, message: str, hint: str) -> Diagnostic:
         return Diagnostic("error", message, self.where, hint, "test-argument")

@@ -58,8 +58,7 @@ def read_matched(text: str, dialect: str) -> tuple[Matched, ...]:
     found: list[Matched] = []
     while not reader.done:
         reader.accept(",")
-        if not reader.accept("WHEN", "MATCHED"):
-            raise ValueError(f"WHEN MATCHED is expected, not {reader.shown()}")
+        _begin(reader)
         condition = None
         if reader.accept("AND"):
             condition = _written(reader, lambda: reader.until("THEN"))
@@ -75,6 +74,13 @@ def read_matched(text: str, dialect: str) -> tuple[Matched, ...]:
         for expression in matched.expressions:
             check_sides(expression, dialect)
     return tuple(found)
+
+
+def _begin(reader: Reader) -> None:
+    if reader.accept("WHEN", "NOT", "MATCHED"):
+        raise ValueError("WHEN NOT MATCHED cannot be given: a row without a match is inserted")
+    if not reader.accept("WHEN", "MATCHED"):
+        raise ValueError(f"WHEN MATCHED is expected, not {reader.shown()}")
 
 
 def _action(reader: Reader) -> tuple[tuple[str, str], ...]:

@@ -19,6 +19,7 @@ from penstock.events import (
     SparkStarted,
     SparkStarting,
     StepFinished,
+    StepOutput,
     StepProgress,
     StepStarted,
 )
@@ -103,6 +104,7 @@ LINES: dict[type, Callable[[Any], str | None]] = {
     SparkStarted: lambda event: f"Spark started in {seconds(event.seconds)}",
     StepStarted: _step_started,
     StepProgress: lambda event: f"{event.step}: {event.phase}",
+    StepOutput: lambda event: f"{event.step}| {event.line}",
     CheckFinished: _check_finished,
     StepFinished: _step_finished,
     Notice: _notice,

@@ -12,8 +12,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from penstock.events import Event, EventSink
-from penstock.progress.lines import progress_text, state_text
+from penstock.events import Event, EventSink, StepOutput
+from penstock.progress.lines import progress_text, state_text, text_line
 from penstock.progress.view import Progress, Row, View, count, seconds, visible
 
 # State of a finished step: mark and style. Any other state is a phase of a running step.
@@ -39,6 +39,8 @@ def live_table(console: Console | None = None) -> Iterator[EventSink]:
     def sink(event: Event) -> None:
         with lock:
             progress.apply(event)
+            if isinstance(event, StepOutput):
+                console.print(Text(visible(text_line(event) or "", keep="\t")))
 
     picture = Picture(progress)
     with Live(picture, console=console, refresh_per_second=8):

@@ -18,6 +18,7 @@ from penstock.events import (
     SparkStarted,
     SparkStarting,
     StepFinished,
+    StepOutput,
     StepProgress,
     StepStarted,
 )
@@ -97,6 +98,10 @@ def _step_progress(view: View, event: StepProgress, _now: float) -> View:
     return _change(view, event.step, state=event.phase)
 
 
+def _step_output(view: View, _event: StepOutput, _now: float) -> View:
+    return view  # its lines scroll by above the table
+
+
 def _check_finished(view: View, event: CheckFinished, _now: float) -> View:
     row = _row(view, event.step)
     warns = not event.passed and event.severity == "warn"
@@ -171,6 +176,7 @@ APPLY: dict[type, Callable[[View, Any, float], View]] = {
     SparkStarted: _spark_started,
     StepStarted: _step_started,
     StepProgress: _step_progress,
+    StepOutput: _step_output,
     CheckFinished: _check_finished,
     StepFinished: _step_finished,
     Notice: _notice,

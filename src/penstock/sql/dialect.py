@@ -11,19 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
-from typing import Any, TypeVar
-
-import sqlglot
-from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ParseError, TokenError
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.errors import ColumnNotFound, PenstockError
+from penstock.sql.lexer import Lexer, reader
 from penstock.sql.literals import plain_text_literal
 from penstock.sql.text import Unreadable, misread
 from penstock.sql.tokens import NAME, Token, scan
 from penstock.sql.types import cast_types, checked
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 SPARK, DUCKDB = "spark", "duckdb"
 T = TypeVar("T")
@@ -31,27 +29,18 @@ T = TypeVar("T")
 
 # The readers of a dialect, tried in turn: Databricks' reads more of Spark 4 (``v:path``).
 _READERS = {SPARK: ("spark", "databricks"), DUCKDB: ("duckdb",)}
-_NAMES = frozenset({"SETTINGS"})  # keywords to sqlglot; a table function of lakes
 
 
-@cache
-def _reader(name: str) -> type[Dialect]:
-    """sqlglot's dialect of this name without some keywords; made when it is first needed, since
-    each takes some time to load.
-    """
-    base: Any = type(Dialect.get_or_raise(name))
-    keywords = {word: kind for word, kind in base.Tokenizer.KEYWORDS.items() if word not in _NAMES}
-    tokenizer = type(base.Tokenizer)("Tokenizer", (base.Tokenizer,), {"KEYWORDS": keywords})
-    made: type[Dialect] = type(base)(f"Penstock{base.__name__}", (base,), {"Tokenizer": tokenizer})
-    return made
-
-
-def parse(text: str, dialect: str = SPARK) -> list[exp.Expr]:
+def parse(text: str, dialect: str = SPARK, lexer: Lexer | None = None) -> list[exp.Expr]:
     """The trees of a text's statements. Raises Unreadable, of the first reader's words."""
+    # Late: sqlglot takes longer to load than the rest of a command that looks nothing up in trees.
+    from sqlglot.errors import ParseError, TokenError
+
+    lexer = lexer or Lexer()
     first: ParseError | TokenError | AssertionError | None = None
     for name in _READERS[dialect]:
         try:
-            trees = sqlglot.parse(text, read=_reader(name))
+            trees = reader(name)().parser().parse(lexer.words(text, name), text)
             return [tree for tree in trees if tree is not None]
         except (ParseError, TokenError, AssertionError) as error:  # it asserts on some unions
             first = first or error

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 
 from penstock.errors import ArgumentError
 
 _PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|`((?:[^`]|``)+)`|([^\s."`]+))\s*')
 DEFAULT_SCHEMA = "main"
+_LISTED = 10
 LAKES = frozenset({"lake", "ducklake"})  # what a lake is called in SQL, whatever else its name is
 _UPPER_TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
@@ -75,5 +76,9 @@ def did_you_mean(name: str, candidates: Iterable[str], kind: str) -> str:
     close = get_close_matches(fold(name).removeprefix(shared), by_fold, n=1)
     if close:
         return f"did you mean {by_fold[close[0]]}?"
-    listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
-    return f"the {kind} there are: {listed}" if known else f"there are no {kind} yet"
+    return f"the {kind} there are: {listed(known)}" if known else f"there are no {kind} yet"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first of the names, as a message has room for."""
+    return ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")

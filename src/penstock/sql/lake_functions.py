@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from sqlglot import exp
-
 from penstock.errors import ArgumentError
 from penstock.sql.identifiers import fold
 from penstock.sql.tables import Analysis
 from penstock.sql.tokens import Token
+from penstock.sql.trees import exp
 
 #: these take a table first
 FEEDS = frozenset({"table_changes", "table_insertions", "table_deletions"})

@@ -6,17 +6,17 @@ stands before a built-in function of its name, as in DuckDB.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
-
-from sqlglot import exp
 
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql.duckdb.guards import whole_number
 from penstock.sql.duckdb.text import Cuts, cut, named, readable
 from penstock.sql.duckdb.translate import to_spark
 from penstock.sql.identifiers import fold
+from penstock.sql.macro_text import bare, filled
 from penstock.sql.macros import Book, Macro, MacroForm, Parameter, bind, default_text
 from penstock.sql.text import Unreadable, parse_query
 from penstock.sql.tokens import (
@@ -27,9 +27,9 @@ from penstock.sql.tokens import (
     closing,
     depth_of,
     may_be_alias,
-    tokenize,
 )
-from penstock.sql.trust import harmless_expression, harmless_query
+from penstock.sql.trees import exp
+from penstock.sql.trust import FUNCTIONS, harmless_expression, harmless_query
 
 _DUCKDB, _SPARK = "duckdb", "spark"
 
@@ -42,6 +42,7 @@ class _Call:
     arguments: tuple[tuple[str | None, str], ...]  # name where given, text
     in_from: bool
     aliased: bool
+    in_window: bool = False  # whether OVER or FILTER follows
 
 
 def called(source: SqlText) -> set[str]:
@@ -82,16 +83,68 @@ def expansion(text: str | SqlText, book: Book, dialect: str = _SPARK) -> Cuts:
     body is not known to mean the same on Spark.
     """
     source = SqlText(text, dialect) if isinstance(text, str) else text
-    text = source.text
+    edits = [(each.start, each.end, each.text) for each in expanded_calls(source, book)]
+    return Cuts(cut(source.text, edits), tuple(edits))
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandedCall:
+    """``text`` stands for the call of ``macro`` at ``[start:end]``."""
+
+    start: int
+    end: int
+    text: str
+    macro: Macro
+
+
+def expanded_calls(source: SqlText, book: Book) -> list[ExpandedCall]:
+    """The outermost calls of the book's macros in a text, in its order.
+
+    Raises what `expansion` does, with the start of the outermost call in ``data["call"]``.
+    """
     if not book.macros:
-        return Cuts(text, ())
-    edits: list[tuple[int, int, str]] = []
-    for call in _calls(source, book):
+        return []
+    return [_expanded_call(call, source, book) for call in _calls(source, book)]
+
+
+def _expanded_call(call: _Call, source: SqlText, book: Book) -> ExpandedCall:
+    dialect, text = source.dialect, source.text
+    try:
         arguments = [(name, expand(value, book, dialect)) for name, value in call.arguments]
-        body = _BODIES[dialect](call, bind(call.macro, arguments), book)
-        breaks = "\n" * (text.count("\n", call.start, call.end) - body.count("\n"))
-        edits.append((call.start, call.end, f"{_placed(call, body, dialect)}{breaks}"))
-    return Cuts(cut(text, edits), tuple(edits))
+        bound = bind(call.macro, arguments)
+        with _inside(call.macro):
+            body = _BODIES[dialect](call, bound, book)
+    except (QueryFailed, UnsupportedFeature) as error:
+        error.data = {**error.data, "call": call.start}
+        raise
+    breaks = "\n" * (text.count("\n", call.start, call.end) - body.count("\n"))
+    return ExpandedCall(call.start, call.end, f"{_placed(call, body, dialect)}{breaks}", call.macro)
+
+
+@contextmanager
+def _inside(macro: Macro) -> Iterator[None]:
+    """Errors of calls in the definition of a project's macro say in which they are."""
+    try:
+        yield
+    except (QueryFailed, UnsupportedFeature) as error:
+        if macro.where and "call" in error.data and " calls itself: " not in error.message:
+            error.message = f"{error.message}, in {macro.described}"
+        raise
+
+
+def reached(source: SqlText, book: Book) -> tuple[Macro, ...]:
+    """The macros that a text calls, and those that their definitions call. Raises QueryFailed."""
+    found: dict[Macro, None] = {}
+    waiting = [(source, book)]
+    while waiting:
+        text, scope = waiting.pop()
+        for at in range(len(text.tokens) - 1):
+            macro, _ = _macro_at(text.tokens, at, scope)
+            if macro is not None and macro not in found:
+                found[macro] = None
+                inner = replace(scope, tiers=macro.tiers)
+                waiting += [(SqlText(form.sql, form.dialect), inner) for form in macro.forms]
+    return tuple(found)
 
 
 def expansions(text: str, book: Book, *, expression: bool = False) -> tuple[Cuts, ...]:
@@ -108,7 +161,7 @@ def expansions(text: str, book: Book, *, expression: bool = False) -> tuple[Cuts
 
 def _placed(call: _Call, body: str, dialect: str) -> str:
     if not call.in_from:
-        return f"({body})"
+        return body if call.in_window else f"({body})"
     mark = '"' if dialect == _DUCKDB else "`"
     name = call.macro.name.replace(mark, mark * 2)
     return f"({body})" if call.aliased else f"({body}) AS {mark}{name}{mark}"
@@ -120,7 +173,11 @@ def _calls(source: SqlText, book: Book) -> list[_Call]:
     found: list[_Call] = []
     at = 0
     while at + 1 < len(tokens):
-        macro, first = _macro_at(tokens, at, book)
+        try:
+            macro, first = _macro_at(tokens, at, book)
+        except QueryFailed as error:
+            error.data = {**error.data, "call": tokens[at].start}
+            raise
         if macro is None:
             at += 1
             continue
@@ -130,14 +187,15 @@ def _calls(source: SqlText, book: Book) -> list[_Call]:
         start, end = tokens[first].start, tokens[close].end
         arguments = tuple(_arguments(source.text, tokens, at + 2, close))
         in_from = macro.kind == "table"
-        found.append(_Call(start, end, macro, arguments, in_from, _is_aliased(tokens, close + 1)))
+        aliased, window = _is_aliased(tokens, close + 1), _is_window(tokens, close + 1)
+        found.append(_Call(start, end, macro, arguments, in_from, aliased, window))
         at = close + 1
     return found
 
 
 def _macro_at(tokens: Sequence[Token], at: int, book: Book) -> tuple[Macro | None, int]:
     """The macro that the name at ``at`` calls, and where the call begins: at its schema if any."""
-    if tokens[at + 1].text != "(" or not _is_name(tokens[at]):
+    if tokens[at + 1].text != "(" or not _is_name(tokens[at]) or _is_named(tokens, at):
         return None, at
     schema, first = None, at
     if at >= 2 and tokens[at - 1].text == ".":
@@ -151,10 +209,35 @@ def _macro_at(tokens: Sequence[Token], at: int, book: Book) -> tuple[Macro | Non
                 f"{tokens[first].text!r}, which is not this lake",
                 hint=f"write {schema}.{tokens[at].text}(...)",
             )
-    if len(found) > 1:
+    if len(found) > 1 or (found and found[0].where):
         kind = "table" if _is_in_from(tokens, first) else "scalar"
-        found = [macro for macro in found if macro.kind == kind] or found
+        fitting = [macro for macro in found if macro.kind == kind]
+        if not fitting and found[0].where:
+            _check_built_in(found[0], tokens[at])
+            return None, first
+        found = fitting or found
     return (found[0] if found else None), first
+
+
+def _check_built_in(macro: Macro, called: Token) -> None:
+    """Raise QueryFailed unless a built-in function of the macro's name may be meant: a macro that
+    is a table stands before functions in a FROM, one that is an expression before the others.
+    """
+    if fold(called.value) not in FUNCTIONS | _TABLES:
+        is_table = macro.kind == "table"
+        raise QueryFailed(
+            f"the macro {macro.described} is {'a table' if is_table else 'an expression'}",
+            hint="call it in a FROM" if is_table else "make it AS TABLE SELECT ..., for a FROM",
+        )
+
+
+def _is_named(tokens: Sequence[Token], at: int) -> bool:
+    """Whether what stands there is named with its columns, or is a type: ``WITH f(a) AS (``."""
+    if at and tokens[at - 1].upper in {"AS", "::", "WITH", "RECURSIVE", "INTO", "TABLE", "VIEW"}:
+        return True
+    close = closing(tokens, at + 1)
+    after = [token.upper for token in tokens[close + 1 : close + 3]] if close is not None else []
+    return after[:1] == ["AS"] and after[1:] in (["("], ["MATERIALIZED"], ["NOT"])
 
 
 def _is_in_from(tokens: Sequence[Token], at: int) -> bool:
@@ -169,6 +252,7 @@ def _is_in_from(tokens: Sequence[Token], at: int) -> bool:
     return False
 
 
+_TABLES = frozenset({"range", "generate_series", "unnest", "glob", "read_text", "read_blob"})
 _CLAUSES = frozenset(
     {"SELECT", "FROM", "JOIN", "USING", "ON", "WHERE", "BY", "HAVING", "QUALIFY", "WINDOW"}
     | {"LIMIT", "OFFSET", "SET", "VALUES", "WHEN", "THEN", "ELSE", "CASE"}
@@ -209,14 +293,21 @@ def _is_aliased(tokens: Sequence[Token], at: int) -> bool:
     return may_be_alias(tokens[at])
 
 
+def _is_window(tokens: Sequence[Token], at: int) -> bool:
+    return at < len(tokens) and tokens[at].upper in {"OVER", "FILTER"}
+
+
 def _in_duckdb(call: _Call, bound: tuple[MacroForm, dict[str, str | Parameter]], book: Book) -> str:
     """The body in DuckDB's SQL, for a text that is."""
     form, values = bound
     if form.dialect != _DUCKDB:
         raise UnsupportedFeature(
-            f"the macro {call.macro.qualified_name} is of the dialect {form.dialect}, "
-            "what calls it of duckdb"
+            f"the macro {call.macro.described} is of the dialect {form.dialect}, "
+            "what calls it of duckdb",
+            hint="write it in DuckDB's SQL, which scripts of both dialects can call",
         )
+    if call.macro.where:
+        return _as_written(call.macro, form, values, book)
     parts = {name: _tree(default_text(v), _DUCKDB) for name, v in values.items()}
     return _body(call.macro, form, book, parts).sql(_DUCKDB)
 
@@ -225,7 +316,7 @@ def _in_spark(call: _Call, bound: tuple[MacroForm, dict[str, str | Parameter]], 
     """The body in Spark's SQL, the arguments' text put in as it was written."""
     form, values = bound
     if form.dialect == _SPARK:
-        return _spark_body(call.macro, form, values, book.inside(call.macro))
+        return _as_written(call.macro, form, values, book)
     markers: dict[str, str] = {}
     parts: dict[str, exp.Expr] = {}
     for at, (name, value) in enumerate(values.items()):
@@ -237,14 +328,14 @@ def _in_spark(call: _Call, bound: tuple[MacroForm, dict[str, str | Parameter]], 
             tree = exp.column(exp.to_identifier(marker, quoted=False))
         parts[name] = tree
     body = _body(call.macro, form, book, parts)
-    for table in body.find_all(exp.Table):
+    for table in () if call.macro.where else body.find_all(exp.Table):
         if isinstance(table.this, exp.Identifier) and not table.db and not _is_cte(body, table):
             table.set("db", exp.to_identifier(book.path[0]))
     try:
         text = _harmless(call.macro, to_spark(body), book)
     except UnsupportedFeature as problem:
         raise UnsupportedFeature(
-            f"the macro {call.macro.qualified_name}: {problem.message}",
+            f"the macro {call.macro.described}: {problem.message}",
             hint=problem.hint,
             data=problem.data,
         ) from None
@@ -256,25 +347,29 @@ def _in_spark(call: _Call, bound: tuple[MacroForm, dict[str, str | Parameter]], 
 _BODIES = {_DUCKDB: _in_duckdb, _SPARK: _in_spark}
 
 
-def _spark_body(
+def _as_written(
     macro: Macro, form: MacroForm, values: Mapping[str, str | Parameter], book: Book
 ) -> str:
-    sql = _harmless(macro, form.sql, book)
-    parts: list[str] = []
-    position = 0
-    tokens = tokenize(sql)
-    for at, token in enumerate(tokens):
-        before = tokens[at - 1].text if at else ""
-        after = tokens[at + 1].text if at + 1 < len(tokens) else ""
-        named = _is_name(token) and fold(token.value) in values
-        if named and before != "." and after not in {"(", "."}:
-            value = f"({default_text(values[fold(token.value)])})"
-            parts += [sql[position : token.start], value]
-            position = token.end
-    return expand("".join([*parts, sql[position:]]), book)
+    """The body as it is written, in its own dialect. What it calls is looked for before the
+    arguments are put in, which are the caller's.
+    """
+    sql = form.sql if macro.where else _harmless(macro, form.sql, book)
+    types = {fold(parameter.name): parameter.type for parameter in form.parameters}
+    markers: dict[str, str] = {}
+    given: dict[str, str] = {}
+    for at, (name, value) in enumerate(values.items()):
+        given[name] = f"__penstock_argument_{len(book.open)}_{at}__"
+        text, type_ = default_text(value), types.get(name) if macro.where else None
+        markers[given[name]] = f"CAST({text} AS {type_})" if type_ else bare(text, form.dialect)
+    text = expand(filled(sql, given, form.dialect), book.inside(macro), form.dialect)
+    for marker, value in markers.items():
+        text = text.replace(marker, value)
+    return text
 
 
 def _harmless(macro: Macro, text: str, book: Book) -> str:
+    if macro.where:  # one of the project's own
+        return text
     check = harmless_query if macro.kind == "table" else harmless_expression
     return check(text, f"the macro {macro.qualified_name}", lambda *name: bool(book.find(*name)))
 
@@ -286,13 +381,11 @@ def _body(macro: Macro, form: MacroForm, book: Book, parts: Mapping[str, exp.Exp
         text = expand(readable(form.sql, inner.names()), inner, _DUCKDB)
         tree = parse_query(text, _DUCKDB)
     except Unreadable as error:
-        raise UnsupportedFeature(
-            f"the macro {macro.qualified_name} is not understood{error}"
-        ) from None
+        raise UnsupportedFeature(f"the macro {macro.described} is not understood{error}") from None
     for function in tree.find_all(exp.Lambda):
         if any(fold(expression.name) in parts for expression in function.expressions):
             raise UnsupportedFeature(
-                f"the macro {macro.qualified_name} calls a lambda's parameter like its own"
+                f"the macro {macro.described} calls a lambda's parameter like its own"
             )
     for column in list(tree.find_all(exp.Column)):
         part = parts.get(fold(column.name)) if not column.table else None

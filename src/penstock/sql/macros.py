@@ -9,6 +9,7 @@ from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql.identifiers import DEFAULT_SCHEMA, fold
 
 _DEEPEST = 50
+AS_WRITTEN = "sql"  # the "type" of a default that is an expression in the macro's own dialect
 
 # Types of the format as DuckDB's casts name them, for defaults.
 _TYPES = {
@@ -45,13 +46,19 @@ class MacroForm:
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """A macro at one snapshot, with its overloads."""
+    """A macro of a lake at one snapshot, or one of a project's scripts, with its overloads.
+
+    One of a script says ``where`` it is written; its schema is its library, and ``tiers`` are the
+    schemas in which its definition looks for names (`Book`).
+    """
 
     id: int
     schema_name: str
     name: str
     forms: tuple[MacroForm, ...]
     begin_snapshot: int
+    where: str = ""
+    tiers: tuple[tuple[str, ...], ...] = ()
 
     @property
     def kind(self) -> str:
@@ -62,21 +69,32 @@ class Macro:
     def qualified_name(self) -> str:
         return f"{self.schema_name}.{self.name}"
 
+    @property
+    def described(self) -> str:
+        """For messages: its name, and where it is."""
+        return f"{self.name} ({self.where})" if self.where else self.qualified_name
+
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The macros that a text may call, and where names without a schema are looked for."""
+    """The macros that a text may call, and where names without a schema are looked for.
+
+    With ``tiers`` that is in one after another; of the schemas of one tier only one may have it.
+    """
 
     macros: Sequence[Macro]
     path: tuple[str, ...] = (DEFAULT_SCHEMA,)
     open: tuple[str, ...] = ()  # being expanded, outermost first
     lakes: frozenset[str] = frozenset()  # what the lake is called, folded
+    tiers: tuple[tuple[str, ...], ...] = ()
 
     def find(self, schema: str | None, name: str) -> Sequence[Macro]:
         """Those of the first schema that has any: a scalar and a table macro may share a name.
 
         For ``schema`` the lake's name may stand, unless a schema with macros is called so.
         """
+        if self.tiers:
+            return self._in_tiers(name) if schema is None else ()
         schemas = {fold(macro.schema_name) for macro in self.macros}
         if schema is not None and fold(schema) in self.lakes - schemas:
             schema = None
@@ -87,17 +105,35 @@ class Book:
                 return found
         return ()
 
+    def _in_tiers(self, name: str) -> Sequence[Macro]:
+        """Raises QueryFailed where two schemas of a tier have it."""
+        named = [macro for macro in self.macros if fold(macro.name) == fold(name)]
+        for tier in self.tiers if named else ():
+            found = [macro for macro in named if macro.schema_name in tier]
+            if len({macro.schema_name for macro in found}) > 1:
+                first, *_, last = found
+                raise QueryFailed(
+                    f"{name} is a macro of two libraries: {first.where} and {last.where}",
+                    hint=f"name one alone in the header: -- use {first.schema_name}",
+                )
+            if found:
+                return found
+        return ()
+
     def names(self) -> set[str]:
         """``main.f``, folded."""
         return {fold(macro.qualified_name) for macro in self.macros}
 
     def inside(self, macro: Macro) -> Book:
         """For the body of a macro. Raises QueryFailed when that calls itself."""
-        named = f"{macro.qualified_name}{' (a table)' if macro.kind == 'table' else ''}"
+        named = f"{macro.described}{' (a table)' if macro.kind == 'table' else ''}"
         if named in self.open or len(self.open) >= _DEEPEST:
             chain = " → ".join((*self.open, named))
-            raise QueryFailed(f"the macro {macro.qualified_name} calls itself: {chain}")
-        return replace(self, open=(*self.open, named))
+            raise QueryFailed(
+                f"the macro {macro.described} calls itself: {chain}",
+                hint="a macro stands before the built-in function of its name, in itself too",
+            )
+        return replace(self, open=(*self.open, named), tiers=macro.tiers)
 
 
 def bind(
@@ -108,12 +144,12 @@ def bind(
     if not fitting:
         shapes = " or ".join(_shape(macro, form) for form in macro.forms)
         raise QueryFailed(
-            f"the arguments do not fit the macro {macro.qualified_name}", hint=f"it is {shapes}"
+            f"the arguments do not fit the macro {macro.described}", hint=f"it is {shapes}"
         )
     exact = [one for one in fitting if len(one[0].parameters) == len(arguments)] or fitting
     if len(exact) > 1:
         raise UnsupportedFeature(
-            f"overloads of the macro {macro.qualified_name} that only types tell apart",
+            f"overloads of the macro {macro.described} that only types tell apart",
             hint="read it with DuckDB",
         )
     form, values = exact[0]
@@ -156,6 +192,8 @@ def default_text(value: str | Parameter) -> str:
         return value
     kind = value.default_type or ""
     text = value.default or ""
+    if kind == AS_WRITTEN:
+        return text
     quoted = "'" + text.replace("'", "''") + "'"
     if kind == "varchar":
         return quoted

@@ -36,6 +36,7 @@ Resolve = Callable[[exp.Column], "Path | None"]
 Args = Mapping[str, Any]
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_OFFSET = re.compile(r"(?:Z|[+-]\d\d:\d\d)$")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?")
 _MOST_VALUES = 1000  # of an IN: more make the question dearer than its answer
 
@@ -343,7 +344,14 @@ def _moment(text: str) -> dt.datetime | None:
 
 
 def _zoned(text: str) -> Constant | None:
-    value = _moment(text)
+    """An instant where it has an offset."""
+    offset = _OFFSET.search(text)
+    if offset is None:
+        value = _moment(text)
+    elif _TIME.fullmatch(text[: offset.start()]) and _moment(text[: offset.start()]):
+        value = dt.datetime.fromisoformat(text)
+    else:
+        value = None
     return None if value is None else Constant("zoned", value)
 
 

@@ -6,11 +6,9 @@ Read with sqlglot, which runs nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-from sqlglot import exp
 
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql.dialect import parse
@@ -18,6 +16,7 @@ from penstock.sql.identifiers import fold
 from penstock.sql.text import Span, mask, wrong
 from penstock.sql.time_travel import Clause, Travel, find_clauses, travel
 from penstock.sql.tokens import NAME, NOT_CALLED, WORD, SqlText, Token
+from penstock.sql.trees import exp
 
 # `parquet.`/path`` and its like are files to Spark, not tables.
 FORMATS = {"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"}
@@ -118,9 +117,30 @@ def named_tables(tree: exp.Expr) -> list[exp.Table]:
 
     Functions are left out, and names in hints, which speak of aliases.
     """
-    named = [table for table in tree.find_all(exp.Table) if _is_name(table)]
+    named = [table for table in _all_tables(tree) if _is_name(table)]
     tables = [table for table in named if table.db or not _is_cte(table)]
     return sorted(tables, key=lambda table: span_of(table)[0])
+
+
+def _all_tables(tree: exp.Expr) -> Iterator[exp.Table]:
+    """``tree.find_all(exp.Table)`` that passes over columns and literals, which most nodes are."""
+    column, leaves = exp.Column, {type(None), bool, str, exp.Identifier, exp.Literal}
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.Table):
+            yield node
+        for value in node.args.values():
+            kind = type(value)
+            if kind in leaves or (kind is column and _is_plain_name(value)):
+                continue
+            below = value if kind is list else (value,)
+            waiting += [each for each in below if isinstance(each, exp.Expr)]
+
+
+def _is_plain_name(column: exp.Column) -> bool:
+    """Not ``t.* REPLACE ((SELECT ...) AS x)``."""
+    return type(column.args.get("this")) is exp.Identifier
 
 
 def span_of(table: exp.Table) -> Span:
@@ -246,7 +266,9 @@ class Scope:
 
 
 def scope_of(table: exp.Table) -> Scope | None:
-    """``None`` where rows cannot be left out: samples, pivots, tables that are not in a FROM."""
+    """``None`` where rows cannot be left out: samples, pivots, tables that are not in a FROM, the
+    right side of an ASOF JOIN.
+    """
     select = table.find_ancestor(exp.Select)
     if select is None or _is_odd(table) or any(map(select.args.get, ("match", "sample"))):
         return None
@@ -254,6 +276,8 @@ def scope_of(table: exp.Table) -> Scope | None:
     place = _place(table, select, joins)
     if place is None or any(join.args.get("pivots") for join in joins):
         return None
+    if place >= 0 and _is_asof(joins[place]):
+        return None  # without a row that a condition drops, an earlier one would be the nearest
     missing = _may_be_missing(place, joins)
     where = select.args.get("where")
     conditions = [] if where is None else [(where.this, missing)]
@@ -287,6 +311,10 @@ def _place(table: exp.Table, select: exp.Select, joins: Sequence[exp.Join]) -> i
 
 def _side(join: exp.Join) -> str:
     return str(join.args.get("side") or "").upper()
+
+
+def _is_asof(join: exp.Join) -> bool:
+    return str(join.args.get("method") or "").upper() == "ASOF"
 
 
 def _is_plain(join: exp.Join) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from sqlglot import exp
-
 from penstock.errors import UnsupportedFeature
 from penstock.sql.text import Unreadable, parse_query
 from penstock.sql.tokens import (
@@ -20,6 +18,7 @@ from penstock.sql.tokens import (
     closing,
     may_be_alias,
 )
+from penstock.sql.trees import exp
 
 _KINDS = {
     "VERSION": "version",

@@ -1,8 +1,7 @@
 """The words of a text with their places: what all of Penstock sees of SQL before it is parsed.
 
-Expressions and queries inside are handed on as they were written. sqlglot's parsers have a
-tokenizer of their own, which takes words together or apart by dialect (``PARTITIONED BY``, ``1L``)
-and leaves comments out: nothing but those parsers and `canonical` reads its tokens.
+Expressions and queries inside are handed on as they were written. sqlglot's parsers have words of
+their own, which nothing else reads (`penstock.sql.lexer`).
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-from sqlglot.dialects import Dialect
+from typing import NamedTuple
 
 from penstock.sql.text import wrong
 
@@ -20,39 +18,42 @@ WORD, NAME, STRING, NUMBER = "word", "name", "string", "number"
 MARKER, ARGUMENT, SYMBOL = "marker", "argument", "symbol"  # ``:a``, ``$a``
 COMMENT, SPACE, UNCLOSED = "comment", "space", "unclosed"  # the last is a quote or ``/*``
 
-_SPACE = r"(?P<space>\s+)"
+# One match is a word with the space before it. What no text or name can begin with is tried first.
+_MOST = r"(?P<word>[^\W\d]\w*+(?!['\"]))"
 _LINE = r"--[^\r\n]*"
 _NAME = r'(?P<name>`(?:[^`]|``)*`|"(?:[^"]|"")*")'
 _NUMBER = r"(?P<number>(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?)"
-_REST = r"""(?P<word>[^\W\d]\w*)
+_REST = r"""(?P<prefix>[^\W\d]\w*)
     |(?P<argument>\$\w+)
     |(?P<marker>:[^\W\d]\w*)
     |(?P<unclosed>['"`]|/\*)
-    |(?P<symbol>=>|:=|::|<=>|<>|!=|<=|>=|==|->>|->|\|\||\|>|.)"""
+    |(?P<symbol>=>|:=|::|<=>|<>|!=|<=|>=|==|->>|->|\|\||\|>|.)
+    |\Z"""
 # In Spark's dialect a comment goes on after a backslash at its line's end, the text after X in
 # double quotes is one of bytes, and a word may begin with digits unless it is a number (1L, 1e5).
 _SPARK = re.compile(
-    rf"""{_SPACE}
+    rf"""\s*+(?:{_MOST}
     |(?P<comment>--(?:\\\n|[^\r\n])*)
     |(?P<string>[rR]'[^']*'|[rR]"[^"]*"|'(?:[^'\\]|\\.|'')*'|(?<=\b[xX])"[^"]*")
     |{_NAME}
     |(?P<digits>(?!\d+(?:[eE][+-]?\d+)?(?:[lLsSyYfFdD]|[bB][dD])?(?!\w))\d[\d_]*[^\W\d_]\w*)
     |{_NUMBER}
-    |{_REST}""",
+    |{_REST})""",
     re.VERBOSE | re.DOTALL,
 )
 # A backslash is nothing special in a text or a name, unless the text begins with E.
 _DUCKDB = re.compile(
-    rf"""{_SPACE}
+    rf"""\s*+(?:{_MOST}
     |(?P<comment>{_LINE})
     |(?P<string>[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$)
     |{_NAME}
     |{_NUMBER}
-    |{_REST}""",
+    |{_REST})""",
     re.VERBOSE | re.DOTALL,
 )
 _WORDS = {"spark": _SPARK, "duckdb": _DUCKDB}
-_SKIPPED = frozenset({COMMENT, SPACE})
+_WORD_LIKE = {"digits": WORD, "prefix": WORD}
+_IN_CAPITALS = frozenset({WORD, SYMBOL})
 _BRACKETED = re.compile(r"/\*|\*/")
 _ENDS_VALUE = re.compile(r"[^\W_]|['\"`]")
 # What may stand before a bracket and calls nothing, in small letters.
@@ -84,23 +85,21 @@ NO_VALUE = frozenset(
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """``text`` is as written at ``start``; a ``name`` is one in quotes (maybe a text)."""
+class Token(NamedTuple):
+    """``text`` is as written at ``start``; a ``name`` is one in quotes (maybe a text).
+
+    ``upper`` is a word or symbol in capitals; empty for what is in quotes, numbers and markers.
+    """
 
     kind: str
     text: str
     start: int
     dialect: str = "spark"
+    upper: str = ""
 
     @property
     def end(self) -> int:
         return self.start + len(self.text)
-
-    @property
-    def upper(self) -> str:
-        """A word or symbol in capitals; empty for what is in quotes, numbers and markers."""
-        return self.text.upper() if self.kind in {WORD, SYMBOL} else ""
 
     @property
     def value(self) -> str:
@@ -148,12 +147,18 @@ def tokenize(
 
 def words(text: str, dialect: str = "spark", start: int = 0, end: int | None = None) -> list[Token]:
     """`tokenize` for those who place errors by themselves. Raises Unclosed."""
-    read: list[Token] = []
-    for token in _scan(text, dialect, start, end, _SKIPPED):
+    read = loose_words(text, dialect, start, end)
+    for token in read:
         if token.kind == UNCLOSED:
             raise Unclosed(token.start, token.text)
-        read.append(token)
     return read
+
+
+def loose_words(
+    text: str, dialect: str = "spark", start: int = 0, end: int | None = None
+) -> list[Token]:
+    """`words` in which a quote or comment that is never closed is a token by itself."""
+    return [token for token in _scan(text, dialect, start, end) if token.kind != COMMENT]
 
 
 def scan(
@@ -164,29 +169,39 @@ def scan(
     A quote or comment that is never closed is a token by itself, and what follows is read as if it
     were not there.
     """
-    return _scan(text, dialect, start, end, frozenset())
+    at, stop = start, len(text) if end is None else end
+    for token in _scan(text, dialect, start, end):
+        if token.start > at:
+            yield Token(SPACE, text[at : token.start], at, dialect)
+        yield token
+        at = token.end
+    if at < stop:
+        yield Token(SPACE, text[at:stop], at, dialect)
 
 
-def _scan(
-    text: str, dialect: str, start: int, end: int | None, left_out: frozenset[str]
-) -> Iterator[Token]:
-    match_at = _WORDS[dialect].match
-    at, stop, before, spaced = start, len(text) if end is None else end, "", False
+def _scan(text: str, dialect: str, start: int, end: int | None) -> Iterator[Token]:
+    """`scan` without the space: the loop that every word of a project goes through."""
+    find, make = _WORDS[dialect].finditer, tuple.__new__  # Token(...) takes twice as long
+    at, stop = start, len(text) if end is None else end
+    last, last_end = "", start  # the word before
     while at < stop:
-        match = match_at(text, at, stop)
-        assert match is not None, "a symbol is any character"
-        kind, written = str(match.lastgroup), match[0]
-        if kind == UNCLOSED and written == "/*":
-            close = _comment_end(text, at, stop)
-            if close is not None:
-                kind, written = COMMENT, text[at:close]
-        elif kind == MARKER and _ends_value(before, spaced=spaced):
-            kind, written = SYMBOL, ":"  # as in {'a':b}
-        if kind not in left_out:
-            yield Token(WORD if kind == "digits" else kind, written, at, dialect)
-        at += len(written)
-        spaced = kind in _SKIPPED
-        before = before if spaced else written
+        for match in find(text, at, stop):
+            kind = match.lastgroup
+            if kind is None:  # the end
+                return
+            begin, written = match.start(kind), match[kind]
+            if kind == MARKER and _ends_value(last, spaced=begin > last_end):
+                kind, written = SYMBOL, ":"  # as in {'a':b}
+            elif written == "/*" and (close := _comment_end(text, begin, stop)) is not None:
+                kind, written = COMMENT, text[begin:close]
+            at = begin + len(written)
+            kind = _WORD_LIKE.get(kind, kind)
+            upper = written.upper() if kind in _IN_CAPITALS else ""
+            yield make(Token, (kind, written, begin, dialect, upper))
+            if kind != COMMENT:
+                last, last_end = written, at
+            if at != match.end():
+                break  # to go on from there
 
 
 def _ends_value(before: str, *, spaced: bool) -> bool:
@@ -289,24 +304,3 @@ def _unescaped_of_duckdb(match: re.Match[str]) -> str:
     if code[0] in "xuU" and len(code) > 1:
         return chr(int(code[1:], 16))
     return chr(int(code, 8)) if code.isdigit() else _DUCKDB_ESCAPES.get(code, code)
-
-
-_CASE_MATTERS = frozenset({"VAR", "IDENTIFIER", "STRING", "RAW_STRING", "HEREDOC_STRING"})
-
-
-def canonical(text: str, dialect: str) -> list[str]:
-    """The words of a text in one spelling, in which the case of keywords does not count.
-
-    Names and texts stay as they are and never look alike. The hashes of models' definitions, which
-    are stored, are made of this: it has sqlglot's words, as the first of them had.
-    """
-    spelled: list[str] = []
-    dollar = -1  # where a ``$`` ended that came just before
-    for token in Dialect.get_or_raise(dialect).tokenize(text):
-        kind, said = token.token_type.name, token.text
-        if token.start == dollar and kind not in {"STRING", "RAW_STRING", "IDENTIFIER"}:
-            spelled[-1], dollar = f"ARGUMENT {said}", -1
-            continue
-        spelled.append(f"{kind} {said}" if kind in _CASE_MATTERS else said.upper())
-        dollar = token.end + 1 if (kind, said) == ("PARAMETER", "$") else -1
-    return spelled

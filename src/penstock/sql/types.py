@@ -11,23 +11,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-
 from penstock.sql.text import breaks, wrong
 from penstock.sql.tokens import (
-    COMMENT,
     MARKER,
     NAME,
     NO_VALUE,
     NUMBER,
-    SPACE,
     STRING,
     WORD,
     Token,
-    scan,
+    loose_words,
     tokenize,
 )
+from penstock.sql.trees import exp
 
 _WHOLE = {
     ("UTINYINT", "UINT8"): ("0", "255", "SMALLINT"),
@@ -67,7 +63,8 @@ CHECKED = {
     **dict.fromkeys(("UUID", "GUID"), _UUID),
 }
 _REFUSED = {"GEOMETRY": "write st_geomfromwkb(bytes)"}
-_MENTIONED = re.compile(rf"\b(?:{'|'.join([*CHECKED, *_REFUSED])})\b", re.IGNORECASE)
+_MENTIONED = frozenset({*CHECKED, *_REFUSED})
+_WORDS = re.compile(r"\w+")
 
 _TYPED_TEXTS = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIME", "X"})
 
@@ -77,7 +74,7 @@ def checked(text: str) -> str:
 
     Raises QueryFailed with the place where a value is not known to be the same.
     """
-    if not _MENTIONED.search(text):
+    if _MENTIONED.isdisjoint(_WORDS.findall(text.upper())):
         return text
     casts = _Casts(text)
     for at, token in enumerate(casts.tokens):
@@ -211,6 +208,8 @@ def spark_type(text: str, dialect: str = "duckdb") -> str:
 
     Raises ValueError for one that Spark cannot hold.
     """
+    from sqlglot.errors import SqlglotError
+
     try:
         kind = exp.DataType.build(text, dialect=dialect)
     except SqlglotError:
@@ -261,13 +260,16 @@ _IN_SPARK = {
 }  # fmt: skip
 
 
+_RENAMED = frozenset(kind.split()[0] for kind in _IN_SPARK)
+
+
 def cast_types(text: str) -> str:
     """``text`` with those in Spark's words; what follows on the line may move by some columns."""
-    if not _ANY_CAST.search(text):
+    if _RENAMED.isdisjoint(_WORDS.findall(text.upper())) or not _ANY_CAST.search(text):
         return text
     parts: list[str] = []
     position = 0
-    tokens = [token for token in scan(text) if token.kind not in {COMMENT, SPACE}]
+    tokens = loose_words(text)
     for at in _type_places(tokens):
         kind = _other_type(tokens, at)
         if kind is None:

@@ -5,7 +5,10 @@ import pytest
 from penstock.engine.strategies.registry import STRATEGIES
 from penstock.model.ddl.values import READERS
 from penstock.model.declaration import SchemaChange
+from penstock.model.history import History
 from penstock.model.kinds import BY_READERS, CHANGES, KINDS
+from penstock.model.schedule import Cadence
+from penstock.model.time_range import TimeColumn, TimeRange
 from tests.model.ddl.reading import declared, found
 
 #: kinds.md, "Kinds and their options"
@@ -49,6 +52,7 @@ def test_a_refused_kind_says_why(name: str) -> None:
         ("'full'", "replace"),
         ("INCREMENTAL_BY_UNIQUE_KEY (unique_key id)", "merge"),
         ("INCREMENTAL_BY_PARTITION", "partitions"),
+        ("INCREMENTAL_BY_TIME_RANGE (time_column ds)", "time_range"),
         ("INCREMENTAL_UNMANAGED", "append"),
     ],
 )
@@ -56,6 +60,42 @@ def test_kinds_and_their_strategies(kind: str, strategy: str) -> None:
     declaration = declared("partitioned_by a", kind)
     assert declaration.strategy == strategy
     assert declaration.schema_change == SchemaChange("allow", "error")
+
+
+def test_what_the_kinds_of_history_say() -> None:
+    assert declared("owner x", "SCD_TYPE_2 (unique_key id,)").history == History(
+        by_time=True, updated_at="updated_at", closes=True, start="epoch"
+    )
+    by_time = """SCD_TYPE_2_BY_TIME (unique_key (a, b), updated_at_name at,
+      time_data_type TIMESTAMPTZ, updated_at_as_valid_from true,
+      valid_from_name since, valid_to_name "until")"""
+    assert declared("owner x", by_time).history == History(
+        by_time=True, updated_at="at", start="updated_at", valid_from="since", valid_to="until",
+        time_type="TIMESTAMP",
+    )  # fmt: skip
+    by_column = "SCD_TYPE_2_BY_COLUMN (unique_key id, columns [a, b])"
+    made = declared("owner x", by_column)
+    assert made.history == History(track=("a", "b"), start="epoch")
+    assert (made.keys, made.forward_only, made.disable_restatement) == (("id",), True, True)
+    whole = """SCD_TYPE_2_BY_COLUMN (unique_key id, columns *, execution_time_as_valid_from true,
+      invalidate_hard_deletes true)"""
+    assert declared("owner x", whole).history == History(closes=True, start="execution")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("updated_at_name valid_from", "the updated_at_name valid_from has the name of a validity"),
+        ("valid_to_name valid_from", "`valid_from` is the name of two validity columns"),
+        ("time_data_type INT", "`INT` is not a type of moments"),
+        ("columns a", "`columns` is not an option of the kind SCD_TYPE_2_BY_TIME"),
+        ("updated_at_name nope", "the column nope of the kind is not among `columns`"),
+    ],
+)
+def test_what_a_history_cannot_be(options: str, said: str) -> None:
+    columns = "columns (id INT, a INT, updated_at DATE)"
+    error = found(columns, f"SCD_TYPE_2_BY_TIME (unique_key id, {options})")[0]
+    assert f"error: {said}" in error
 
 
 def test_partitions_are_not_buckets() -> None:
@@ -75,6 +115,38 @@ def test_defaults_differ_by_kind() -> None:
     assert (append.forward_only, append.disable_restatement) == (True, True)
     partitions = declared("partitioned_by a", "INCREMENTAL_BY_PARTITION")
     assert (partitions.forward_only, partitions.disable_restatement) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("written", "column"),
+    [
+        ("ds", TimeColumn("ds")),
+        ("(\"my ds\", 'yyyy-MM-dd')", TimeColumn("my ds", "yyyy-MM-dd")),
+        ("(ts, epoch)", TimeColumn("ts", "epoch")),
+        ("CAST(at AS DATE)", TimeColumn("CAST(at AS DATE)", None, True)),
+        ("(substr(a, 1, 8), '%Y%m%d')", TimeColumn("substr(a, 1, 8)", "%Y%m%d", True)),
+    ],
+)
+def test_time_columns_and_their_formats(written: str, column: TimeColumn) -> None:
+    declaration = declared("start 2026-01-01", f"INCREMENTAL_BY_TIME_RANGE (time_column {written})")
+    assert declaration.time_range == TimeRange(column, cadence=Cadence(start="2026-01-01"))
+
+
+def test_the_options_of_a_time_range() -> None:
+    kind = (
+        "INCREMENTAL_BY_TIME_RANGE (time_column ds, batch_size 7, lookback 2, batch_concurrency 3, "
+        "partition_by_time_column false, auto_restatement_cron '@weekly', "
+        "auto_restatement_intervals 5)"
+    )
+    cadence = Cadence("@hourly", "Europe/Paris", "hour", "2026-01-01", "2026-02-01", True)
+    declaration = declared(
+        "cron '@hourly', cron_tz 'Europe/Paris', interval_unit hour, start '2026-01-01', "
+        "end '2026-02-01', allow_partials true",
+        kind,
+    )
+    assert declaration.time_range == TimeRange(
+        TimeColumn("ds"), False, 7, 3, 2, cadence, "@weekly", 5
+    )
 
 
 def test_options_are_what_the_model_says() -> None:
@@ -116,9 +188,27 @@ def test_options_are_what_the_model_says() -> None:
             "  → the values are allow, warn, error, ignore",
         ),
         (
-            "INCREMENTAL_BY_UNIQUE_KEY (unique_key a, lookback 2)",
-            "49: warning: `lookback` has no effect: every run of a model of this kind evaluates "
-            "the whole query\n  → take it away",
+            "FULL (lookback 2)",
+            "14: error: `lookback` is not an option of the kind FULL\n  → it has none",
+        ),
+        (
+            "INCREMENTAL_BY_TIME_RANGE",
+            "8: error: the kind INCREMENTAL_BY_TIME_RANGE needs `time_column`\n"
+            "  → write kind INCREMENTAL_BY_TIME_RANGE (time_column ...)",
+        ),
+        (
+            "INCREMENTAL_BY_TIME_RANGE (time_column ds, batch_size 0)",
+            "62: error: `0` is less than 1\n  → write 1, or more",
+        ),
+        (
+            "INCREMENTAL_BY_TIME_RANGE (time_column (ds, '%d.%b'))",
+            "52: error: the format `%d.%b` has `%b`, which is not one of %Y, %m, %d, %j, %H, %M, "
+            "%S, %f, %F, %T\n  → write one such as '%Y-%m-%d', 'yyyy-MM-dd' or 'epoch'",
+        ),
+        (
+            "INCREMENTAL_BY_TIME_RANGE (time_column (a, b, c))",
+            "47: error: `(a, b, c)` is not a column and its format\n"
+            "  → write time_column ds, or time_column (ds, '%Y-%m-%d')",
         ),
         (
             "INCREMENTAL_BY_PARTITION",

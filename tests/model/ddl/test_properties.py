@@ -24,7 +24,8 @@ DOCUMENTED = """
 
 
 def test_all_documented_properties_are_known() -> None:
-    assert set(PROPERTIES) == set(DOCUMENTED.split())
+    own = {"incremental"}  # that Penstock has besides
+    assert set(PROPERTIES) == set(DOCUMENTED.split()) | own
 
 
 @pytest.mark.parametrize(
@@ -210,6 +211,20 @@ def test_the_rest_of_what_acts() -> None:
         ),
         ("end '2024-01-01'", "4:3: error: `end` needs `start`\n  → write start, or take end away"),
         (
+            "start '2024-02-01', end '2024-01-31 12:00:00'",
+            "4:23: error: `end` 2024-01-31 12:00:00 is before `start` 2024-02-01\n"
+            "  → write an end that is not before start",
+        ),
+        (
+            "depends_on (a, db.t)",
+            "4:3: error: `depends_on` names the model's own table main.db.t\n"
+            "  → take it away: a query may read it as it was",
+        ),
+        (
+            "optimize_query maybe",
+            "4:18: error: `maybe` is neither true nor false\n  → write true or false",
+        ),
+        (
             "start soon",
             "4:9: error: `soon` is not a moment\n"
             "  → write '2024-01-31', '2024-01-31 06:00:00', milliseconds or '1 year ago'",
@@ -298,6 +313,35 @@ def test_what_is_wrong(written: str, said: str) -> None:
 def test_what_cannot_act_is_an_error_that_names_it(name: str) -> None:
     (said,) = found(f"{name} (x = 1)")
     assert said.startswith(f"m.sql:4:3: error: `{name}` cannot be given: ")
+
+
+@pytest.mark.parametrize("kind", ["VIEW", "EMBEDDED"])
+def test_descriptions_that_nothing_keeps_are_said(kind: str) -> None:
+    said = found("column_descriptions (a = 'x')", kind)
+    assert said == [
+        f"m.sql:4:3: warning: `column_descriptions` has no effect: {kind} has no comments of "
+        "them\n  → write it in `description`, or write kind FULL"
+    ]
+
+
+def test_a_moment_that_hangs_on_today_is_not_compared() -> None:
+    assert not any("is before" in said for said in found("start '1 year ago', end '2024-01-01'"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "at"),
+    [
+        ("VIEW", "owner me, partitioned_by truncate(d)", "4:13"),
+        ("EMBEDDED", "audits ()", "4:3"),
+        ("SEED (path 'x.csv')", "owner me, retention 3", "4:13"),
+    ],
+)
+def test_a_property_that_a_kind_does_not_have_is_named_at_its_place(
+    kind: str, written: str, at: str
+) -> None:
+    kinds = f"with the kind {kind.partition(' ')[0]}"
+    (said,) = (said for said in found(written, kind) if kinds in said)
+    assert said.startswith(f"m.sql:{at}: error: ")
 
 
 def test_it_means_what_annotations_mean() -> None:

@@ -21,6 +21,16 @@ TABLES = {
 }  # fmt: skip
 
 QUERIES = (
+    "SELECT id, a < b, d <= ts, s > 'a', m BETWEEN x AND b FROM t WHERE a > b OR d BETWEEN d AND d",
+    "SELECT id FROM t WHERE b > (SELECT avg(a) FROM t) AND a >= (SELECT u.id FROM u WHERE id = 9) "
+    "- 20",
+    "SELECT t.id, w FROM t JOIN u ON t.id <= u.id AND t.s < u.w",
+    "SELECT f, max(a) > min(b) AS k FROM t GROUP BY f HAVING max(d) >= min(d)",
+    "SELECT a < b AS k, count(*) AS n FROM t GROUP BY a < b",
+    "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id > t.id AND u.w > t.s)",
+    "SELECT id, list_filter(l, e -> e > id) FROM t",
+    "SELECT id, row_number() OVER (ORDER BY id) < a AS k FROM t QUALIFY sum(a) OVER () > id",
+    "SELECT id, st.p < a FROM t",
     "SELECT id, log(id), log2(id), log(10, id), ln(id) FROM t",
     "SELECT dayofweek(d), weekday(d), isodow(d), week(d), dayofyear(d), isoyear(d) FROM t",
     "SELECT 1.5::INT, 2.5::INT, -2.5::INT, x::INT, m::INT, 2.5::DOUBLE::INT FROM t",
@@ -207,6 +217,11 @@ REFUSED_BY_TYPE = {
     "SELECT row_number() OVER (ORDER BY l) FROM t": "ORDER BY of struct, array",
     "SELECT list(id ORDER BY st) FROM t": "ORDER BY of struct",
     "SELECT list_max([st]) FROM t": "list_max of",
+    "SELECT id FROM t WHERE st < {'p': 1, 'q': 'x'}": "< of struct",
+    "SELECT [1] >= l FROM t": ">= of struct, array",
+    "SELECT id FROM t WHERE l BETWEEN [1] AND [5]": "BETWEEN of struct, array",
+    "SELECT id FROM t WHERE st > (SELECT arg_max(st, id) FROM t)": "> of struct",
+    "SELECT list_filter([l], e -> e < [2]) FROM t": "< of struct",
     "SELECT coalesce(s, a) FROM t": "coalesce of a text and what is not",
     "SELECT CASE WHEN f THEN s ELSE 0 END FROM t": "CASE of a text and what is not",
     "SELECT s FROM t UNION ALL SELECT a FROM t": "UNION of texts and other values",

@@ -122,6 +122,12 @@ IN_DUCKDB = {
         "SELECT LIST_TRANSFORM(l, LAMBDA x : x + 1) AS l FROM t"
     ),
     "SELECT nobody_knows(a) FROM t": None,
+    "SELECT a < b AS k FROM t JOIN u ON t.x >= u.y": (
+        "SELECT a < b AS k FROM t JOIN u ON t.x >= u.y"
+    ),
+    "SELECT id FROM t WHERE (a < b) = f AND NOT a >= b": (
+        "SELECT id FROM t WHERE (a < b) = f AND NOT a >= b"
+    ),
     "SELECT a FROM t LATERAL VIEW explode(l) AS x": None,
     "SELECT FROM WHERE": None,
     "SELECT a FROM t ORDER BY 1": "SELECT a FROM t ORDER BY 1 NULLS FIRST",

@@ -18,7 +18,7 @@ SELECT
   city.name,
   city.population,
   city.timezone,
-  least(city.population / country.population, 1.0) AS share_of_country,
+  part_of(city.population, country.population) AS share_of_country,
   city.name = country.capital AS is_capital
 FROM raw.cities AS city
 JOIN raw.countries AS country ON country.iso = city.iso

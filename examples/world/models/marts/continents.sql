@@ -9,7 +9,7 @@ SELECT
   continent.name AS continent,
   count(*) AS countries,
   sum(country.gdp) AS gdp,
-  sum(country.gdp) / sum(sum(country.gdp)) OVER () AS share_of_gdp,
+  part_of(sum(country.gdp), sum(sum(country.gdp)) OVER ()) AS share_of_gdp,
   max_by(country.name, country.life_expectancy) AS longest_lives
 FROM marts.countries AS country
 JOIN atlas.main.continents AS continent ON continent.code = country.continent

@@ -181,22 +181,9 @@ def lineages(connection: Connection) -> None:
     _add_columns(connection, "penstock_schema_version", {"lineage": "TEXT"})
 
 
-_RANGES = MetaData()
-
-Table(
-    "penstock_range",
-    _RANGES,
-    _key("target"),
-    _key("start_at"),
-    *_texts("end_at", "run_id", "definition_hash", "published_at"),
-    _number("snapshot_id"),
-    _number("row_count", null=True),
-)
-
-
-def ranges(connection: Connection) -> None:
-    """Time ranges that are published."""
-    _RANGES.create_all(connection, checkfirst=False)
+def inputs(connection: Connection) -> None:
+    """Up to which snapshots the changes of its inputs are in a slice: NULL in earlier records."""
+    _add_columns(connection, _SLICE, {"inputs": "TEXT"})
 
 
 # Number n is the n-th.
@@ -205,5 +192,5 @@ MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     definitions,
     severities,
     lineages,
-    ranges,
+    inputs,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Connection,
@@ -40,6 +40,7 @@ from penstock.engine.state.tables import (
     STEP,
     to_moment,
 )
+from penstock.model.slice import shown
 
 # The execution option with the version of the state tables: reading does not migrate them.
 VERSION = "penstock_state_version"
@@ -51,6 +52,7 @@ _SINCE = {
     (CHECK.name, "severity"): 3,
     (CHECK.name, "query"): 3,
     (SCHEMA_VERSION.name, "lineage"): 4,
+    (SLICE.name, "inputs"): 5,
 }
 
 
@@ -133,6 +135,17 @@ def last_attempts(connection: Connection, target: str | None = None) -> list[Ste
     return [_step(row) for row in connection.execute(query.where(counted))]
 
 
+class Recorded(NamedTuple):
+    """``state`` is that of an attempt; None of what is recorded, by its definition's hash."""
+
+    value: str
+    at: str
+    run_id: str
+    state: str | None
+    definition: str | None
+    slicing: str | None
+
+
 PUBLISHED = ("done", "unchanged")  # states of steps that left their slice as it is recorded
 
 
@@ -180,6 +193,27 @@ def last_outcomes(
     for target, value, state, run_id in connection.execute(query):
         found[target][value] = state, run_id
     return found
+
+
+def moments(connection: Connection, target: str) -> list[Recorded]:
+    """What happened to the slices of a target, with its time: what is recorded of them, and
+    attempts that published nothing.
+    """
+    slicing = null() if _is_old(connection) else SLICE.c.slicing
+    made = select(
+        SLICE.c.slice,
+        SLICE.c.published_at,
+        SLICE.c.run_id,
+        null(),
+        SLICE.c.definition_hash,
+        slicing,
+    ).where(SLICE.c.target == target)
+    tried = select(
+        STEP.c.slice, STEP.c.started_at, STEP.c.run_id, STEP.c.state, null(), null()
+    ).where(STEP.c.target == target, STEP.c.state.not_in(PUBLISHED))
+    if not _is_old(connection):
+        tried = tried.where(~_dropped_since())
+    return [Recorded(*row) for query in (made, tried) for row in connection.execute(query)]
 
 
 def _dropped_since() -> Exists:
@@ -250,7 +284,7 @@ def _step_run(step: StepRecord) -> StepRun:
     return StepRun(
         run_id=step.run_id,
         step=step.step,
-        slice=None if step.slice == WHOLE else step.slice,
+        slice=shown(step.slice),
         state=step.state,
         started_at=step.started_at,
         seconds=(ended - step.started_at).total_seconds() if ended else None,
@@ -303,6 +337,7 @@ def _slice(row: Row[Any]) -> SliceRecord:
         slicing=row.slicing,
         keys=None if row.keys is None else tuple(json.loads(row.keys)),
         made_in=_made_in(row),
+        inputs=None if row.inputs is None else json.loads(row.inputs),
     )
 
 

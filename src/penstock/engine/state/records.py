@@ -19,8 +19,8 @@ from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.errors import PartitionError
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import type_text
-from penstock.model.interval import Interval
-from penstock.model.partition import PartitionSpec, validate
+from penstock.model.model import Model
+from penstock.model.partition import validate
 
 if TYPE_CHECKING:
     from penstock.lake.format.schema import TableSchema
@@ -75,7 +75,8 @@ class SliceRecord:
     ``snapshot_id`` is the last at which the slice is known to have been as recorded; ``made_in``
     made it, None where it needed none (it never had a row). ``slicing`` and ``keys`` are the
     definition that it was made by (`PartitionSpec.slicing`, ``""`` for a whole table); None in old
-    records.
+    records. ``inputs``: up to which snapshot the changes of each table are in it, for a model that
+    reads changes.
     """
 
     target: str
@@ -91,14 +92,16 @@ class SliceRecord:
     slicing: str | None = None
     keys: tuple[str, ...] | None = None
     made_in: int | None = None
+    inputs: Mapping[str, int] | None = None
 
-    def is_slice_of(self, spec: PartitionSpec | None) -> bool:
-        """Whether a model with this ``partitioned`` line has such slices.
+    def is_slice_of(self, model: Model) -> bool:
+        """Whether the model has such slices.
 
         An old record does not say; then the form of its value decides.
         """
+        spec = model.partition
         if self.slicing is not None:
-            return self.slicing == ("" if spec is None else spec.slicing)
+            return self.slicing == model.slicing
         if spec is None or self.slice == WHOLE:
             return spec is None and self.slice == WHOLE
         try:
@@ -124,8 +127,8 @@ class Publication:
     """Everything recorded with a slice: in its data's own transaction.
 
     ``first``: there was no table, so records of its slices are void; ``anew``: the table is dropped
-    and made anew, so records of attempts are void too. ``interval``: the slice is a range of time,
-    which is recorded as one (`ranges`).
+    and made anew, so records of attempts are void too. ``gone`` are other slices whose records it
+    takes the place of, but for what is ``left`` of them.
     """
 
     run_id: str
@@ -143,10 +146,12 @@ class Publication:
     reason: str | None = None
     slicing: str | None = None
     keys: tuple[str, ...] | None = None
+    inputs: Mapping[str, int] | None = None
     first: bool = False
     anew: bool = False
     lineage: Mapping[str, list[str]] | None = None
-    interval: Interval | None = None
+    gone: tuple[str, ...] = ()
+    left: tuple[SliceRecord, ...] = ()
 
 
 def plain_sample(row: Mapping[str, Any]) -> dict[str, Any]:

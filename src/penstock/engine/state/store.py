@@ -15,7 +15,6 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from penstock.engine.state import reading
 from penstock.engine.state.migrations import migrate, version_of
-from penstock.engine.state.ranges import RangeRecord, forget_ranges, publish_range
 from penstock.engine.state.records import (
     WHOLE,
     ProcessId,
@@ -237,24 +236,26 @@ def publish(
     assert as_of is not None, "a slice is as recorded at some snapshot"
     if what.anew:
         forget(connection, what.target, None, what.at)
-    if what.first:
-        connection.execute(delete(SLICE).where(SLICE.c.target == what.target))
-        forget_ranges(connection, what.target)
-    if what.interval is None:
-        _record_slice(connection, snapshot_id, as_of, what)
-    else:
-        publish_range(
-            connection,
-            RangeRecord(
-                target=what.target,
-                interval=what.interval,
-                run_id=what.run_id,
-                snapshot_id=as_of,
-                rows=what.rows,
-                definition_hash=what.definition_hash,
-                published_at=what.at,
-            ),
-        )
+    void = [] if what.first else [SLICE.c.slice.in_((what.slice, *what.gone))]
+    connection.execute(delete(SLICE).where(SLICE.c.target == what.target, *void))
+    own = SliceRecord(
+        target=what.target,
+        slice=what.slice,
+        run_id=what.run_id,
+        step=what.step,
+        strategy=what.strategy,
+        snapshot_id=as_of,
+        rows=what.rows,
+        fingerprint=what.fingerprint,
+        definition_hash=what.definition_hash,
+        published_at=what.at,
+        slicing=what.slicing,
+        keys=what.keys,
+        made_in=snapshot_id,
+        inputs=what.inputs,
+    )
+    for record in (own, *what.left):
+        insert_slice(connection, record)
     insert_checks(connection, what)
     if what.columns:  # none are given for a slice that was only confirmed
         _capture_schema(connection, as_of, what)
@@ -269,26 +270,23 @@ def publish(
     )
 
 
-def _record_slice(
-    connection: Connection, snapshot_id: int | None, as_of: int, what: Publication
-) -> None:
-    mine = (SLICE.c.target == what.target, SLICE.c.slice == what.slice)
-    connection.execute(delete(SLICE).where(*mine))
+def insert_slice(connection: Connection, record: SliceRecord) -> None:
     connection.execute(
         insert(SLICE).values(
-            target=what.target,
-            slice=what.slice,
-            run_id=what.run_id,
-            step=what.step,
-            strategy=what.strategy,
-            snapshot_id=as_of,
-            row_count=what.rows,
-            fingerprint=what.fingerprint,
-            definition_hash=what.definition_hash,
-            published_at=to_text(what.at),
-            slicing=what.slicing,
-            keys=None if what.keys is None else json.dumps(what.keys),
-            made_in=NONE_NEEDED if snapshot_id is None else snapshot_id,
+            target=record.target,
+            slice=record.slice,
+            run_id=record.run_id,
+            step=record.step,
+            strategy=record.strategy,
+            snapshot_id=record.snapshot_id,
+            row_count=record.rows,
+            fingerprint=record.fingerprint,
+            definition_hash=record.definition_hash,
+            published_at=to_text(record.published_at),
+            slicing=record.slicing,
+            keys=None if record.keys is None else json.dumps(record.keys),
+            inputs=None if record.inputs is None else json.dumps(dict(record.inputs)),
+            made_in=NONE_NEEDED if record.made_in is None else record.made_in,
         )
     )
 
@@ -302,8 +300,6 @@ def forget(connection: Connection, target: str, value: str | None, at: datetime)
         if value is not None:
             mine.append(table.c.slice == value)
         connection.execute(delete(table).where(*mine))
-    if value is None:
-        forget_ranges(connection, target)
     connection.execute(
         insert(DROPPED).values(
             target=target, slice=WHOLE if value is None else value, dropped_at=to_text(at)

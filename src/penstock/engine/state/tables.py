@@ -70,21 +70,8 @@ SLICE = Table(
     _text("published_at", null=False),
     _text("slicing"),  # what a slice is (PartitionSpec.slicing); "" for a whole table
     _text("keys"),  # JSON: the columns that rows were merged by
+    _text("inputs"),  # JSON: the snapshot of each table up to which its changes are in the slice
     _number("made_in"),  # the snapshot that made it, or NONE_NEEDED; NULL: it is snapshot_id
-)
-
-# Time ranges of a target, which do not overlap: [start_at, end_at).
-RANGE = Table(
-    "penstock_range",
-    METADATA,
-    _text("target", key=True),
-    _text("start_at", key=True),
-    _text("end_at", null=False),
-    _text("run_id", null=False),
-    _number("snapshot_id", null=False),
-    _number("row_count"),  # NULL for what is left of a range that was trimmed
-    _text("definition_hash", null=False),
-    _text("published_at", null=False),
 )
 
 # Attempts that began before their slice was dropped no longer count; WHOLE stands for all slices

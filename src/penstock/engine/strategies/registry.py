@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.engine.strategies import append, custom, merge, partitions, replace
+from penstock.engine.strategies import (
+    append,
+    custom,
+    history,
+    merge,
+    partitions,
+    replace,
+    time_range,
+)
 from penstock.engine.strategies.slice import Strategy
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -12,5 +20,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     "append": append.stage,
     "merge": merge.stage,
     "partitions": partitions.stage,
+    "time_range": time_range.stage,
     "custom": custom.stage,
+    "history": history.stage,
 }

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.model.declaration import Layout
+from penstock.model.history import History
+from penstock.model.interval import Intervals
 from penstock.model.materialization import Custom
+from penstock.model.time_range import TimeRange
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -15,13 +21,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class ByTime:
+    """The intervals to write, the model's own dialect, and how its table is laid out.
+
+    ``say`` tells people what is worth knowing.
+    """
+
+    time_range: TimeRange
+    intervals: Intervals
+    dialect: str
+    layout: Layout
+    say: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Slice:
     """The slice to write.
 
     ``place`` is the partition column and its value; None for a whole table. ``keys`` are those of
-    merge, ``partition_keys`` those of partitions, ``custom`` is the project's strategy.
+    merge, ``partition_keys`` those of partitions, ``custom`` is the project's strategy, and
+    ``by_time`` what a time range is replaced by.
     ``known_fingerprint`` is that of the slice's present content, when nothing has touched it since
-    it was recorded.
+    it was recorded. ``history`` says how versions are kept, by ``key_expressions`` (the keys with
+    what they are in Spark's SQL); ``now`` is the execution time of the run.
     """
 
     place: tuple[str, str] | None = None
@@ -29,6 +51,15 @@ class Slice:
     partition_keys: tuple[str, ...] = ()
     custom: Custom | None = None
     known_fingerprint: str | None = None
+    history: History | None = None
+    key_expressions: tuple[tuple[str, str], ...] = ()
+    now: datetime | None = None
+    by_time: ByTime | None = None
+
+    @property
+    def managed(self) -> tuple[str, ...]:
+        """Columns of the table that no SELECT has: the engine writes them."""
+        return (*self.partition_by, *(self.history.managed if self.history else ()))
 
     @property
     def partition_by(self) -> tuple[str, ...]:

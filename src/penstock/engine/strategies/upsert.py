@@ -60,6 +60,11 @@ def key_in_spark(key: str, model: Model) -> str:
     return to_spark(key, model.query.dialect, expression=True)
 
 
+def keys_in_spark(model: Model) -> tuple[tuple[str, str], ...]:
+    """All keys of the model, by their names in the script."""
+    return tuple((key, key_in_spark(key, model)) for key in model.keys)
+
+
 def statement(name: str, columns: Sequence[str], model: Model) -> str:
     """The MERGE of rows with these ``columns`` into the table called ``name``."""
     upsert = model.upsert

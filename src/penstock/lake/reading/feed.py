@@ -75,6 +75,57 @@ def deletions(
 
 
 @dataclass(frozen=True, slots=True)
+class FinalRows:
+    """``df`` has the table's columns; ``lost``: rows may have been updated or removed, too."""
+
+    df: DataFrame
+    lost: bool
+
+
+def final_rows(
+    spark: SparkSession,
+    catalog: Catalog,
+    ref: TableRef,
+    from_: int,
+    to: int,
+    *,
+    only_new: bool = False,
+) -> FinalRows:
+    """The rows that are at ``to`` what they were not before ``from_``: each once, as it is then.
+
+    So a row that was inserted and deleted within the range is left out. ``only_new`` leaves out
+    updates of rows that were there before. Raises SnapshotNotFound, TableNotFound.
+    """
+    source = _Source.of(spark, catalog, ref, from_, to)
+    with explained(table=str(ref), snapshot_id=source.changed.range.last):
+        alone, paired = source.apart()
+        if not source.has_lost():
+            return FinalRows(source.named(source.come([*alone, *paired]), {}), lost=False)
+        come = source.come([*alone, *paired])
+        both = _of_kind(come, _INSERT).union(_of_kind(source.gone(), _DELETE))
+        return FinalRows(source.named(_last_images(both, only_new=only_new), {}), lost=True)
+
+
+def _last_images(rows: DataFrame, *, only_new: bool) -> DataFrame:
+    """The last image of each row that is there in the end. An update removes before it inserts."""
+    from pyspark.sql import functions as fn
+
+    known = fn.coalesce(ROW_ID, fn.raise_error(fn.lit("a row of a changed file has no row id")))
+    event = fn.struct(fn.col(_SNAPSHOT), (fn.col(_KIND) == _INSERT).alias(_KIND))
+    whole = fn.struct(*(quoted(name) for name in rows.columns))
+    events = rows.select(known.alias(ROW_ID), event.alias(_SINCE), whole.alias(_END))
+    last = events.groupBy(ROW_ID).agg(
+        fn.max_by(_END, _SINCE).alias(_END),
+        fn.max(_SINCE).alias(_SINCE),
+        fn.min(_SINCE).alias(_SNAPSHOT),
+    )
+    stays = fn.col(_SINCE)[_KIND]
+    if only_new:
+        stays = stays & fn.col(_SNAPSHOT)[_KIND]
+    return last.where(stays).select(f"{_END}.*")
+
+
+@dataclass(frozen=True, slots=True)
 class _Source:
     """The changed rows of ``table``, as it is at the end of the range."""
 
@@ -107,9 +158,11 @@ class _Source:
         return alone, others
 
     def may_pair(self, begun: Sequence[DataFile]) -> bool:
-        changed = self.changed
-        come = bool(begun or changed.inlined.begun)
-        return come and bool(changed.lost.files or changed.inlined.ended)
+        return bool(begun or self.changed.inlined.begun) and self.has_lost()
+
+    def has_lost(self) -> bool:
+        """Whether rows may have ended in the range."""
+        return bool(self.changed.lost.files or self.changed.inlined.ended)
 
     def come(self, files: Sequence[DataFile]) -> DataFrame:
         """The rows that began, in these data files or inlined: _SNAPSHOT, ROW_ID, the columns."""

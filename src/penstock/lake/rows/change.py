@@ -50,13 +50,15 @@ class Condition:
     ``where`` is an expression or a Column, over nothing but the target's columns and ``args``.
     ``selected`` has Spark select the rows of a scan with their places, for an UPDATE with their new
     values too. It alone says which rows they are where a statement names more than that, other
-    tables say; then ``files`` says which files may hold some. Without ``once`` it may give a row
-    twice.
+    tables say; then ``files`` says which files may hold some. It does so too where that is known
+    better than by the condition's text, as ``others`` is what rows satisfy for which it is not
+    true. Without ``once`` it may give a row twice.
     """
 
     where: SqlExpression | SparkColumn | None = None
     selected: Callable[[Scan], DataFrame] | None = None
     files: Predicate | None = None
+    others: Predicate | None = None
     once: bool = True
     args: Mapping[str, Any] = field(default_factory=dict)
 

@@ -56,7 +56,7 @@ def stage(table: StagedTable, change: RowChange) -> Staged:
     with table.all_or_nothing(), explained(table=table.candidate.qualified_name):
         if change.source is not None:
             return _overwrite(table, change)
-        files = _removed(table, change) if change.deletes else _updated(table, change)
+        files = removed(table, change) if change.deletes else _updated(table, change)
         return files.stage(table)
 
 
@@ -67,7 +67,7 @@ def _overwrite(table: StagedTable, change: RowChange) -> Staged:
     """
     df, where = change.rows, _condition(change).for_spark
     existed = table.exists
-    files = _removed(table, change) if existed else Files()
+    files = removed(table, change) if existed else Files()
     try:
         if existed and where is not None:
             df = _satisfying(table, df, where)
@@ -85,16 +85,17 @@ def _overwrite(table: StagedTable, change: RowChange) -> Staged:
     return staged
 
 
-def _removed(table: StagedTable, change: RowChange) -> Files:
+def removed(table: StagedTable, change: RowChange) -> Files:
+    """The matching rows taken away; nothing is staged yet."""
     match = _condition(change)
     if match.is_all:
         return Files(delete_all(table))
     source = table.scan_all(_file_filter(table, match))
-    proven = _proven(table, source.files, match)
-    paths = {file.path for file in proven}
+    sure = proven(table, source.files, match)
+    paths = {file.path for file in sure}
     rest = replace(source.files, files=tuple(f for f in source.files.files if f.path not in paths))
     some = replace(source, files=rest)
-    whole = end_whole(table, source, proven)
+    whole = end_whole(table, source, sure)
     return Files(remove_both(whole, lambda: _removed_rows(table, some, change)))
 
 
@@ -179,11 +180,11 @@ def _by_arrow(table: StagedTable, source: Scan, change: RowChange, facts: Facts)
     return arrow_finder.find(source, computed, facts, limits)
 
 
-def _proven(table: StagedTable, files: FileSet, match: Condition) -> list[DataFile]:
+def proven(table: StagedTable, files: FileSet, match: Condition) -> list[DataFile]:
     """Files all of whose rows satisfy the condition, as far as the catalog tells."""
-    if not isinstance(match.where, SqlExpression):
-        return []
-    rest = contrary(match.where, zone=_zone(table), args=match.args)
+    rest = match.others
+    if rest is None and isinstance(match.where, SqlExpression):
+        rest = contrary(match.where, zone=_zone(table), args=match.args)
     if rest is None:
         return []
     others = {file.id for file in table.files(rest).files}
@@ -192,7 +193,7 @@ def _proven(table: StagedTable, files: FileSet, match: Condition) -> list[DataFi
 
 def _file_filter(table: StagedTable, match: Condition) -> Predicate | None:
     """What the files fulfil that may hold such rows."""
-    if not isinstance(match.where, SqlExpression):
+    if match.files is not None or not isinstance(match.where, SqlExpression):
         return match.files
     return of_where(match.where, zone=_zone(table), args=match.args)
 

@@ -52,8 +52,8 @@ def replace_table(table: StagedTable, new: Replacing) -> Staged:
             return _staged(table, Removed(), written)
     written, files = table.write_frame(df, with_fingerprint=True), table.files()
     current = table.to_df if all_rows(files) == written.rows else None
-    if unchanged and _is_same(table, written, new.known, files, current):
-        return _as_it_was(table, written)
+    if unchanged and is_same(table, written, new.known, files, current):
+        return as_it_was(table, written)
     staged = _staged(table, take_all(table), written)
     if not staged.rows_deleted:  # two that replace the same nothing would leave the rows of both
         table.stage(replace(table.candidate, depends_on_rows=True))
@@ -72,8 +72,8 @@ def replace_slice(table: StagedTable, slice_of: SliceOf, new: Replacing) -> Stag
         may_be = mixed or live_rows(whole) >= written.rows
         files = replace(table.files(), files=(*whole, *maybe))
         current = partial(table.slice_df, *slice_of) if may_be else None
-        if unchanged and _is_same(table, written, new.known, files, current):
-            return _as_it_was(table, written)
+        if unchanged and is_same(table, written, new.known, files, current):
+            return as_it_was(table, written)
         return _stage_slice(table, whole, maybe, slice_of, written)
 
 
@@ -162,7 +162,7 @@ def _keeps_table(table: StagedTable, df: DataFrame, partition_by: str | Sequence
     return now == then and same_columns(held, wanted)
 
 
-def _is_same(
+def is_same(
     table: StagedTable,
     written: Written,
     known: str | None,
@@ -183,7 +183,7 @@ def _is_same(
     return seen is not None and seen == fingerprint.of(current(), table.schema)
 
 
-def _as_it_was(table: StagedTable, written: Written) -> Staged:
+def as_it_was(table: StagedTable, written: Written) -> Staged:
     table.unstage(written)
     return Staged(fingerprint=written.fingerprint, unchanged=True, slice_rows=written.rows)
 

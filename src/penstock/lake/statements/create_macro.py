@@ -22,19 +22,10 @@ from penstock.lake.statements.types import column_type
 from penstock.lake.statements.values import as_text, fitted
 from penstock.sql.duckdb.translate import checked
 from penstock.sql.literals import NoLiteral, literal
+from penstock.sql.macro_definition import Form, read_forms
 from penstock.sql.macros import MacroForm, Parameter
 from penstock.sql.statement import Reader, StatementText, TableName, if_not_exists
-from penstock.sql.text import SqlExpression, Unreadable
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """One overload: its parameters, and its definition in DuckDB's SQL."""
-
-    parameters: tuple[Parameter, ...]
-    is_table: bool
-    text: SqlExpression
-    at: int
+from penstock.sql.text import Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +45,8 @@ def parse(reader: Reader, or_replace: bool) -> CreateMacro:
     """
     there_may_be = if_not_exists(reader, or_replace)
     macro = reader.table("a macro")
-    forms = [_form(reader)]
-    while reader.accept(","):
-        forms.append(_form(reader))
-    reader.finish()
-    if len({form.is_table for form in forms}) > 1:
-        raise reader.wrong("overloads are all expressions or all tables")
-    if len({len(form.parameters) for form in forms}) < len(forms):
-        raise reader.unsupported(
-            "overloads that only types tell apart", "give them other numbers of parameters"
-        )
-    return CreateMacro(macro, or_replace, there_may_be, tuple(forms), reader.statement)
-
-
-def _form(reader: Reader) -> Form:
-    at = reader.token.start
-    parameters = _parameters(reader)
-    if reader.sees("RETURNS") or reader.sees("RETURN"):
-        raise reader.unsupported("RETURNS", "write CREATE MACRO m(a) AS expression")
-    reader.expect("AS")
-    is_table = reader.accept("TABLE")
-    span = reader.until(",") if not is_table else reader.rest()
-    text = reader.written(span, "what the macro stands for")
-    return Form(parameters, is_table, SqlExpression(text, span[0]), at)
+    forms = read_forms(reader, _parameter)
+    return CreateMacro(macro, or_replace, there_may_be, forms, reader.statement)
 
 
 def execute(session: Session, create: CreateMacro) -> Answer:
@@ -119,22 +89,6 @@ def _require_tables(session: Session, tree: exp.Expr) -> None:
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Identifier) and (table.db or fold(table.name) not in ctes):
             names.require(TableRef(table.db or DEFAULT_SCHEMA, table.name))
-
-
-def _parameters(reader: Reader) -> tuple[Parameter, ...]:
-    reader.expect("(")
-    parameters: list[Parameter] = []
-    while not reader.accept(")"):
-        if parameters:
-            reader.expect(",")
-        at = reader.token.start
-        new = _parameter(reader)
-        if fold(new.name) in {fold(other.name) for other in parameters}:
-            raise reader.wrong(f"two parameters are named {new.name!r}", at=at)
-        if new.default is None and parameters and parameters[-1].default is not None:
-            raise reader.wrong(f"{new.name} needs a default, as those before it", at=at)
-        parameters.append(new)
-    return tuple(parameters)
 
 
 def _parameter(reader: Reader) -> Parameter:

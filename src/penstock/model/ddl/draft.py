@@ -10,6 +10,7 @@ from penstock.errors import Diagnostic, Location
 from penstock.model.asset import ColumnType, TableName
 from penstock.model.data_test import DataTest
 from penstock.model.ddl.syntax import Property, Value, Wrong
+from penstock.model.history import History
 from penstock.model.kinds import Kind
 from penstock.model.mapping import Source
 from penstock.model.materialization import Custom, Materialization
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Draft:
-    """``given`` are the names of all properties; ``cadence``, ``layout`` and ``about`` have the
-    fields of the values of these names.
+    """``given`` are the names of all properties in their order, and ``places`` has each;
+    ``cadence``, ``layout`` and ``about`` have the fields of the values of these names.
     """
 
     source: Source
@@ -34,10 +35,11 @@ class Draft:
     materializations: Mapping[str, Materialization] = field(default_factory=dict)
     target: TableName | None = None
     kind: Kind | None = None
-    given: frozenset[str] = frozenset()
+    given: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     upsert: Upsert = field(default_factory=Upsert)
     custom: Custom | None = None
+    history: History | None = None
     cadence: dict[str, Any] = field(default_factory=dict)
     layout: dict[str, tuple[str, ...]] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
@@ -47,6 +49,7 @@ class Draft:
     settings: tuple[Setting, ...] = ()
     tags: tuple[str, ...] = ()
     formatted: bool = True
+    reads_changes: bool = False
     enabled: bool = True
     places: dict[str, Location] = field(default_factory=dict)
     findings: list[Diagnostic] = field(default_factory=list)

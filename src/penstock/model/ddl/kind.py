@@ -9,11 +9,13 @@ from penstock.errors import PenstockError
 from penstock.model.ddl.draft import Draft
 from penstock.model.ddl.syntax import Property, Value, Wrong, properties
 from penstock.model.ddl.values import READERS
+from penstock.model.history import TIME_TYPE, History, Start, read_time_type
 from penstock.model.kinds import KINDS, Kind, Option
 from penstock.model.materialization import Custom
 from penstock.model.upsert import SHAPE as UPSERT_SHAPE
 from penstock.model.upsert import Matched, Upsert, check_sides, columns_in, read_matched
 from penstock.sql.identifiers import nearest
+from penstock.sql.text import offset
 from penstock.sql.tokens import NAME, STRING, WORD, closing
 
 
@@ -41,6 +43,35 @@ def read_kind(draft: Draft, prop: Property) -> None:
     draft.upsert = _upsert(draft, values)
     if "materialization" in values:
         draft.custom = _custom(draft, values["materialization"])
+    if kind.strategy == "history":
+        draft.history = _history(draft, kind, values)
+
+
+def _history(draft: Draft, kind: Kind, given: Mapping[str, Value]) -> History:
+    """What the options say; a wrong type of time is placed at its option."""
+    said = draft.options
+    by_time = kind.option("columns") is None
+    columns = tuple(said.get("columns") or ())
+    start: Start = "epoch"
+    if said.get("updated_at_as_valid_from"):
+        start = "updated_at"
+    elif said.get("execution_time_as_valid_from"):
+        start = "execution"
+    time_type = TIME_TYPE
+    try:
+        time_type = read_time_type(str(said["time_data_type"]), draft.dialect)
+    except ValueError as error:
+        draft.refuse(given["time_data_type"].wrong(str(error), "take it away for TIMESTAMP"))
+    return History(
+        by_time=by_time,
+        updated_at=said.get("updated_at_name"),
+        track=() if columns == ("*",) else columns,
+        closes=bool(said["invalidate_hard_deletes"]),
+        start=start,
+        valid_from=str(said["valid_from_name"]),
+        valid_to=str(said["valid_to_name"]),
+        time_type=time_type,
+    )
 
 
 def _custom(draft: Draft, value: Value) -> Custom | None:
@@ -62,27 +93,40 @@ def _upsert(draft: Draft, given: Mapping[str, Value]) -> Upsert:
     keys = key.items() if key is not None else ()
     expressions = tuple(each.text for each in keys if len(each.tokens) > 1)
     own = draft.options.get("merge_filter")
-    with _placed(draft, key):
+    with _placed(draft, key, "write columns or expressions of columns: (id, COALESCE(name, ''))"):
         for text in expressions:
             columns_in(text, draft.dialect)
-    with _placed(draft, given.get("merge_filter")):
+    hint = "write a condition over source.column and target.column; AND joins several"
+    with _placed(draft, given.get("merge_filter"), hint):
         if own is not None:
             check_sides(own, draft.dialect)
     rules: tuple[Matched, ...] = ()
     if matched is not None and draft.options.get("when_matched"):
-        with _placed(draft, matched):
+        with _placed(draft, matched, UPSERT_SHAPE):
             rules = read_matched(draft.options["when_matched"], draft.dialect)
     return Upsert(expressions, rules, own)
 
 
 @contextmanager
-def _placed(draft: Draft, value: Value | None) -> Iterator[None]:
+def _placed(draft: Draft, value: Value | None, hint: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, PenstockError) as error:
         assert value is not None, "what is not given is not wrong"
-        message = error.message if isinstance(error, PenstockError) else str(error)
-        draft.refuse(value.wrong(message, UPSERT_SHAPE))
+        draft.refuse(_within(value, error, hint))
+
+
+def _within(value: Value, error: Exception, hint: str) -> Wrong:
+    """What is wrong with a value, at the place in it that the error knows."""
+    if not isinstance(error, PenstockError):
+        return value.wrong(str(error), hint)
+    line, column = error.data.get("line"), error.data.get("column")
+    if line is None or column is None:
+        return value.wrong(error.message, hint)
+    inside = value.bracketed() or value.tokens
+    at = offset(value.source.text[inside[0].start : inside[-1].end], line, column)
+    message = error.message.removesuffix(f", at line {line}:{column}")
+    return Wrong(inside[0].start + at, message, hint)
 
 
 def _known(value: Value) -> Kind:

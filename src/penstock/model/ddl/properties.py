@@ -11,13 +11,14 @@ from penstock.model.ddl.audits import read_audits
 from penstock.model.ddl.draft import Draft
 from penstock.model.ddl.kind import read_kind
 from penstock.model.ddl.syntax import Property, Value
+from penstock.model.header.steps import CHANGES
+from penstock.model.interval import UNITS
 from penstock.model.names import UnknownName
 from penstock.model.script import Setting
 from penstock.sql.identifiers import dotted
 from penstock.sql.types import spark_type
 
 Handler = Callable[[Draft, Property], None]
-INTERVAL_UNITS = ("year", "month", "day", "hour", "half_hour", "quarter_hour", "five_minute")
 _SPARK = "spark."
 
 
@@ -45,25 +46,22 @@ def _dialect(draft: Draft, prop: Property) -> None:
 def _cadence(name: str, read: Callable[[Value], object]) -> Handler:
     def handle(draft: Draft, prop: Property) -> None:
         draft.cadence[name] = read(prop.value)
-        draft.places[name] = draft.place(prop)
 
     return handle
 
 
 def _interval_unit(value: Value) -> str:
-    return values.choice(value, INTERVAL_UNITS)
+    return values.choice(value, UNITS)
 
 
 def _partitioned_by(draft: Draft, prop: Property) -> None:
     values.expressions(prop.value)  # none twice
     keys = [key for item in prop.value.items() for key in values.partition_key(item)]
     draft.layout["partitioned_by"] = tuple(dict.fromkeys(keys))
-    draft.places["partitioned_by"] = draft.place(prop)
 
 
 def _clustered_by(draft: Draft, prop: Property) -> None:
     draft.layout["clustered_by"] = values.names(prop.value)
-    draft.places["clustered_by"] = draft.place(prop)
 
 
 def _columns(draft: Draft, prop: Property) -> None:
@@ -74,7 +72,6 @@ def _columns(draft: Draft, prop: Property) -> None:
             hint = "write a type such as BIGINT, DECIMAL(10, 2) or TIMESTAMP"
             raise kind.wrong(f"column {name} {error}", hint) from None
         draft.columns.append(ColumnType(name, kind.text, draft.place(kind), draft.dialect))
-    draft.places["columns"] = draft.place(prop)
 
 
 def _depends_on(draft: Draft, prop: Property) -> None:
@@ -98,7 +95,6 @@ def _tags(draft: Draft, prop: Property) -> None:
 def _about(name: str, read: Callable[[Value], object]) -> Handler:
     def handle(draft: Draft, prop: Property) -> None:
         draft.about[name] = read(prop.value)
-        draft.places[name] = draft.place(prop)
 
     return handle
 
@@ -114,11 +110,16 @@ def _grain(draft: Draft, prop: Property) -> None:
 
 def _enabled(draft: Draft, prop: Property) -> None:
     draft.enabled = values.boolean(prop.value)
-    draft.places["enabled"] = draft.place(prop)
 
 
 def _formatting(draft: Draft, prop: Property) -> None:
     draft.formatted = values.boolean(prop.value)
+
+
+def _incremental(draft: Draft, prop: Property) -> None:
+    values.choice(prop.value, (CHANGES,))
+    draft.reads_changes = True
+    draft.places["incremental"] = draft.place(prop)
 
 
 def _storage_format(_: Draft, prop: Property) -> None:
@@ -138,8 +139,9 @@ def _validate_query(_: Draft, prop: Property) -> None:
         raise prop.value.wrong("every query is validated", "take `validate_query` away")
 
 
-def _without_effect(why: str) -> Handler:
+def _without_effect(why: str, read: Callable[[Value], object]) -> Handler:
     def handle(draft: Draft, prop: Property) -> None:
+        read(prop.value)
         message = f"`{prop.name}` has no effect: {why}"
         draft.warn(prop.start, message, "take it away", "model-idle")
 
@@ -185,11 +187,12 @@ PROPERTIES: Mapping[str, Handler] = {
     "grains": _grain,
     "enabled": _enabled,
     "formatting": _formatting,
+    "incremental": _incremental,
     "storage_format": _storage_format,
     "table_format": _table_format,
     "validate_query": _validate_query,
-    "optimize_query": _without_effect("queries go to Spark as they are written"),
-    "ignored_rules": _without_effect("there are no rules to be left out"),
+    "optimize_query": _without_effect("queries go to Spark as they are written", values.boolean),
+    "ignored_rules": _without_effect("there are no rules to be left out", values.texts),
     "gateway": _BY_NAME,
     "default_catalog": _BY_NAME,
     "physical_properties": _refused(

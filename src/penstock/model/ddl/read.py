@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.annotation import Annotations
 from penstock.model.asset import DEFAULT_SCHEMA, Asset, Materialize, TableName
 from penstock.model.audit_blocks import AuditBlock
+from penstock.model.cron import Cron
 from penstock.model.ddl.draft import Draft
 from penstock.model.ddl.properties import PROPERTIES
 from penstock.model.ddl.syntax import MODEL, Block, Property, Wrong, read_block
-from penstock.model.ddl.values import shortest_gap
 from penstock.model.declaration import About, Declaration, Layout, SchemaChange
-from penstock.model.kinds import BY_READERS, DEFAULT_KIND, EMBEDDED, KINDS, Kind
+from penstock.model.history import clashes
+from penstock.model.interval import UNITS
+from penstock.model.kinds import BY_INTERVALS, BY_READERS, DEFAULT_KIND, EMBEDDED, KINDS, Kind
 from penstock.model.mapping import Source
 from penstock.model.materialization import Materialization
+from penstock.model.moments import fixed_moment
 from penstock.model.names import Names, UnknownName
 from penstock.model.schedule import Cadence
 from penstock.model.seed import seed_path, seed_query
+from penstock.model.time_range import TimeRange
 from penstock.sql.identifiers import nearest
-
-_UNITS = {
-    "year": timedelta(days=365),
-    "month": timedelta(days=28),
-    "day": timedelta(days=1),
-    "hour": timedelta(hours=1),
-    "half_hour": timedelta(minutes=30),
-    "quarter_hour": timedelta(minutes=15),
-    "five_minute": timedelta(minutes=5),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +81,15 @@ def _position(finding: Diagnostic) -> tuple[int, int]:
     return finding.location.line or 0, finding.location.column or 0
 
 
+_OF_BOTH_FORMS = ("dialect", "use_libs")
+
+
 def _refuse_annotations(draft: Draft, annotations: Annotations) -> None:
-    given = [name for name in annotations.to_dict() if name != "dialect"]
+    given = [name for name in annotations.to_dict() if name not in _OF_BOTH_FORMS]
     if not given:
         return
-    where = next(iter(annotations.places.values()), Location(draft.source.path, 1, 1))
+    places = (at for what, at in annotations.places.items() if not what.startswith("use:"))
+    where = next(places, Location(draft.source.path, 1, 1))
     message = f"the script has both annotations ({', '.join(given)}) and {MODEL} (...)"
     hint = "say it in one form; the other reads as a comment once its keyword is gone"
     draft.findings.append(Diagnostic("error", message, where, hint, "two-forms"))
@@ -113,7 +110,8 @@ def _read(draft: Draft, block: Block) -> None:
             message = f"`{prop.name}` is not a property of {MODEL}"
             draft.refuse(Wrong(prop.start, message, hint, "model-property"))
         by_name.setdefault(prop.name, prop)
-    draft.given = frozenset(by_name)
+    draft.given = tuple(name for name in by_name if name in PROPERTIES)
+    draft.places |= {name: draft.place(prop) for name, prop in by_name.items()}
     for name, handle in PROPERTIES.items():
         if name in by_name:
             try:
@@ -146,11 +144,19 @@ def _end_needs_start(draft: Draft) -> None:
         draft.error_at("end", "`end` needs `start`", "write start, or take end away")
 
 
+def _end_is_not_before_start(draft: Draft) -> None:
+    said = (draft.cadence.get(name) for name in ("start", "end"))
+    start, end = (None if text is None else fixed_moment(text) for text in said)
+    if start is not None and end is not None and end < start:
+        message = f"`end` {draft.cadence['end']} is before `start` {draft.cadence['start']}"
+        draft.error_at("end", message, "write an end that is not before start")
+
+
 def _unit_fits_cron(draft: Draft) -> None:
     unit, cron = draft.cadence.get("interval_unit"), draft.cadence.get("cron", "@daily")
     if unit is None or draft.cadence.get("allow_partials"):
         return
-    if _UNITS[unit] > shortest_gap(cron):
+    if UNITS[unit].shortest > Cron(cron).shortest_gap:
         message = f"the interval_unit {unit} is longer than what is between two runs of {cron}"
         hint = "write a shorter unit, or allow_partials true"
         draft.error_at("interval_unit", message, hint)
@@ -169,6 +175,12 @@ def _partitions_are_named(draft: Draft) -> None:
         draft.error_at("partitioned_by", message, "write a column, or year(column) and the like")
 
 
+def _does_not_wait_for_itself(draft: Draft) -> None:
+    if draft.target is not None and draft.target in draft.depends_on:
+        message = f"`depends_on` names the model's own table {draft.target}"
+        draft.error_at("depends_on", message, "take it away: a query may read it as it was")
+
+
 _OF_SEEDS = (
     *("name", "kind", "columns", "audits", "owner", "stamp", "tags", "description"),
     *("column_descriptions", "dialect", "enabled", "formatting", "project", "start", "cron"),
@@ -178,10 +190,10 @@ _OF_SEEDS = (
 def _seeds_have_few(draft: Draft) -> None:
     if draft.kind is None or not draft.kind.queryless:
         return
-    other = next((name for name in draft.given if name not in _OF_SEEDS), None)
-    if other is not None:
-        message = f"`{other}` cannot be given with the kind {draft.kind.name}"
-        draft.error_at("kind", message, f"a seed has {', '.join(_OF_SEEDS)}")
+    for name in draft.given:
+        if name not in _OF_SEEDS:
+            message = f"`{name}` cannot be given with the kind {draft.kind.name}"
+            draft.error_at(name, message, f"a seed has {', '.join(_OF_SEEDS)}")
 
 
 def _kept_rows_have_layouts(draft: Draft) -> None:
@@ -196,6 +208,16 @@ def _kept_rows_have_layouts(draft: Draft) -> None:
             draft.error_at(name, message, f"{why}write kind FULL, or take it away")
 
 
+def _views_have_no_comments_of_columns(draft: Draft) -> None:
+    if draft.kind is None or draft.kind.strategy not in BY_READERS:
+        return
+    if "column_descriptions" in draft.about:
+        message = f"`column_descriptions` has no effect: {draft.kind.name} has no comments of them"
+        where = draft.places["column_descriptions"]
+        hint = "write it in `description`, or write kind FULL"
+        draft.findings.append(Diagnostic("warning", message, where, hint, "model-idle"))
+
+
 def _views_are_not_materialized(draft: Draft) -> None:
     if draft.options.get("materialized"):
         where = draft.places["materialized"]
@@ -204,13 +226,36 @@ def _views_are_not_materialized(draft: Draft) -> None:
         draft.findings.append(Diagnostic("warning", message, where, hint, "model-idle"))
 
 
+def _history_has_its_columns(draft: Draft) -> None:
+    if draft.history is None:
+        return
+    keys = tuple(draft.options.get("unique_key") or ())
+    managed = set(map(str.casefold, draft.history.managed))
+    # SQLMesh has the validity columns declared with the others.
+    draft.columns = [column for column in draft.columns if column.name.casefold() not in managed]
+    columns = tuple(column.name for column in draft.columns)
+    for message in clashes(draft.history, keys):
+        draft.error_at("kind", message, "write valid_from_name and valid_to_name, or rename it")
+    track, updated = draft.history.track, draft.history.updated_at
+    if columns:
+        made = set(map(str.casefold, columns))
+        for name in (*track, *((updated,) if updated else ())):
+            if name.casefold() not in made:
+                message = f"the column {name} of the kind is not among `columns`"
+                draft.error_at("kind", message, f"there are {', '.join(columns)}")
+
+
 _RULES: tuple[Callable[[Draft], None], ...] = (
+    _history_has_its_columns,
     _end_needs_start,
+    _end_is_not_before_start,
     _unit_fits_cron,
     _partitions_are_named,
+    _does_not_wait_for_itself,
     _seeds_have_few,
     _kept_rows_have_layouts,
     _views_are_not_materialized,
+    _views_have_no_comments_of_columns,
 )
 
 
@@ -233,6 +278,7 @@ def _declaration(
         keys=tuple(options.get("unique_key") or ()),
         upsert=draft.upsert,
         custom=draft.custom,
+        history=draft.history,
         layout=Layout(**draft.layout),
         schema_change=change,
         forward_only=bool(options.get("forward_only")),
@@ -241,14 +287,28 @@ def _declaration(
         columns=tuple(draft.columns),
         depends_on=draft.depends_on,
         cadence=Cadence(**draft.cadence),
+        time_range=_time_range(draft, kind),
         settings=draft.settings,
         tags=draft.tags,
         about=About(**draft.about),
         formatted=draft.formatted,
+        reads_changes=draft.reads_changes,
+        takes_statements=kind.strategy not in BY_READERS and not kind.queryless,
         generated=_generated(draft, script, kind),
         places=places,
     )
     return replace(declaration, meaning=dict(_meaning(declaration)))
+
+
+def _time_range(draft: Draft, kind: Kind) -> TimeRange | None:
+    """Of a kind whose query is about an interval, or may be."""
+    if kind.strategy not in BY_INTERVALS:
+        return None
+    names = {each.name for each in fields(TimeRange)}
+    given = (option.name for option in kind.options if option.refusal is None)
+    options = {name: draft.options[name] for name in given if name in names}
+    column = draft.options.get("time_column")
+    return TimeRange(column=column, cadence=Cadence(**draft.cadence), **options)
 
 
 def _generated(draft: Draft, script: Script, kind: Kind) -> str:
@@ -274,8 +334,12 @@ def _meaning(declaration: Declaration) -> Iterator[tuple[str, object]]:
     layout, columns = declaration.layout, declaration.columns
     if declaration.strategy == "partitions":
         yield "partitions", list(layout.partitioned_by)
+    if declaration.time_range is not None and declaration.time_range.column is not None:
+        yield "time", list(declaration.time_range.column.texts)
     if declaration.custom is not None:
         yield "custom", list(declaration.custom.texts)
+    if declaration.history is not None:
+        yield "history", list(declaration.history.texts)
     if declaration.upsert:
         yield "upsert", list(declaration.upsert.texts)
     if columns:

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import codecs
-import re
 from collections.abc import Callable, Collection, Mapping
-from datetime import UTC, datetime, timedelta
-from itertools import islice, pairwise
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+from penstock.model.cron import SHORTCUTS, Cron, TooOften
 from penstock.model.ddl.syntax import Value
 from penstock.model.kinds import CHANGES
+from penstock.model.moments import HINT as MOMENT_HINT
+from penstock.model.moments import read_moment
 from penstock.model.seed import SETTINGS
+from penstock.model.time_format import DEFAULT, read_format
+from penstock.model.time_range import TimeColumn
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, NUMBER, STRING, WORD
 
 _BOOLEANS = {"TRUE": True, "FALSE": False}
-_SHORTCUTS = {
-    "@hourly": "0 * * * *",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@weekly": "0 0 * * 0",
-    "@monthly": "0 0 1 * *",
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-}
 _TIMES = ("year", "month", "day", "hour")
-_SHORTEST = timedelta(minutes=5)
-_RUNS = 6  # five gaps
-_RELATIVE = re.compile(
-    r"(\d+|an?|one) (year|month|week|day|hour|minute)s? ago|yesterday|today|now", re.IGNORECASE
-)
 
 
 def text(value: Value) -> str:
@@ -45,6 +33,27 @@ def name(value: Value) -> str:
     if len(value.tokens) == 1 and value.tokens[0].kind in {STRING, NAME, WORD}:
         return value.tokens[0].value
     raise value.wrong(f"`{value.text}` is not a column's name", _comma(value) or "write its name")
+
+
+def time_column(value: Value) -> TimeColumn:
+    """``col``, ``(col, 'format')``, or an expression in place of the column."""
+    items = value.items()
+    if not items or len(items) > 2:
+        hint = f"write time_column ds, or time_column (ds, '{DEFAULT}')"
+        raise value.wrong(f"`{value.text}` is not a column and its format", hint)
+    tokens = items[0].tokens
+    single = len(tokens) == 1
+    if single and tokens[0].kind not in {NAME, STRING, WORD}:
+        raise value.wrong(f"`{items[0].text}` is not a column's name", "write its name")
+    said = tokens[0].value if single else items[0].text
+    if len(items) == 1:
+        return TimeColumn(said, None, not single)
+    try:
+        read_format(text(items[1]))
+    except ValueError as error:
+        hint = f"write one such as '{DEFAULT}', 'yyyy-MM-dd' or 'epoch'"
+        raise items[1].wrong(f"the format `{text(items[1])}` {error}", hint) from None
+    return TimeColumn(said, text(items[1]), not single)
 
 
 def type_name(value: Value) -> str:
@@ -197,6 +206,11 @@ def csv_settings(value: Value) -> Mapping[str, object]:
             hint = f"did you mean {guess}?" if guess else f"there are {', '.join(SETTINGS)}"
             raise said.wrong(f"`{key}` is not a setting of CSV", hint)
         found[key] = _CSV.get(key, _letters)(said)
+    marks = {"delimiter": ",", "quotechar": '"', **found}
+    for other in ("quotechar", "escapechar"):
+        if marks.get(other) == marks["delimiter"]:
+            message = f"delimiter and {other} are both `{marks['delimiter']}`"
+            raise value.wrong(message, "write different characters")
     return found
 
 
@@ -208,7 +222,7 @@ def _letters(value: Value) -> str:
 
 def _letter(value: Value) -> str:
     said = _letters(value)
-    if len(said) != 1:
+    if len(said) != 1 or said in "\r\n":
         raise value.wrong(f"`{value.text}` is not one character", "write one, such as ';' or '\\t'")
     return said
 
@@ -222,8 +236,8 @@ def _line_end(value: Value) -> str:
 
 def _encoding(value: Value) -> str:
     try:
-        codecs.lookup(text(value))
-    except LookupError:
+        "".encode(text(value))
+    except (LookupError, UnicodeError):  # those of no text, such as hex, as well
         raise value.wrong(f"`{value.text}` is not an encoding", "write utf-8 or latin-1") from None
     return text(value)
 
@@ -253,27 +267,15 @@ def predicate(value: Value) -> str:
 
 def cron(value: Value) -> str:
     """An expression of five fields or a name for one, not more often than 5 minutes."""
-    from cronsim import CronSim, CronSimError
-
     said = value.tokens[0].value if len(value.tokens) == 1 else value.text.replace(" ", "")
-    fields = _SHORTCUTS.get(said.casefold(), said)
-    hint = f"write five fields, as '0 6 * * *', or one of {', '.join(_SHORTCUTS)}"
     try:
-        runs = list(islice(CronSim(fields, datetime(2024, 1, 1, tzinfo=UTC)), _RUNS))
-    except CronSimError as error:
-        raise value.wrong(f"`{said}` is not a cron expression: {error}", hint) from None
-    if any(later - sooner < _SHORTEST for sooner, later in pairwise(runs)):
-        raise value.wrong(f"`{said}` is more often than every 5 minutes", "write '*/5 * * * *'")
+        Cron(said).check()
+    except TooOften as error:
+        raise value.wrong(f"`{said}` {error}", "write '*/5 * * * *'") from None
+    except ValueError as error:
+        hint = f"write five fields, as '0 6 * * *', or one of {', '.join(SHORTCUTS)}"
+        raise value.wrong(f"`{said}` {error}", hint) from None
     return said
-
-
-def shortest_gap(expression: str) -> timedelta:
-    """The least time between the next runs of a valid cron expression."""
-    from cronsim import CronSim
-
-    fields = _SHORTCUTS.get(expression.casefold(), expression)
-    runs = list(islice(CronSim(fields, datetime(2024, 1, 1, tzinfo=UTC)), _RUNS))
-    return min((later - sooner for sooner, later in pairwise(runs)), default=timedelta(days=366))
 
 
 def zone(value: Value) -> str:
@@ -289,13 +291,10 @@ def zone(value: Value) -> str:
 def moment(value: Value) -> str:
     """A date or time, milliseconds since 1970, or a text such as ``1 year ago``."""
     said = text(value) if len(value.tokens) == 1 else value.text
-    if (said.isdigit() and len(said) > 8) or _RELATIVE.fullmatch(said):
-        return said
     try:
-        datetime.fromisoformat(said)
+        read_moment(said, datetime(2024, 1, 1, tzinfo=UTC))
     except ValueError:
-        hint = "write '2024-01-31', '2024-01-31 06:00:00', milliseconds or '1 year ago'"
-        raise value.wrong(f"`{said}` is not a moment", hint) from None
+        raise value.wrong(f"`{said}` is not a moment", MOMENT_HINT) from None
     return said
 
 
@@ -314,6 +313,7 @@ READERS: Mapping[str, Callable[[Value], object]] = {
     "count": count,
     "text": text,
     "name": name,
+    "time_column": time_column,
     "type": type_name,
     "change": change,
     "expressions": expressions,

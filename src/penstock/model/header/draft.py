@@ -26,9 +26,11 @@ class Draft:
     data_tests: list[tuple[DataTest, Location]] = field(default_factory=list)
     column_lineage: list[ColumnLineage] = field(default_factory=list)
     column_types: list[ColumnType] = field(default_factory=list)
+    reads_changes: bool = False
     freshness: str | None = None
     debounce_default: str | None = None
     retry: Retry | None = None
+    timeout: str | None = None
     tag: str | None = None
     dialect: str | None = None
     places: dict[str, Location] = field(default_factory=dict)

@@ -31,6 +31,7 @@ LOOKS = {
         "freshness": _DURATION,
         "debounce": _DURATION,
         "retry": r"\d+( .*)?",
+        "timeout": _DURATION,
         "tag": r"\S+",
         "dialect": "spark|duckdb",
     }.items()

@@ -1,15 +1,17 @@
-"""Keywords that say what a script is: pipeline, macros, use, tag, dialect, retry, freshness."""
+"""Keywords that say what a script is and how it runs: pipeline, dialect, retry and others."""
 
 from __future__ import annotations
 
 import re
 
 from penstock.config import DIALECTS
+from penstock.durations import is_duration, seconds_of
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine
-from penstock.model.schedule import Retry, is_duration
+from penstock.model.schedule import Retry
 from penstock.sql.identifiers import nearest
 
+CHANGES = "changes"
 MAX_TAG = 50
 MAX_RETRIES = 2**32 - 1
 _COUNT = re.compile(r"\+?\d+")
@@ -37,6 +39,15 @@ def use(line: CommentLine, draft: Draft) -> None:
         draft.drop(line, "it is here already", f"use {line.rest}")
     else:
         draft.use_libs.append(line.rest)
+        draft.places[f"use:{line.rest}"] = line.location
+
+
+def incremental(line: CommentLine, draft: Draft) -> None:
+    if line.rest != CHANGES:
+        draft.refuse(line, "a model is incremental by `changes`", f"incremental {CHANGES}")
+    else:
+        draft.reads_changes = True
+        draft.places["incremental"] = line.location
 
 
 def tag(line: CommentLine, draft: Draft) -> None:
@@ -95,6 +106,16 @@ def debounce(line: CommentLine, draft: Draft) -> None:
     if _first_duration(line, draft, draft.debounce_default):
         draft.debounce_default = line.rest
         draft.places["debounce"] = line.location
+
+
+def timeout(line: CommentLine, draft: Draft) -> None:
+    if not is_duration(line.rest) or not seconds_of(line.rest):
+        draft.refuse(line, "a timeout is a duration, 1 second or more", "timeout 10m")
+    elif draft.timeout is not None:
+        draft.drop(line, "the first `timeout` holds", f"timeout {draft.timeout}")
+    else:
+        draft.timeout = line.rest
+        draft.places["timeout"] = line.location
 
 
 def _first_duration(line: CommentLine, draft: Draft, known: str | None) -> bool:

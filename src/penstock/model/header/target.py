@@ -81,6 +81,18 @@ def _on_schema_change(value: Materialize, text: str) -> Materialize:
     return replace(value, on_schema_change=unquote(text))
 
 
+def _time(value: Materialize, text: str) -> Materialize:
+    return replace(value, time=text)
+
+
+def _lookback(value: Materialize, text: str) -> Materialize:
+    return replace(value, lookback=int(text))
+
+
+def _batch_size(value: Materialize, text: str) -> Materialize:
+    return replace(value, batch_size=int(text))
+
+
 _FLAGS: dict[str, Callable[[Materialize, str], Materialize]] = {
     "append": _append,
     "history": _history,
@@ -90,9 +102,13 @@ _VALUED: dict[str, Callable[[Materialize, str], Materialize]] = {
     "track": _track,
     "deletes": _deletes,
     "on_schema_change": _on_schema_change,
+    "time": _time,
+    "lookback": _lookback,
+    "batch_size": _batch_size,
 }
 _CHOICES = {"deletes": ("close",), "on_schema_change": SCHEMA_CHANGES}
-_LISTS = ("key", "track")
+_LISTS = ("key", "track", "time")
+_COUNTS = ("lookback", "batch_size")
 
 
 def _option(word: Word, value: Materialize, seen: set[str], draft: Draft) -> Materialize:
@@ -112,12 +128,17 @@ def _option(word: Word, value: Materialize, seen: set[str], draft: Draft) -> Mat
 
 def _fits(word: Word, name: str, text: str, draft: Draft) -> bool:
     if not unquote(text):
-        hint = f"write {name}=column" if name in _LISTS else f"write {name}={_CHOICES[name][0]}"
+        example = "column" if name in _LISTS else _CHOICES.get(name, ("1",))[0]
+        hint = f"write {name}={example}"
         draft.error(word.location, f"`{name}=` is empty", hint, rule="materialize-empty")
         return False
     if is_unclosed(text):
         message = f"`{word.text}`: the quote is not closed, or something follows it"
         draft.error(word.location, message, "close it", rule="materialize-quote")
+        return False
+    if name in _COUNTS and not (text.isdecimal() and int(text) > 0):
+        message = f"`{word.text}`: {text} is not a whole number from 1 on"
+        draft.error(word.location, message, f"write {name}=1", rule="materialize-value")
         return False
     if name in _CHOICES and unquote(text) not in _CHOICES[name]:
         guess = nearest(unquote(text), _CHOICES[name]) or "|".join(_CHOICES[name])

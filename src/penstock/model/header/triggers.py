@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from penstock.durations import is_duration
 from penstock.model.asset import parse_asset
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine
-from penstock.model.schedule import EVENTS, Trigger, is_duration
+from penstock.model.schedule import EVENTS, Trigger
 from penstock.sql.identifiers import nearest
 
 JOINS = ("all", "any")

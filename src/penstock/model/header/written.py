@@ -46,11 +46,13 @@ def lines_of(annotations: Annotations) -> list[str]:
         *(f"use {library}" for library in annotations.use_libs),
         *([_materialize(made)] if made else []),
         *([_partitioned(spec)] if spec else []),
+        *(["incremental changes"] if annotations.reads_changes else []),
         *(_on(trigger) for trigger in annotations.triggers),
         *_said("trigger", annotations.join_mode),
         *_said("freshness", annotations.freshness),
         *_said("debounce", annotations.debounce_default),
         *_said("retry", f"{retry.count} {retry.delay or ''}".rstrip() if retry else None),
+        *_said("timeout", annotations.timeout),
         *_said("tag", annotations.tag),
         *_said("dialect", dialect),
         *(f"data_test {data_test(test)}" for test in annotations.data_tests),
@@ -85,6 +87,9 @@ def _materialize(made: Materialize) -> str:
     words += ["append"] if made.append else []
     words += ["history"] if made.history else []
     words += [f"key={made.unique_key}"] if made.unique_key else []
+    words += [f"time={made.time}"] if made.time else []
+    words += [f"lookback={made.lookback}"] if made.lookback else []
+    words += [f"batch_size={made.batch_size}"] if made.batch_size else []
     words += [f"track={_listed(made.track)}"] if made.track else []
     words += [f"deletes={made.deletes}"] if made.deletes else []
     words += [f"on_schema_change={made.on_schema_change}"] if made.on_schema_change else []

@@ -13,11 +13,13 @@ from typing import Any
 
 from penstock.model.asset import Asset, ColumnLineage, TableName, table_of
 from penstock.model.graph import table_key
+from penstock.model.history import current_view
 from penstock.model.lineage.relation import Relation, table
 from penstock.model.lineage.script import QueryLineage, query_lineage
 from penstock.model.lineage.values import (
     DECLARED,
     SLICE,
+    VALIDITY,
     VALUE,
     Input,
     ModelLineage,
@@ -32,7 +34,7 @@ from penstock.model.sources import TableSource, table_read
 from penstock.sql.identifiers import fold
 
 #: with every change of what lineage says of a query
-VERSION = 1
+VERSION = 2
 Cache = MutableMapping[str, Any]
 
 
@@ -58,6 +60,9 @@ class Schemas:
     partition_columns: Mapping[str, str] = field(default_factory=dict)
 
 
+PYTHON = "Python makes them: declare them by `# column NAME <- ducklake://LAKE/TABLE.COLUMN`"
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """What lineage needs of a model. ``stays``: columns that the query lacks stay in its table."""
@@ -67,6 +72,8 @@ class Step:
     query: Query | None
     declared: tuple[ColumnLineage, ...] = ()
     partition_column: str | None = None
+    managed: tuple[str, ...] = ()  # columns that the engine writes beside it
+    view: TableName | None = None  # of the same columns
     stays: bool = False
     why: str = ""  # there is no query
     aliases: tuple[str, ...] = ()
@@ -88,9 +95,12 @@ def step_of(model: Model, schemas: Schemas) -> Step:
     return Step(
         name=model.name,
         target=model.target,
-        query=model.query,
+        query=model.query if model.python is None else None,
+        why="" if model.python is None else PYTHON,
         declared=model.column_lineage,
         partition_column=None if model.partition is None else managed,
+        managed=() if model.history is None else model.history.managed,
+        view=current_view(model.target, model.history),
         stays=model.keeps_columns,
     )
 
@@ -137,9 +147,12 @@ class _Lineages:
     cache: Cache
     found: dict[str, ModelLineage] = field(default_factory=dict)
     steps: dict[str, Step] = field(default_factory=dict)
+    same: dict[str, str] = field(default_factory=dict)  # views of a table's own columns
 
     def add(self, step: Step) -> ModelLineage:
         key = table_key(step.target)
+        if step.view is not None:
+            self.same[table_key(step.view)] = key
         self.steps[key] = step
         known = self._known_tables(step)
         hashed = _key(step, known)
@@ -157,7 +170,7 @@ class _Lineages:
         return {table_key(read): self._known(read, step) for read in tables}
 
     def _known(self, read: TableName, reader: Step) -> _Known:
-        key = table_key(read)
+        key = self.same.get(table_key(read), table_key(read))
         in_lake = self.schemas.tables.get(key)
         if key == table_key(reader.target):
             why = f"{read} is read by its own model, and there is no such table yet"
@@ -192,6 +205,7 @@ def _key(step: Step, known: Mapping[str, _Known]) -> str:
         str(step.target),
         [item.to_dict() for item in step.declared],
         step.partition_column,
+        step.managed,
         step.why,
         step.aliases,
         None if query is None else [query.dialect, query.source.text, str(query.manual)],
@@ -225,6 +239,8 @@ def _lineage(step: Step, known: Mapping[str, _Known]) -> ModelLineage:
     names = {fold(column.name) for column in columns}
     if step.partition_column is not None and fold(step.partition_column) not in names:
         columns.append(OutputColumn(step.partition_column, origin=SLICE))
+    managed = (name for name in step.managed if fold(name) not in names)
+    columns += [OutputColumn(name, origin=VALIDITY) for name in managed]
     return ModelLineage(
         step.name, str(step.target), tuple(columns), said.rows, said.unknown, said.complete
     )

@@ -131,11 +131,12 @@ def _starts(
 def _no_column(
     asset: str, column: str | None, columns: Sequence[str], made: ModelLineage | None
 ) -> ArgumentError:
-    if made is not None and not made.complete and column is None:
+    if made is not None and not made.complete and (column is None or not columns):
         why = made.unknown[0].reason if made.unknown else ""
         return ArgumentError(
             f"the columns of {asset} are not known: {why}",
-            hint="run it once, or declare them: -- column name <- ducklake://main/table.column",
+            hint="run it once, describe what it reads in external_models.yaml, or declare them: "
+            "-- column name <- ducklake://main/table.column",
         )
     hint = did_you_mean(column or "", columns, "columns")
     if made is not None and not made.complete:

@@ -21,7 +21,7 @@ KINDS = {
 #: in place of a column: the rows of the asset, which ``count(*)`` counts
 ROWS = "*"
 
-INFERRED, DECLARED, SLICE = "inferred", "declared", "slice"
+INFERRED, DECLARED, SLICE, VALIDITY = "inferred", "declared", "slice", "validity"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -128,6 +128,7 @@ def guarded(
 _NESTED = "struct%|array%"
 # What is a number, or true or false, or a moment, whatever the types of its columns are.
 _NUMBERS = (exp.Count, exp.Div, exp.IntDiv, exp.Mod, exp.Mul, exp.Neg, exp.RowNumber, exp.Sum)
+_CHECKED = (exp.Max, exp.Min)  # whose value has been looked at by `in_order`
 _SCALARS = (*_NUMBERS, exp.Add, exp.Connector, exp.Literal, exp.Null, exp.Predicate, exp.Sub)
 
 
@@ -139,6 +140,25 @@ def in_order(what: str, operand: exp.Expr) -> exp.Expr:
     if isinstance(inner, (*_SCALARS, exp.Placeholder, exp.Star)) or is_known(inner):
         return operand
     return unless(what, _NESTED, operand.copy(), operand)
+
+
+def compared(what: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
+    """``node``, but `told` when it compares structs or lists, as `in_order` has it.
+
+    One operand is asked: Spark refuses to compare a struct or a list with anything else.
+    """
+    if any(_is_flat(operand) for operand in operands):
+        return node
+    asked = min(operands, key=lambda operand: not isinstance(operand, exp.Column))
+    return unless(what, _NESTED, node.copy(), asked)
+
+
+def _is_flat(operand: exp.Expr) -> bool:
+    """Whether it is no struct and no list, whatever the types of its columns are."""
+    inner = _inner(operand)
+    if isinstance(inner, exp.Cast):
+        return not inner.to.is_type(*exp.DataType.NESTED_TYPES)
+    return isinstance(inner, (*_SCALARS, *_CHECKED, exp.Placeholder)) or is_known(inner)
 
 
 def is_number(operand: exp.Expr) -> bool:
@@ -164,6 +184,8 @@ def unguarded(tree: exp.Expr) -> exp.Expr:
             node.args["true"], exp.Expr
         ):
             inner = node.args["true"]
+            if isinstance(inner, exp.Paren) and _closed(inner.this) is not inner.this:
+                inner = inner.this  # the brackets are the guard's own
             if node is bare:
                 return inner
             node.replace(inner)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from penstock.sql.duckdb.guards import (
+    compared,
     is_list,
     placed,
     refused,
@@ -222,6 +223,26 @@ def _any(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def _comparison(node: exp.Expr) -> exp.Expr:
+    """The condition of an ASOF JOIN has to stay a comparison."""
+    join = node.find_ancestor(exp.Join, exp.Query)
+    if isinstance(join, exp.Join) and join.args.get("method") == "ASOF":
+        return node
+    return compared(_SIGNS[type(node)], node, node.this, node.expression)
+
+
+def _between(node: exp.Expr) -> exp.Expr:
+    return compared("BETWEEN", node, node.this, node.args["low"], node.args["high"])
+
+
+_SIGNS: Mapping[type[exp.Expr], str] = {
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+}
+
+
 def _only_in_comparison(node: exp.Expr) -> exp.Expr:
     if not isinstance(node.parent, exp.EQ):
         raise refused("ANY")
@@ -258,8 +279,10 @@ def _escape(node: exp.Expr) -> exp.Expr:
 
 
 OPERATORS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
+    **dict.fromkeys(_SIGNS, _comparison),
     exp.Add: _add,
     exp.Any: _only_in_comparison,
+    exp.Between: _between,
     exp.Bracket: _bracket,
     exp.DPipe: _concatenation,
     exp.DateAdd: _date_add,

@@ -34,11 +34,10 @@ _SPARK, _DUCKDB = "databricks", "duckdb"
 
 # What means the same in both and has nothing to check.
 _SAME: tuple[type[exp.Expr], ...] = (
-    exp.Alias, exp.And, exp.Between, exp.Boolean, exp.Column, exp.Cube,
+    exp.Alias, exp.And, exp.Boolean, exp.Column, exp.Cube,
     exp.DataType, exp.DataTypeParam, exp.Dot, exp.Exists, exp.From,
-    exp.GT, exp.GTE, exp.Group, exp.GroupingSets, exp.Having, exp.HistoricalData, exp.Identifier,
-    exp.If, exp.Is, exp.LT, exp.LTE,
-    exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.NullSafeNEQ,
+    exp.Group, exp.GroupingSets, exp.Having, exp.HistoricalData, exp.Identifier,
+    exp.If, exp.Is, exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.NullSafeNEQ,
     exp.Or, exp.Order, exp.Paren, exp.Qualify, exp.Rollup, exp.Subquery, exp.TableAlias, exp.Tuple,
     exp.Var, exp.Where, exp.With, exp.IgnoreNulls, exp.RespectNulls, exp.PropertyEQ,
     exp.Placeholder,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.schedule import seconds_of
+from penstock.durations import seconds_of
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,98 @@
+"""``penstock restate``: the slices of a range made again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.options import common_options, load_project, range_options
+from penstock.cli.output import print_json, print_table, to_json, watch
+from penstock.cli.run import plain_result, print_failures, print_warnings
+from penstock.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from penstock.engine.restate import Restated
+
+
+@click.command(
+    "restate",
+    short_help="Make the slices of a range again, with what reads them.",
+    epilog="""\b
+Examples:
+  penstock restate marts/sales --from 2013-01-01 --to 2013-01-31 --dry-run
+  penstock restate marts/sales --from 2013-01-01 --to 2013-01-31 --downstream --yes""",
+)
+@click.argument("model")
+@range_options("make again")
+@click.option("--downstream", is_flag=True, help="Also the models that read it, however far.")
+@click.option("--dry-run", is_flag=True, help="Only show what it would do.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@common_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    model: str,
+    *,
+    from_: str | None,
+    to: str | None,
+    downstream: bool,
+    dry_run: bool,
+    yes: bool,
+    project_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Make the slices of MODEL from --from to --to again, both included, whatever they hold now.
+
+    Shows the slices and the rows that are there now, and asks. Rows that the query does not return
+    any more are gone afterwards; a slice without rows ends empty. A model by time is restated in
+    one commit. Earlier snapshots keep what was there.
+
+    Models with disable_restatement are refused, or with --downstream left out, and so are those
+    whose rows are only ever added.
+    """
+    with load_project(project_dir) as project:
+        found = project.restatement(model, from_, to, downstream=downstream)
+        if dry_run:
+            _show(found, as_json=as_json)
+            return
+        if not as_json:
+            _show(found, as_json=False)
+        if not yes:
+            _ask()
+        with watch(as_json=as_json) as sink:
+            result = project.restate(model, from_, to, downstream=downstream, on_event=sink)
+    if as_json:
+        click.echo(to_json({"result": plain_result(result)}))
+    else:
+        print_warnings(result)
+        print_failures(result)
+    ctx.exit(result.exit_code)
+
+
+def _show(found: Sequence[Restated], *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    rows = [(each.model, each.table, each.slice or "whole table", *_what(each)) for each in found]
+    print_table(("model", "table", "slices", "rows now", ""), rows)
+
+
+def _what(restated: Restated) -> tuple[str, str]:
+    if restated.skipped:
+        return "", restated.skipped
+    return "" if restated.rows is None else f"{restated.rows:,}", "made again"
+
+
+def _ask() -> None:
+    """:raises ArgumentError: nobody is there to answer"""
+    if not sys.stdin.isatty():
+        raise ArgumentError(
+            "restate asks for confirmation, and there is no terminal to ask on",
+            hint="to do it: --yes; to see only what it would do: --dry-run",
+        )
+    click.confirm("Make these again?", abort=True, err=True)

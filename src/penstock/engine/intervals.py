@@ -1,0 +1,216 @@
+"""Which intervals of a model a run makes, by what was made before. Pure.
+
+What runs did is painted over a line of time, the oldest first: the last word on each moment counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from penstock.engine.ranges import MATERIALIZED, MISSING, RUNNING, STALE, SliceRange, Tally, said
+from penstock.engine.state.records import SliceRecord
+from penstock.engine.state.tables import to_text
+from penstock.errors import ArgumentError
+from penstock.model.graph import Graph
+from penstock.model.interval import Interval, Intervals, intersect, interval_of, minus, union
+from penstock.model.model import Model
+from penstock.model.moments import read_moment, read_range
+from penstock.model.partition import MAX_SLICES, Moment
+from penstock.model.time_range import TimeRange
+
+MADE = (MATERIALIZED, STALE)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """``at``, a text that sorts, an interval came into a state."""
+
+    at: str
+    interval: Interval
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Painted:
+    """``events`` that do not overlap: the last one of each moment, in the order of time."""
+
+    events: tuple[Event, ...] = ()
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Painted:
+        known: list[Event] = []
+        for event in sorted(events, key=lambda each: each.at):
+            known = [
+                replace(other, interval=left)
+                for other in known
+                for left in minus((other.interval,), (event.interval,))
+            ]
+            known.append(event)
+        return cls(tuple(sorted(known, key=lambda each: each.interval)))
+
+    def of_states(self, *states: str) -> Intervals:
+        return union(each.interval for each in self.events if each.state in states)
+
+    def before(self, moment: datetime) -> Intervals:
+        """What was made before a moment, and not since."""
+        text = to_text(moment)
+        made = (each for each in self.events if each.state in MADE and each.at < text)
+        return union(each.interval for each in made)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The intervals to make; ``idle`` says why there are none."""
+
+    intervals: Intervals
+    tally: Tally
+    idle: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The intervals of one model at one moment, with what is known of them.
+
+    ``start`` is that of the models it reads, for a model that has none of its own. What
+    `auto_restatement_cron` says counts where it ``restates``.
+    """
+
+    by_time: TimeRange
+    painted: Painted
+    now: datetime
+    start: datetime | None = None
+    restates: bool = True
+
+    def due(self) -> Due:
+        """All that are missing or have failed, and what ``lookback`` does again."""
+        recorded = self._recorded
+        start = self.start
+        if start is None and recorded:  # it goes on from where it once began
+            start = recorded[0].start
+        expected = self.by_time.expected(self.now, start=start)
+        missing = self.by_time.missing(recorded, self.now, start=start)
+        missing = union(missing, self._restated())
+        tally = self._tally(expected, missing)
+        if missing:
+            return Due(missing, tally)
+        first = self.by_time.start(self.now)
+        if not expected and first is not None and first > self.now:
+            return Due((), tally, f"nothing is due before {_said(first)}, where it starts")
+        return Due((), tally, f"up to date: {said(tally)}")
+
+    def of(self, request: SliceRange) -> Due:
+        """Those of a range; its dates are whole days. Raises ArgumentError."""
+        asked = self._asked(request)
+        expected = self.by_time.expected(self.now, start=asked.start)
+        within = intersect((asked,), expected)
+        chosen = within
+        if not request.all:
+            lacking = self.by_time.whole(minus(within, self._recorded))
+            chosen = intersect(lacking, within)
+        outside = minus((asked,), expected)
+        early = [each for each in outside if not expected or each.start < expected[0].start]
+        later = [each for each in outside if each not in early]
+        tally = replace(
+            self._tally(within, chosen), early=self._count(early), later=self._count(later)
+        )
+        return Due(chosen, tally, None if chosen else f"nothing to do: {said(tally)}")
+
+    def states_of(self, request: SliceRange) -> tuple[Event, ...]:
+        """What is known of a range, and what of it is missing, in the order of time."""
+        asked = self._asked(request)
+        within = intersect((asked,), self.by_time.expected(self.now, start=asked.start))
+        known = [
+            replace(event, interval=part)
+            for event in self.painted.events
+            for part in intersect((event.interval,), within)
+        ]
+        lacking = minus(within, (event.interval for event in known))
+        found = [*known, *(Event("", each, MISSING) for each in lacking)]
+        return tuple(sorted(found, key=lambda event: event.interval))
+
+    def _restated(self) -> Intervals:
+        """What `auto_restatement_cron` does again: it was made before that was due."""
+        due = self.by_time.auto_restatement_due(self.now)
+        if due is None or not self.restates:
+            return ()
+        window = self.by_time.auto_restatement_window(self._recorded)
+        return intersect(window, self.by_time.whole(self.painted.before(due)))
+
+    @property
+    def _recorded(self) -> Intervals:
+        return self.painted.of_states(*MADE, RUNNING)
+
+    def _asked(self, request: SliceRange) -> Interval:
+        first, last = (_text(moment) for moment in (request.first, request.last))
+        if first is None:
+            start = self.by_time.start(self.now) or self.start
+            if start is None:
+                raise ArgumentError(
+                    "the range has no beginning: the model has no start",
+                    hint="give it: --from 2026-01-01, or give the model a start",
+                )
+            first = start.isoformat()
+        found = read_range(first, last or self.now.isoformat(), self.now)
+        (whole,) = self.by_time.whole((found,))
+        return whole
+
+    def _tally(self, expected: Intervals, chosen: Intervals) -> Tally:
+        states = dict.fromkeys(each.state for each in self.painted.events)
+        found = {state: intersect(expected, self.painted.of_states(state)) for state in states}
+        counts = {state: self._count(intervals) for state, intervals in found.items()}
+        counts[MISSING] = self._count(minus(expected, union(*found.values())))
+        return Tally({s: n for s, n in counts.items() if n}, self._count(chosen))
+
+    def _count(self, intervals: Iterable[Interval]) -> int:
+        """How many units these are. Raises ArgumentError for too many."""
+        number = 0
+        for interval in intervals:
+            if (interval.end - interval.start) / self.by_time.unit.shortest > 10 * MAX_SLICES:
+                raise ArgumentError(
+                    f"{interval} has more than {10 * MAX_SLICES:,} intervals of the model",
+                    hint="ask for a shorter range, or give the model a later start",
+                )
+            number += sum(1 for _ in self.by_time.units((interval,)))
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What a new record of an interval does to those before it: ``gone`` are their slices, and
+    ``left`` what remains of records that it overlaps in part.
+    """
+
+    gone: tuple[str, ...] = ()
+    left: tuple[SliceRecord, ...] = ()
+
+
+def replaced(records: Iterable[SliceRecord], interval: Interval) -> Replaced:
+    """A record that is no interval, of the whole table, goes too."""
+    gone: list[str] = []
+    left: list[SliceRecord] = []
+    for record in records:
+        own = interval_of(record.slice)
+        if own is None or own.overlap(interval) is not None:
+            gone.append(record.slice)
+            rest = () if own is None else minus((own,), (interval,))
+            left += [replace(record, slice=each.text, fingerprint=None) for each in rest]
+    return Replaced(tuple(gone), tuple(left))
+
+
+def start_above(
+    model: Model, models: Mapping[str, Model], graph: Graph, now: datetime
+) -> datetime | None:
+    """The most recent start of the models above (kinds.md, ``start``); None where none has one."""
+    above = (models[name] for name in graph.upstream(model.name) if name in models)
+    starts = (each.cadence.start for each in above)
+    return max((read_moment(start, now) for start in starts if start), default=None)
+
+
+def _text(moment: Moment | None) -> str | None:
+    return moment if moment is None or isinstance(moment, str) else moment.isoformat()
+
+
+def _said(moment: datetime) -> str:
+    return str(Interval(moment, moment + timedelta(days=1))) if not moment.hour else str(moment)

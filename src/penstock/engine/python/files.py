@@ -1,0 +1,96 @@
+"""Files that a step wrote: moved to their places when it is published, and recorded as slices.
+
+A file is in its place before its record is in the catalog: a run that is killed between the two
+writes it again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from penstock.engine.plan import PlannedStep
+from penstock.engine.state.records import WHOLE, Publication, SliceRecord
+from penstock.engine.state.store import now
+from penstock.lake import storage
+from penstock.model.kinds import FILES
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """``uri`` is as the code has it, ``{partition}`` in it; ``place`` is of this slice. ``path`` is
+    where the file waits."""
+
+    uri: str
+    place: str
+    path: str
+
+
+def move(files: Iterable[WrittenFile]) -> None:
+    """Put each file in its place, whole. Raises DataPathError."""
+    for file in files:
+        if storage.is_remote(file.place):
+            with storage.output(file.place) as out:
+                out.write(Path(file.path).read_bytes())
+            continue
+        place = Path(file.place)
+        storage.make_directory(str(place.parent))
+        near = place.with_name(f".{place.name}.{uuid4().hex[:8]}")
+        with storage.writing_to(file.place):
+            shutil.copyfile(file.path, near)
+            near.replace(place)
+
+
+def fingerprint(files: Iterable[WrittenFile]) -> str:
+    """Of the places and the bytes of the files."""
+    whole = hashlib.sha256()
+    for file in sorted(files, key=lambda file: file.place):
+        content = hashlib.sha256(Path(file.path).read_bytes()).hexdigest()
+        whole.update(f"{file.place}\0{content}\0".encode())
+    return whole.hexdigest()
+
+
+def are_there(files: Iterable[WrittenFile]) -> bool:
+    return all(storage.exists(file.place) for file in files)
+
+
+def record(
+    run_id: str, planned: PlannedStep, uri: str, files: tuple[WrittenFile, ...], state: str = "done"
+) -> Publication:
+    """The slice of an asset, which these files are."""
+    model = planned.model
+    return Publication(
+        run_id=run_id,
+        step=model.name,
+        state=state,
+        target=uri,
+        slice=WHOLE if planned.slice is None else planned.slice,
+        strategy=FILES,
+        rows=len(files),
+        fingerprint=fingerprint(files),
+        definition_hash=model.definition_hash,
+        columns=(),
+        checks=(),
+        at=now(),
+        slicing=model.slicing,
+    )
+
+
+def records(
+    run_id: str, planned: PlannedStep, files: tuple[WrittenFile, ...]
+) -> tuple[Publication, ...]:
+    """The slices of the assets that a step wrote besides its own target."""
+    uris = dict.fromkeys(file.uri for file in files if file.uri != planned.model.target.qualified)
+    return tuple(
+        record(run_id, planned, uri, tuple(file for file in files if file.uri == uri))
+        for uri in uris
+    )
+
+
+def is_unchanged(known: SliceRecord | None, files: tuple[WrittenFile, ...]) -> bool:
+    """Whether the files of a slice are those that its record is of, each in its place."""
+    return known is not None and known.fingerprint == fingerprint(files) and are_there(files)

@@ -1,0 +1,130 @@
+"""Rows between a step and its run: Parquet files here, what the code has them in there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+FORMS = ("arrow", "rows", "pandas", "spark")
+_RETURN = "return a DataFrame of Spark or pandas, an Arrow table, or a list of dicts"
+
+
+class NotRows(TypeError):
+    """What was returned is not rows; the message says what would be."""
+
+
+def is_spark(rows: object) -> bool:
+    """Whether it is a DataFrame of Spark, or of Spark Connect."""
+    return type(rows).__module__.startswith("pyspark.sql") and type(rows).__name__ == "DataFrame"
+
+
+def to_file(rows: object, folder: str) -> dict[str, Any]:
+    """Rows as a Parquet file in ``folder``; ``{"empty": True}`` for a list of none.
+
+    ``nulls`` are columns without a value and so without a type, which the file does not have.
+
+    Raises NotRows.
+    """
+    if isinstance(rows, list) and not rows:
+        return {"empty": True}
+    from pyarrow import parquet as pq
+
+    table = to_arrow(rows)
+    nulls = _check(table)
+    table = table.drop_columns(nulls)
+    path = str(Path(folder) / f"{uuid4()}.parquet")
+    pq.write_table(_plain(table), path, coerce_timestamps="us", allow_truncated_timestamps=True)
+    return {"path": path, "nulls": nulls}
+
+
+def to_arrow(rows: Any) -> Any:
+    """The Arrow table of rows in any form but Spark's. Raises NotRows."""
+    import pyarrow as pa
+
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        return pa.Table.from_batches([rows])
+    if isinstance(rows, list):
+        return _of_dicts(rows)
+    pandas = sys.modules.get("pandas")
+    try:
+        if pandas is not None and isinstance(rows, pandas.DataFrame):
+            return pa.Table.from_pandas(rows, preserve_index=False)
+        if hasattr(rows, "__arrow_c_stream__"):
+            return pa.table(rows)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise NotRows(f"its rows cannot be had in Arrow: {error}") from None
+    raise NotRows(f"{type(rows).__name__} is not rows: {_RETURN}")
+
+
+def _of_dicts(rows: list[Any]) -> Any:
+    import pyarrow as pa
+
+    wrong = next((row for row in rows if not isinstance(row, Mapping)), None)
+    if wrong is not None:
+        raise NotRows(f"a list of {type(wrong).__name__} is not rows: {_RETURN}")
+    names = dict.fromkeys(str(name) for row in rows for name in row)
+    try:
+        table = pa.table({name: [row.get(name) for row in rows] for name in names})
+        return table.cast(pa.schema([_widest(field) for field in table.schema]))
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        first = str(error).splitlines()[0]
+        raise NotRows(f"a column of the rows has no one type: {first}") from None
+
+
+def _widest(field: Any) -> Any:
+    """Decimals have the scale of the values, and room for larger ones of other runs."""
+    import pyarrow as pa
+
+    if not pa.types.is_decimal(field.type):
+        return field
+    return field.with_type(pa.decimal128(38, field.type.scale))
+
+
+def _check(table: Any) -> list[str]:
+    """The columns without a type. Raises NotRows."""
+    import pyarrow as pa
+
+    names = table.column_names
+    if not names:
+        raise NotRows(f"the rows have no columns: {_RETURN}")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise NotRows(f"two columns are called {twice}")
+    untyped = [field.name for field in table.schema if pa.types.is_null(field.type)]
+    if len(untyped) == len(names):
+        raise NotRows("every column is None in every row, so none has a type")
+    return untyped
+
+
+def _plain(table: Any) -> Any:
+    """Without metadata: ids of fields are those of another table."""
+    import pyarrow as pa
+
+    fields = [field.remove_metadata() for field in table.schema]
+    return (
+        table.cast(pa.schema(fields))
+        if table.schema.metadata or any(field.metadata for field in table.schema)
+        else table
+    )
+
+
+def from_files(path: str, form: str) -> Any:
+    """The rows that a run wrote to a directory or file, in a form but Spark's."""
+    import pyarrow as pa
+    from pyarrow import parquet as pq
+
+    files = sorted(Path(path).glob("*.parquet")) if Path(path).is_dir() else [Path(path)]
+    tables = [_plain(pq.read_table(file)) for file in files]
+    return _FORMS[form](pa.concat_tables(tables))
+
+
+_FORMS: Mapping[str, Callable[[Any], Any]] = {
+    "arrow": lambda table: table,
+    "rows": lambda table: table.to_pylist(),
+    "pandas": lambda table: table.to_pandas(),
+}

@@ -1,0 +1,249 @@
+"""What a run does for a step in Python: it reads for it, and keeps what is to be published.
+
+A request names what it asks for (`penstock.engine.python.helpers`). Rows go to the step as Parquet
+files that Spark writes, as a view of a session that both have, or as a DataFrame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from penstock.engine.pins import Pins
+from penstock.engine.python.files import WrittenFile
+from penstock.engine.resolve import Views, resolve
+from penstock.errors import ArgumentError, PartitionError, PenstockError, StepError
+from penstock.lake import storage
+from penstock.lake.format.naming import quote_identifier
+from penstock.lake.spark.failures import explained
+from penstock.model import arguments
+from penstock.model.asset import DEFAULT_SCHEMA, TableName
+from penstock.model.constants import Bindings
+from penstock.model.file_path import why_no_segment
+from penstock.model.graph import table_key
+from penstock.model.model import Model
+from penstock.model.partition_token import TOKEN
+from penstock.model.python_use import APPEND, STRATEGIES, UPSERT, table_in
+from penstock.model.query import read_query
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """Rows that a step handed over. ``of_values``: of Python, whose types are those of values;
+    ``nulls`` are columns that they have besides, without a value."""
+
+    df: DataFrame
+    of_values: bool = False
+    nulls: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Server:
+    """``column`` holds the slices of a lake's tables, by its name. ``folder`` is the step's own.
+
+    ``shares_files``: Spark reads and writes the files of this machine. ``writes`` are the rows that
+    helpers handed over, ``files`` those by their places.
+    """
+
+    model: Model
+    bindings: Bindings
+    pins: Pins
+    session: SparkSession
+    views: Views
+    root: Path
+    folder: str
+    columns: Mapping[str, str]
+    shares_files: bool = True
+    writes: list[Handed | None] = field(default_factory=list)
+    files: dict[str, WrittenFile] = field(default_factory=dict)
+
+    def __call__(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer to a request; what it raises goes to the step's code."""
+        with explained():
+            return _ANSWERS[str(request["ask"])](self, request)
+
+    def answered(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The same, for a step in another process: its errors are part of the answer."""
+        try:
+            return self(request)
+        except PenstockError as error:
+            said = {"type": type(error).__name__, "message": error.message, "hint": error.hint}
+            return {"error": said}
+        except Exception as error:  # the step's process shall not wait for ever
+            first = next(iter(str(error).splitlines()), "")
+            return {"error": {"type": "StepError", "message": f"{type(error).__name__}: {first}"}}
+
+    def handed(self, rows: Mapping[str, Any]) -> Handed | None:
+        """Rows that a step handed over; None for those of an empty list."""
+        if "empty" in rows:
+            return None
+        if "frame" in rows:
+            return Handed(rows["frame"])
+        if "view" in rows:
+            return Handed(self.session.table(rows["view"]))
+        if self.shares_files:
+            df = self.session.read.parquet(f"file://{rows['path']}")
+        else:
+            from pyarrow import parquet as pq
+
+            df = self.session.createDataFrame(pq.read_table(rows["path"]))
+        return Handed(df, True, tuple(rows["nulls"]))
+
+    def _give(self, df: DataFrame, way: str) -> Mapping[str, Any]:
+        if way == "frame":
+            return {"frame": df}
+        if way == "view":
+            name = self.views.name()
+            self.views.put(name, df)
+            return {"view": name}
+        path = str(Path(self.folder) / str(uuid4()))
+        if self.shares_files:
+            df.write.parquet(f"file://{path}")
+        else:
+            from pyarrow import parquet as pq
+
+            path = f"{path}.parquet"
+            pq.write_table(df.toArrow(), path)
+        return {"path": path}
+
+    def read(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        from pyspark.sql import functions as fn
+
+        table = _table(request)
+        self._require_lake(table.lake)
+        df = self.pins.read(table).df
+        column, partition = self.columns[table.lake], request.get("partition")
+        if partition is not None:
+            if column not in df.columns:
+                raise ArgumentError(
+                    f"{table} is not partitioned: it has no slice {partition!r}",
+                    hint="leave out the partition",
+                )
+            df = df.where(fn.col(quote_identifier(column, mark="`")) == partition)
+        return self._give(df, str(request["as"]))
+
+    def query(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        own = self.model.query
+        names = replace(own.names, use=(str(request["lake"]), DEFAULT_SCHEMA))
+        spec = self.model.partition
+        query, findings = read_query(
+            str(request["sql"]), own.path, names=names, dialect=own.dialect, partition=spec
+        )
+        if query is None:
+            wrong = next(finding for finding in findings if finding.severity == "error")
+            raise ArgumentError(f"in the query: {wrong.message}", hint=wrong.hint)
+        for lake in query.lakes:
+            self._require_lake(lake)
+        value = self.bindings.partition
+        bound = arguments.bind(query.arguments, {}, partition=value, spec=spec)
+        resolved = resolve(
+            query,
+            Bindings(value, bound),
+            self.pins,
+            session=self.session,
+            views=self.views,
+            root=self.root,
+            args=request["args"],
+        )
+        try:
+            return self._give(resolved.df, str(request["as"]))
+        except PenstockError as error:
+            raise resolved.placed(error) from error.__cause__
+
+    def _require_lake(self, lake: str) -> None:
+        if lake not in self.pins.versions:
+            known = ", ".join(self.pins.versions)
+            raise ArgumentError(
+                f"the run has not opened the lake {lake}, as nothing showed that the step reads it",
+                hint=f"add `# on ducklake://{lake}/TABLE` to the header; it has opened {known}",
+            )
+
+    def write(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Rows of a helper; with ``check`` only whether they may be written."""
+        table, helper = _table(request), str(request["helper"])
+        own, keys = self.model.target, request.get("keys")
+        if table_key(table) != table_key(own):
+            raise StepError(
+                f"the step writes {table}, and its table is {own}",
+                hint="let another step write it, or name it in the materialize line",
+            )
+        if self.model.strategy != STRATEGIES[helper]:
+            right = "append" if helper == APPEND else "key=column"
+            raise StepError(
+                f"{helper} is not how a table of {self.model.strategy} is written",
+                hint=f"write `{right}` in the materialize line",
+            )
+        if helper == UPSERT and keys is not None and tuple(keys) != self.model.keys:
+            said = ", ".join(self.model.keys)
+            message = f"the key is {', '.join(keys)} here, and {said} in the header"
+            raise StepError(message, hint="leave it out here")
+        partition = request.get("partition")
+        if partition is not None and partition != self.bindings.partition:
+            raise PartitionError(
+                f"the step writes the slice {partition!r}, and the run makes "
+                f"{self.bindings.partition or 'the whole table'}",
+                hint="leave the partition out: a run writes its own slice",
+            )
+        if not request.get("check"):
+            self.writes.append(self.handed(request["rows"]))
+        return {}
+
+    def write_file(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        place = self.place_of(str(request["uri"]))
+        self.files[place] = WrittenFile(str(request["uri"]), place, str(request["path"]))
+        return {"place": place}
+
+    def read_file(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        place = self.place_of(str(request["uri"]))
+        own = self.files.get(place)  # written before by the step itself
+        try:
+            content = storage.read_bytes(place if own is None else own.path)
+            Path(str(request["path"])).write_bytes(content)
+        except FileNotFoundError:
+            raise StepError(f"there is no file {place}", hint="is its path right?") from None
+        return {}
+
+    def place_of(self, uri: str) -> str:
+        """Where a file is: a URI of S3, or a path below the project unless it is absolute."""
+        value = self.bindings.partition
+        if TOKEN in uri and value is None:
+            raise PartitionError(
+                f"{uri} has {TOKEN}, and the step is not partitioned",
+                hint="add `# partitioned daily` to the header",
+            )
+        spec = self.model.partition
+        reason = why_no_segment(value) if value and spec and spec.key else None
+        if TOKEN in uri and reason is not None:
+            raise PartitionError(f"the partition {value!r} becomes part of a path and {reason}")
+        place = uri.replace(TOKEN, value or "")
+        if storage.is_remote(place):
+            if place.startswith("s3:///"):
+                raise ArgumentError(
+                    f"{uri} names no bucket", hint="write s3://bucket/path, or a path"
+                )
+            storage.refuse_unknown(place)
+            return place
+        return str((self.root / place).resolve())
+
+
+def _table(request: Mapping[str, Any]) -> TableName:
+    written_name = str(request["table"])
+    table = table_in(str(request["lake"]), written_name)
+    if table is None:
+        raise ArgumentError(f"{written_name!r} names no table", hint="write table or schema.table")
+    return table
+
+
+_ANSWERS: Mapping[str, Callable[[Server, Mapping[str, Any]], Mapping[str, Any]]] = {
+    "read": Server.read,
+    "query": Server.query,
+    "write": Server.write,
+    "write_file": Server.write_file,
+    "read_file": Server.read_file,
+}

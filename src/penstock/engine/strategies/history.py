@@ -1,0 +1,328 @@
+"""history: every version of every row is kept (slowly changing dimensions, type 2).
+
+A load is compared with the open versions once. What changed closes its version and opens another;
+what is new opens one; what is gone is closed where the model says so; what is the same is not
+written. A closed version keeps its values and its row id (merge on read). The rules are those of
+history.md; `penstock.engine.versions` has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from penstock.engine.strategies.slice import Slice
+from penstock.engine.versions import late as late_rows
+from penstock.engine.versions.chain import (
+    BEFORE,
+    END,
+    NUMBER,
+    OPEN,
+    SINCE,
+    START,
+    UNTIL,
+    chained,
+)
+from penstock.engine.versions.diff import (
+    LATE,
+    PLACE,
+    Versions,
+    difference,
+    differs,
+    repeats,
+    versions_of,
+)
+from penstock.engine.versions.load import (
+    AGAIN,
+    LAST,
+    LOADED,
+    NO_KEY,
+    NO_TIME,
+    ORDER,
+    Load,
+    Rules,
+    bad,
+    load_of,
+)
+from penstock.engine.versions.moments import literal_text
+from penstock.lake.candidate.state import Staged
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.reading.conversions.align import align, known
+from penstock.lake.reading.conversions.spark_types import cacheable, spark_type
+from penstock.lake.rows.change import Condition, RowChange
+from penstock.lake.rows.engine import stage as stage_rows
+from penstock.lake.rows.spark_finder import rows_of
+from penstock.lake.spark.failures import explained
+from penstock.model.history import History
+from penstock.sql.identifiers import quoted
+from penstock.sql.predicate import of_where
+from penstock.sql.text import as_expression
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.staging import TransactionTable
+    from penstock.sql.conditions import Predicate
+
+
+def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
+    """Raises MergeKeyError for keys that are NULL or come twice, SchemaMismatch, ColumnNotFound."""
+    history, now = into.history, into.now
+    assert history is not None, "a model of this strategy has one"
+    assert now is not None, "a run has a time"
+    name = table.candidate.qualified_name
+    rules = Rules(name, history, into.key_expressions, now, first=not table.exists)
+    with table.all_or_nothing(), explained(table=name):
+        return _begun(table, df, rules) if rules.first else _gone_on(table, df, rules)
+
+
+def _begun(table: TransactionTable, df: DataFrame, rules: Rules) -> Staged:
+    """The first load: nothing is there to compare with."""
+    from pyspark.sql import functions as fn
+
+    load = load_of(known(df), rules)
+    nothing = {name: fn.lit(None).cast(rules.kind) for name in (SINCE, UNTIL)}
+    before = fn.col(ORDER) if rules.history.updated_at else fn.lit(None)
+    rows = load.rows.withColumns(nothing | {OPEN: fn.lit(None).cast("boolean")})
+    rows = rows.withColumn(BEFORE, fn.when(fn.lit(False), before))
+    versions = chained(rows, rules, fn.lit(True), repeats(load, rules))
+    staged = table.append(_as_rows(versions, load.columns, rules))
+    _check_written(table, load, rules)
+    return staged
+
+
+def _check_written(table: TransactionTable, load: Load, rules: Rules) -> None:
+    """The load is evaluated once, so its keys are looked at where they have been written."""
+    from pyspark.sql import functions as fn
+
+    written = table.to_df().select(*map(quoted, load.columns))
+    keys = [fn.expr(text) for _, text in rules.keys]
+    if rules.history.updated_at:
+        keys.append(fn.col(quoted(rules.history.updated_at)))
+    names = [f"_penstock_{number}" for number in range(len(keys))]
+    counted = written.select(*(k.alias(n) for k, n in zip(keys, names, strict=True)))
+    groups = counted.groupBy(*names).agg(fn.count(fn.lit(1)).alias("n"))
+    is_null = reduce(lambda a, b: a | b, (fn.col(name).isNull() for name in names))
+    if groups.where(is_null | (fn.col("n") > 1)).limit(1).count():
+        raise bad(load_of(written, rules).rows, rules)
+
+
+def _gone_on(table: TransactionTable, df: DataFrame, rules: Rules) -> Staged:
+    load = load_of(_fitted(table, df), rules)
+    is_open = _where(f"{quoted(rules.history.valid_to)} IS NULL")
+    scan = table.scan_all(is_open)
+    if scan.keys() != table.scan_all().keys():  # files would be called by other names
+        is_open, scan = None, table.scan_all()
+    open_rows = rows_of(table, scan).where(f"{quoted(rules.history.valid_to)} IS NULL")
+    versions = versions_of(open_rows, rules)
+    with _Kept() as kept:
+        diff = kept.keep(difference(load, versions, rules))
+        return _staged(table, replace(load, rows=diff), versions, rules, _Files(kept, is_open))
+
+
+class _Kept:
+    """Rows that are read several times, persisted until the end of a block."""
+
+    def __init__(self) -> None:
+        self._frames: list[DataFrame] = []
+
+    def keep(self, df: DataFrame) -> DataFrame:
+        self._frames.append(cacheable(df).persist())
+        return self._frames[-1]
+
+    def __enter__(self) -> _Kept:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for frame in self._frames:
+            frame.unpersist()
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """``is_open`` is the filter of the files that may hold open versions."""
+
+    kept: _Kept
+    is_open: Predicate | None
+
+
+def _staged(
+    table: TransactionTable, load: Load, versions: Versions, rules: Rules, files: _Files
+) -> Staged:
+    """Close and open what the difference, the rows of ``load``, says."""
+    from pyspark.sql import functions as fn
+
+    diff = load.rows
+    wrong, loaded = fn.col(NO_KEY) | fn.col(NO_TIME) | fn.col(AGAIN), fn.col(LOADED).isNotNull()
+    (found,) = diff.agg(
+        fn.count(fn.lit(1)).alias("all"),
+        fn.count_if(wrong).alias("wrong"),
+        fn.count_if(loaded & fn.col(OPEN).isNull()).alias("unknown"),
+        fn.count_if(fn.col(LATE)).alias("late"),
+    ).collect()
+    if found["wrong"]:
+        raise bad(diff, rules)
+    if not found["all"]:
+        return Staged(unchanged=True, slice_rows=table.count_rows())
+    rows = _with_last(table, load, rules, ask=bool(found["unknown"]))
+    news = rows.where(loaded & ~fn.col(LATE) & _opens(rules))
+    opening = chained(news, rules, differs(load, versions), repeats(load, rules))
+    if rules.history.updated_at is not None:  # it is read several times
+        opening = files.kept.keep(opening)
+    gone = diff.where(~loaded).withColumn(END, fn.greatest(rules.present, fn.col(SINCE)))
+    closed = opening.where((fn.col(NUMBER) == 1) & fn.coalesce(fn.col(OPEN), fn.lit(False)))
+    closing = [gone, closed.withColumn(END, fn.col(START))]
+    changes = _Changes(closing, [opening], files.is_open)
+    if rules.history.by_time and (found["late"] or found["unknown"]):
+        changes = _with_late(table, rows, changes, rules, files.kept)
+    return _written(table, changes, load, versions, rules)
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """Versions to close, open ones beside the END that they get; versions to open with START and
+    END; closed ones with another SINCE and UNTIL. ``files`` are those that may hold what is
+    closed."""
+
+    closing: Sequence[DataFrame]
+    opening: Sequence[DataFrame]
+    files: Predicate | None
+    moving: DataFrame | None = None
+
+
+def _with_late(
+    table: TransactionTable, rows: DataFrame, changes: _Changes, rules: Rules, kept: _Kept
+) -> _Changes:
+    """The changes, with what rows bring that belong into the past of their keys."""
+    from pyspark.sql import functions as fn
+
+    is_open = fn.col(OPEN)
+    passed_over = ~is_open & (fn.col(ORDER) < fn.col(BEFORE)) & ~fn.col(LAST)
+    late = rows.where(fn.col(LATE) | fn.coalesce(passed_over, fn.lit(False)))
+    if late.limit(1).count() == 0:
+        return changes
+    keys = rules.key_columns
+    versions = versions_of(rows_of(table, table.scan_all()), rules)
+    known = kept.keep(late_rows.of_keys(versions, late, rules))
+    (opening,), (gone, closed) = changes.opening, changes.closing
+    starts = opening.where(fn.col(NUMBER) == 1)
+    opened = starts.select(*keys, fn.col(START).alias(late_rows.OPENED))
+    placed = late_rows.placed(late, known, opened, rules)
+    others = closed.join(late.select(*keys).distinct(), keys, "left_anti")
+    return _Changes([gone, others], [opening, placed.added], None, placed.moved)
+
+
+def _written(
+    table: TransactionTable, changes: _Changes, load: Load, versions: Versions, rules: Rules
+) -> Staged:
+    """Close and move versions where they are, and append the new ones."""
+    from pyspark.sql import functions as fn
+
+    closing = [each.withColumn(UNTIL, fn.col(END)) for each in changes.closing]
+    closing += [] if changes.moving is None else [changes.moving]
+    renewed = [_renewed(each, table, versions, rules.history) for each in closing]
+    opened = _union([_as_rows(each, load.columns, rules) for each in changes.opening])
+    match = Condition(selected=lambda _: _union(renewed), files=changes.files, once=True)
+    closed = stage_rows(table, RowChange.update(match, None))
+    appended = table.append(opened)
+    if closed.unchanged and appended.unchanged:
+        return Staged(unchanged=True, slice_rows=table.count_rows())
+    # Rows that others add meanwhile may be versions of the same keys.
+    table.stage(replace(table.candidate, depends_on_rows=True))
+    return Staged(
+        rows_written=closed.rows_written + appended.rows_written,
+        rows_inserted=appended.rows_inserted,
+        rows_updated=closed.rows_updated,
+        slice_rows=table.count_rows(),
+    )
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda a, b: a.unionByName(b), frames)
+
+
+def _opens(rules: Rules) -> SparkColumn:
+    """Whether a row may open a version: of a key that was closed only newer rows may, and the
+    newest of the load, which brings it back."""
+    from pyspark.sql import functions as fn
+
+    if rules.history.updated_at is None:
+        return fn.lit(True)
+    newer = fn.coalesce(fn.col(ORDER) > fn.col(BEFORE), fn.lit(True))
+    return fn.coalesce(fn.col(OPEN), fn.lit(False)) | newer | fn.col(LAST)
+
+
+def _with_last(table: TransactionTable, load: Load, rules: Rules, *, ask: bool) -> DataFrame:
+    """The difference, with the last version of keys that have none open: BEFORE, SINCE, UNTIL, and
+    OPEN, which is false then. ``ask``: there are such keys."""
+    from pyspark.sql import functions as fn
+
+    history, diff = rules.history, load.rows
+    if not ask:
+        return diff.withColumn(UNTIL, fn.lit(None).cast(rules.kind))
+    ended = quoted(history.valid_to)
+    text = f"{ended} IS NOT NULL"
+    if history.updated_at is None:  # only what ended later than now matters
+        text = f"{ended} > {literal_text(rules.now, rules.kind)}"
+    closed = table.to_df(_where(text)).where(text)
+    last = late_rows.last_of(closed, rules)
+    keys = rules.key_columns
+    unknown = diff.where(fn.col(LOADED).isNotNull() & fn.col(OPEN).isNull())
+    joined = unknown.drop(BEFORE, SINCE, OPEN).join(last, keys, "left")
+    others = diff.where(fn.col(LOADED).isNull() | fn.col(OPEN).isNotNull())
+    return others.withColumn(UNTIL, fn.lit(None).cast(rules.kind)).unionByName(joined)
+
+
+def _where(text: str) -> Predicate | None:
+    return of_where(as_expression(text), zone="UTC", args={})
+
+
+def _fitted(table: TransactionTable, df: DataFrame) -> DataFrame:
+    """``df`` in the table's types. Raises SchemaMismatch for columns that would lose something."""
+    from pyspark.sql import functions as fn
+
+    given = {fold(name) for name in df.columns}
+    shared = TableSchema(tuple(c for c in table.schema.columns if fold(c.name) in given))
+    align(df, shared, table=table.candidate.qualified_name)
+    types = {fold(column.name): spark_type(column) for column in shared.columns}
+    fields = {field.name: field.dataType for field in df.schema.fields}
+    return df.select(
+        *(
+            fn.col(quoted(name))
+            if fields[name] == types[fold(name)]
+            else fn.col(quoted(name)).cast(types[fold(name)]).alias(name)
+            for name in df.columns
+        )
+    )
+
+
+def _as_rows(versions: DataFrame, columns: tuple[str, ...], rules: Rules) -> DataFrame:
+    """Versions with the columns of the table."""
+    from pyspark.sql import functions as fn
+
+    history = rules.history
+    managed = [fn.col(START).alias(history.valid_from), fn.col(END).alias(history.valid_to)]
+    if history.is_current is not None:
+        managed.append(fn.col(END).isNull().alias(history.is_current))
+    return versions.select(*(fn.col(quoted(name)) for name in columns), *managed)
+
+
+def _renewed(
+    rows: DataFrame, table: TransactionTable, versions: Versions, history: History
+) -> DataFrame:
+    """Versions of the table, by their places, valid from SINCE to UNTIL."""
+    from pyspark.sql import functions as fn
+
+    since, until = fn.col(SINCE), fn.col(UNTIL)
+    new = {fold(history.valid_from): since, fold(history.valid_to): until}
+    if history.is_current is not None:
+        new[fold(history.is_current)] = until.isNull()
+    columns = [
+        new.get(fold(column.name), fn.col(versions.name(column.name))).alias(column.name)
+        for column in table.schema.columns
+    ]
+    return rows.select(*columns, *PLACE)

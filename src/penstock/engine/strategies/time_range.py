@@ -1,0 +1,149 @@
+"""time_range: the rows of intervals of time become exactly what the SELECT returned for them.
+
+The query filters its input; its output is filtered here, so that no row is stored which a later run
+of its own interval would not replace (seeds/model-kinds.md, "Time column"). What is left out is
+said. A row without a time belongs to no interval, and fails the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.strategies.slice import ByTime, Slice
+from penstock.engine.time_values import TimeValues, time_values
+from penstock.errors import StepError
+from penstock.lake.candidate.state import Staged
+from penstock.model.interval import Intervals, union
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.rows.ranges import Ranges
+    from penstock.lake.staging import TransactionTable
+    from penstock.model.time_range import TimeRange
+
+Counts = Mapping[str, Any]
+_SAMPLES = 3
+_LONGEST = 300  # characters of a row that is shown
+
+
+def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
+    """Raises StepError for a time column that cannot be one, and for rows without a time."""
+    by_time = into.by_time
+    assert by_time is not None, "a model of this strategy has one"
+    column, unit = by_time.time_range.column, by_time.time_range.unit
+    assert column is not None, "a model of this strategy has one"
+    values = time_values(df, column, unit, by_time.dialect)
+    _lay_out(table, values, by_time)
+    intervals = union(by_time.intervals)
+    staged, counts = _replaced(table, df, values.ranges(intervals), values, into)
+    if counts["lacking"] or counts["misfits"]:
+        raise _without_time(df, values, counts)
+    if counts["outside"]:
+        by_time.say(_outside(counts, intervals))
+    return staged
+
+
+def rows_of(table: TransactionTable, by_time: ByTime, intervals: Intervals) -> DataFrame:
+    """The rows that the table will have in these intervals."""
+    ranges = _ranges(table.to_df(), by_time.time_range, intervals, by_time.dialect)
+    return table.to_df(ranges.condition.files).where(ranges.where)
+
+
+def rows_in_ranges(
+    rows: DataFrame, time_range: TimeRange, intervals: Intervals, dialect: str
+) -> DataFrame:
+    """Those of a published table."""
+    return rows.where(_ranges(rows, time_range, intervals, dialect).where)
+
+
+def _ranges(rows: DataFrame, time_range: TimeRange, intervals: Intervals, dialect: str) -> Ranges:
+    column = time_range.column
+    assert column is not None, "a model of this strategy has one"
+    return time_values(rows, column, time_range.unit, dialect).ranges(intervals)
+
+
+def _lay_out(table: TransactionTable, values: TimeValues, by_time: ByTime) -> None:
+    """Partition the table by its time column, unless the model says how."""
+    layout, keys = by_time.layout, by_time.layout.partitioned_by
+    name = values.column.name.casefold()
+    said = any(name in {key.casefold(), _inside(key).casefold()} for key in keys)
+    if by_time.time_range.partition_by_time_column and not said:
+        keys = (*keys, *values.partition_keys(by_time.time_range.unit))
+    if keys or layout.is_said:
+        table.lay_out(keys, layout.clustered_by)
+
+
+def _inside(key: str) -> str:
+    """The column of ``month(at)``."""
+    return key.partition("(")[2].removesuffix(")")
+
+
+def _replaced(
+    table: TransactionTable, df: DataFrame, ranges: Ranges, values: TimeValues, into: Slice
+) -> tuple[Staged, Counts]:
+    """Stage the rows of the intervals, and count the others in the same pass over the query.
+
+    What a plan that Spark finds to be empty would have counted never arrives, and rows that are
+    sorted are sampled, and counted, twice: then they are counted by themselves.
+    """
+    from pyspark.sql import Observation
+
+    counting = values.counts(ranges.where)
+    assert into.by_time is not None, "a model of this strategy has one"
+    observation = None if into.by_time.layout.clustered_by else Observation()
+    watched = df if observation is None else df.observe(observation, *_columns(counting))
+    staged = table.replace_ranges(
+        watched.where(ranges.where), ranges, known_fingerprint=into.known_fingerprint
+    )
+    if observation is not None and staged.slice_rows:
+        return staged, observation.get
+    (row,) = df.agg(*_columns(counting)).collect()
+    return staged, row.asDict()
+
+
+def _columns(counting: Mapping[str, str]) -> list[SparkColumn]:
+    from pyspark.sql import functions as fn
+
+    return [fn.expr(text).alias(name) for name, text in counting.items()]
+
+
+def _without_time(df: DataFrame, values: TimeValues, counts: Counts) -> StepError:
+    """Rows that belong to no interval, with some of them."""
+    from pyspark.sql import functions as fn
+
+    lacking, misfits = counts["lacking"], counts["misfits"]
+    shown = fn.to_json(fn.struct("*"), {"ignoreNullFields": "false"})
+    bad = df.where(values.is_bad).select(shown.alias("shown")).limit(_SAMPLES).collect()
+    samples = [row["shown"][:_LONGEST] for row in bad]
+    name = values.column.name
+    if misfits:
+        what = f"the time column {name} of {misfits:,} rows does not fit the format "
+        what += f"{values.format}: {counts['misfit']!r}, for one"
+        hint = f"mend the query, or say how it is written: ({name}, '%d.%m.%Y')"
+    else:
+        what = f"the time column {name} is NULL in {lacking:,} rows, which belong to no interval"
+        hint = f"filter them by WHERE {name} IS NOT NULL, or give them a time"
+    return StepError(
+        f"{what}; such as {'; '.join(samples)}",
+        hint=hint,
+        data={"rows": misfits or lacking, "samples": samples},
+    )
+
+
+def _outside(counts: Counts, intervals: Intervals) -> str:
+    first, last = (_moment(counts[name]) for name in ("first", "last"))
+    times = f"at {first}" if first == last else f"from {first} to {last}"
+    rows = "1 row is" if counts["outside"] == 1 else f"{counts['outside']:,} rows are"
+    asked = ", ".join(map(str, intervals[:_SAMPLES]))
+    more = f" and {len(intervals) - _SAMPLES} more" if len(intervals) > _SAMPLES else ""
+    return f"{rows} outside {asked}{more} and not stored: {times}"
+
+
+def _moment(micros: int) -> str:
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    text = moment.replace(tzinfo=None).isoformat(sep=" ")
+    return text.removesuffix(" 00:00:00")

@@ -1,0 +1,362 @@
+"""What can be asked of a project: its models, what became of them, their columns and rows.
+
+The half of the Python API that changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from penstock.config import Settings
+from penstock.engine.cache import lineages
+from penstock.engine.connections import Connections
+from penstock.events import EventSink, ignore
+from penstock.lake.format.naming import names_of
+from penstock.model.graph import Graph, named
+from penstock.model.kinds import EMBEDDED
+from penstock.model.loader import Loaded
+from penstock.model.model import Model
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.engine.plan import Plan
+    from penstock.engine.preview import Queries
+    from penstock.engine.resolve import Resolved
+    from penstock.engine.results import (
+        ModelDetail,
+        QueryResult,
+        RecordedCheck,
+        SnapshotInfo,
+        Statuses,
+    )
+    from penstock.engine.schema_history import VersionChanges
+    from penstock.engine.slices import Partition
+    from penstock.engine.small import SmallReads
+    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.lake import Lake
+    from penstock.lake.queries.explain import Explanation
+    from penstock.model.lineage.models import ProjectLineage
+    from penstock.model.lineage.trace import Trace
+
+
+class Inspection:
+    """What can be asked of a project without running it. `Project` is its class for users."""
+
+    def __init__(self, settings: Settings, loaded: Loaded, connections: Connections) -> None:
+        """For `load`."""
+        self.settings = settings
+        self.models = loaded.models
+        self.externals = loaded.externals
+        self._loaded = loaded
+        self.on_event: EventSink = ignore  # hears that Spark starts, where reading rows needs it
+        self._connections = connections
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Which model reads which: ``project.graph.order()`` has each after what it reads."""
+        return Graph.of(self.models)
+
+    def plan(
+        self,
+        partition: Partition | None = None,
+        select: str | Sequence[str] | None = None,
+        args: Mapping[str, object] | None = None,
+        *,
+        fire_time: datetime | None = None,
+        payload: Mapping[str, Any] | None = None,
+        trigger: str = "manual",
+        full_refresh: bool = False,
+        from_: Partition | None = None,
+        to: Partition | None = None,
+        all_: bool = False,
+    ) -> Plan:
+        """What `run` would do: ``project.plan(select="orders").steps``.
+
+        Opens the catalogs for a range only, and starts no Spark. Raises ArgumentError,
+        PartitionError.
+        """
+        self._connections.check_open()
+        from penstock.engine.known import intervals_of, states_of
+        from penstock.engine.plan import Known, make_plan
+        from penstock.engine.ranges import SliceRange
+        from penstock.engine.slices import RunRequest
+
+        request = RunRequest(
+            partition=partition,
+            select=names_of(() if select is None else select, "select"),
+            args={k: None if v is None else str(v) for k, v in (args or {}).items()},
+            fire_time=fire_time or datetime.now(UTC),
+            payload=payload,
+            trigger=trigger,
+            full_refresh=full_refresh,
+            range=SliceRange.of(from_, to, every=all_),
+        )
+        by_name = {model.name: model for model in self.models}
+        known = Known(
+            lambda of: states_of(self._catalog, of), lambda of: intervals_of(self._catalog, of)
+        )
+        return make_plan(by_name, self.graph, request, known)
+
+    def status(
+        self,
+        model: str | None = None,
+        *,
+        from_: Partition | None = None,
+        to: Partition | None = None,
+    ) -> Statuses:
+        """The slices of one model, or of all: ``project.status("orders")[0].state``. No Spark.
+
+        Of all, with the tables in these lakes that no model makes any more. With a range, those of
+        partitioned models that lie in it, the missing ones among them. Raises ArgumentError and
+        PartitionError for a range that a model cannot have.
+        """
+        from penstock.engine.known import intervals_of
+        from penstock.engine.range_status import in_range
+        from penstock.engine.ranges import SliceRange
+        from penstock.engine.status import status_of, statuses
+
+        if model is None:
+            known = statuses(self.settings, self._catalog, self.models)
+        else:
+            known = status_of(self.settings, self._catalog, self.model(model))
+        if from_ is None and to is None:
+            return known
+        models = self.models if model is None else [self.model(model)]
+        asked = SliceRange(from_, to)
+        return in_range(known, models, asked, lambda of: intervals_of(self._catalog, of))
+
+    def show(self, model: str) -> ModelDetail:
+        """Everything about one model: ``project.show("orders")``. Starts no Spark."""
+        from penstock.engine.status import detail_of
+
+        shown = self.model(model)
+        lake = shown.target.lake
+        return detail_of(shown, self._catalog(lake), self.settings.lakes[lake].partition_column)
+
+    def lineage(self, of: str, direction: str = "upstream", *, rows: bool = False) -> Trace:
+        """What columns derive from, over all hops: ``project.lineage("orders.id").columns``.
+
+        ``of`` is MODEL or MODEL.COLUMN, where MODEL may also be a table or file that models read;
+        ``direction`` ``upstream``, or ``downstream`` for what derives from them. With ``rows``
+        follow also what decides which rows there are. Starts no Spark. Raises ArgumentError with
+        the nearest name.
+        """
+        from penstock.model.lineage.trace import trace
+
+        return trace(self.column_lineage(), self.models, of, direction, rows=rows)
+
+    def column_lineage(self) -> ProjectLineage:
+        """The columns of all models, one hop: ``project.column_lineage().of("main.orders")``.
+
+        With those of views that models read. The columns of tables that no model makes are those of
+        the lakes. Starts no Spark.
+        """
+        self._connections.check_open()
+        from penstock.engine.lineage import schemas
+        from penstock.model.lineage.models import project_lineage
+
+        cache, macros = lineages(self.settings), self._connections.macros
+        known = schemas(self.settings, self._catalog, macros, self.externals)
+        found = project_lineage(self.graph.ordered(self.models), known, cache)
+        if cache is not None:
+            cache.save()
+        return found
+
+    def tests(self, model: str) -> tuple[RecordedCheck, ...]:
+        """The latest results of a model's data tests: ``project.tests("orders")``.
+
+        By slice, in the order of the script. Starts no Spark.
+        """
+        from penstock.engine.status import recorded_checks
+
+        shown = self.model(model)
+        return recorded_checks(shown, self._catalog(shown.target.lake))
+
+    def schema_history(self, model: str) -> tuple[VersionChanges, ...]:
+        """What became of the columns of a model's table: ``project.schema_history("orders")``.
+
+        By version, from the oldest. Starts no Spark.
+        """
+        from penstock.engine.schema_history import schema_changes
+
+        return schema_changes(self.show(model).schema_versions)
+
+    def snapshots(
+        self, lake: str | None = None, limit: int | None = None
+    ) -> tuple[SnapshotInfo, ...]:
+        """The newest snapshots of a lake, or of all: ``project.snapshots(limit=5)``. No Spark."""
+        from penstock.engine.status import snapshot_infos
+
+        only = None if lake is None else self._connections.lake_settings(lake).name
+        names = self.settings.lakes if only is None else [only]
+        return tuple(snapshot_infos({name: self._catalog(name) for name in names})[:limit])
+
+    def preview(
+        self,
+        model: str,
+        partition: Partition | None = None,
+        limit: int | None = None,
+        args: Mapping[str, object] | None = None,
+    ) -> DataFrame:
+        """What a model's SELECT returns now, unwritten: ``project.preview("orders").show()``."""
+        df = self._previewed(model, partition, args).df
+        return df if limit is None else df.limit(limit)
+
+    def preview_rows(
+        self,
+        model: str,
+        partition: Partition | None = None,
+        limit: int = 100,
+        args: Mapping[str, object] | None = None,
+    ) -> QueryResult:
+        """The first rows of a `preview`: ``project.preview_rows("orders", limit=5).rows``."""
+        from penstock.engine.small import collected
+
+        previewed = self._previewed(model, partition, args)
+        return collected(previewed.df, limit, previewed.placed)
+
+    def sql(
+        self,
+        text: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        lake: str | None = None,
+        dialect: str | None = None,
+    ) -> DataFrame:
+        """A query over the tables of the project: ``project.sql("SELECT * FROM orders").show()``.
+
+        ``args`` are the values of ``:name`` markers, ``dialect`` is the project's unless it is
+        given. A text that is not one query runs on ``lake``
+        (by default ``main``, or the only one), as `Lake.sql` runs it. Raises ModelError,
+        with places in ``text``, and what reading and writing raise.
+        """
+        self._connections.check_open()
+        from penstock.lake.statements.dispatch import is_statement
+
+        dialect = dialect or self.settings.dialect
+        if lake is not None or is_statement(text, dialect):
+            self._connections.drop_dead_session()
+            name = lake or self._connections.default_lake()
+            return self.lake(name).sql(text, args, dialect=dialect)
+        return self._queries().query(text, args or {}, dialect).df
+
+    def query(
+        self,
+        text: str,
+        *,
+        lake: str | None = None,
+        limit: int = 100,
+        spark: bool = False,
+        dialect: str | None = None,
+    ) -> QueryResult:
+        """The first rows of what `sql` returns: ``project.query("SELECT * FROM orders").rows``.
+
+        A plain SELECT of a small table on this machine is answered from its files, without
+        starting Spark, unless ``spark`` asks for it. Raises what `sql` raises, and QueryFailed.
+        """
+        self._connections.check_open()
+        if lake is not None:
+            lake = self._connections.lake_settings(lake).name
+        # ORDER BY of DuckDB places NULLs elsewhere: Spark answers its queries, translated.
+        spark = spark or (dialect or self.settings.dialect) != "spark"
+        rows = None if spark else self._small(limit, lambda reads: reads.query(text, lake))
+        if rows is not None:
+            return rows
+        from penstock.engine.small import collected
+        from penstock.lake.statements.dispatch import is_statement
+
+        if lake is not None or is_statement(text, dialect or self.settings.dialect):
+            return collected(self.sql(text, lake=lake, dialect=dialect), limit)
+        queried = self._queries().query(text, {}, dialect or self.settings.dialect)
+        return collected(queried.df, limit, queried.placed)
+
+    def read(
+        self,
+        model: str,
+        partition: str | None = None,
+        *,
+        limit: int = 100,
+        spark: bool = False,
+    ) -> QueryResult:
+        """The first rows of a published table, or slice: ``project.read("orders", limit=5).rows``.
+
+        As in `query`, Spark starts only for what is not small. Raises ArgumentError for a model
+        that has published nothing yet or has no slices, and PartitionError.
+        """
+        from penstock.engine.small import collected, require_published
+
+        maker = self.model(model)
+        value = None if partition is None else self.plan(partition, [maker.name]).slice_of_step()
+        require_published(maker, self._catalog)
+        rows = None if spark else self._small(limit, lambda read: read.table(maker.target, value))
+        if rows is not None:
+            return rows
+        return collected(self._queries().published(maker.target, value), limit)
+
+    def explain(
+        self, text: str, args: Mapping[str, Any] | None = None, *, dialect: str | None = None
+    ) -> Explanation:
+        """The files that `sql` would read, and why: ``project.explain("SELECT * FROM orders")``.
+
+        Starts no Spark. Raises what `sql` raises before it starts it.
+        """
+        self._connections.check_open()
+        return self._queries().explain(text, args or {}, dialect or self.settings.dialect)
+
+    def model(self, name: str) -> Model:
+        """One model: ``project.model("orders").target``. Raises ArgumentError with the nearest."""
+        self._connections.check_open()
+        return named(self.models, name)
+
+    def lake(self, name: str, *, new_catalog: bool = False) -> Lake:
+        """A lake of penstock.toml, made when it is new: ``project.lake("main").tables()``.
+
+        Raises CatalogVanished where there is no catalog beside the files of a lake: with
+        ``new_catalog`` it is made there all the same.
+        """
+        return self._connections.lake(name, self._session, new_catalog=new_catalog)
+
+    def close(self) -> None:
+        """Close the catalogs: after ``project.close()`` every call raises LakeClosed.
+
+        A Spark session goes on: the next project uses it.
+        """
+        self._connections.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _previewed(
+        self, model: str, partition: Partition | None, args: Mapping[str, object] | None
+    ) -> Resolved:
+        if self.model(model).strategy == EMBEDDED:  # which is never planned
+            return self._queries().of_model(self.model(model))
+        return self._queries().preview(self.plan(partition, [self.model(model).name], args))
+
+    def _queries(self) -> Queries:
+        from penstock.engine.preview import Queries
+
+        return Queries.of(self._connections, self._session, self._loaded)
+
+    def _small(
+        self, limit: int, ask: Callable[[SmallReads], QueryResult | None]
+    ) -> QueryResult | None:
+        """An answer without Spark, unless a session exists, which may have other settings."""
+        if self._connections.has_session:
+            return None
+        from penstock.engine.small import SmallReads
+
+        return ask(SmallReads(self.settings, self._catalog, limit))
+
+    def _session(self, sink: EventSink | None = None) -> SparkSession:
+        return self._connections.session(sink or self.on_event)
+
+    def _catalog(self, lake: str) -> Catalog | None:
+        return self._connections.catalog(lake)

@@ -1,0 +1,163 @@
+"""A Python file of a project as it stands, read by `ast`: nothing of it runs."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from penstock.errors import Diagnostic, Location
+
+
+@dataclass(frozen=True)
+class PythonCode:
+    """``root`` is the project's directory, from which its files import each other."""
+
+    path: Path
+    text: str
+    tree: ast.Module
+    root: Path
+
+    def where(self, node: ast.AST) -> Location:
+        line, column = getattr(node, "lineno", None), getattr(node, "col_offset", None)
+        return Location(self.path, line, None if column is None else column + 1)
+
+    @cached_property
+    def imports(self) -> Mapping[str, str]:
+        """What each imported name stands for: ``pd`` for ``pandas``, ``Table`` for its module's."""
+        found: dict[str, str] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                for each in node.names:
+                    first = each.name.split(".")[0]
+                    found[each.asname or first] = each.name if each.asname else first
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for each in node.names:
+                    found[each.asname or each.name] = f"{node.module}.{each.name}"
+        return found
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """The constants of the file that are texts, by name."""
+        return {name: value for name, (value, _) in self.placed_texts.items()}
+
+    @cached_property
+    def placed_texts(self) -> Mapping[str, tuple[str, ast.stmt]]:
+        """The same, each with its assignment."""
+        found: dict[str, tuple[str, ast.stmt]] = {}
+        for node in self.tree.body:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            if isinstance(node, ast.AnnAssign):
+                targets = [node.target]
+            value = getattr(node, "value", None)
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                names = (each.id for each in targets if isinstance(each, ast.Name))
+                found |= dict.fromkeys(names, (value.value, node))
+        return found
+
+    def text_of(self, node: ast.expr | None) -> str | None:
+        """The text that an expression is, where that is written down."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return node.value
+        return self.texts.get(node.id) if isinstance(node, ast.Name) else None
+
+    def dotted(self, node: ast.expr) -> str | None:
+        """The full name of ``Table``, ``pa.Table`` or ``int``."""
+        if isinstance(node, ast.Name):
+            return self.imports.get(node.id, node.id)
+        if isinstance(node, ast.Attribute):
+            before = self.dotted(node.value)
+            return None if before is None else f"{before}.{node.attr}"
+        return None
+
+    def imports_module(self, name: str) -> bool:
+        """Whether the code, once it runs, imports a package; for types only does not count."""
+        return any(
+            module.split(".")[0] == name for node in _run(self.tree) for module in _modules(node)
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the file, and of the files of the project that it imports, and those import."""
+        known: dict[Path, str] = {}
+        _collect(self.path, self.text, self.tree, self.root, known)
+        parts = (
+            f"{path.relative_to(self.root)}\0{known[path]}"
+            for path in sorted(known)
+            if path != self.path
+        )
+        whole = "\0".join([self.code_text, *parts])
+        return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def code_text(self) -> str:
+        """The text without the comments at its top, which the header is among."""
+        lines = self.text.split("\n")
+        first = next(
+            (
+                n
+                for n, line in enumerate(lines)
+                if line.strip() and not line.lstrip().startswith("#")
+            ),
+            len(lines),
+        )
+        return "\n".join(line.rstrip() for line in lines[first:]).rstrip()
+
+
+def read_code(
+    text: str, path: Path, root: Path
+) -> tuple[PythonCode | None, tuple[Diagnostic, ...]]:
+    """The file's code; a finding where it is not Python."""
+    try:
+        return PythonCode(path, text, ast.parse(text, str(path)), root), ()
+    except (SyntaxError, ValueError) as error:
+        place = Location(path, getattr(error, "lineno", None), getattr(error, "offset", None))
+        message = f"the file is not Python: {getattr(error, 'msg', error)}"
+        hint = "correct the line; Penstock reads it as this Python does"
+        return None, (Diagnostic("error", message, place, hint, "python"),)
+
+
+def _run(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of what runs: not those under ``if TYPE_CHECKING``."""
+    yield node
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        children: list[ast.AST] = list(node.orelse)
+    else:
+        children = list(ast.iter_child_nodes(node))
+    for child in children:
+        yield from _run(child)
+
+
+def _modules(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [each.name for each in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        return [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
+    return []
+
+
+def _collect(path: Path, text: str, tree: ast.Module, root: Path, known: dict[Path, str]) -> None:
+    known[path] = text
+    for node in ast.walk(tree):
+        for module in _modules(node):
+            for file in _files(module, root):
+                if file in known:
+                    continue
+                try:
+                    own = file.read_text(encoding="utf-8-sig")
+                    _collect(file, own, ast.parse(own, str(file)), root, known)
+                except (OSError, SyntaxError, ValueError):
+                    known[file] = ""  # the import fails when it runs, and says so
+
+
+def _files(module: str, root: Path) -> Iterator[Path]:
+    """The files of the project that importing a module runs."""
+    parts = module.split(".")
+    for length in range(1, len(parts) + 1):
+        place = root.joinpath(*parts[:length])
+        for file in (place.with_suffix(".py"), place / "__init__.py"):
+            if file.is_file():
+                yield file

@@ -1,0 +1,112 @@
+"""Whether a query computes each of its rows from one row of its one table, and from nothing else.
+
+Then the query over some of the table's rows makes just the rows that these give, and a model may
+read what changed in place of all.
+Doubt is a no: what is not known to be row by row is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from penstock.sql.identifiers import fold
+from penstock.sql.tables import Analysis
+from penstock.sql.tokens import NAME, NOT_CALLED, WORD
+from penstock.sql.trees import exp
+from penstock.sql.trust import FUNCTIONS
+
+# Spark 4.3's aggregates: each was asked for in a WHERE, which refuses them.
+_AGGREGATE_NAMES = """
+    any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate
+    approx_top_k_combine array_agg avg bit_and bit_or bit_xor bitmap_and_agg bitmap_construct_agg
+    bitmap_or_agg bool_and bool_or collect_list collect_set collect_union corr count count_if
+    count_min_sketch covar_pop covar_samp every first first_value grouping grouping_id
+    histogram_numeric hll_sketch_agg hll_union_agg kll_merge_agg_bigint kll_merge_agg_double
+    kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kurtosis
+    last last_value listagg max max_by mean measure median min min_by mode percentile
+    percentile_approx percentile_cont percentile_disc regr_avgx regr_avgy regr_count
+    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy schema_of_variant_agg skewness
+    some std stddev stddev_pop stddev_samp string_agg sum theta_intersection_agg theta_sketch_agg
+    theta_union_agg try_avg try_sum tuple_intersection_agg_double tuple_intersection_agg_integer
+    tuple_sketch_agg_double tuple_sketch_agg_integer tuple_union_agg_double
+    tuple_union_agg_integer var_pop var_samp variance vector_avg vector_sum
+"""
+_AGGREGATES = frozenset(_AGGREGATE_NAMES.split())
+# What differs from run to run for the same row.
+_VOLATILE_NAMES = """
+    curdate current_date current_time current_timestamp current_user localtime localtimestamp
+    monotonically_increasing_id now rand randn random randstr session_user shuffle
+    spark_partition_id uniform user uuid
+"""
+_VOLATILE = frozenset(_VOLATILE_NAMES.split())
+# Those that may be written without brackets.
+_ALSO_WORDS = frozenset(
+    {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
+)
+# Parts of a SELECT that look at several rows, or at others than its table's: classes of the tree.
+_CLAUSES: Mapping[str, str] = {
+    "SetOperation": "a set operation puts several queries together",
+    "Join": "a join looks at several tables",
+    "Lateral": "LATERAL looks at other rows",
+    "Group": "GROUP BY looks at several rows",
+    "Having": "HAVING looks at several rows",
+    "Qualify": "QUALIFY looks at several rows",
+    "Distinct": "DISTINCT looks at several rows",
+    "Window": "a window looks at several rows",
+    "AggFunc": "an aggregate looks at several rows",
+    "Limit": "LIMIT chooses among rows",
+    "Offset": "OFFSET chooses among rows",
+    "Fetch": "FETCH chooses among rows",
+    "TableSample": "TABLESAMPLE chooses rows by chance",
+    "Pivot": "PIVOT looks at several rows",
+    "Exists": "a subquery in a condition reads a table by itself",
+    "Values": "VALUES has rows of its own",
+}
+
+
+def why_not(analysis: Analysis) -> str | None:
+    """Why the query is not known to be row by row over one table; ``None`` where it is."""
+    return next(_reasons(analysis), None)
+
+
+def _reasons(analysis: Analysis) -> Iterator[str]:
+    yield from _of_words(analysis)
+    for node in analysis.tree.walk():
+        for kind in type(node).__mro__:
+            if kind.__name__ in _CLAUSES:
+                yield _CLAUSES[kind.__name__]
+        if isinstance(node, exp.With) and node.args.get("recursive"):
+            yield "a recursive CTE looks at several rows"
+        if isinstance(node, exp.Query) and not _is_source(node):
+            yield "a subquery in an expression reads a table by itself"
+        if isinstance(node, exp.In) and node.args.get("query") is not None:
+            yield "a subquery in a condition reads a table by itself"
+    if len(analysis.tables) != 1 or analysis.files:
+        yield f"it reads {len(analysis.tables) + len(analysis.files)} tables, and not just one"
+
+
+def _is_source(query: exp.Expr) -> bool:
+    """Whether a query is the whole, or is read as a table."""
+    above: exp.Expr | None = query.parent
+    while isinstance(above, exp.Subquery | exp.Paren):
+        above = above.parent
+    return above is None or isinstance(above, exp.From | exp.CTE)
+
+
+def _of_words(analysis: Analysis) -> Iterator[str]:
+    """By the words of the text, so that no call escapes by where it stands."""
+    words = [token for token in analysis.tokens if token.kind in {WORD, NAME} or token.text == "("]
+    for token in words:
+        if token.kind == WORD and fold(token.text) in _ALSO_WORDS:
+            yield f"{token.text} differs from run to run"
+    for token, after in pairwise(analysis.tokens):
+        if after.text != "(" or token.kind not in {WORD, NAME}:
+            continue
+        name = fold(token.value)
+        if name in _VOLATILE:
+            yield f"{token.text}() differs from run to run"
+        elif name in _AGGREGATES:
+            yield f"{token.text}() looks at several rows"
+        elif name not in FUNCTIONS | NOT_CALLED:
+            yield f"{token.text}() is not known to look at one row alone"

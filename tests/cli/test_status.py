@@ -1,0 +1,32 @@
+"""``penstock status`` and ``show`` without a run. No Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from penstock.cli.main import main
+from tests.engine.toy import write_project
+
+
+def printed(project: Path, command: str, *arguments: str) -> str:
+    result = CliRunner().invoke(main, [command, "--project", str(project), *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_an_embedded_model_is_said_to_make_nothing(tmp_path: Path) -> None:
+    script = "MODEL (name s.e, kind EMBEDDED);\nSELECT 1 AS a"
+    project = write_project(tmp_path / "p", {"models/e": script})
+    makes = "nothing: its query stands in the models that read main.s.e"
+    assert printed(project, "status", "e") == f"e makes {makes} (embedded)\n"
+    shown = printed(project, "show", "e")
+    assert f"makes     {makes}\n" in shown
+    assert "state     embedded\n" in shown
+
+
+def test_a_model_that_never_ran(tmp_path: Path) -> None:
+    project = write_project(tmp_path / "p", {"models/t": "MODEL (name t, kind FULL);\nSELECT 1"})
+    assert "t makes main.t (replace)" in printed(project, "status", "t")
+    assert "No result of a data test is recorded." in printed(project, "show", "t", "--tests")

@@ -1,0 +1,213 @@
+"""history: the documents' examples row by row, bad rows, columns, and what is not written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.engine.results import StepResult
+from penstock.errors import DefinitionChanged, MergeKeyError
+from penstock.project import Project
+from tests import duck
+from tests.engine.conftest import Make
+from tests.engine.strategies import history_sequences as sequences
+from tests.engine.toy import rows, step
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+MENU = """
+    MODEL (name db.menu_items, kind SCD_TYPE_2 (unique_key id,));
+    SELECT id::INT, name::STRING, price::DOUBLE, updated_at::TIMESTAMP
+    FROM VALUES {} AS v(id, name, price, updated_at)
+"""
+SANDWICH, BURGER, FRIES = "Chicken Sandwich", "Cheeseburger", "French Fries"
+MONDAY = [
+    (1, SANDWICH, 10.99, "2020-01-01"),
+    (2, BURGER, 8.99, "2020-01-01"),
+    (3, FRIES, 4.99, "2020-01-01"),
+]
+TUESDAY = [(1, SANDWICH, 12.99, "2020-01-02"), MONDAY[2], (4, "Milkshake", 3.99, "2020-01-02")]
+WEDNESDAY = [
+    (1, SANDWICH, 14.99, "2020-01-03"),
+    (2, BURGER, 8.99, "2020-01-03"),
+    MONDAY[2],
+    (4, "Chocolate Milkshake", 3.99, "2020-01-03"),
+]
+CUSTOMERS = """
+    -- pipeline
+    -- materialize ducklake://main/dim_customer key=id history track=name,tier deletes=close{}
+    -- data_test unique id
+    SELECT * FROM VALUES {} AS v(id, name, tier, seen)
+"""
+ADA, BOB = "(1, 'Ada', 'gold', 1)", "(2, 'Bob', NULL, 1)"
+
+
+def values(found: Sequence[tuple[Any, ...]]) -> str:
+    return ", ".join(map(str, found))
+
+
+def run(make: Make, script: str, at: datetime) -> tuple[Project, StepResult]:
+    project = make({"models/t": script})
+    (made,) = project.run(fire_time=at).steps
+    return project, made
+
+
+def day(number: int, hour: int = 0) -> datetime:
+    return datetime(2020, 1, number, hour, tzinfo=UTC)
+
+
+def shown(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Moments as the documents write them, to the hour."""
+    return [
+        tuple(str(each)[:13] if isinstance(each, datetime) else each for each in row)
+        for row in found
+    ]
+
+
+def test_the_menu_of_the_document(make: Make) -> None:
+    for found, at in ((MONDAY, day(1, 1)), (TUESDAY, day(2, 2)), (WEDNESDAY, day(3, 2))):
+        project, made = run(make, MENU.format(values(found)), at)
+        assert made.state == "done", made.error
+    query = (
+        "SELECT id, name, price, valid_from, valid_to FROM db.menu_items ORDER BY id, valid_from"
+    )
+    assert shown(rows(project, query)) == [
+        (1, SANDWICH, 10.99, "1970-01-01 00", "2020-01-02 00"),
+        (1, SANDWICH, 12.99, "2020-01-02 00", "2020-01-03 00"),
+        (1, SANDWICH, 14.99, "2020-01-03 00", None),
+        (2, BURGER, 8.99, "1970-01-01 00", "2020-01-02 02"),
+        (2, BURGER, 8.99, "2020-01-03 00", None),
+        (3, FRIES, 4.99, "1970-01-01 00", None),
+        (4, "Milkshake", 3.99, "2020-01-02 00", "2020-01-03 00"),
+        (4, "Chocolate Milkshake", 3.99, "2020-01-03 00", None),
+    ]
+    at_one = "SELECT name, price FROM db.menu_items WHERE id = 1 AND '2020-01-02 01:00:00' >= "
+    at_one += "valid_from AND '2020-01-02 01:00:00' < COALESCE(valid_to, "
+    at_one += "CAST('2199-12-31 23:59:59+00:00' AS TIMESTAMP))"
+    assert rows(project, at_one) == [(SANDWICH, 12.99)]
+
+
+def test_customers_as_windmill_keeps_them(make: Make) -> None:
+    project, made = run(make, CUSTOMERS.format("", f"{ADA}, {BOB}"), day(1))
+    assert (made.state, made.rows) == ("done", 2), made.error
+    table = project.lake("main").table("dim_customer")
+    before = {row["id"]: row["rowid"] for row in table_ids(project)}
+    _, made = run(make, CUSTOMERS.format("", "(1, 'Ada', 'gold', 7), (2, 'Bob', NULL, 8)"), day(2))
+    assert made.state == "unchanged", "seen is not tracked"
+    _, made = run(make, CUSTOMERS.format("", "(1, 'Ada', NULL, 2), (3, 'Cy', 'new', 2)"), day(3))
+    assert (made.state, made.rows) == ("done", 4), made.error
+    assert [check.passed for check in made.checks] == [True], "unique among current rows"
+    project, _ = run(make, CUSTOMERS.format("", f"(1, 'Ada', NULL, 2), {BOB}"), day(4))
+    with duck.attach(table.catalog.uri, read_only=True) as connection:
+        found = connection.execute(
+            "SELECT * FROM lk.dim_customer ORDER BY id, valid_from"
+        ).fetchall()
+        current = connection.execute("SELECT id, seen FROM lk.dim_customer_current ORDER BY id")
+        assert current.fetchall() == [(1, 2), (2, 1)]
+    assert rows(project, "SELECT * FROM dim_customer ORDER BY id, valid_from") == found
+    assert rows(project, "SELECT id, seen FROM dim_customer_current ORDER BY id") == [
+        (1, 2),
+        (2, 1),
+    ]
+    assert shown(found) == [
+        (1, "Ada", "gold", 1, "2020-01-01 00", "2020-01-03 00", False),
+        (1, "Ada", None, 2, "2020-01-03 00", None, True),
+        (2, "Bob", None, 1, "2020-01-01 00", "2020-01-03 00", False),
+        (2, "Bob", None, 1, "2020-01-04 00", None, True),
+        (3, "Cy", "new", 2, "2020-01-03 00", "2020-01-04 00", False),
+    ]
+    ids = {row["id"]: row["rowid"] for row in table_ids(project, "NOT is_current AND id < 3")}
+    assert ids == before, "closed versions keep their row ids"
+    project.drop("t")
+    assert project.lake("main").views() == [] or not list(project.lake("main").views())
+
+
+def table_ids(project: Project, where: str = "true") -> list[Any]:
+    query = f"SELECT id, rowid FROM dim_customer WHERE {where}"
+    return project.lake("main").sql(query).collect()
+
+
+def test_bad_rows_write_nothing(make: Make) -> None:
+    run(make, MENU.format(values(MONDAY)), day(1))
+    bad = [*TUESDAY, TUESDAY[0], (None, "x", 1.0, "2020-01-01")]
+    script = MENU.format(values(bad).replace("None", "NULL"))
+    project, made = run(make, script, day(2))
+    assert isinstance(made.error, MergeKeyError)
+    assert "1 rows with a NULL in the key (id)" in made.error.message
+    assert "1 rows that repeat another's (id, updated_at)" in made.error.message
+    assert "id = NULL" in str(made.error.hint)
+    assert made.error.location is not None
+    assert rows(project, "SELECT count(*) FROM db.menu_items") == [(3,)]
+
+
+def test_bad_rows_of_the_first_load_make_no_table(make: Make) -> None:
+    project, made = run(make, CUSTOMERS.format("", f"{ADA}, {ADA}, (NULL, 'x', 'y', 1)"), day(1))
+    assert isinstance(made.error, MergeKeyError)
+    assert made.error.data["duplicate_count"] == made.error.data["null_count"] == 1
+    assert project.status("t")[0].state == "failed"
+
+
+def test_columns_are_frozen_until_they_may_be_added(make: Make) -> None:
+    run(make, CUSTOMERS.format("", ADA), day(1))
+    wider = CUSTOMERS.replace("(id, name", "(id, name, city").format
+    _, made = run(make, wider("", "(1, 'Ada', 'Ulm', 'gold', 1)"), day(2))
+    assert made.state == "failed"
+    assert "city is new" in str(made.error)
+    assert "--full-refresh" in str(made.error)
+    _, made = run(make, wider(" on_schema_change=sync", "(1, 'Ada', 'Ulm', 'gold', 1)"), day(3))
+    assert made.state == "unchanged" or made.rows == 1, made.error
+    _, made = run(make, CUSTOMERS.format(" on_schema_change=sync", ADA), day(4))
+    assert "city is missing" in str(made.error)
+    reserved = CUSTOMERS.replace("seen)", "valid_to)").format("", ADA)
+    _, made = run(make, reserved, day(5))
+    assert "valid_to, which Penstock writes itself" in str(made.error)
+
+
+def test_a_history_that_was_edited_is_refused_until_it_is_rolled_back(make: Make) -> None:
+    project, _ = run(make, CUSTOMERS.format("", ADA), day(1))
+    table = project.lake("main").table("dim_customer")
+    good = project.snapshots("main")[0].id
+    table.update({"tier": "'silver'"}, "id = 1")
+    changed = CUSTOMERS.format("", "(1, 'Ada', 'lead', 1)")
+    project, made = run(make, changed, day(2))
+    assert isinstance(made.error, DefinitionChanged)
+    assert f"changed outside of its runs, in snapshot {good + 1}" in made.error.message
+    assert "rollback_to_snapshot('main.dim_customer'" in str(made.error.hint)
+    table.rollback(good)
+    project, made = run(make, changed, day(3))
+    assert made.state == "done", made.error
+    found = rows(project, "SELECT tier FROM dim_customer ORDER BY valid_from")
+    assert found == [("gold",), ("lead",)]
+
+
+def test_readers_of_the_view_come_after_the_history(make: Make) -> None:
+    reader = """
+        -- pipeline
+        -- on ducklake://main/dim_customer_current
+        -- materialize ducklake://main/golden
+        SELECT count(*) AS n, max(valid_from) AS since FROM dim_customer_current
+    """
+    project = make({"models/t": CUSTOMERS.format("", f"{ADA}, {BOB}"), "models/a": reader})
+    result = project.run(fire_time=day(1))
+    assert step(result, "a").state == "done", step(result, "a").error
+    assert shown(rows(project, "SELECT * FROM golden")) == [(2, "2020-01-01 00")]
+    since = project.lineage("a.since").columns[0]
+    assert [(each.asset, each.column) for each in since.links] == [
+        ("main.dim_customer", "valid_from")
+    ]
+
+
+@pytest.mark.parametrize("form", sequences.FORMS)
+def test_sequences_by_chance_are_those_of_the_reference(
+    spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    seeds = range(15)  # history_hunt tries thousands
+    table = sequences.run(spark, tmp_path, sequences.FORMS[form], seeds)
+    assert sequences.faults(table, seeds) == {}

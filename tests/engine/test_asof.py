@@ -1,0 +1,137 @@
+"""ASOF JOINs in models, against DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from penstock.engine.asof import with_asof
+from penstock.errors import QueryFailed
+from penstock.model.names import Names
+from penstock.model.query import read_query
+from penstock.model.render import RenderedQuery
+from penstock.project import Project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+Row = tuple[int | None, ...]
+KEYED = "ON l.k = r.k AND l.t {} r.t"
+JOINS = (  # the kind, the condition
+    *(("LEFT", KEYED.format(operator)) for operator in (">=", ">", "<=", "<")),
+    ("", "ON r.t <= l.t + 1 AND r.k = l.k AND r.v <> 2"),
+    ("LEFT", "ON l.v > 1 AND r.t >= l.t"),
+    ("LEFT", "USING (k, t)"),
+)
+_VALUES = st.none() | st.integers(0, 4)
+_ROWS = st.tuples(_VALUES, _VALUES, _VALUES)
+
+
+def rendered(text: str) -> RenderedQuery:
+    query, findings = read_query(text, Path("m.sql"), names=Names(("main",)))
+    assert query is not None, findings
+    return query.render({source: source.table.table for source in query.tables})
+
+
+def planned(session: SparkSession, text: str) -> tuple[str, list[str]]:
+    made, notices = with_asof(session, rendered(text), {}, calls_macros=False)
+    return made.sql, [notice.message for notice in notices]
+
+
+def put(
+    session: SparkSession, oracle: duckdb.DuckDBPyConnection, name: str, rows: list[Row]
+) -> None:
+    session.createDataFrame(rows, "k int, t int, v int").createOrReplaceTempView(name)
+    oracle.execute(f"CREATE OR REPLACE TABLE {name} (k int, t int, v int)")
+    if rows:
+        oracle.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", rows)
+
+
+@settings(
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    left=st.lists(_ROWS, max_size=8),
+    # DuckDB takes any row of those of one time.
+    right=st.lists(_ROWS, max_size=10, unique_by=lambda row: row[1]),
+)
+def test_the_rows_are_those_of_duckdb(
+    spark: SparkSession, left: list[Row], right: list[Row]
+) -> None:
+    with duckdb.connect() as oracle:
+        put(spark, oracle, "l", left)
+        put(spark, oracle, "r", right)
+        wanted, made = [], []
+        for number, (kind, condition) in enumerate(JOINS):
+            columns = "l.k AS lk, l.t AS lt, l.v AS lv, r.k AS rk, r.t AS rt, r.v AS rv"
+            text = f"SELECT {number} AS n, {columns} FROM l ASOF {kind} JOIN r {condition}"
+            wanted += oracle.sql(text).fetchall()
+            made.append(planned(spark, text)[0])
+    rows = spark.sql(" UNION ALL ".join(f"({text})" for text in made)).collect()
+    assert sorted(map(str, map(tuple, rows))) == sorted(map(str, wanted))
+
+
+@pytest.fixture(scope="module")
+def versions(spark: SparkSession) -> SparkSession:
+    spark.sql("SELECT 1 AS id, 'a' AS k, 5 AS at").createOrReplaceTempView("o")
+    many = "VALUES ('a', 5, 'x', 1), ('a', 5, 'y', 0), ('a', 9, 'z', 3), (NULL, 1, 'n', 4)"
+    spark.sql(f"SELECT * FROM {many} AS d(k, at, tier, w)").createOrReplaceTempView("d")
+    return spark
+
+
+def test_one_shuffle_that_carries_what_is_used(versions: SparkSession) -> None:
+    text = "SELECT o.id, d.tier FROM o ASOF JOIN d ON o.k = d.k AND o.at >= d.at WHERE o.id > 0"
+    sql, notices = planned(versions, text)
+    plan = versions.sql(f"EXPLAIN {sql}").collect()[0][0]
+    assert notices == []
+    assert plan.count("Exchange") == 1
+    assert "AsOfJoin" not in plan
+    assert "`w`" not in sql
+    assert [tuple(row) for row in versions.sql(sql).collect()] == [(1, "y")]
+
+
+@pytest.mark.parametrize(
+    ("text", "notice"),
+    [
+        ("o ASOF JOIN d ON o.k = d.k AND o.at >= d.at AND d.w <> o.id", "another way"),
+        ("o ASOF JOIN d ON o.id = d.k AND o.at >= d.at", "compares int with string"),
+        ("o ASOF JOIN d ON o.at <= d.at", "in one task"),
+    ],
+)
+def test_notices(versions: SparkSession, text: str, notice: str) -> None:
+    (said,) = planned(versions, f"SELECT o.id FROM {text}")[1]
+    assert notice in said
+
+
+def test_using_that_has_no_plan(versions: SparkSession) -> None:
+    with pytest.raises(QueryFailed, match="left side has no columns w") as caught:
+        planned(versions, "SELECT o.id\nFROM o ASOF JOIN d USING (w, at)")
+    assert caught.value.location is not None
+    assert (caught.value.location.line, caught.value.location.column) == (2, 8)
+
+
+def test_in_a_model(make: Callable[..., Project]) -> None:
+    """In DuckDB's dialect, twice in a query, with a misspelt column placed."""
+    text = """
+        -- materialize ducklake://main/priced
+        -- dialect duckdb
+        WITH d AS (FROM (VALUES ('a', 1, 'old'), ('a', 4, 'new')) AS v(k, "at", tier))
+        SELECT o.id, d.tier, later.{} AS next
+        FROM (VALUES (1, 'a', 2), (2, 'a', 5)) AS o(id, k, "at")
+        ASOF LEFT JOIN d USING (k, "at")
+        ASOF LEFT JOIN d AS later ON later.k = o.k AND later."at" > o."at"
+    """
+    with pytest.raises(QueryFailed, match="teir"):
+        make({"models/priced": text.format("teir")}).preview("priced")
+    project = make({"models/priced": text.format("tier")})
+    project.run()
+    rows = project.sql("SELECT * FROM priced ORDER BY id").collect()
+    assert [tuple(row)[:3] for row in rows] == [(1, "old", "new"), (2, "new", None)]

@@ -1,0 +1,200 @@
+"""What a run makes of a model by time, run after run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from penstock.engine.ranges import MATERIALIZED
+from penstock.errors import ArgumentError
+from penstock.events import Notice
+from penstock.project import Project
+from tests import duck
+from tests.engine.conftest import Make
+from tests.engine.toy import rows
+
+pytestmark = pytest.mark.spark
+
+MODEL = """
+    MODEL (
+      name main.t,
+      kind INCREMENTAL_BY_TIME_RANGE (time_column ds, {options}),
+      start '2026-01-01',
+      {properties}
+    );
+    SELECT ds, n FROM raw WHERE ds BETWEEN @start_date AND @end_date
+"""
+
+
+def at(day: int, hour: int = 1) -> datetime:
+    return datetime(2026, 1, day, hour, tzinfo=UTC)
+
+
+def project(make: Make, options: str = "", properties: str = "") -> Project:
+    made = make({"models/t": MODEL.format(options=options, properties=properties)})
+    lake = made.lake("main")
+    if not lake.tables():
+        lake.sql("CREATE TABLE raw (ds DATE, n INT)")
+    return made
+
+
+def put(project: Project, *days: int, n: int | None = None) -> None:
+    values = ", ".join(f"(DATE '2026-01-{day:02d}', {n or day})" for day in days)
+    project.lake("main").sql(f"INSERT INTO raw VALUES {values}")
+
+
+def made(project: Project, moment: datetime, **request: Any) -> list[tuple[str | None, str]]:
+    """The slices of a run, and what became of them."""
+    result = project.run(fire_time=moment, **request)
+    assert [step.error for step in result.steps if step.error] == []
+    return [(step.slice, step.state) for step in result.steps]
+
+
+def recorded(project: Project) -> list[tuple[str | None, str, int | None]]:
+    (status,) = (each for each in project.status() if each.model == "t")
+    return [(each.slice, each.state, each.rows) for each in status.slices]
+
+
+def test_only_what_is_missing_is_made(make: Make) -> None:
+    toy = project(make)
+    put(toy, 1, 2, 3, 4)
+    assert made(toy, at(4)) == [("2026-01-01 to 2026-01-03", "done")]
+    assert made(toy, at(4, 9)) == [(None, "skipped")]
+    assert made(toy, at(5)) == [("2026-01-04", "done")]
+    assert rows(toy, "SELECT n FROM t ORDER BY n") == [(1,), (2,), (3,), (4,)]
+    uri = toy.lake("main").catalog.uri
+    assert duck.rows(uri, "SELECT n FROM t ORDER BY n") == [(1,), (2,), (3,), (4,)]
+    assert recorded(toy) == [
+        ("2026-01-01 to 2026-01-03", MATERIALIZED, 3),
+        ("2026-01-04", MATERIALIZED, 1),
+    ]
+
+
+def test_lookback_does_the_days_before_again(make: Make) -> None:
+    toy = project(make, "lookback 1")
+    put(toy, 1, 2, 3)
+    made(toy, at(4))
+    put(toy, 3, 4, n=9)
+    toy.lake("main").sql("DELETE FROM raw WHERE n = 1")
+    assert made(toy, at(5)) == [("2026-01-03 to 2026-01-04", "done")]
+    assert rows(toy, "SELECT n FROM t ORDER BY n") == [(1,), (2,), (3,), (9,), (9,)]
+    assert recorded(toy) == [
+        ("2026-01-01 to 2026-01-02", MATERIALIZED, 2),
+        ("2026-01-03 to 2026-01-04", MATERIALIZED, 3),
+    ]
+
+
+def test_batches_and_the_range_of_a_run(make: Make) -> None:
+    toy = project(make, "batch_size 2")
+    put(toy, 1, 2, 3, 4, 5)
+    assert made(toy, at(6), from_="2026-01-03", to="2026-01-03") == [("2026-01-03", "done")]
+    assert made(toy, at(6)) == [
+        ("2026-01-01 to 2026-01-02", "done"),
+        ("2026-01-04 to 2026-01-05", "done"),
+    ]
+    toy.lake("main").sql("DELETE FROM raw WHERE ds IN (DATE '2026-01-02', DATE '2026-01-03')")
+    again = made(toy, at(6), from_="2026-01-02", to="2026-01-04", all_=True)
+    assert again == [("2026-01-02 to 2026-01-03", "done"), ("2026-01-04", "unchanged")]
+    assert rows(toy, "SELECT n FROM t ORDER BY n") == [(1,), (4,), (5,)]
+    assert [rows for _, _, rows in recorded(toy)] == [1, 0, 1, 1]
+    with pytest.raises(ArgumentError, match="2026-01-01 is before 2026-01-02"):
+        toy.run(fire_time=at(6), from_="2026-01-02", to="2026-01-01")
+
+
+def test_audits_see_the_intervals_alone_and_rows_outside_are_said(make: Make) -> None:
+    toy = project(make, "lookback 1", "audits (unique_values(columns := n))")
+    put(toy, 1, 2, 3)
+    made(toy, at(4))
+    put(toy, 4, n=1)  # as in an interval that is not looked at
+    said: list[str] = []
+    toy.run(
+        fire_time=at(5),
+        on_event=lambda e: said.append(e.message) if isinstance(e, Notice) else None,
+    )
+    assert said == []
+    put(toy, 5, 5)
+    assert toy.run(fire_time=at(6)).state == "failed"
+    assert rows(toy, "SELECT count(*) FROM t WHERE n = 5") == [(0,)]
+    assert recorded(toy)[-1][:2] == ("2026-01-04 to 2026-01-05", "failed")
+
+
+def test_a_full_refresh_makes_all_batches_anew(make: Make) -> None:
+    toy = project(make, "batch_size 2")
+    put(toy, 1, 2, 3)
+    made(toy, at(4))
+    toy.lake("main").sql("DELETE FROM raw WHERE n = 1")
+    assert made(toy, at(4), select=["t"], full_refresh=True) == [
+        ("2026-01-01 to 2026-01-02", "done"),
+        ("2026-01-03", "done"),
+    ]
+    assert rows(toy, "SELECT n FROM t ORDER BY n") == [(2,), (3,)]
+
+
+def test_a_merge_that_reads_by_intervals_has_some(make: Make) -> None:
+    toy = make(
+        {
+            "models/t": "MODEL (name main.t, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key ds), start "
+            "'2026-01-01'); SELECT ds, n FROM raw WHERE ds BETWEEN @start_date AND @end_date"
+        }
+    )
+    toy.lake("main").sql("CREATE TABLE raw (ds DATE, n INT)")
+    put(toy, 1, 2, 3)
+    assert made(toy, at(3)) == [("2026-01-01 to 2026-01-02", "done")]
+    assert made(toy, at(3)) == [(None, "skipped")]
+    assert made(toy, at(4)) == [("2026-01-03", "done")]
+    assert rows(toy, "SELECT n FROM t ORDER BY n") == [(1,), (2,), (3,)]
+
+
+def test_auto_restatement_does_again_what_was_made_before_it_was_due(make: Make) -> None:
+    toy = project(
+        make, "auto_restatement_cron '@daily', auto_restatement_intervals 2", "end '2026-01-03'"
+    )
+    put(toy, 1, 2, 3)
+    made(toy, at(4))
+    toy.lake("main").sql("DELETE FROM raw WHERE n < 3")
+    later = datetime.now(UTC) + timedelta(days=1)
+    assert made(toy, later) == [("2026-01-02 to 2026-01-03", "done")]
+    assert rows(toy, "SELECT n FROM t ORDER BY n") == [(1,), (3,)]
+
+
+def test_a_restatement_is_one_commit_and_says_what_is_there(make: Make) -> None:
+    below = "-- materialize ducklake://main/{}{}\nSELECT max(n) AS n FROM t"
+    text = MODEL.format(options="batch_size 1", properties="")
+    toy = make(
+        {
+            "models/t": text,
+            "models/most": below.format("most", ""),
+            "models/log": below.format("log", " append"),
+        }
+    )
+    toy.lake("main").sql("CREATE TABLE raw (ds DATE, n INT)")
+    put(toy, 1, 2, 3)
+    made(toy, at(4))
+    toy.lake("main").sql("DELETE FROM raw WHERE n > 1")
+    first, *_ = toy.restatement("t", "2026-01-02", "2026-01-03", downstream=True)
+    assert (first.slice, first.slices, first.rows) == ("2026-01-02 to 2026-01-03", 1, 2)
+    before = toy.lake("main").catalog.latest().id
+    result = toy.restate("t", "2026-01-02", "2026-01-03", downstream=True)
+    states = {step.name: (step.slice, step.state) for step in result.steps}
+    assert states == {
+        "t": ("2026-01-02 to 2026-01-03", "done"),
+        "most": (None, "done"),
+        "log": (None, "skipped"),
+    }
+    assert toy.lake("main").catalog.latest().id == before + 2
+    assert rows(toy, "SELECT t.n, most.n FROM t, most") == [(1, 1)]
+    assert rows(toy, "SELECT count(*) FROM log") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("model", "said"), [("most", "it is made as a whole"), ("log", "only ever added")]
+)
+def test_what_cannot_be_restated(make: Make, model: str, said: str) -> None:
+    below = "-- materialize ducklake://main/{}{}\nSELECT 1 AS n"
+    toy = make(
+        {"models/most": below.format("most", ""), "models/log": below.format("log", " append")}
+    )
+    with pytest.raises(ArgumentError, match=said):
+        toy.restatement(model, "2026-01-02", "2026-01-03")

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+import pytest
+from cronsim import CronSim
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.model.cron import Cron
+
+YEAR = datetime(2026, 1, 1, tzinfo=UTC)
+moments = st.integers(0, 366 * 86_400 * 10).map(lambda tenth: YEAR + timedelta(0, tenth / 10))
+crons = st.builds(
+    Cron,
+    st.sampled_from(
+        ["@daily", "@hourly", "30 2 * * *", "*/15 * * * *", "0 0 1 * *", "0 8,20 * * *"]
+    ),
+    st.sampled_from(["UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe"]),
+)
+
+
+@given(crons, moments)
+def test_floor_and_next_are_due_one_after_the_other(cron: Cron, now: datetime) -> None:
+    last, following = cron.floor(now), cron.next(now)
+    assert last <= now < following
+    assert cron.floor(following) == following
+    assert cron.next(last) == following
+
+
+@given(crons, moments)
+def test_what_is_due_is_what_the_iterator_says(cron: Cron, now: datetime) -> None:
+    local = now.astimezone(cron._zone)
+    forward = (each.astimezone(UTC) for each in islice(CronSim(cron.fields, local), 3))
+    assert cron.next(now) == min(each for each in forward if each > now)
+
+
+@pytest.mark.parametrize(
+    ("expression", "unit"),
+    [
+        ("@daily", "day"),
+        ("@weekly", "day"),
+        ("@monthly", "month"),
+        ("@yearly", "year"),
+        ("0 8,20 * * *", "hour"),
+        ("*/30 * * * *", "half_hour"),
+        ("*/20 * * * *", "quarter_hour"),
+        ("*/7 * * * *", "five_minute"),
+        ("*/5 * * * *", "five_minute"),
+        ("0 0 29 2 *", "year"),
+    ],
+)
+def test_the_unit_comes_from_the_shortest_gap(expression: str, unit: str) -> None:
+    assert Cron(expression).unit.name == unit
+
+
+def test_a_zone_shifts_when_it_is_due() -> None:
+    cron = Cron("0 6 * * *", "Europe/Paris")
+    assert cron.floor(datetime(2026, 1, 2, 4, 59, tzinfo=UTC)).day == 1
+    assert cron.floor(datetime(2026, 1, 2, 5, tzinfo=UTC)) == datetime(2026, 1, 2, 5, tzinfo=UTC)
+    assert cron.floor(datetime(2026, 7, 2, 4, tzinfo=UTC)) == datetime(2026, 7, 2, 4, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"), [("every day", "not a cron"), ("0,3 * * * *", "every 5 minutes")]
+)
+def test_what_is_no_cron_or_too_often_is_refused(expression: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Cron(expression).check()
