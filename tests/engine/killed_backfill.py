@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="killed-") as folder:
             root, count = write(Path(folder) / "p", strategy, bad=BAD), 0
             while kills < options.times and count < SLICES - 1:
-                code = kill_once(root, chance.randrange(1, 20), chance.random() * _LONGEST)
+                code = kill_once(root, chance.randrange(1, 40), chance.random() * _LONGEST)
                 kills += code == -signal.SIGKILL
                 count, wrong = problems(root)
                 found += [f"{strategy or 'replace'}, kill {kills}: {each}" for each in wrong]
