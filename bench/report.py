@@ -27,6 +27,7 @@ PROGRAMS = (  # in the order of the table
     "step_overhead",
     "kinds",
     "asof",
+    "backfill",
     "history",
     "changes",
     "planning",

@@ -23,7 +23,8 @@ from tests.engine.toy import write_project
 
 FIRST, SLICES, OF_EACH = date(2026, 1, 1), 200, 3
 LAST = FIRST + timedelta(days=SLICES - 1)
-BAD = str(FIRST + timedelta(days=77))
+BAD = str(FIRST + timedelta(days=177))
+_LONGEST = 0.4  # seconds that a run lives in its last phase
 EVENTS = f"""
 -- pipeline
 -- materialize ducklake://main/events
@@ -38,17 +39,20 @@ DAILY = """
 SELECT CASE WHEN day = '{bad}' THEN CAST(raise_error('bad') AS BIGINT) ELSE id END AS id
 FROM events WHERE day = '{{partition}}'
 """
-# Runs the range, and kills itself so many seconds after the run has begun.
+# Runs the range, and kills itself so many seconds after so many phases of its slices have begun.
 CHILD = """
 import os, signal, sys, threading
-from penstock.events import RunStarted
+from penstock.events import StepProgress
 from penstock.project import Project
 
-root, first, last, delay = sys.argv[1:]
+root, first, last, phases, delay = sys.argv[1:]
+begun = []
 
 def sink(event):
-    if isinstance(event, RunStarted):
-        threading.Timer(float(delay), lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+    if isinstance(event, StepProgress) and event.step == "daily":
+        begun.append(event)
+        if len(begun) == int(phases):
+            threading.Timer(float(delay), lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
 
 overrides = {"spark.master": "local[2]", "spark.conf.spark.driver.memory": "512m"}
 result = Project.load(root, overrides=overrides).run(from_=first, to=last, on_event=sink)
@@ -61,10 +65,16 @@ def write(root: Path, strategy: str, *, bad: str) -> Path:
     return write_project(root, {"models/events": EVENTS, "models/daily": daily})
 
 
-def kill_once(root: Path, delay: float) -> int:
-    """How the run ended: killed ``delay`` seconds after it began, or by itself before."""
-    command = [sys.executable, "-c", CHILD, str(root), str(FIRST), str(LAST), str(delay)]
-    return subprocess.run(command, capture_output=True, timeout=300, check=False).returncode
+def kill_once(root: Path, phases: int, delay: float) -> int:
+    """How the run ended: killed ``delay`` seconds after so many phases, or by itself before.
+
+    A slice, and a job of many, has four: querying, writing, testing, publishing.
+    """
+    command = [sys.executable, "-c", CHILD, str(root), str(FIRST), str(LAST)]
+    done = subprocess.run(
+        [*command, str(phases), str(delay)], capture_output=True, timeout=600, check=False
+    )
+    return done.returncode
 
 
 def problems(root: Path) -> tuple[int, list[str]]:
@@ -98,7 +108,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--times", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--longest", type=float, default=12.0, help="seconds that a run lives")
     options = parser.parse_args(arguments)
     chance, found, kills, number = random.Random(options.seed), list[str](), 0, 0
     while kills < options.times:
@@ -106,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="killed-") as folder:
             root, count = write(Path(folder) / "p", strategy, bad=BAD), 0
             while kills < options.times and count < SLICES - 1:
-                code = kill_once(root, chance.random() * options.longest)
+                code = kill_once(root, chance.randrange(1, 40), chance.random() * _LONGEST)
                 kills += code == -signal.SIGKILL
                 count, wrong = problems(root)
                 found += [f"{strategy or 'replace'}, kill {kills}: {each}" for each in wrong]

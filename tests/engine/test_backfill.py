@@ -137,7 +137,7 @@ def test_unchanged_slices_make_no_snapshot(tmp_path: Path, spark: SparkSession) 
 
 def test_a_killed_backfill_is_taken_up(tmp_path: Path, spark: SparkSession) -> None:
     root = killed_backfill.write(tmp_path / "p", "", bad=killed_backfill.BAD)
-    killed_backfill.kill_once(root, 5.0)
+    killed_backfill.kill_once(root, 9, 0.1)
     assert killed_backfill.problems(root)[1] == []
     killed_backfill.write(root, "", bad="none")
     with Project.load(root, spark=spark) as project:

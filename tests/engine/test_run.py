@@ -12,10 +12,11 @@ import pytest
 
 from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.results import RunResult, StepResult
-from penstock.engine.run import Runner
+from penstock.engine.run import Pace, Runner
 from penstock.engine.slices import RunRequest
 from penstock.engine.step import ended
 from penstock.engine.world import World
+from penstock.events import RunProgress
 from penstock.model.slice import WHOLE
 
 
@@ -150,3 +151,11 @@ def test_good_states(state: str) -> None:
 
 def test_nothing_to_do_is_done() -> None:
     assert run((), None)[0].state == "done"
+
+
+def test_remaining_time_goes_by_the_slices_so_far() -> None:
+    moments = iter([0.0, 1.0, 10.0, 10.5])
+    pace = Pace(100, clock=lambda: next(moments))
+    assert pace.at(1) is None
+    assert pace.at(25) == RunProgress(25, 100, 30.0)
+    assert pace.at(26) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.events import Event, StepStarted
+from penstock.events import Event, RunProgress, RunStarted, StepFinished, StepStarted
 from penstock.progress.view import Progress, Row, View
 from tests.progress.events import DAY, RUN
 
@@ -40,3 +40,13 @@ def test_finished_run() -> None:
 
 def test_a_step_nobody_announced_gets_a_row() -> None:
     assert [row.step for row in fold((StepStarted("late", None),)).rows] == ["late"]
+
+
+def test_a_step_of_many_slices_counts_them() -> None:
+    begun = (RunStarted("r", ("a",), "x to y", (3,)), StepStarted("a", "x"))
+    two = StepFinished("a", "done", 1.0, rows=5, snapshot_id=1, slice="x", slices=2)
+    (row,) = fold((*begun, two)).rows
+    assert (row.ended, row.slices, row.rows, row.state) == (2, 3, 5, "starting")
+    last = StepFinished("a", "failed", 1.0, reason="no", slice="y", failed=1)
+    (row,) = fold((*begun, two, last, RunProgress(3, 3))).rows
+    assert (row.state, row.failed, row.rows, row.reason) == ("failed", 1, 5, "no")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.engine.state import reading
 from penstock.engine.state.records import ProcessId, this_process
-from penstock.engine.state.store import State
+from penstock.engine.state.store import State, publish
 from tests.engine.state.builders import at, publication, run_record, step_record
 
 
@@ -188,3 +188,16 @@ def test_a_slice_that_was_dropped_is_forgotten(state: State) -> None:
     with state.reading() as connection:
         assert connection is not None
         assert {check.slice for check in reading.last_checks(connection)} == {"2026-01-02"}
+
+
+def test_outcomes_that_published_nothing_are_known_by_slice(state: State) -> None:
+    state.begin_run(run_record())
+    state.begin_step(*(step_record(slice=value) for value in ("a", "b", "c")))
+    state.write(lambda connection: publish(connection, 1, publication(slice="a")))
+    state.end_step(("r1", "clean/a", "b"), "cancelled", None)
+    with state.reading() as connection:
+        assert connection is not None
+        assert reading.definitions(connection, ["main.a"]) == {"main.a": {"a": ("r1", "d1", None)}}
+        assert reading.last_outcomes(connection, ["main.a"]) == {
+            "main.a": {"b": ("cancelled", "r1"), "c": ("running", "r1")}
+        }
