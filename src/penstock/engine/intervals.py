@@ -189,7 +189,7 @@ class Replaced:
 
 
 def replaced(records: Iterable[SliceRecord], interval: Interval) -> Replaced:
-    """A record that is no interval, of the whole table, goes too."""
+    """A record of the whole table, which has no interval, goes too."""
     gone: list[str] = []
     left: list[SliceRecord] = []
     for record in records:

@@ -367,7 +367,7 @@ def look(
     theirs = history.changes_of_others(connection, since, OWN)
     for target, mine in by_target.items():
         if all(record.strategy == FILES for record in mine):
-            continue  # which are no part of the lake
+            continue  # which do not belong to the lake
         name = _name(target)
         if name in views and all(record.strategy == VIEW for record in mine):
             there.add(target)

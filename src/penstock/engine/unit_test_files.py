@@ -37,7 +37,7 @@ def check_unit_tests(root: Path, models: Sequence[Model]) -> Iterator[Diagnostic
         tests = find_unit_tests(root)
     except ModelError as error:
         yield from error.diagnostics
-    except ArgumentError as error:  # of a file that is no text
+    except ArgumentError as error:  # of a file that does not hold text
         yield _finding(error, root / DIRECTORY)
     else:
         for test in tests:

@@ -53,7 +53,7 @@ def chained(rows: DataFrame, rules: Rules, differs: SparkColumn, again: SparkCol
 def _without_repeats(
     rows: DataFrame, rules: Rules, differs: SparkColumn, again: SparkColumn
 ) -> DataFrame:
-    """By column a row that is like the one before it is no version."""
+    """By column, a row that equals the one before it makes no new version."""
     from pyspark.sql import functions as fn
 
     is_first = fn.row_number().over(rules.window()) == 1

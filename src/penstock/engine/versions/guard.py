@@ -1,4 +1,4 @@
-"""A table that is no history any more, or was none: found before a load is put on top of it.
+"""Refuse a table that does not hold a valid history, before a load is put on top of it.
 
 Others may have changed its rows since the last run: then two versions of a key may be open, or none
 where there was one, and a run would make that worse. A rollback undoes it.
