@@ -67,15 +67,15 @@ def _why_not(model: Model) -> tuple[str, str, str] | None:
 
 def restating(plan: Plan, name: str) -> Plan:
     """The plan of a restatement, from that of a run with all slices of the range."""
-    return replace(plan, steps=tuple(_step(step, of=name) for step in plan.steps))
+    return replace(plan, steps=tuple(_step(plan, step, of=name) for step in plan.steps))
 
 
-def _step(step: PlannedStep, *, of: str) -> PlannedStep:
+def _step(plan: Plan, step: PlannedStep, *, of: str) -> PlannedStep:
     why = _why_not(step.model)
     if why is not None and step.name != of:
         return replace(step, skipped=f"not restated: {why[0]}")
     intervals = [slice_ for slice_ in step.slices if isinstance(slice_, Interval)]
-    return replace(step, slices=union(intervals)) if intervals else step
+    return plan.narrowed(step, union(intervals)) if intervals else step
 
 
 def restated(plan: Plan, lakes: Mapping[str, Lake]) -> tuple[Restated, ...]:

@@ -18,6 +18,7 @@ from penstock.engine.joint import JointAttempt, Made
 from penstock.engine.plan import PlannedStep
 from penstock.engine.publication import tests_failed
 from penstock.engine.results import StepResult
+from penstock.engine.rolled_back import is_undone
 from penstock.engine.state.records import Publication, StepRecord
 from penstock.engine.state.store import State, now
 from penstock.engine.world import Cancelled, World
@@ -379,6 +380,7 @@ def take_up(world: World, planned: PlannedStep) -> tuple[Publication, int | None
         or run.state not in _INTERRUPTED
         or run.partition != world.plan.partition
         or dict(run.args) != dict(world.plan.args)
+        or is_undone(known, model.target, world.lake_of(model).catalog)
     ):
         return None
     world.sink(Notice(f"appended already by the interrupted run {run.run_id}", model.name))
