@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from penstock.engine import lineage
 from penstock.engine.beginning import Beginning
 from penstock.engine.changes import reading_of
 from penstock.engine.checks import columns
-from penstock.engine.checks.run import Tester
 from penstock.engine.columns import cast_to
 from penstock.engine.descriptions import describe, undescribable
 from penstock.engine.intervals import replaced
@@ -28,7 +25,6 @@ from penstock.engine.pins import (
     table_name,
     types_of,
 )
-from penstock.engine.plan import PlannedStep
 from penstock.engine.publication import publication, tests_failed
 from penstock.engine.python import files
 from penstock.engine.python.files import WrittenFile
@@ -41,7 +37,8 @@ from penstock.engine.redefinition import (
 from penstock.engine.resolve import Resolved, Views, resolve
 from penstock.engine.results import CheckResult
 from penstock.engine.state.records import Publication, SliceRecord, column_infos
-from penstock.engine.state.store import State, publish
+from penstock.engine.state.store import publish
+from penstock.engine.step_attempt import StepAttempt
 from penstock.engine.strategies.slice import ByTime, Slice
 from penstock.engine.strategies.time_range import rows_of
 from penstock.engine.strategies.upsert import keys_in_spark
@@ -50,18 +47,16 @@ from penstock.engine.versions.guard import refuse_no_history
 from penstock.engine.view import candidate as rows_of_view
 from penstock.engine.view import clear_name
 from penstock.engine.view import stage as stage_view
-from penstock.engine.world import World
-from penstock.engine.writing import Made, Writer
+from penstock.engine.writing import Made
 from penstock.errors import (
     DataFileMissing,
 )
-from penstock.events import CheckFinished, Notice, StepProgress
+from penstock.events import CheckFinished
 from penstock.lake.candidate.state import Staged
 from penstock.lake.spark.failures import file_missing
 from penstock.model.graph import table_key
 from penstock.model.interval import Interval, interval_of
 from penstock.model.kinds import FILES, TIME_RANGE, VIEW
-from penstock.model.model import Model
 from penstock.model.query import Query
 from penstock.model.slice import Part
 from penstock.model.sources import QuerySource
@@ -74,25 +69,10 @@ if TYPE_CHECKING:
     from penstock.lake.transaction import Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One attempt at one planned step of a run."""
+class Attempt(StepAttempt):
+    """One attempt at the one slice of a planned step."""
 
-    world: World
-    planned: PlannedStep
-
-    @property
-    def model(self) -> Model:
-        return self.planned.model
-
-    @property
-    def state(self) -> State:
-        return self.world.states[self.model.target.lake]
-
-    def say(self, phase: str) -> None:
-        """A phase begins: also the moment to stop when the run was cancelled."""
-        self.world.check_cancelled()
-        self.world.sink(StepProgress(self.model.name, phase))
+    __slots__ = ()
 
     def execute(self) -> tuple[Publication, int | None]:
         """What was published, and the snapshot that made it; None for a slice that never had rows.
@@ -100,15 +80,8 @@ class Attempt:
         Raises Cancelled, or what the tree of errors has; then nothing was published.
         """
         known = self.state.slice(self.model.target.qualified, self.planned.only.text)
-        lake = self.world.lake_of(self.model)
-        note = {"run": self.world.run_id, "step": self.model.name, "slice": self.planned.slice}
-        message = " ".join(part for part in (self.model.name, self.planned.slice) if part)
         try:
-            with (
-                Views(self.world.session, self.world.later) as views,
-                lake.transaction(author="penstock", message=message, extra=json.dumps(note)) as tx,
-                ExitStack() as held,
-            ):
+            with self.transaction() as (tx, views), ExitStack() as held:
                 return self._execute_in(tx, views, known, held)
         except DataFileMissing as error:
             raise self._healed_by(error) from error.__cause__
@@ -160,7 +133,7 @@ class Attempt:
             staged, checks = self._written(tx, table, rows, into=into, pins=pins, views=views)
         self.say("publishing")
         made = publication(self.world.run_id, self.planned, staged, checks, table.schema)
-        made = replace(made, first=first, anew=anew, lineage=self._lineage(known, pins))
+        made = replace(made, first=first, anew=anew, lineage=self.lineage(known, pins))
         made = self._replacing(replace(made, inputs=inputs), table)
         self._publish_files(written, tx)
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
@@ -202,20 +175,12 @@ class Attempt:
         checks = self._test(rows, rows, pins, views, schema)
         self.say("publishing")
         made = publication(self.world.run_id, self.planned, Staged(), checks, schema)
-        made = replace(made, first=known is None, lineage=self._lineage(known, pins))
+        made = replace(made, first=known is None, lineage=self.lineage(known, pins))
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
         snapshot = tx.commit()
         if snapshot is not None:
             return made, snapshot.id
         return self._confirm(made, tx, table, known)
-
-    def _lineage(self, known: SliceRecord | None, pins: Pins) -> Mapping[str, list[str]] | None:
-        """What its columns derive from, where that may be new."""
-        if known is not None and known.definition_hash == self.model.definition_hash:
-            return None
-        return lineage.recorded(
-            self.model, lambda table: pins.readable(table).types, self._partition_column
-        )
 
     def _resolve(
         self,
@@ -252,9 +217,9 @@ class Attempt:
         if self.model.python is not None:
             self.say("running")
             outcome = self._run_python(pins, views, held)
-            return made_rows(outcome, self.model, table, self._partition_column), outcome.files
+            return made_rows(outcome, self.model, table, self.column), outcome.files
         self.say("querying")
-        beginning = Beginning.of(self.model, self._partition_column) if begins else None
+        beginning = Beginning.of(self.model, self.column) if begins else None
         return (self._resolve(pins, views, beginning, given),), ()
 
     def _execute_files(
@@ -296,7 +261,7 @@ class Attempt:
         pins: Pins,
         views: Views,
     ) -> tuple[Staged, tuple[CheckResult, ...]]:
-        writer, staged = self._writer, Staged()
+        writer, staged = self.writer, Staged()
         for made in rows:
             writer.check_tests(cast_to(made.df, self.model.columns), table)
             tx.create_schema(self.model.target.schema)
@@ -343,9 +308,6 @@ class Attempt:
             root=self.world.settings.root,
         )
 
-    def notice(self, message: str) -> None:
-        self.world.sink(Notice(message, self.model.name))
-
     @property
     def _refreshes(self) -> bool:
         """Whether the table is made anew, which the first batch of its slices does."""
@@ -366,7 +328,7 @@ class Attempt:
         if self.model.strategy == "manual":  # what becomes of the rows is up to the script
             return False
         others = self.state.slices(target, unless=self.model.slicing)
-        if refuse_other_slices(self.model, others, table, self._partition_column):
+        if refuse_other_slices(self.model, others, table, self.column):
             table.drop()
             return True
         if self.model.history is not None:
@@ -407,18 +369,9 @@ class Attempt:
             )
 
     @property
-    def _writer(self) -> Writer:
-        world = self.world
-        return Writer(self.model, self._partition_column, world.session, world.sink)
-
-    @property
-    def _partition_column(self) -> str:
-        return self.world.settings.lakes[self.model.target.lake].partition_column
-
-    @property
     def _place(self) -> tuple[str, str] | None:
         only = self.planned.only
-        return (self._partition_column, only.value) if isinstance(only, Part) else None
+        return (self.column, only.value) if isinstance(only, Part) else None
 
     def _slice(self, tx: Transaction, known: SliceRecord | None) -> Slice:
         place = self._place
@@ -462,16 +415,8 @@ class Attempt:
         """Test the slice that is to be published; ``whole`` is the table with it."""
         if not self.model.data_tests:
             return ()
-        tester = Tester(
-            model=self.model,
-            bindings=self.planned.bindings,
-            session=self.world.session,
-            pins=pins.showing(self.model.target, whole),
-            views=views,
-            root=self.world.settings.root,
-            called=slice_as_table(self.model.target, self._place),
-            samples=self.world.settings.test_samples,
-        )
+        called = slice_as_table(self.model.target, self._place)
+        tester = self.tester(self.planned.bindings, pins, whole, views, called)
         results = tester.run(slice_)
         for result in results:
             self.world.sink(

@@ -6,13 +6,10 @@ commit, and the others are published with it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.engine import lineage
-from penstock.engine.checks.run import Tester
 from penstock.engine.descriptions import describe
 from penstock.engine.pins import (
     Pins,
@@ -24,19 +21,16 @@ from penstock.engine.pins import (
     table_name,
     types_of,
 )
-from penstock.engine.plan import PlannedStep
 from penstock.engine.publication import publication, tests_failed
 from penstock.engine.resolve import Resolved, Views, resolve
 from penstock.engine.results import CheckResult
 from penstock.engine.state.records import Publication, SliceRecord
-from penstock.engine.state.store import State, publish
-from penstock.engine.world import World
-from penstock.engine.writing import Writer
-from penstock.events import CheckFinished, StepProgress
+from penstock.engine.state.store import publish
+from penstock.engine.step_attempt import StepAttempt
+from penstock.events import CheckFinished
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold
 from penstock.model.joint import MONOTONE, Joint, NotJoint, joint_query
-from penstock.model.model import Model
 from penstock.model.render import trial_names
 from penstock.model.slice import Part
 
@@ -64,45 +58,21 @@ class Made:
         return tuple(check for check in self.publication.checks if check.outcome == "failed")
 
 
-@dataclass(frozen=True, slots=True)
-class JointAttempt:
+class JointAttempt(StepAttempt):
     """One attempt at all slices of one planned step, which are partitions."""
 
-    world: World
-    planned: PlannedStep
-
-    @property
-    def model(self) -> Model:
-        return self.planned.model
+    __slots__ = ()
 
     @property
     def values(self) -> tuple[str, ...]:
         return tuple(slice_.text for slice_ in self.planned.slices)
 
-    @property
-    def state(self) -> State:
-        return self.world.states[self.model.target.lake]
-
-    @property
-    def column(self) -> str:
-        return self.world.settings.lakes[self.model.target.lake].partition_column
-
-    def say(self, phase: str) -> None:
-        self.world.check_cancelled()
-        self.world.sink(StepProgress(self.model.name, phase))
-
     def execute(self) -> list[Made]:
         """In the order of the slices. Raises NotJoint for what has to be made one by one, Cancelled
         and what the tree of errors has; then nothing was published.
         """
-        lake, name = self.world.lake_of(self.model), self.model.name
-        note = {"run": self.world.run_id, "step": name, "slice": self.planned.slice}
-        message = f"{name} {self.planned.slice}"
         made: list[Made] = []
-        with (
-            Views(self.world.session, self.world.later) as views,
-            lake.transaction(author="penstock", message=message, extra=json.dumps(note)) as tx,
-        ):
+        with self.transaction() as (tx, views):
             made = self._execute_in(tx, views)
             if all(each.failed for each in made):
                 tx.rollback()
@@ -119,7 +89,7 @@ class JointAttempt:
         pins = pin(self.world.lakes, self.model, tx.base, self.world.plan.makers)
         self.say("querying")
         resolved = self._resolve(pins, views)
-        writer = Writer(self.model, self.column, self.world.session, self.world.sink)
+        writer = self.writer
         writer.check_tests(resolved.df.drop(self.column), table)
         first = not table.exists
         tx.create_schema(self.model.target.schema)
@@ -226,16 +196,7 @@ class JointAttempt:
                 lambda _: Rows(table.slices_df(values)),
                 lambda _: None,
             )
-        tester = Tester(
-            model=self.model,
-            bindings=step.bindings,
-            session=self.world.session,
-            pins=pins.showing(self.model.target, candidate_of(table)),
-            views=views,
-            root=self.world.settings.root,
-            called=_CALLED,
-            samples=self.world.settings.test_samples,
-        )
+        tester = self.tester(step.bindings, pins, candidate_of(table), views, _CALLED)
         return tester.run(slice_)
 
     def _called(self, result: CheckResult, value: str) -> CheckResult:
@@ -284,7 +245,7 @@ class JointAttempt:
                     fingerprint=what.fingerprint or old,
                 )
             later = any(not each.failed for each in made)
-            new = None if later else lineage_of(self.model, before, pins, self.column)
+            new = None if later else self.lineage(before, pins)
             made.append(
                 Made(
                     replace(what, first=pending, lineage=new),
@@ -311,15 +272,6 @@ class JointAttempt:
         tx.also(record)
         if tx.commit() is None:
             self.state.write(lambda connection: record(connection, None))
-
-
-def lineage_of(
-    model: Model, before: SliceRecord | None, pins: Pins, column: str
-) -> Mapping[str, list[str]] | None:
-    """What its columns derive from, where that may be new."""
-    if before is not None and before.definition_hash == model.definition_hash:
-        return None
-    return lineage.recorded(model, lambda table: pins.readable(table).types, column)
 
 
 def _failed(checks: Iterable[CheckResult]) -> list[CheckResult]:
