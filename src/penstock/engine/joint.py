@@ -33,6 +33,7 @@ from penstock.lake.format.naming import fold
 from penstock.model.joint import MONOTONE, Joint, NotJoint, joint_query
 from penstock.model.render import trial_names
 from penstock.model.slice import Part
+from penstock.model.slice_condition import Told
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -123,10 +124,6 @@ class JointAttempt(StepAttempt):
         spec = self.model.partition
         assert spec is not None, "it has slices"
 
-        values, column = self.values, self.column
-        own = self.model.query.render(trial_names(self.model.query.sources))
-        by_time = joint_query(own).by_time
-
         def asked(text: Callable[[Joint], str]) -> Resolved:
             return resolve(
                 self.model.query,
@@ -138,17 +135,18 @@ class JointAttempt(StepAttempt):
                 shape=lambda rendered: text(joint_query(rendered)),
             )
 
-        first = asked(
-            lambda joint: (
-                joint.by_bounds(column, values, spec) if by_time else joint.type_query(column)
-            )
-        )
-        if [fold(name) for name in first.df.columns].count(fold(column)) != 1:
-            raise NotJoint(f"its SELECT has a column {column}")
-        if by_time:
-            return first
-        kind = first.df.dtypes[-1][1]
-        return asked(lambda joint: joint.by_value(column, values, kind))
+        own = joint_query(self.model.query.render(trial_names(self.model.query.sources)))
+        told: list[Told] = []
+        for number, condition in enumerate(own.conditions):
+            if condition.by_time:
+                told.append(condition.by_bounds(self.values, spec))
+                continue
+            trial = asked(lambda joint, number=number: joint.trials[number])
+            told.append(condition.by_value(self.values, trial.df.dtypes[0][1]))
+        resolved = asked(lambda joint: joint.query(self.column, told))
+        if [fold(name) for name in resolved.df.columns].count(fold(self.column)) != 1:
+            raise NotJoint(f"its SELECT has a column {self.column}")
+        return resolved
 
     def _stage(
         self, table: TransactionTable, written: WrittenSlices, values: Sequence[str]
