@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from tempfile import TemporaryDirectory
@@ -13,7 +13,8 @@ from penstock.engine.changes import reading_of
 from penstock.engine.checks import columns
 from penstock.engine.columns import cast_to
 from penstock.engine.descriptions import describe, undescribable
-from penstock.engine.intervals import replaced
+from penstock.engine.interval_parts import Kept, Parts, with_replaced
+from penstock.engine.interval_tests import Verdict, passing, verdicts
 from penstock.engine.manual import recorded, run_statements
 from penstock.engine.pins import (
     Pins,
@@ -25,7 +26,7 @@ from penstock.engine.pins import (
     table_name,
     types_of,
 )
-from penstock.engine.publication import publication, tests_failed
+from penstock.engine.publication import MadeSlice, publication, tests_failed
 from penstock.engine.python import files
 from penstock.engine.python.files import WrittenFile
 from penstock.engine.python.step import Outcome, made_rows, runner_of
@@ -51,11 +52,11 @@ from penstock.engine.writing import Made
 from penstock.errors import (
     DataFileMissing,
 )
-from penstock.events import CheckFinished
 from penstock.lake.candidate.state import Staged
 from penstock.lake.spark.failures import file_missing
 from penstock.model.graph import table_key
-from penstock.model.interval import Interval, interval_of
+from penstock.model.interval import Interval, Intervals
+from penstock.model.joint import are_monotone
 from penstock.model.kinds import FILES, TIME_RANGE, VIEW
 from penstock.model.query import Query
 from penstock.model.slice import Part
@@ -74,8 +75,8 @@ class Attempt(StepAttempt):
 
     __slots__ = ()
 
-    def execute(self) -> tuple[Publication, int | None]:
-        """What was published, and the snapshot that made it; None for a slice that never had rows.
+    def execute(self) -> list[MadeSlice]:
+        """What became of it; of a range of time not all of which passes its tests, of its parts.
 
         Raises Cancelled, or what the tree of errors has; then nothing was published.
         """
@@ -104,15 +105,15 @@ class Attempt(StepAttempt):
 
     def _execute_in(
         self, tx: Transaction, views: Views, known: SliceRecord | None, held: ExitStack
-    ) -> tuple[Publication, int | None]:
+    ) -> list[MadeSlice]:
         """``held`` is let go when all is published."""
         if self.model.strategy == FILES:
-            return self._execute_files(tx, views, known, held)
+            return [MadeSlice(*self._execute_files(tx, views, known, held))]
         if clear_name(tx, self.model, known, anew=self._refreshes):
             known = None
         table = tx.table(table_name(self.model.target))
         if self.model.strategy == VIEW:
-            return self._execute_view(tx, table, views, known)
+            return [MadeSlice(*self._execute_view(tx, table, views, known))]
         into = self._slice(tx, known)
         first = not table.exists
         anew = not first and self._drops(table, into, known)
@@ -121,7 +122,7 @@ class Attempt(StepAttempt):
         inputs: Mapping[str, int] | None = None
         written: tuple[WrittenFile, ...] = ()
         if self.model.strategy == "manual":
-            staged, checks = self._by_statements(tx, table, pins)
+            staged, found = self._by_statements(tx, table, pins)
         else:
             reading = reading_of(self.model, known, pins)
             if reading.said:
@@ -130,34 +131,23 @@ class Attempt(StepAttempt):
             rows, written = self._rows(
                 table, pins, views, held, begins=first or anew, given=reading.given
             )
-            staged, checks = self._written(tx, table, rows, into=into, pins=pins, views=views)
+            staged, found = self._written(tx, table, rows, into=into, pins=pins, views=views)
         self.say("publishing")
-        made = publication(self.world.run_id, self.planned, staged, checks, table.schema)
+        made = publication(self.world.run_id, self.planned, staged, found[0].checks, table.schema)
         made = replace(made, first=first, anew=anew, lineage=self.lineage(known, pins))
-        made = self._replacing(replace(made, inputs=inputs), table)
+        made = replace(made, inputs=inputs)
+        if into.by_time is not None and any(part.failed for part in found):
+            return Parts(self, table, into.by_time, staged, found).publish(tx, made)
+        if isinstance(self.planned.only, Interval):
+            records = self.state.slices(made.target)
+            made = with_replaced(made, records, table, self._by_time)
         self._publish_files(written, tx)
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
         snapshot = tx.commit()
         self._warn_of_no_rows(made, known)
         if snapshot is not None:
-            return made, snapshot.id
-        return self._confirm(made, tx, table, known)
-
-    def _replacing(self, made: Publication, table: TransactionTable) -> Publication:
-        """With what becomes of the records of other intervals that it overlaps."""
-        only = self.planned.only
-        if not isinstance(only, Interval) or made.first:
-            return made
-        found = replaced(self.state.slices(made.target), only)
-        left = (replace(each, rows=self._rows_left(table, each)) for each in found.left)
-        return replace(made, gone=found.gone, left=tuple(left))
-
-    def _rows_left(self, table: TransactionTable, record: SliceRecord) -> int:
-        """How many rows a part of an interval has."""
-        interval = interval_of(record.slice)
-        if self._by_time is None or interval is None:
-            return record.rows
-        return rows_of(table, self._by_time, (interval,)).count()
+            return [MadeSlice(made, snapshot.id)]
+        return [MadeSlice(*self._confirm(made, tx, table, known))]
 
     def _execute_view(
         self, tx: Transaction, table: TransactionTable, views: Views, known: SliceRecord | None
@@ -260,8 +250,8 @@ class Attempt(StepAttempt):
         into: Slice,
         pins: Pins,
         views: Views,
-    ) -> tuple[Staged, tuple[CheckResult, ...]]:
-        writer, staged = self.writer, Staged()
+    ) -> tuple[Staged, Sequence[Verdict]]:
+        writer, staged, before = self.writer, Staged(), table.candidate
         for made in rows:
             writer.check_tests(cast_to(made.df, self.model.columns), table)
             tx.create_schema(self.model.target.schema)
@@ -274,10 +264,37 @@ class Attempt(StepAttempt):
         if message := undescribable(self.model, table.schema.names):
             self.notice(message)
         self.say("testing")
-        if not self.model.data_tests:
-            return staged, ()
-        whole, slice_ = candidate_of(table), self._candidate(table, into)
-        return staged, self._test(whole, slice_, pins, views, table.schema)
+        whole = candidate_of(table)
+        units = self._units(into)
+        if len(units) < 2:
+            checks = self._test(whole, self._candidate(table, into), pins, views, table.schema)
+            return staged, (Verdict(self.planned.only, checks),)
+
+        def test(interval: Interval) -> tuple[CheckResult, ...]:
+            self.world.check_cancelled()
+            bindings = self.world.plan.narrowed(self.planned, (interval,)).bindings
+            called = slice_as_table(self.model.target, None)
+            tester = self.tester(bindings, pins, whole, views, called)
+            return tester.run(self._candidate(table, _within(into, (interval,))))
+
+        found = verdicts(units, test, together=are_monotone(self.model))
+        self.say_tests([part.checks for part in found])
+        kept = passing(found)
+        if into.by_time is not None and kept and any(part.failed for part in found):
+            df = rows_of(table, into.by_time, kept)
+            table.stage(before)
+            staged = writer.stage(tx, table, Kept(df, made), _within(into, kept))
+            describe(table, self.model)
+        return staged, found
+
+    def _units(self, into: Slice) -> Sequence[Interval]:
+        """The intervals of a range that are tested each: those that fail can be left out. Where the
+        table is made anew, what is left out would be lost.
+        """
+        tested = bool(self.model.data_tests) and not self.model.query.after
+        if into.by_time is None or not tested or self._refreshes:
+            return ()
+        return list(into.by_time.time_range.units(into.by_time.intervals))
 
     def _candidate(self, table: TransactionTable, into: Slice) -> Readable:
         """The slice as it will be; of a history, its current rows."""
@@ -291,11 +308,11 @@ class Attempt(StepAttempt):
 
     def _by_statements(
         self, tx: Transaction, table: TransactionTable, pins: Pins
-    ) -> tuple[Staged, tuple[CheckResult, ...]]:
+    ) -> tuple[Staged, Sequence[Verdict]]:
         self.say("writing")
         tx.create_schema(self.model.target.schema)
         self._run_statements(self.model.query, tx, pins)
-        return recorded(self.model, table, self._place), ()
+        return recorded(self.model, table, self._place), (Verdict(self.planned.only),)
 
     def _run_statements(self, query: Query, tx: Transaction, pins: Pins) -> None:
         run_statements(
@@ -418,13 +435,14 @@ class Attempt(StepAttempt):
         called = slice_as_table(self.model.target, self._place)
         tester = self.tester(self.planned.bindings, pins, whole, views, called)
         results = tester.run(slice_)
-        for result in results:
-            self.world.sink(
-                CheckFinished(
-                    self.model.name, result.name, result.passed, result.failures, result.severity
-                )
-            )
+        self.say_tests([results])
         failed = [result for result in results if result.outcome == "failed"]
         if failed:
             raise tests_failed(results, column_infos(schema), self.model.target)
         return results
+
+
+def _within(into: Slice, intervals: Intervals) -> Slice:
+    """Some of the intervals of a slice by time."""
+    assert into.by_time is not None, "asked of such"
+    return replace(into, by_time=replace(into.by_time, intervals=intervals), known_fingerprint=None)

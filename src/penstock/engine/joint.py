@@ -7,7 +7,8 @@ commit, and the others are published with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.engine.descriptions import describe
@@ -21,19 +22,18 @@ from penstock.engine.pins import (
     table_name,
     types_of,
 )
-from penstock.engine.publication import publication, tests_failed
+from penstock.engine.publication import MadeSlice, publication, tests_failed
 from penstock.engine.resolve import Resolved, Views, resolve
 from penstock.engine.results import CheckResult
-from penstock.engine.state.records import Publication, SliceRecord
+from penstock.engine.state.records import SliceRecord
 from penstock.engine.state.store import publish
 from penstock.engine.step_attempt import StepAttempt
-from penstock.events import CheckFinished
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold
-from penstock.model.joint import MONOTONE, Joint, NotJoint, joint_query
+from penstock.model.joint import Joint, are_monotone, joint_query
 from penstock.model.render import trial_names
 from penstock.model.slice import Part
-from penstock.model.slice_condition import Told
+from penstock.model.slice_condition import NotJoint, Told
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -45,20 +45,6 @@ if TYPE_CHECKING:
 _CALLED = "\0slice\0"  # stands for the slice in the text of a test's query
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """What became of one slice: ``made_in`` is the snapshot that made it. Where tests failed,
-    nothing of it was published.
-    """
-
-    publication: Publication
-    made_in: int | None
-
-    @property
-    def failed(self) -> tuple[CheckResult, ...]:
-        return tuple(check for check in self.publication.checks if check.outcome == "failed")
-
-
 class JointAttempt(StepAttempt):
     """One attempt at all slices of one planned step, which are partitions."""
 
@@ -68,11 +54,11 @@ class JointAttempt(StepAttempt):
     def values(self) -> tuple[str, ...]:
         return tuple(slice_.text for slice_ in self.planned.slices)
 
-    def execute(self) -> list[Made]:
+    def execute(self) -> list[MadeSlice]:
         """In the order of the slices. Raises NotJoint for what has to be made one by one, Cancelled
         and what the tree of errors has; then nothing was published.
         """
-        made: list[Made] = []
+        made: list[MadeSlice] = []
         with self.transaction() as (tx, views):
             made = self._execute_in(tx, views)
             if all(each.failed for each in made):
@@ -84,7 +70,7 @@ class JointAttempt(StepAttempt):
             self.state.fail_tests(*failed)
         return made
 
-    def _execute_in(self, tx: Transaction, views: Views) -> list[Made]:
+    def _execute_in(self, tx: Transaction, views: Views) -> list[MadeSlice]:
         table = tx.table(table_name(self.model.target))
         known = self._known(tx, table)
         pins = pin(self.world.lakes, self.model, tx.base, self.world.plan.makers)
@@ -141,7 +127,7 @@ class JointAttempt(StepAttempt):
             if condition.by_time:
                 told.append(condition.by_bounds(self.values, spec))
                 continue
-            trial = asked(lambda joint, number=number: joint.trials[number])
+            trial = asked(partial(_trial, number=number))
             told.append(condition.by_value(self.values, trial.df.dtypes[0][1]))
         resolved = asked(lambda joint: joint.query(self.column, told))
         if [fold(name) for name in resolved.df.columns].count(fold(self.column)) != 1:
@@ -165,7 +151,7 @@ class JointAttempt(StepAttempt):
         """
         if not self.model.data_tests:
             return dict.fromkeys(self.values, ())
-        together = all(isinstance(test, MONOTONE) for test in self.model.data_tests)
+        together = are_monotone(self.model)
         found: dict[str, tuple[CheckResult, ...]] = {}
         left = [self.values] if together else [(value,) for value in self.values]
         while left:
@@ -178,7 +164,7 @@ class JointAttempt(StepAttempt):
                 continue
             for value in values:
                 found[value] = tuple(self._called(result, value) for result in results)
-        self._say_tests(found)
+        self.say_tests(list(found.values()))
         return found
 
     def _tested(
@@ -201,15 +187,6 @@ class JointAttempt(StepAttempt):
         called = slice_as_table(self.model.target, (self.column, value))
         return replace(result, query=result.query.replace(_CALLED, called))
 
-    def _say_tests(self, found: Mapping[str, Sequence[CheckResult]]) -> None:
-        """One event a test, of all slices."""
-        for results in zip(*found.values(), strict=True):
-            worst = max(results, key=lambda each: (not each.passed, each.severity == "error"))
-            failures = sum(each.failures for each in results)
-            self.world.sink(
-                CheckFinished(self.model.name, worst.name, worst.passed, failures, worst.severity)
-            )
-
     def _made(
         self,
         table: TransactionTable,
@@ -219,8 +196,8 @@ class JointAttempt(StepAttempt):
         pins: Pins,
         *,
         first: bool,
-    ) -> list[Made]:
-        made: list[Made] = []
+    ) -> list[MadeSlice]:
+        made: list[MadeSlice] = []
         pending = first  # the first record of a new table voids those of an old one
         for slice_ in self.planned.slices:
             value = slice_.text
@@ -232,7 +209,7 @@ class JointAttempt(StepAttempt):
                 failed = replace(
                     what, state="failed", rows=0, fingerprint=None, reason=error.message
                 )
-                made.append(Made(failed, None))
+                made.append(MadeSlice(failed, None))
                 continue
             if staged[value].unchanged:
                 old = before.fingerprint if before else None
@@ -245,7 +222,7 @@ class JointAttempt(StepAttempt):
             later = any(not each.failed for each in made)
             new = None if later else self.lineage(before, pins)
             made.append(
-                Made(
+                MadeSlice(
                     replace(what, first=pending, lineage=new),
                     before.made_in if before and staged[value].unchanged else None,
                 )
@@ -253,7 +230,7 @@ class JointAttempt(StepAttempt):
             pending = False
         return made
 
-    def _commit(self, tx: Transaction, made: list[Made]) -> None:
+    def _commit(self, tx: Transaction, made: list[MadeSlice]) -> None:
         """Publish what passed; ``made`` gets the snapshots that made it."""
         good = [at for at, each in enumerate(made) if not each.failed]
         base = tx.base.id
@@ -270,6 +247,10 @@ class JointAttempt(StepAttempt):
         tx.also(record)
         if tx.commit() is None:
             self.state.write(lambda connection: record(connection, None))
+
+
+def _trial(joint: Joint, number: int) -> str:
+    return joint.trials[number]
 
 
 def _failed(checks: Iterable[CheckResult]) -> list[CheckResult]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,11 +13,12 @@ from penstock.engine.checks.run import Tester
 from penstock.engine.pins import Pins, Readable
 from penstock.engine.plan import PlannedStep
 from penstock.engine.resolve import Views
+from penstock.engine.results import CheckResult
 from penstock.engine.state.records import SliceRecord
 from penstock.engine.state.store import State
 from penstock.engine.world import World
 from penstock.engine.writing import Writer
-from penstock.events import Notice, StepProgress
+from penstock.events import CheckFinished, Notice, StepProgress
 from penstock.model.constants import Bindings
 from penstock.model.model import Model
 
@@ -56,6 +57,15 @@ class StepAttempt:
 
     def notice(self, message: str) -> None:
         self.world.sink(Notice(message, self.model.name))
+
+    def say_tests(self, found: Sequence[Sequence[CheckResult]]) -> None:
+        """One event a test, of all slices."""
+        for results in zip(*found, strict=True):
+            worst = max(results, key=lambda each: (not each.passed, each.severity == "error"))
+            failures = sum(each.failures for each in results)
+            self.world.sink(
+                CheckFinished(self.model.name, worst.name, worst.passed, failures, worst.severity)
+            )
 
     @contextmanager
     def transaction(self) -> Iterator[tuple[Transaction, Views]]:

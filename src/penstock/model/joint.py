@@ -67,6 +67,11 @@ class Joint:
         return edited(self.sql, edits)
 
 
+def are_monotone(model: Model) -> bool:
+    """Whether rows of many slices that pass its tests together pass them slice by slice."""
+    return all(isinstance(test, MONOTONE) for test in model.data_tests)
+
+
 def why_apart(model: Model) -> str | None:
     """Why the slices of a model are made one by one; None where they may be made together."""
     try:
