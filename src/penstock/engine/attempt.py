@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import datetime
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -349,12 +350,18 @@ class Attempt(StepAttempt):
             table.drop()
             return True
         if self.model.history is not None:
-            refuse_no_history(self.model, known, table)
+            refuse_no_history(self.model, self._last_load, table)
             return False
         said = refuse_lost_rows(self.model, known, table, into.place)
         if said:
             self.notice(said)
         return False
+
+    @property
+    def _last_load(self) -> SliceRecord | None:
+        """The record of what was loaded last into the table, of whatever interval."""
+        records = self.state.slices(self.model.target.qualified)
+        return max(records, key=lambda each: each.snapshot_id, default=None)
 
     def _confirm(
         self,
@@ -400,9 +407,15 @@ class Attempt(StepAttempt):
             known_fingerprint=self._known_fingerprint(tx, known, place),
             history=self.model.history,
             key_expressions=keys_in_spark(self.model),
-            now=self.world.plan.request.fire_time,
+            now=self._now,
             by_time=self._by_time,
         )
+
+    @property
+    def _now(self) -> datetime:
+        """The execution time; of an interval its end, when a run that waited for it would be."""
+        now, only = self.world.plan.request.fire_time, self.planned.only
+        return min(now, only.end) if isinstance(only, Interval) else now
 
     @property
     def _by_time(self) -> ByTime | None:

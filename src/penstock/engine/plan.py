@@ -56,11 +56,11 @@ class PlannedStep:
     model: Model
     slices: tuple[Slice, ...] = (WHOLE,)
     after: tuple[str, ...] = ()
-    bindings: Bindings = field(default_factory=Bindings)
     blocked: str | None = None
     skipped: str | None = None
     tally: Tally | None = None
     apart: str | None = None
+    bindings: Bindings = field(default_factory=Bindings)
     goes_on: bool = False
 
     @property
@@ -229,15 +229,15 @@ def _lines(
     }
 
 
-def _of_intervals(model: Model, due: Due, after: tuple[str, ...]) -> PlannedStep:
+def _of_intervals(model: Model, line: Line, due: Due, after: tuple[str, ...]) -> PlannedStep:
     """A slice for each evaluation of the query."""
-    assert model.by_time is not None, "asked of models by time"
-    slices = model.by_time.batches(due.intervals)
+    slices = line.by_time.batches(due.intervals)
     apart = None
     if len(slices) > 1:
-        size = model.by_time.batch_size
+        size = line.by_time.batch_size
         apart = "each range of missing intervals" if size is None else f"batch_size is {size}"
-    return PlannedStep(model, slices, after, skipped=due.idle, tally=due.tally, apart=apart)
+    late = line.out_of_order(slices[0]) if model.in_order and slices else None
+    return PlannedStep(model, slices, after, late, due.idle, due.tally, apart)
 
 
 Afters = Mapping[str, tuple[str, ...]]
@@ -257,7 +257,8 @@ def _of_moment(
         skipped = _why_skipped(own, [name for name in after if name in early])
         early |= {model.name} if skipped else set()
         if model.name in asked.lines and skipped is None:
-            step = _of_intervals(model, asked.lines[model.name].due(), after)
+            line = asked.lines[model.name]
+            step = _of_intervals(model, line, line.due(), after)
         else:
             made = (Part(own.value) if own else WHOLE,)
             step = PlannedStep(model, made, after, skipped=skipped)
@@ -284,9 +285,12 @@ def _of_range(
     for model in steps:
         after, own = afters[model.name], states.get(model.name, {})
         if model.name in lines:
+            line = lines[model.name]
             with _placed_at(model, "start"):
-                due = lines[model.name].of(range_)
-            planned[model.name] = _step(_of_intervals(model, due, after), asked.args, request)
+                step = _of_intervals(model, line, line.of(range_), after)
+                if step.blocked is not None:  # nothing is recorded of what was asked for in vain
+                    raise ArgumentError(f"{model.name}: {step.blocked}")
+            planned[model.name] = _step(step, asked.args, request)
             continue
         if model.partition is not None:
             chosen, tally = choose(ranges[model.name], own, every=range_.all)
@@ -418,7 +422,7 @@ def _why_skipped(own: StepSlice | None, early: Sequence[str]) -> str | None:
 def _step(step: PlannedStep, args: Mapping[str, str | None], request: RunRequest) -> PlannedStep:
     """The step with what its script may refer to; refuses what is wrong before anything runs."""
     model = step.model
-    blocked = _why_blocked(model)
+    blocked = _why_blocked(model) or step.blocked
     first = step.slices[0] if step.slices else WHOLE
     if blocked or step.skipped:
         return replace(step, bindings=Bindings(partition=_value(first)), blocked=blocked)

@@ -242,6 +242,9 @@ class Runner:
         """The next batch without what cannot be made; none where the line has come to its end."""
         assert line.lost is not None, "set where it is due"
         for batch in line.batches:
+            if line.bad and line.step.model.in_order:
+                self._end_rest(line, "skipped", f"an interval before it failed: {_why(line)}")
+                return None
             lost = {slice_: line.lost(slice_) for slice_ in batch.slices}
             for slice_, reason in lost.items():
                 if reason is not None:
@@ -318,6 +321,11 @@ def _losses(step: PlannedStep, above: Sequence[_Line]) -> Callable[[Slice], str 
 
 
 def _cause(line: _Line) -> str:
-    first = next(iter(line.bad.values()))
-    why = (first.reason or "failed").splitlines()[0]
+    first, why = next(iter(line.bad.values())), _why(line)
     return why if first.state == "skipped" else f"upstream {line.step.name} failed: {why}"
+
+
+def _why(line: _Line) -> str:
+    """The first line of its first failure."""
+    first = next(iter(line.bad.values()))
+    return (first.reason or "failed").splitlines()[0]
