@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   penstock restate marts/sales --from 2013-01-01 --to 2013-01-31 --dry-run
-  penstock restate marts/sales --from 2013-01-01 --to 2013-01-31 --downstream --yes""",
+  penstock restate marts/sales --from 2013-01-01 --to 2013-01-31 --downstream --yes
+  penstock restate marts/customers --dry-run""",
 )
 @click.argument("model")
 @range_options("make again")
@@ -51,6 +52,12 @@ def command(
     Shows the slices and the rows that are there now, and asks. Rows that the query does not return
     any more are gone afterwards; a slice without rows ends empty. A model by time is restated in
     one commit. Earlier snapshots keep what was there.
+
+    A model without ranges is made again as a whole, without --from and --to: a merge, an
+    INCREMENTAL_BY_PARTITION, an INCREMENTAL_UNMANAGED, a CUSTOM or a history from nothing.
+
+    With --downstream also what is there of the models that read it. MODEL may then be a table that
+    others write, as external_models.yaml describes it.
 
     Models with disable_restatement are refused, or with --downstream left out, and so are those
     whose rows are only ever added.
@@ -85,7 +92,8 @@ def _show(found: Sequence[Restated], *, as_json: bool) -> None:
 def _what(restated: Restated) -> tuple[str, str]:
     if restated.skipped:
         return "", restated.skipped
-    return "" if restated.rows is None else f"{restated.rows:,}", "made again"
+    rows = "" if restated.rows is None else f"{restated.rows:,}"
+    return rows, "made anew: all of it goes" if restated.anew else "made again"
 
 
 def _ask() -> None:

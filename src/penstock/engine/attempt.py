@@ -160,7 +160,10 @@ class Attempt:
             staged, checks = self._written(tx, table, rows, into=into, pins=pins, views=views)
         self.say("publishing")
         made = publication(self.world.run_id, self.planned, staged, checks, table.schema)
-        made = replace(made, first=first, anew=anew, lineage=self._lineage(known, pins))
+        whole = self.model.strategy == "replace" and self._place is None
+        built = self.world.plan.request.fire_time if first or anew or whole else None
+        made = replace(made, first=first, anew=anew, built=built)
+        made = replace(made, lineage=self._lineage(known, pins))
         made = self._replacing(replace(made, inputs=inputs), table)
         self._publish_files(written, tx)
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
@@ -349,7 +352,7 @@ class Attempt:
     @property
     def _refreshes(self) -> bool:
         """Whether the table is made anew, which the first batch of its slices does."""
-        return self.world.plan.request.full_refresh and not self.planned.goes_on
+        return self.planned.anew and not self.planned.goes_on
 
     def _drops(self, table: TransactionTable, into: Slice, known: SliceRecord | None) -> bool:
         """Drop the table where it is to be made anew; whether it was.
@@ -360,7 +363,8 @@ class Attempt:
         if self._refreshes:
             records = self.state.slices(target)
             if records:
-                self.notice(f"full refresh drops {listed(records)}, which earlier snapshots keep")
+                what = "restatement" if self.planned.again else "full refresh"
+                self.notice(f"{what} drops {listed(records)}, which earlier snapshots keep")
             table.drop()
             return True
         if self.model.strategy == "manual":  # what becomes of the rows is up to the script
@@ -432,6 +436,7 @@ class Attempt:
             key_expressions=keys_in_spark(self.model),
             now=self.world.plan.request.fire_time,
             by_time=self._by_time,
+            again=self.planned.again is not None,
         )
 
     @property

@@ -40,6 +40,9 @@ class External:
     description: str | None = None
     columns: tuple[ColumnType, ...] = ()
 
+    def is_called(self, name: str) -> bool:
+        return name in (self.table.qualified, self.table.full, str(self.table))
+
 
 def external_files(root: Path) -> list[Path]:
     """The files of a project that describe external models, those that are there."""
