@@ -237,9 +237,10 @@ class Project(Inspection):
         asked = SliceRange.of(from_, to, every=True) if from_ or to else None
         external = next((each for each in self.externals if each.is_called(model)), None)
         root = Root.of(external, self.models) if external else Root.at(self.model(model))
+        select = root.select(downstream=downstream)
         root.require(asked, downstream=downstream)
         request = RunRequest(
-            select=root.select(downstream=downstream),
+            select=select,
             fire_time=fire_time or datetime.now(UTC),
             trigger="restate",
             range=asked,

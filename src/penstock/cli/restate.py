@@ -69,6 +69,8 @@ def command(
             return
         if not as_json:
             _show(found, as_json=False)
+        if all(each.skipped for each in found):
+            return
         if not yes:
             _ask()
         with watch(as_json=as_json) as sink:
@@ -85,15 +87,16 @@ def _show(found: Sequence[Restated], *, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    rows = [(each.model, each.table, each.slice or "whole table", *_what(each)) for each in found]
+    rows = [(each.model, each.table, *_what(each)) for each in found]
     print_table(("model", "table", "slices", "rows now", ""), rows)
 
 
-def _what(restated: Restated) -> tuple[str, str]:
+def _what(restated: Restated) -> tuple[str, str, str]:
     if restated.skipped:
-        return "", restated.skipped
+        return "", "", restated.skipped
     rows = "" if restated.rows is None else f"{restated.rows:,}"
-    return rows, "made anew: all of it goes" if restated.anew else "made again"
+    what = "made anew: all of it goes" if restated.anew else "made again"
+    return restated.slice or "whole table", rows, what
 
 
 def _ask() -> None:

@@ -72,7 +72,8 @@ def why_not(model: Model) -> tuple[str, str, str] | None:
     """Why a model is not restated, what to do instead, and where it says so."""
     if model.disable_restatement:
         hint = "write disable_restatement false in its kind"
-        return "disable_restatement is true", hint, "disable_restatement"
+        said = "" if "disable_restatement" in model.places else ", as its kind has it by default"
+        return f"disable_restatement is true{said}", hint, "disable_restatement"
     reason = _KEEPS.get(model.strategy)
     if reason is not None and model.disable_restatement is None:
         return reason, f"to begin it anew: penstock run {model.name} --full-refresh", "target"

@@ -108,8 +108,8 @@ class Root:
         has_ranges = model is not None and not rebuilds(model) and _has_ranges(model)
         if has_ranges and asked is None:
             raise ArgumentError(
-                f"a restatement of {self.name} is one of a range",
-                hint="say which: --from 2026-01-01 --to 2026-01-31",
+                f"a restatement of {self.name} needs a range",
+                hint="for example: --from 2026-01-01 --to 2026-01-31",
             )
         for_readers = downstream and (model is None or not rebuilds(model))
         if asked is not None and model is not None and not has_ranges and not for_readers:
