@@ -134,9 +134,11 @@ class Attempt(StepAttempt):
             )
             staged, found = self._written(tx, table, rows, into=into, pins=pins, views=views)
         self.say("publishing")
+        whole = self.model.strategy == "replace" and self._place is None
+        built = self.world.plan.request.fire_time if first or anew or whole else None
         made = publication(self.world.run_id, self.planned, staged, found[0].checks, table.schema)
-        made = replace(made, first=first, anew=anew, lineage=self.lineage(known, pins))
-        made = replace(made, inputs=inputs)
+        made = replace(made, first=first, anew=anew, built=built)
+        made = replace(made, lineage=self.lineage(known, pins), inputs=inputs)
         if into.by_time is not None and any(part.failed for part in found):
             return Parts(self, table, into.by_time, staged, found).publish(tx, made)
         if isinstance(self.planned.only, Interval):
@@ -329,7 +331,7 @@ class Attempt(StepAttempt):
     @property
     def _refreshes(self) -> bool:
         """Whether the table is made anew, which the first batch of its slices does."""
-        return self.world.plan.request.full_refresh and not self.planned.goes_on
+        return self.planned.anew and not self.planned.goes_on
 
     def _drops(self, table: TransactionTable, into: Slice, known: SliceRecord | None) -> bool:
         """Drop the table where it is to be made anew; whether it was.
@@ -340,7 +342,8 @@ class Attempt(StepAttempt):
         if self._refreshes:
             records = self.state.slices(target)
             if records:
-                self.notice(f"full refresh drops {listed(records)}, which earlier snapshots keep")
+                what = "restatement" if self.planned.again else "full refresh"
+                self.notice(f"{what} drops {listed(records)}, which earlier snapshots keep")
             table.drop()
             return True
         if self.model.strategy == "manual":  # what becomes of the rows is up to the script
@@ -409,6 +412,7 @@ class Attempt(StepAttempt):
             key_expressions=keys_in_spark(self.model),
             now=self._now,
             by_time=self._by_time,
+            again=self.planned.again is not None,
         )
 
     @property

@@ -438,7 +438,7 @@ _INTERRUPTED = frozenset({"abandoned", "cancelled"})
 def take_up(world: World, planned: PlannedStep) -> list[MadeSlice] | None:
     """The publication of an interrupted append to confirm; None when the step has to run."""
     model = planned.model
-    if model.strategy != "append" or world.plan.request.full_refresh:
+    if model.strategy != "append" or planned.anew:
         return None
     state = world.states[model.target.lake]
     known = state.slice(model.target.qualified, planned.only.text)

@@ -59,7 +59,7 @@ CASE_2 = """
     SELECT * FROM VALUES {} AS v(id, name, status)
 """
 #: by model: the two loads, and the table after them (history.md, "Cases")
-CASES = {
+CASES: dict[str, tuple[Sequence[tuple[Any, ...]], ...]] = {
     CASE_1: (
         [(1, "a", "2022-01-01"), (2, "b", "2022-01-02"), (3, "c", "2022-01-03")],
         [(1, "x", "2022-01-04"), (3, "c", "2022-01-03"), (4, "d", "2022-01-04")],
@@ -134,8 +134,10 @@ def test_the_menu_of_the_document(make: Make) -> None:
 
 def test_the_cases_by_time_and_by_column(make: Make) -> None:
     for load, number in ((0, 1), (1, 5)):
-        names = ("models/case_1", "models/case_2")
-        scripts = {name: case.format(values(CASES[case][load])) for name, case in zip(names, CASES)}
+        scripts = {
+            f"models/case_{at}": case.format(values(loads[load]))
+            for at, (case, loads) in enumerate(CASES.items(), 1)
+        }
         made = (project := make(scripts)).run(fire_time=datetime(2023, 1, number, tzinfo=UTC))
         assert [step.state for step in made.steps] == ["done", "done"]
     query = "SELECT * EXCEPT (updated_at) FROM case_1 ORDER BY id, valid_from"

@@ -169,7 +169,9 @@ def _compared(load: Load, versions: Versions, rules: Rules, kept: _Kept) -> _Com
         diff = kept.keep(difference(rows, versions, rules, observation))
         counts, seen = _counts(diff, rules), observation.get
         if is_sure or not (
-            counts["wrong"] or counts["loaded"] > counts["keys"] or seen[MET] > versions.rows.count()
+            counts["wrong"]
+            or counts["loaded"] > counts["keys"]
+            or seen[MET] > versions.rows.count()
         ):
             break
     if counts["wrong"]:

@@ -43,8 +43,10 @@ class Slice:
     ``by_time`` what a time range is replaced by.
     ``known_fingerprint`` is that of the slice's present content, when nothing has touched it since
     it was recorded; of a history, that of the load which was the last. ``known_load``: the SELECT
-    gives just that load again, so nobody needs to look. ``history`` says how versions are kept, by ``key_expressions`` (the keys with
-    what they are in Spark's SQL); ``now`` is the execution time of the run.
+    gives just that load again, so nobody needs to look. ``history`` says how versions are kept, by
+    ``key_expressions`` (the keys with what they are in Spark's SQL); ``now`` is the execution time
+    of the run. ``again``: rows of the slice that the SELECT does not return any more go, also where
+    a strategy keeps them.
     """
 
     place: tuple[str, str] | None = None
@@ -57,6 +59,7 @@ class Slice:
     key_expressions: tuple[tuple[str, str], ...] = ()
     now: datetime | None = None
     by_time: ByTime | None = None
+    again: bool = False
 
     @property
     def managed(self) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
     from penstock.lake.staging import TransactionTable
 
 
