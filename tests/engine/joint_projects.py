@@ -1,10 +1,11 @@
 """Random models of partitions by time, and whether one job makes the rows that one a slice makes.
 
-    python -m tests.engine.joint_projects --times 300 [--seed 1]
+    python -m tests.engine.joint_projects --times 300 [--seed 1] [--tables]
 
 Queries are drawn by a small grammar whose every SELECT has the columns id, k and v: conditions on
 the slice below CTEs, derived tables, joins, set operations, groups and windows; and forms that look
-across slices, which have to be refused.
+across slices, which have to be refused. Compared are the rows of the joint query with those of each
+slice's query, or with ``--tables`` whole runs: a range, and a run a day.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.config import SparkSettings
 from penstock.errors import PenstockError
+from penstock.events import ignore
 from penstock.model.constants import Bindings
 from penstock.model.joint import joint_query, why_apart
 from penstock.model.model import Model
@@ -29,6 +31,7 @@ from penstock.model.render import trial_names
 from penstock.model.slice_condition import NotJoint
 from penstock.model.sources import TableSource
 from penstock.project import Project
+from tests.engine.toy import rows as rows_of
 from tests.engine.toy import write_project
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ CONDITIONS = (
     "{t}.at >= $partition_start AND {t}.at < $partition_end",
 )
 PLAIN = ("{a}.id AS id, {a}.k AS k, {b}.v AS v", "{a}.id, {b}.k, {a}.v + coalesce({b}.v, 0) AS v")
+STARS = ("a.*", "b.* EXCEPT (v), a.v", "a.id, b.* EXCEPT (id)")
 OF_ONE = (
     "{a}.id, {a}.k, {a}.v",
     "DISTINCT {a}.k AS id, {a}.k, {a}.v",
@@ -119,7 +123,9 @@ class Grammar:
                 f"SELECT a.id, a.k, a.v FROM {first} LEFT {half} JOIN {second} ON a.k = b.k {where}"
             )
         join = self.chance.choice(JOINS).replace("{x}", first).replace("{y}", second)
-        items = self.chance.choice(PLAIN).replace("{a}", "a").replace("{b}", "b")
+        items = self.chance.choice((*PLAIN, *STARS)).replace("{a}", "a").replace("{b}", "b")
+        if "USING" in join:  # which has its columns first in a *
+            items = PLAIN[0].replace("{a}", "a").replace("{b}", "b")
         return f"SELECT {items} FROM {join} {where}"
 
     def other(self, depth: int) -> str:
@@ -131,7 +137,7 @@ class Grammar:
             return f"{self.chance.choice(list(self.named))} AS {name}"
         inside = self.select(depth - 1)
         if self.chance.random() < 0.4:
-            return f"({inside}) AS {name}"
+            return f"({inside}) AS {name}{self.chance.choice(('', '', '(id, k, v)'))}"
         called = f"w{len(self.named)}"
         self.named[called] = inside
         return f"{called} AS {name}"
@@ -148,8 +154,9 @@ class Grammar:
         return f"SELECT {self.chance.choice(OF_ONE)} FROM {source} {where}".replace("{a}", name)
 
     def filter(self, name: str) -> str:
-        choices = ("", "", f" WHERE {name}.v > 1", f" WHERE ({name}.k = 1 OR {name}.v IS NULL)")
-        return self.chance.choice((*choices, " WHERE EXISTS (SELECT 1 FROM dim WHERE dim.k = 1)"))
+        some = (f" WHERE {name}.v > 1", f" WHERE ({name}.k = 1 OR {name}.v IS NULL)")
+        other = " WHERE EXISTS (SELECT 1 FROM dim WHERE dim.k = 1)"
+        return self.chance.choice(("", "", "", "", *some, other))
 
 
 def source(chance: random.Random, rows: int, *, dim: bool = False) -> str:
@@ -158,7 +165,7 @@ def source(chance: random.Random, rows: int, *, dim: bool = False) -> str:
     for _ in range(rows):
         number = [str(chance.randrange(6)) if chance.random() < 0.9 else "NULL" for _ in range(2)]
         moment = (
-            f"TIMESTAMP '{FIRST - timedelta(1)} 12:00:00' + INTERVAL '{chance.randrange(130)}' HOUR"
+            f"TIMESTAMP '{FIRST - timedelta(1)} 12:00:00' + INTERVAL '{chance.randrange(100)}' HOUR"
         )
         listed.append(f"({chance.randrange(9)}, {number[0]}, {number[1]}, {moment})")
     values = ", ".join(listed) or f"(1, 1, 1, TIMESTAMP '{FIRST} 12:00:00')"
@@ -175,7 +182,7 @@ def scripts(chance: random.Random) -> dict[str, str]:
     head = "-- pipeline\n-- materialize ducklake://main/{name}\n"
     made = {
         f"models/{name}": head.format(name=name) + source(chance, rows, dim=name == "dim")
-        for name, rows in (("events", chance.randrange(40)), ("other", 20), ("dim", 5))
+        for name, rows in (("events", chance.randrange(60)), ("other", 30), ("dim", 6))
     }
     model = f"-- pipeline\n-- partitioned daily{zone}\n-- materialize ducklake://main/t{strategy}\n"
     made["models/t"] = model + test + Grammar(chance).query()
@@ -235,10 +242,34 @@ def hunt(spark: SparkSession, root: Path, chance: random.Random) -> tuple[str, s
     return "WRONG", f"{made['models/t']}\n lost {lost}\n more {more}"
 
 
+def hunt_tables(spark: SparkSession, root: Path, chance: random.Random) -> tuple[str, str | None]:
+    """The same by runs: a run of the range against a run a day."""
+    made, found = scripts(chance), []
+    for name in ("range", "days"):
+        root.mkdir(exist_ok=True)
+        with Project.load(write_project(root / name, made), spark=spark) as project:
+            project.run(select=["events", "other", "dim"], on_event=ignore)
+            days = [FIRST + timedelta(day) for day in range(DAYS)]
+            if name == "range":
+                why = why_apart(project.model("t"))
+                project.run(select="t", from_=days[0], to=days[-1], on_event=ignore)
+            else:
+                for day in days:
+                    project.run(day, select="t", on_event=ignore)
+            slices = project.status("t")[0].slices
+            status = sorted((str(each.slice), each.state, each.rows) for each in slices)
+            there = any(rows is not None for _, _, rows in status)
+            query = "SELECT to_json(struct(*)) AS row FROM t ORDER BY row"
+            found.append((status, rows_of(project, query) if there else []))
+    wrong = None if found[0] == found[1] else f"{made['models/t']}\n {found[0]}\n {found[1]}"
+    return ("together" if why is None else "apart"), wrong
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--times", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tables", action="store_true")
     options = parser.parse_args(arguments)
     from penstock.engine.spark import start_session
 
@@ -247,7 +278,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         spark = start_session(SparkSettings(master="local[2]", conf=CONF), "joint")
         for number in range(options.seed, options.seed + options.times):
             try:
-                way, wrong = hunt(spark, Path(folder) / str(number), random.Random(number))
+                look = hunt_tables if options.tables else hunt
+                way, wrong = look(spark, Path(folder) / str(number), random.Random(number))
             except PenstockError as error:
                 way, wrong = "broken", f"{error}"
             ways[way] += 1
