@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from penstock.durations import seconds_of
 from penstock.engine.attempt import Attempt
+from penstock.engine.idle import ended
 from penstock.engine.joint import JointAttempt, Made
 from penstock.engine.plan import PlannedStep
 from penstock.engine.publication import tests_failed
@@ -34,7 +35,6 @@ from penstock.events import Notice, StepFinished, StepStarted
 from penstock.lake.spark.failures import explained
 from penstock.model.joint import NotJoint
 from penstock.model.kinds import WITHOUT_ROWS
-from penstock.model.slice import WHOLE, described
 
 # Conditions of Spark that a retry cannot change: the text, or a name in it, is wrong.
 _HOPELESS = ("PARSE_", "UNRESOLVED_", "TABLE_OR_VIEW_NOT_FOUND", "DATATYPE_MISMATCH", "AMBIGUOUS_")
@@ -204,28 +204,6 @@ def _run_one(world: World, planned: PlannedStep) -> StepResult:
             failed=int(result.state == "failed"),
         )
     )
-    return result
-
-
-def ended(planned: PlannedStep, state: str, reason: str | None = None) -> tuple[StepResult, ...]:
-    """The results of a step all of whose slices ended in ``state``."""
-    model = planned.model
-    return tuple(
-        StepResult(
-            model.name,
-            str(model.target),
-            model.strategy,
-            described((slice_,)),
-            state,
-            reason=reason,
-        )
-        for slice_ in planned.slices
-    )
-
-
-def nothing_to_do(planned: PlannedStep) -> StepResult:
-    """The result of a step without slices."""
-    (result,) = ended(replace(planned, slices=(WHOLE,)), "skipped", planned.skipped)
     return result
 
 
