@@ -166,7 +166,7 @@ class Project(Inspection):
         result, and nothing of it is visible; what is raised concerns the whole run: ArgumentError,
         PartitionError, EnvironmentMissing, and what opening a lake raises.
         """
-        from penstock.engine.run import require_jobs
+        from penstock.engine.run_arguments import require_jobs
 
         require_jobs(jobs)
         plan = self.plan(
@@ -255,8 +255,13 @@ class Project(Inspection):
         *,
         new_catalog: bool = False,
     ) -> RunResult:
-        from penstock.engine.run import run_plan
+        from penstock.engine.idle import idle_run, is_idle
         from penstock.progress.lines import showing
+
+        if is_idle(plan):
+            with showing(on_event) as sink:
+                return idle_run(plan, sink)
+        from penstock.engine.run import run_plan
 
         lakes = self._connections.lakes(plan.lakes, self._session, new_catalog=new_catalog)
         with showing(on_event) as sink:

@@ -9,7 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from penstock.engine.ranges import MATERIALIZED, MISSING, RUNNING, STALE, SliceRange, Tally, said
+from penstock.engine.ranges import (
+    MATERIALIZED,
+    MISSING,
+    RUNNING,
+    STALE,
+    SliceRange,
+    Tally,
+    idle,
+    said,
+)
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import ArgumentError
 from penstock.model.graph import Graph
@@ -107,7 +116,9 @@ class Line:
         first = self.by_time.start(self.now)
         if not expected and first is not None and first > self.now:
             return Due((), tally, f"nothing is due before {_said(first)}, where it starts")
-        return Due((), tally, f"up to date: {said(tally)}")
+        return Due(
+            (), tally, idle(tally) if STALE in tally.states else f"up to date: {said(tally)}"
+        )
 
     def of(self, request: SliceRange) -> Due:
         """Those of a range; its dates are whole days. Raises ArgumentError."""
@@ -124,7 +135,7 @@ class Line:
         tally = replace(
             self._tally(within, chosen), early=self._count(early), later=self._count(later)
         )
-        return Due(chosen, tally, None if chosen else f"nothing to do: {said(tally)}")
+        return Due(chosen, tally, None if chosen else idle(tally))
 
     def states_of(self, request: SliceRange) -> tuple[Event, ...]:
         """What is known of a range, and what of it is missing, in the order of time."""

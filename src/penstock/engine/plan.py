@@ -16,8 +16,8 @@ from penstock.engine.ranges import (
     Tally,
     choose,
     choose_whole,
+    idle,
     require_range,
-    said,
 )
 from penstock.engine.run_arguments import args_of, check_arguments
 from penstock.engine.selection import select_steps
@@ -31,7 +31,8 @@ from penstock.model.interval import Interval
 from penstock.model.kinds import EMBEDDED, FILES, TIME_RANGE, VIEW
 from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
-from penstock.model.moments import read_moment
+from penstock.model.moments import is_moment, read_moment
+from penstock.model.partition import Moment
 from penstock.model.slice import WHOLE, Part, Slice, described
 
 # Strategies: the engine has each in its registry, but for manual scripts, which write themselves.
@@ -225,7 +226,8 @@ def _by_themselves(asked: Asked) -> Cascade:
     """What ``auto_restatement_cron`` makes again in a run, with what reads it."""
     request, names = asked.request, {model.name for model in asked.steps}
     autos = [model for model in asked.order if model.auto_restatement is not None]
-    if not autos or request.range is not None or request.full_refresh:
+    other = request.range is not None or request.partition is not None or request.full_refresh
+    if not autos or other:
         return Cascade()
     below = {name for model in autos for name in asked.graph.downstream(model.name)}
     reached = [each for each in asked.order if each in autos or each.name in below]
@@ -292,11 +294,23 @@ def _of_moment(asked: Asked) -> list[PlannedStep]:
         elif again is not None:
             step = _restated(model, again, after, made, line)
         elif line is not None:
-            step = of_intervals(model, line, line.due(), after)
+            alone = not slices
+            with _placed_at(model, "target"):
+                due = _due(line, asked.request.partition, alone)
+                step = of_intervals(model, line, due, after)
         else:
             step = PlannedStep(model, made, after)
         planned.append(finished(step, asked))
     return planned
+
+
+def _due(line: Line, asked: Moment | None, alone: bool) -> Due:
+    """What is due; of a run for one partition the interval that begins there, or holds it, whatever
+    it holds now. A value that is no moment is for others, unless the model is ``alone``.
+    """
+    if asked is None or not (alone or is_moment(asked, line.now)):
+        return line.due()
+    return line.of(SliceRange(asked, asked, all=True))
 
 
 def _restated(
@@ -349,7 +363,7 @@ def of_range(asked: Asked) -> list[PlannedStep]:
         else:
             changes = any(not planned[name].skipped for name in after)
             chosen, tally = choose_whole(own, every=range_.all, inputs_change=changes)
-        skipped = None if chosen else f"nothing to do: {said(tally)}"
+        skipped = None if chosen else idle(tally)
         apart = _why_apart(model, range_) if len(chosen) > 1 else None
         step = PlannedStep(model, chosen, after, skipped=skipped, tally=tally, apart=apart)
         planned[model.name] = finished(step, asked)

@@ -10,6 +10,14 @@ from penstock.model import arguments
 from penstock.model.model import Model
 
 
+def require_jobs(jobs: int | None) -> None:
+    """Raise ArgumentError for a number of steps side by side that lets none run."""
+    if jobs is not None and jobs < 1:
+        raise ArgumentError(
+            f"jobs is {jobs}, and a run needs one or more", hint="leave it out to go by cores"
+        )
+
+
 def check_arguments(models: Iterable[Model], args: Mapping[str, str | None]) -> None:
     """Raise ArgumentError for names that no script declares, and for those of the slice: as
     arguments they could differ from the slice that is written."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from penstock.durations import seconds_of
 from penstock.engine.attempt import Attempt
+from penstock.engine.idle import ended
 from penstock.engine.joint import JointAttempt
 from penstock.engine.plan import PlannedStep
 from penstock.engine.publication import MadeSlice, tests_failed
@@ -35,7 +36,7 @@ from penstock.events import Notice, StepFinished, StepStarted
 from penstock.lake.spark.failures import explained
 from penstock.model.interval import Interval
 from penstock.model.kinds import TIME_RANGE, WITHOUT_ROWS
-from penstock.model.slice import WHOLE, Slice, described
+from penstock.model.slice import Slice
 from penstock.model.slice_condition import NotJoint
 
 # Conditions of Spark that a retry cannot change: the text, or a name in it, is wrong.
@@ -275,28 +276,6 @@ def _run_one(world: World, planned: PlannedStep) -> Results:
         )
     )
     return {slice_: replace(result, seconds=seconds)}
-
-
-def ended(planned: PlannedStep, state: str, reason: str | None = None) -> tuple[StepResult, ...]:
-    """The results of a step all of whose slices ended in ``state``."""
-    model = planned.model
-    return tuple(
-        StepResult(
-            model.name,
-            str(model.target),
-            model.strategy,
-            described((slice_,)),
-            state,
-            reason=reason,
-        )
-        for slice_ in planned.slices
-    )
-
-
-def nothing_to_do(planned: PlannedStep) -> StepResult:
-    """The result of a step without slices."""
-    (result,) = ended(replace(planned, slices=(WHOLE,)), "skipped", planned.skipped)
-    return result
 
 
 def skip(world: World, planned: PlannedStep, reason: str) -> None:
