@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from penstock.engine.cascade import Past, rebuilds
 from penstock.engine.intervals import Event, Painted
 from penstock.engine.ranges import FAILED, MATERIALIZED, RUNNING, STALE, States
 from penstock.engine.rolled_back import Undone, undone
 from penstock.engine.state import reading
 from penstock.engine.state.records import ProcessId, is_gone
 from penstock.engine.state.store import State
+from penstock.engine.state.tables import to_moment
 from penstock.lake.catalog.snapshots.rollbacks import rollbacks
 from penstock.model.interval import interval_of
 from penstock.model.model import Model
+from penstock.model.slice import Part
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -121,6 +125,34 @@ def intervals_of(
             ask = partial(painted, model=model, catalog=catalog, is_gone=is_gone)
             found[model.name] = State(catalog).read(ask, Painted())
     return found
+
+
+def pasts_of(catalogs: Catalogs, models: Sequence[Model]) -> Mapping[str, Past]:
+    """When the tables of models, and their slices, were made, by the names of models."""
+    found: dict[str, Past] = {}
+    for model in models:
+        catalog = catalogs(model.target.lake)
+        if catalog is not None and _is_there(catalog, model):
+            ask = partial(_past, model=model, catalog=catalog)
+            found[model.name] = State(catalog).read(ask, Past())
+    return found
+
+
+def _past(connection: Connection, model: Model, catalog: Catalog) -> Past:
+    target = model.target.qualified
+    if model.by_time is not None and not rebuilds(model):
+        return Past(painted=painted(connection, model, catalog))
+    parts: tuple[tuple[Part, datetime], ...] = ()
+    if model.partition is not None:
+        records = reading.moments(connection, target)
+        made = (each for each in records if each.state is None)
+        parts = tuple(
+            (Part(each.value), to_moment(each.at))
+            for each in made
+            if each.slicing in (None, model.slicing)
+        )
+    built = reading.built(connection, target)
+    return Past(None if built is None else to_moment(built), parts=parts)
 
 
 def painted(

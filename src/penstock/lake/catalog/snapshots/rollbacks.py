@@ -60,7 +60,7 @@ def rollbacks(connection: Connection) -> Mapping[int, Rollbacks]:
         return {}
     begun = select(table.table_id, func.min(table.begin_snapshot)).group_by(table.table_id)
     rows = connection.execute(begun.where(table.table_id.in_(found)))
-    since = {row.table_id: row[1] for row in rows}
+    since = dict(rows.tuples().all())
     return {id_: Rollbacks(tuple(made), since.get(id_, 0)) for id_, made in found.items()}
 
 
