@@ -216,12 +216,21 @@ def attempt(form: Form, state: State, source: Sequence[Row], slice_: Slice, run:
         records = {**state.records, slice_: Record(run, known.rows)}
         return tried(form, replace(state, records=records), [slice_], good=True)
     rows = [row for row in source if _is_read(form, row, slice_)]
-    after = None if _is_refused(form, rows) else _RULES[form.strategy](state.rows, rows, slice_)
-    if after is None or not _passes(form, candidate(form, after, slice_)):
+    if _is_refused(form, rows):
         return tried(form, state, [slice_], good=False)
+    after = _RULES[form.strategy](state.rows, rows, slice_)
+    parts = units_of(form, slice_) if form.strategy == "time_range" else [slice_]
+    good = [part for part in parts if _passes(form, candidate(form, after, part))]
+    for part in good:
+        state = _published(form, state, rows, part, run)
+    return tried(form, state, [part for part in parts if part not in good], good=False)
+
+
+def _published(form: Form, state: State, rows: Sequence[Row], slice_: Slice, run: Run) -> State:
+    after = _RULES[form.strategy](state.rows, rows, slice_)
     records = _with(state.records if state.exists else {}, slice_, run)
-    after_it = counted(form, State(True, after, records, state.marks if state.exists else {}))
-    return tried(form, after_it, [slice_], good=True)
+    made = counted(form, State(True, after, records, state.marks if state.exists else {}))
+    return tried(form, made, [slice_], good=True)
 
 
 def counted(form: Form, state: State) -> State:
@@ -333,9 +342,21 @@ _RULES: Mapping[str, Callable[[Rows, Sequence[Row], Slice], Rows]] = {
 
 def states_of_run(
     form: Form, state: State, source: Sequence[Row], slices: Sequence[Slice], run: Run
-) -> list[State]:
-    """Before the run, and after each of its batches, of which each is tried."""
-    found = [state]
-    for slice_ in slices:
-        found.append(attempt(form, found[-1], source, slice_, run))
-    return found
+) -> tuple[list[Slice], list[State]]:
+    """What is tried in turn, and what there is before the run and after each of these.
+
+    A range of time whose query fails is tried by halves.
+    """
+    left, pieces, found = list(slices), list[Slice](), [state]
+    while left:
+        piece = left.pop(0)
+        pieces.append(piece)
+        found.append(attempt(form, found[-1], source, piece, run))
+        units = units_of(form, piece)
+        rows = [row for row in source if _is_read(form, row, piece)]
+        if form.strategy == "time_range" and len(units) > 1 and any(r.v == BOOM for r in rows):
+            assert isinstance(piece, tuple)
+            middle = units[len(units) // 2]
+            assert isinstance(middle, tuple)
+            left[:0] = [(piece[0], middle[0]), (middle[0], piece[1])]
+    return pieces, found

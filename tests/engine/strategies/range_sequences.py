@@ -202,7 +202,8 @@ class Play:
         if self.form.slices == "whole":
             return Request(now)
         way = self.chance.choice(("tick", "tick", "tick", "range", "range", "all", "restate"))
-        if way == "restate" and (self.form.strategy == "append" or not self.state.exists):
+        cannot = self.form.strategy == "append" or self.form.name == "intervals, merge"
+        if way == "restate" and (cannot or not self.state.exists):
             way = "range"
         if way == "tick":
             early = now - self.chance.choice((0, 0, 1, 2)) * self.form.unit
@@ -219,7 +220,7 @@ class Play:
         slices = slices_to_make(self.form, self.state, request)
         run = Run((request.days, request.every, request.days is None and tuple(slices)))
         source = list(self.source.values())
-        states = states_of_run(self.form, self.state, source, slices, run)
+        pieces, states = states_of_run(self.form, self.state, source, slices, run)
         death = Death(kill)
         self.log.append(f"{request} kill={kill}: {_shown(slices)}")
         try:
@@ -229,7 +230,7 @@ class Play:
         if death.killed:
             run.interrupted = not isinstance(death.heard[-1], RunFinished)
             self.log.append(f"  killed at {death.heard[-1]}")
-            states = list(self._half_done(states, slices, death))
+            states = list(self._half_done(states, pieces, death))
         else:
             states = states[-1:]
         seen = self._seen(request)
@@ -325,8 +326,7 @@ class Play:
         for record in Records(self.project.lake("main").catalog).slices("main.t"):
             interval = interval_of(record.slice)
             key: Slice = (interval.start, interval.end) if interval else record.slice or None
-            rows = record.rows if self._counts else 0
-            found[key] = None if shown(record.slice) in outside else rows
+            found[key] = None if shown(record.slice) in outside else record.rows
         return found
 
     @property
@@ -358,19 +358,26 @@ class Play:
             every = Request(request.now, self._all_days(request))
             made = slices_to_make(self.form, state, every)
             to_make = [unit for each in made for unit in units_of(self.form, each)]
-        records: dict[Slice, int | None] = {
-            key: each.rows if self._counts else 0 for key, each in state.records.items()
-        }
+        records: dict[Slice, int | None] = {k: each.rows for k, each in state.records.items()}
         return Seen(sorted(rows, key=repr), records, to_make)
 
     def _fits(self, state: State, seen: Seen, request: Request) -> bool:
-        unsure = {key for key, each in state.records.items() if not each.sure}
-        wanted, changed = (
-            self._expected(state, request),
-            [key for key, rows in seen.records.items() if rows is None],
+        """Which intervals were recorded together makes no difference."""
+        wanted = self._expected(state, request)
+        if (seen.rows, seen.to_make) != (wanted.rows, wanted.to_make):
+            return False
+        units = [unit for key in seen.records for unit in units_of(self.form, key)]
+        known = [unit for key in wanted.records for unit in units_of(self.form, key)]
+        return sorted(units, key=repr) == sorted(known, key=repr) and all(
+            self._is_sound(state, key, rows) for key, rows in seen.records.items()
         )
-        records = {**wanted.records, **dict.fromkeys(unsure.intersection(changed))}
-        return replace(wanted, records=records) == seen
+
+    def _is_sound(self, state: State, key: Slice, rows: int | None) -> bool:
+        """Whether a record has as many rows as there are, or its table was rolled back."""
+        if rows is None:
+            records = [_of_unit(state, unit) for unit in units_of(self.form, key)]
+            return any(each is not None and not each.sure for each in records)
+        return not self._counts or rows == len(candidate(self.form, state.rows, key))
 
     def _spark_differs(self, seen: Seen) -> str | None:
         if not self.state.exists:
