@@ -14,7 +14,7 @@ from penstock.engine.changes import reading_of
 from penstock.engine.checks import columns
 from penstock.engine.columns import cast_to
 from penstock.engine.descriptions import describe, undescribable
-from penstock.engine.interval_parts import Kept, Parts, with_replaced
+from penstock.engine.interval_parts import Kept, Parts, last_made_in, with_replaced
 from penstock.engine.interval_tests import Verdict, passing, verdicts
 from penstock.engine.manual import recorded, run_statements
 from penstock.engine.pins import (
@@ -383,7 +383,9 @@ class Attempt(StepAttempt):
                 raise file_missing(missing[0], self.model.target.qualified, tx.base.id)
         state = "unchanged" if known is not None or made.rows else "done"
         made = replace(made, state=state)
-        made_in = None if known is None else known.made_in
+        made_in = None if known is None else known.last_made_in
+        if isinstance(self.planned.only, Interval):
+            made_in = last_made_in(self.state.slices(made.target), made.slice)
         self.state.confirm(made, made_in, as_of=tx.base.id)
         return made, made_in
 
