@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
+from penstock.engine.idle import ended
 from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.run import Pace, Runner
 from penstock.engine.slices import RunRequest
-from penstock.engine.step import ended
 from penstock.engine.world import World
 from penstock.events import RunProgress
 from penstock.model.slice import WHOLE, Slice

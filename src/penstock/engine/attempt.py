@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import datetime
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -133,9 +134,11 @@ class Attempt(StepAttempt):
             )
             staged, found = self._written(tx, table, rows, into=into, pins=pins, views=views)
         self.say("publishing")
+        whole = self.model.strategy == "replace" and self._place is None
+        built = self.world.plan.request.fire_time if first or anew or whole else None
         made = publication(self.world.run_id, self.planned, staged, found[0].checks, table.schema)
-        made = replace(made, first=first, anew=anew, lineage=self.lineage(known, pins))
-        made = replace(made, inputs=inputs)
+        made = replace(made, first=first, anew=anew, built=built)
+        made = replace(made, lineage=self.lineage(known, pins), inputs=inputs)
         if into.by_time is not None and any(part.failed for part in found):
             return Parts(self, table, into.by_time, staged, found).publish(tx, made)
         if isinstance(self.planned.only, Interval):
@@ -328,7 +331,7 @@ class Attempt(StepAttempt):
     @property
     def _refreshes(self) -> bool:
         """Whether the table is made anew, which the first batch of its slices does."""
-        return self.world.plan.request.full_refresh and not self.planned.goes_on
+        return self.planned.anew and not self.planned.goes_on
 
     def _drops(self, table: TransactionTable, into: Slice, known: SliceRecord | None) -> bool:
         """Drop the table where it is to be made anew; whether it was.
@@ -339,7 +342,8 @@ class Attempt(StepAttempt):
         if self._refreshes:
             records = self.state.slices(target)
             if records:
-                self.notice(f"full refresh drops {listed(records)}, which earlier snapshots keep")
+                what = "restatement" if self.planned.again else "full refresh"
+                self.notice(f"{what} drops {listed(records)}, which earlier snapshots keep")
             table.drop()
             return True
         if self.model.strategy == "manual":  # what becomes of the rows is up to the script
@@ -349,12 +353,18 @@ class Attempt(StepAttempt):
             table.drop()
             return True
         if self.model.history is not None:
-            refuse_no_history(self.model, known, table)
+            refuse_no_history(self.model, self._last_load, table)
             return False
         said = refuse_lost_rows(self.model, known, table, into.place)
         if said:
             self.notice(said)
         return False
+
+    @property
+    def _last_load(self) -> SliceRecord | None:
+        """The record of what was loaded last into the table, of whatever interval."""
+        records = self.state.slices(self.model.target.qualified)
+        return max(records, key=lambda each: each.snapshot_id, default=None)
 
     def _confirm(
         self,
@@ -400,9 +410,16 @@ class Attempt(StepAttempt):
             known_fingerprint=self._known_fingerprint(tx, known, place),
             history=self.model.history,
             key_expressions=keys_in_spark(self.model),
-            now=self.world.plan.request.fire_time,
+            now=self._now,
             by_time=self._by_time,
+            again=self.planned.again is not None,
         )
+
+    @property
+    def _now(self) -> datetime:
+        """The execution time; of an interval its end, when a run that waited for it would be."""
+        now, only = self.world.plan.request.fire_time, self.planned.only
+        return min(now, only.end) if isinstance(only, Interval) else now
 
     @property
     def _by_time(self) -> ByTime | None:

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
+from penstock.engine.idle import ended, nothing_to_do
 from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.state.records import RunRecord, this_process
 from penstock.engine.state.store import State, now
-from penstock.engine.step import INTERRUPTED, ended, nothing_to_do, run_step, skip
+from penstock.engine.step import INTERRUPTED, run_step, skip
 from penstock.engine.world import World
-from penstock.errors import ArgumentError, PenstockError
+from penstock.errors import PenstockError
 from penstock.events import (
     Event,
     EventSink,
@@ -46,14 +47,6 @@ StepFunction = Callable[[World, PlannedStep], Results]
 _PACE = 2.0
 _POLL = 0.2  # seconds; only how soon a signal is noticed on systems that do not wake the wait
 GOOD = frozenset({"done", "unchanged"})
-
-
-def require_jobs(jobs: int | None) -> None:
-    """Raise ArgumentError for a number of steps side by side that lets none run."""
-    if jobs is not None and jobs < 1:
-        raise ArgumentError(
-            f"jobs is {jobs}, and a run needs one or more", hint="leave it out to go by cores"
-        )
 
 
 def run_plan(
@@ -242,6 +235,9 @@ class Runner:
         """The next batch without what cannot be made; none where the line has come to its end."""
         assert line.lost is not None, "set where it is due"
         for batch in line.batches:
+            if line.bad and line.step.model.in_order:
+                self._end_rest(line, "skipped", f"an interval before it failed: {_why(line)}")
+                return None
             lost = {slice_: line.lost(slice_) for slice_ in batch.slices}
             for slice_, reason in lost.items():
                 if reason is not None:
@@ -318,6 +314,11 @@ def _losses(step: PlannedStep, above: Sequence[_Line]) -> Callable[[Slice], str 
 
 
 def _cause(line: _Line) -> str:
-    first = next(iter(line.bad.values()))
-    why = (first.reason or "failed").splitlines()[0]
+    first, why = next(iter(line.bad.values())), _why(line)
     return why if first.state == "skipped" else f"upstream {line.step.name} failed: {why}"
+
+
+def _why(line: _Line) -> str:
+    """The first line of its first failure."""
+    first = next(iter(line.bad.values()))
+    return (first.reason or "failed").splitlines()[0]

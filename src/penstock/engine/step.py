@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 
 from penstock.durations import seconds_of
 from penstock.engine.attempt import Attempt
+from penstock.engine.idle import ended
 from penstock.engine.joint import JointAttempt
 from penstock.engine.plan import PlannedStep
 from penstock.engine.publication import MadeSlice, tests_failed
 from penstock.engine.results import StepResult
+from penstock.engine.rolled_back import is_undone
 from penstock.engine.state.records import Publication, StepRecord
 from penstock.engine.state.store import State, now
 from penstock.engine.world import Cancelled, World
@@ -34,7 +36,7 @@ from penstock.events import Notice, StepFinished, StepStarted
 from penstock.lake.spark.failures import explained
 from penstock.model.interval import Interval
 from penstock.model.kinds import TIME_RANGE, WITHOUT_ROWS
-from penstock.model.slice import WHOLE, Slice, described
+from penstock.model.slice import Slice
 from penstock.model.slice_condition import NotJoint
 
 # Conditions of Spark that a retry cannot change: the text, or a name in it, is wrong.
@@ -276,28 +278,6 @@ def _run_one(world: World, planned: PlannedStep) -> Results:
     return {slice_: replace(result, seconds=seconds)}
 
 
-def ended(planned: PlannedStep, state: str, reason: str | None = None) -> tuple[StepResult, ...]:
-    """The results of a step all of whose slices ended in ``state``."""
-    model = planned.model
-    return tuple(
-        StepResult(
-            model.name,
-            str(model.target),
-            model.strategy,
-            described((slice_,)),
-            state,
-            reason=reason,
-        )
-        for slice_ in planned.slices
-    )
-
-
-def nothing_to_do(planned: PlannedStep) -> StepResult:
-    """The result of a step without slices."""
-    (result,) = ended(replace(planned, slices=(WHOLE,)), "skipped", planned.skipped)
-    return result
-
-
 def skip(world: World, planned: PlannedStep, reason: str) -> None:
     """Record that a slice was not tried, so that the next run of its range makes it."""
     run = _Run(world, planned)
@@ -437,7 +417,7 @@ _INTERRUPTED = frozenset({"abandoned", "cancelled"})
 def take_up(world: World, planned: PlannedStep) -> list[MadeSlice] | None:
     """The publication of an interrupted append to confirm; None when the step has to run."""
     model = planned.model
-    if model.strategy != "append" or world.plan.request.full_refresh:
+    if model.strategy != "append" or planned.anew:
         return None
     state = world.states[model.target.lake]
     known = state.slice(model.target.qualified, planned.only.text)
@@ -449,6 +429,7 @@ def take_up(world: World, planned: PlannedStep) -> list[MadeSlice] | None:
         or run.state not in _INTERRUPTED
         or run.partition != world.plan.partition
         or dict(run.args) != dict(world.plan.args)
+        or is_undone(known, model.target, world.lake_of(model).catalog)
     ):
         return None
     world.sink(Notice(f"appended already by the interrupted run {run.run_id}", model.name))

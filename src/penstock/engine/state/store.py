@@ -27,6 +27,7 @@ from penstock.engine.state.records import (
     plain_sample,
 )
 from penstock.engine.state.tables import (
+    BUILT,
     CHECK,
     DROPPED,
     NONE_NEEDED,
@@ -249,6 +250,9 @@ def publish(
     assert as_of is not None, "a slice is as recorded at some snapshot"
     if what.anew:
         forget(connection, what.target, None, what.at)
+    if what.built is not None:
+        connection.execute(delete(BUILT).where(BUILT.c.target == what.target))
+        connection.execute(insert(BUILT).values(target=what.target, built_at=to_text(what.built)))
     void = [] if what.first else [SLICE.c.slice.in_((what.slice, *what.gone))]
     connection.execute(delete(SLICE).where(SLICE.c.target == what.target, *void))
     own = SliceRecord(
