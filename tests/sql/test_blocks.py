@@ -33,7 +33,8 @@ def test_the_relations_of_a_from_and_how_they_are_joined() -> None:
         ("inner", "range", ""),
     ]
     of = select.relations
-    assert of[2].query and of[2].columns and of[2].on and of[4].using and of[5].lateral
+    assert None not in (of[2].query, of[2].columns, of[2].on)
+    assert (of[4].using, of[5].lateral) == (True, True)
 
 
 def test_set_operations_and_withs() -> None:
