@@ -212,7 +212,9 @@ def test_a_step_is_divided_into_its_parts(state: State) -> None:
         replace(whole, slice="b/c", state="failed", started_at=at(5), reason="no"),
     ]
     state.write(lambda connection: divide_step(connection, parts, "a/c"))
-    runs = state.read(lambda connection: reading.step_runs(connection, whole.target, 9), ())
+    with state.reading() as connection:
+        assert connection is not None
+        runs = reading.step_runs(connection, whole.target, 9)
     assert {(run.slice, run.state, run.started_at) for run in runs} == {
         ("a/b", "done", at(1)),
         ("b/c", "failed", at(1)),
