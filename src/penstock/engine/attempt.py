@@ -255,6 +255,7 @@ class Attempt(StepAttempt):
         views: Views,
     ) -> tuple[Staged, Sequence[Verdict]]:
         writer, staged, before = self.writer, Staged(), table.candidate
+        made: Made | None = None
         for made in rows:
             writer.check_tests(cast_to(made.df, self.model.columns), table)
             tx.create_schema(self.model.target.schema)
@@ -267,8 +268,9 @@ class Attempt(StepAttempt):
         if message := undescribable(self.model, table.schema.names):
             self.notice(message)
         self.say("testing")
-        whole = candidate_of(table)
-        units = self._units(into)
+        if not self.model.data_tests:
+            return staged, (Verdict(self.planned.only),)
+        whole, units = candidate_of(table), self._units(into)
         if len(units) < 2:
             checks = self._test(whole, self._candidate(table, into), pins, views, table.schema)
             return staged, (Verdict(self.planned.only, checks),)
@@ -283,7 +285,8 @@ class Attempt(StepAttempt):
         found = verdicts(units, test, together=are_monotone(self.model))
         self.say_tests([part.checks for part in found])
         kept = passing(found)
-        if into.by_time is not None and kept and any(part.failed for part in found):
+        bad = any(part.failed for part in found)
+        if into.by_time is not None and made is not None and kept and bad:
             df = rows_of(table, into.by_time, kept)
             table.stage(before)
             staged = writer.stage(tx, table, Kept(df, made), _within(into, kept))
@@ -294,8 +297,7 @@ class Attempt(StepAttempt):
         """The intervals of a range that are tested each: those that fail can be left out. Where the
         table is made anew, what is left out would be lost.
         """
-        tested = bool(self.model.data_tests) and not self.model.query.after
-        if into.by_time is None or not tested or self._refreshes:
+        if into.by_time is None or self.model.query.after or self._refreshes:
             return ()
         return list(into.by_time.time_range.units(into.by_time.intervals))
 
