@@ -288,7 +288,7 @@ def _of_range(
             line = lines[model.name]
             with _placed_at(model, "start"):
                 step = _of_intervals(model, line, line.of(range_), after)
-                if step.blocked is not None:  # nothing is recorded of what was asked for in vain
+                if step.blocked:  # nothing is recorded of what was asked for in vain
                     raise ArgumentError(f"{model.name}: {step.blocked}")
             planned[model.name] = _step(step, asked.args, request)
             continue

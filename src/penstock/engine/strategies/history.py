@@ -80,8 +80,6 @@ def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
     assert now is not None, "a run has a time"
     name = table.candidate.qualified_name
     rules = Rules(name, history, into.key_expressions, now, first=not table.exists)
-    if into.known_load:
-        return _unchanged(table, into.known_fingerprint)
     with table.all_or_nothing(), explained(table=name):
         if rules.first:
             return _begun(table, df, rules)
@@ -169,7 +167,9 @@ def _compared(load: Load, versions: Versions, rules: Rules, kept: _Kept) -> _Com
         diff = kept.keep(difference(rows, versions, rules, observation))
         counts, seen = _counts(diff, rules), observation.get
         if is_sure or not (
-            counts["wrong"] or counts["loaded"] > counts["keys"] or seen[MET] > versions.rows.count()
+            counts["wrong"]
+            or counts["loaded"] > counts["keys"]
+            or seen[MET] > versions.rows.count()
         ):
             break
     if counts["wrong"]:

@@ -69,9 +69,7 @@ def versions_of(rows: DataFrame, rules: Rules) -> Versions:
     return Versions(renamed, columns)
 
 
-def difference(
-    load: Load, versions: Versions, rules: Rules, observation: Observation
-) -> DataFrame:
+def difference(load: Load, versions: Versions, rules: Rules, observation: Observation) -> DataFrame:
     """Rows of the load that are unlike the open version of their key, beside it; open versions
     that the load lacks, if they are to be closed; and rows that cannot be.
 
