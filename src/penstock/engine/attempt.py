@@ -48,7 +48,7 @@ from penstock.engine.strategies.time_range import rows_of
 from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.engine.versions.current import candidate_of_current
 from penstock.engine.versions.guard import refuse_no_history
-from penstock.engine.versions.last_load import is_worth_comparing, last_load
+from penstock.engine.versions.last_load import last_load, may_repeat
 from penstock.engine.view import candidate as rows_of_view
 from penstock.engine.view import clear_name
 from penstock.engine.view import stage as stage_view
@@ -456,13 +456,11 @@ class Attempt:
     ) -> str | None:
         """The fingerprint of the slice as it is now, of a history that of its last load; None when
         that is not certain."""
+        if known is None or known.fingerprint is None or self.model.query.after:
+            return None
         target = self.model.target
         catalog = self.world.lakes[target.lake].catalog
-        if self.model.history is not None:
-            last = last_load(self.state.slices(target.qualified))
-            compares = last is not None and is_worth_comparing(self.model, last, catalog, tx.base)
-            known = last if compares else None
-        if known is None or known.fingerprint is None or self.model.query.after:
+        if self.model.history and not may_repeat(self.model, known, catalog, tx.base):
             return None
         table = catalog.known_table(target.schema, target.table, tx.base)
         if table is None or catalog.changed_since(table, known.snapshot_id, place):

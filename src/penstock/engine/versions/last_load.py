@@ -15,7 +15,7 @@ def last_load(records: Iterable[SliceRecord]) -> SliceRecord | None:
     return max(records, key=lambda each: each.snapshot_id, default=None)
 
 
-def is_worth_comparing(model: Model, last: SliceRecord, catalog: Catalog, base: Snapshot) -> bool:
+def may_repeat(model: Model, last: SliceRecord, catalog: Catalog, base: Snapshot) -> bool:
     """Whether the next load may be the one before: to look costs reading it once more, and is in
     vain after a table of the same lake that it reads has changed."""
     if last.strategy != "history" or last.definition_hash != model.definition_hash:
