@@ -127,7 +127,8 @@ class Publication:
     """Everything recorded with a slice: in its data's own transaction.
 
     ``first``: there was no table, so records of its slices are void; ``anew``: the table is dropped
-    and made anew, so records of attempts are void too. ``gone`` are other slices whose records it
+    and made anew, so records of attempts are void too; ``built`` is the moment that the run is for,
+    where it makes the table from nothing. ``gone`` are other slices whose records it
     takes the place of, but for what is ``left`` of them.
     """
 
@@ -149,6 +150,7 @@ class Publication:
     inputs: Mapping[str, int] | None = None
     first: bool = False
     anew: bool = False
+    built: datetime | None = None
     lineage: Mapping[str, list[str]] | None = None
     gone: tuple[str, ...] = ()
     left: tuple[SliceRecord, ...] = ()
