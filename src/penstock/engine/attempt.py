@@ -46,6 +46,7 @@ from penstock.engine.strategies.time_range import rows_of
 from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.engine.versions.current import candidate_of_current
 from penstock.engine.versions.guard import refuse_no_history
+from penstock.engine.versions.last_load import last_load, may_repeat
 from penstock.engine.view import candidate as rows_of_view
 from penstock.engine.view import clear_name
 from penstock.engine.view import stage as stage_view
@@ -355,18 +356,12 @@ class Attempt(StepAttempt):
             table.drop()
             return True
         if self.model.history is not None:
-            refuse_no_history(self.model, self._last_load, table)
+            refuse_no_history(self.model, last_load(self.state.slices(target)), table)
             return False
         said = refuse_lost_rows(self.model, known, table, into.place)
         if said:
             self.notice(said)
         return False
-
-    @property
-    def _last_load(self) -> SliceRecord | None:
-        """The record of what was loaded last into the table, of whatever interval."""
-        records = self.state.slices(self.model.target.qualified)
-        return max(records, key=lambda each: each.snapshot_id, default=None)
 
     def _confirm(
         self,
@@ -437,11 +432,14 @@ class Attempt(StepAttempt):
     def _known_fingerprint(
         self, tx: Transaction, known: SliceRecord | None, place: tuple[str, str] | None
     ) -> str | None:
-        """The fingerprint of the slice as it is now; None when that is not certain."""
+        """The fingerprint of the slice as it is now, of a history that of its last load; None when
+        that is not certain."""
         if known is None or known.fingerprint is None or self.model.query.after:
             return None
         target = self.model.target
         catalog = self.world.lakes[target.lake].catalog
+        if self.model.history and not may_repeat(self.model, known, catalog, tx.base):
+            return None
         table = catalog.known_table(target.schema, target.table, tx.base)
         if table is None or catalog.changed_since(table, known.snapshot_id, place):
             return None
