@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
+EMPTY = "0:0:0:0:0"  # of no rows
 _LOW = 0xFFFF_FFFF
 _FLAGS = 60  # NULL flags that one long holds
 _JSON = ", ".join(

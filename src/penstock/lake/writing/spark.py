@@ -119,8 +119,11 @@ def write(
                 writer = writer.partitionBy(*helper_names(target.partition_by))
             writer.parquet(directory)
         files = _described(directory, target)
-        # Only after success: waiting for the values of a failed job would never end.
-        seen = None if observation is None else fingerprint.text(observation.get)
+        seen = None
+        if observation is not None:
+            # Only after success: waiting for the values of a failed job would never end. Of a plan
+            # that Spark finds to be empty they never arrive.
+            seen = fingerprint.text(observation.get) if files else fingerprint.EMPTY
     except BaseException:
         storage.remove_directory(directory)
         raise
