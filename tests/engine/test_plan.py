@@ -211,4 +211,4 @@ def test_check_warns_of_a_start_in_the_future(tmp_path: Path) -> None:
         finding.message
         == "it starts at 2999-01-01, which is in the future: until then runs skip it"
     )
-    assert str(finding.location).endswith("days.sql:1:81")
+    assert str(finding.location).endswith("days.sql:1:73")
