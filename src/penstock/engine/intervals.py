@@ -29,6 +29,7 @@ from penstock.model.partition import MAX_SLICES, Moment
 from penstock.model.time_range import TimeRange
 
 MADE = (MATERIALIZED, STALE)
+_INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,24 @@ class Line:
         lacking = minus(within, (event.interval for event in known))
         found = [*known, *(Event("", each, MISSING) for each in lacking)]
         return tuple(sorted(found, key=lambda event: event.interval))
+
+    def out_of_order(self, interval: Interval) -> str | None:
+        """Why an interval cannot be made where each follows upon those before: some are missing, or
+        it begins before the last unit that was made, which alone may be made again."""
+        made = self._recorded
+        missing = self.by_time.missing(made, self.now, start=self.start)
+        if missing and missing[0].start < interval.start:
+            return (
+                f"a history is made in the order of time, and {missing[0]} is missing before "
+                f"{interval}: leave out --from"
+            )
+        if made and interval.start < self.by_time.unit.floor(made[-1].end - _INSTANT):
+            return (
+                f"a history is made in the order of time, and {interval} comes before the end of "
+                f"{made[-1]}, which is there: ask for later intervals, or begin anew by "
+                "--full-refresh, for which its kind says disable_restatement false"
+            )
+        return None
 
     @property
     def _recorded(self) -> Intervals:

@@ -59,11 +59,11 @@ class PlannedStep:
     model: Model
     slices: tuple[Slice, ...] = (WHOLE,)
     after: tuple[str, ...] = ()
-    bindings: Bindings = field(default_factory=Bindings)
     blocked: str | None = None
     skipped: str | None = None
     tally: Tally | None = None
     apart: str | None = None
+    bindings: Bindings = field(default_factory=Bindings)
     goes_on: bool = False
     again: str | None = None
     anew: bool = False
@@ -266,15 +266,15 @@ def _lines(
     }
 
 
-def of_intervals(model: Model, due: Due, after: tuple[str, ...]) -> PlannedStep:
+def of_intervals(model: Model, line: Line, due: Due, after: tuple[str, ...]) -> PlannedStep:
     """A slice for each evaluation of the query."""
-    assert model.by_time is not None, "asked of models by time"
-    slices = model.by_time.batches(due.intervals)
+    slices = line.by_time.batches(due.intervals)
     apart = None
     if len(slices) > 1:
-        size = model.by_time.batch_size
+        size = line.by_time.batch_size
         apart = "each range of missing intervals" if size is None else f"batch_size is {size}"
-    return PlannedStep(model, slices, after, skipped=due.idle, tally=due.tally, apart=apart)
+    late = line.out_of_order(slices[0]) if model.in_order and slices else None
+    return PlannedStep(model, slices, after, late, due.idle, due.tally, apart)
 
 
 def _of_moment(asked: Asked) -> list[PlannedStep]:
@@ -296,7 +296,8 @@ def _of_moment(asked: Asked) -> list[PlannedStep]:
         elif line is not None:
             alone = not slices
             with _placed_at(model, "target"):
-                step = of_intervals(model, _due(line, asked.request.partition, alone), after)
+                due = _due(line, asked.request.partition, alone)
+                step = of_intervals(model, line, due, after)
         else:
             step = PlannedStep(model, made, after)
         planned.append(finished(step, asked))
@@ -318,8 +319,9 @@ def _restated(
     """What a run makes of a model anyhow, and what is restated of it."""
     if line is not None:
         intervals = tuple(each for each in again.slices if isinstance(each, Interval))
-        due = replace(line, painted=Painted()).due() if again.anew else line.due(intervals)
-        step = of_intervals(model, due, after)
+        line = replace(line, painted=Painted()) if again.anew else line
+        due = line.due() if again.anew else line.due(intervals)
+        step = of_intervals(model, line, due, after)
     else:
         step = of_slices(model, together(*own, *again.slices), after)
     return replace(step, again=again.why, anew=again.anew)
@@ -349,9 +351,12 @@ def of_range(asked: Asked) -> list[PlannedStep]:
     for model in steps:
         after, own = asked.after(model), states.get(model.name, {})
         if model.name in lines:
+            line = lines[model.name]
             with _placed_at(model, "start"):
-                due = lines[model.name].of(range_)
-            planned[model.name] = finished(of_intervals(model, due, after), asked)
+                step = of_intervals(model, line, line.of(range_), after)
+                if step.blocked is not None:  # nothing is recorded of what was asked for in vain
+                    raise ArgumentError(f"{model.name}: {step.blocked}")
+            planned[model.name] = finished(step, asked)
             continue
         if model.partition is not None:
             chosen, tally = choose(ranges[model.name], own, every=range_.all)
@@ -450,7 +455,7 @@ def _why_skipped(own: StepSlice | None, early: Sequence[str]) -> str | None:
 def finished(step: PlannedStep, asked: Asked) -> PlannedStep:
     """The step with what its script may refer to; refuses what is wrong before anything runs."""
     model = step.model
-    blocked = _why_blocked(model)
+    blocked = _why_blocked(model) or step.blocked
     first = step.slices[0] if step.slices else WHOLE
     if blocked or step.skipped:
         return replace(step, bindings=Bindings(partition=_value(first)), blocked=blocked)

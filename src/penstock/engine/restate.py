@@ -149,7 +149,8 @@ def _first(model: Model, asked: Asked) -> PlannedStep:
         return finished(replace(of_slices(model, (WHOLE,), after), again=ASKED), asked)
     (step,) = of_range(replace(asked, steps=(model,)))
     intervals = [slice_ for slice_ in step.slices if isinstance(slice_, Interval)]
-    return replace(step, slices=union(intervals) if intervals else step.slices, again=ASKED)
+    slices = union(intervals) if intervals else step.slices
+    return finished(replace(step, slices=slices, again=ASKED), asked)
 
 
 def _anew(model: Model, asked: Asked, after: tuple[str, ...], why: str) -> PlannedStep:
@@ -158,7 +159,8 @@ def _anew(model: Model, asked: Asked, after: tuple[str, ...], why: str) -> Plann
     if line is None:
         step = of_slices(model, (WHOLE,), after)
     else:
-        step = of_intervals(model, replace(line, painted=Painted()).due(), after)
+        line = replace(line, painted=Painted())
+        step = of_intervals(model, line, line.due(), after)
     return replace(step, again=why, anew=True)
 
 

@@ -49,11 +49,20 @@ class Limits:
     source_file_bytes: int = 64 << 20
     broadcast_rows: int = 2_000_000  # of a source that Spark sends to every task
     broadcast_bytes: int = 256 << 20
+    broadcast_row_bytes: int = 64  # of each row in Spark's hash table, besides its values
 
     # The target of a merge that is compared in all columns while its keys are looked up; of a
     # larger one a sample of the matches tells whether they change.
     compared_rows: int = 2_000_000
     sample_rows: int = 1_000
+
+    def broadcasts(self, rows: int, width: int) -> bool:
+        """Whether Spark is to broadcast ``rows`` of ``width`` bytes each.
+
+        Spark fails the query when the hash table does not fit into the driver's memory, by default
+        1 GB, of which it takes up to three times its own size while it grows.
+        """
+        return rows * (width + self.broadcast_row_bytes) <= self.broadcast_bytes
 
 
 LIMITS = Limits()

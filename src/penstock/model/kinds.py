@@ -17,7 +17,7 @@ BY_READERS = (EMBEDDED, VIEW)
 #: strategies of whose slices nobody counts the rows
 WITHOUT_ROWS = (VIEW, FILES)
 #: strategies whose query may be about an interval of time
-BY_INTERVALS = (TIME_RANGE, "merge", "append", "partitions", "custom")
+BY_INTERVALS = (TIME_RANGE, "merge", "append", "partitions", "custom", "history")
 CHANGES = ("allow", "warn", "error", "ignore")
 
 
@@ -93,7 +93,7 @@ def _history(*, closes: bool = False) -> tuple[Option, ...]:
         Option("valid_to_name", "name", "valid_to"),
         Option("invalidate_hard_deletes", "boolean", closes),
         Option("time_data_type", "type", "TIMESTAMP"),
-        Option("batch_size", "count", idle="each run loads all versions that its source has"),
+        Option("batch_size", "count"),
         *_restated(forward_only=True, disabled=True),
     )
 

@@ -74,7 +74,7 @@ def read_range(first: str, last: str, now: datetime) -> Interval:
     start, end = (
         _argument(text, now, read) for text, read in ((first, read_moment), (last, read_end))
     )
-    if start == end and not is_date(last):
+    if start == end == _argument(last, now, read_moment):
         end += timedelta(microseconds=1)
     if start >= end:
         raise ArgumentError(

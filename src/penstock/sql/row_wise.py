@@ -32,7 +32,7 @@ _AGGREGATE_NAMES = """
     tuple_sketch_agg_double tuple_sketch_agg_integer tuple_union_agg_double
     tuple_union_agg_integer var_pop var_samp variance vector_avg vector_sum
 """
-_AGGREGATES = frozenset(_AGGREGATE_NAMES.split())
+AGGREGATES = frozenset(_AGGREGATE_NAMES.split())
 # What differs from run to run for the same row.
 _VOLATILE_NAMES = """
     curdate current_date current_time current_timestamp current_user localtime localtimestamp
@@ -106,7 +106,7 @@ def _of_words(analysis: Analysis) -> Iterator[str]:
         name = fold(token.value)
         if name in _VOLATILE:
             yield f"{token.text}() differs from run to run"
-        elif name in _AGGREGATES:
+        elif name in AGGREGATES:
             yield f"{token.text}() looks at several rows"
         elif name not in FUNCTIONS | NOT_CALLED:
             yield f"{token.text}() is not known to look at one row alone"

@@ -217,6 +217,18 @@ def moments(connection: Connection, target: str) -> list[Recorded]:
     return [Recorded(*row) for query in (made, tried) for row in connection.execute(query)]
 
 
+def publications(connection: Connection, target: str) -> list[tuple[str, str, int]]:
+    """The slices that runs have published, with the time and the snapshot that has their rows: each
+    time, not only the last.
+    """
+    query = select(STEP.c.slice, STEP.c.finished_at, STEP.c.snapshot_id).where(
+        STEP.c.target == target, STEP.c.state.in_(PUBLISHED), STEP.c.snapshot_id.is_not(None)
+    )
+    if not _is_old(connection):
+        query = query.where(~_dropped_since())
+    return [(value, at, id_) for value, at, id_ in connection.execute(query)]
+
+
 def built(connection: Connection, target: str) -> str | None:
     """When a table was last made from nothing; of one made before that was recorded, when a slice
     of it was last published.

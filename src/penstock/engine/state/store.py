@@ -6,8 +6,9 @@ The functions write it over one connection, inside whatever transaction that has
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
@@ -34,6 +35,7 @@ from penstock.engine.state.tables import (
     SCHEMA_VERSION,
     SLICE,
     STEP,
+    to_moment,
     to_text,
 )
 
@@ -197,6 +199,17 @@ def start_step(connection: Connection, step: StepRecord) -> None:
             reason=step.reason,
         )
     )
+
+
+def divide_step(connection: Connection, parts: Sequence[StepRecord], slice_: str) -> None:
+    """Record parts of a step's slice in place of it: they began when it did."""
+    first = parts[0]
+    same = (STEP.c.run_id == first.run_id, STEP.c.step == first.step, STEP.c.slice == slice_)
+    began = connection.execute(select(STEP.c.started_at).where(*same)).scalar()
+    connection.execute(delete(STEP).where(*same))
+    for part in parts:
+        at = part.started_at if began is None else to_moment(began)
+        start_step(connection, replace(part, started_at=at))
 
 
 def end_step(

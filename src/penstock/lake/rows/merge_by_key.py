@@ -287,7 +287,7 @@ def _small(job: MergeJob, matches: Matches, rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as fn
 
     width = job.source.key_width + 24
-    return fn.broadcast(rows) if matches.total * width <= job.limits.broadcast_bytes else rows
+    return fn.broadcast(rows) if job.limits.broadcasts(matches.total, width) else rows
 
 
 def _remove(table: StagedTable, job: MergeJob, matches: Matches) -> Removed:

@@ -243,7 +243,7 @@ def _hashes(job: MergeJob) -> list[SparkColumn]:
 
 
 def _is_small(source: Source, more: int = 0) -> bool:
-    return source.rows * (source.key_width + more) <= source.limits.broadcast_bytes
+    return source.limits.broadcasts(source.rows, source.key_width + more)
 
 
 # Whether other columns than the keys do, by two hashes: NULL and NaN equal themselves.

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-EMPTY = "0:0:0:0:0"  # of no rows
 _LOW = 0xFFFF_FFFF
 _FLAGS = 60  # NULL flags that one long holds
 _JSON = ", ".join(
@@ -52,9 +51,9 @@ def aggregates(schema: TableSchema) -> list[SparkColumn]:
 
 
 def text(values: dict[str, Any]) -> str:
-    """The fingerprint from the values of `aggregates`, by alias."""
-    sums = [values[f"{half}{at}"] or 0 for at in (0, 1) for half in ("low", "high")]
-    return ":".join([str(values["rows"]), *(f"{n:x}" for n in sums)])
+    """The fingerprint from the values of `aggregates`, by alias; without values, of no rows."""
+    sums = [values.get(f"{half}{at}") or 0 for at in (0, 1) for half in ("low", "high")]
+    return ":".join([str(values.get("rows", 0)), *(f"{n:x}" for n in sums)])
 
 
 def of(df: DataFrame, schema: TableSchema) -> str:
