@@ -9,7 +9,8 @@ from penstock.project import Project
 from tests.engine.toy import write_project
 
 LATER = (
-    "MODEL (name main.later, kind INCREMENTAL_BY_TIME_RANGE (time_column ds), start '2100-01-01');\n"
+    "MODEL (name main.later, kind INCREMENTAL_BY_TIME_RANGE (time_column ds),\n"
+    "start '2100-01-01');\n"
     "SELECT ds FROM src WHERE ds BETWEEN @start_ds AND @end_ds"
 )
 

@@ -202,3 +202,13 @@ def test_a_partition_is_an_interval_of_a_model_by_time(
     assert (planned.steps[0].skipped or "").startswith("" if made else "nothing to do")
     with pytest.raises(ArgumentError, match="'eu' is not a moment"):
         plan(tmp_path, {"models/days": DAYS}, partition="eu")
+
+
+def test_check_warns_of_a_start_in_the_future(tmp_path: Path) -> None:
+    scripts = {"models/days": DAYS.replace("2026-01-01", "2999-01-01")}
+    (finding,) = Project.load(write_project(tmp_path / "p", scripts)).check()
+    assert (
+        finding.message
+        == "it starts at 2999-01-01, which is in the future: until then runs skip it"
+    )
+    assert str(finding.location).endswith("days.sql:1:73")

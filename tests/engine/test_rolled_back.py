@@ -73,7 +73,8 @@ def test_changes_read_before_are_read_again(make: Make) -> None:
 def test_a_slice_that_ends_empty_after_a_rollback_is_made(make: Make) -> None:
     toy = make(
         {
-            "models/t": "-- pipeline\n-- partitioned daily\n-- materialize ducklake://main/t key=n\n"
+            "models/t": "-- pipeline\n-- partitioned daily\n"
+            "-- materialize ducklake://main/t key=n\n"
             "SELECT n FROM raw WHERE day = '{partition}'"
         }
     )

@@ -149,9 +149,9 @@ def last_made_in(records: Sequence[SliceRecord], slice_: str) -> int | None:
     interval = interval_of(slice_)
     assert interval is not None, "a part of a range is one"
     known = [
-        record.last_made_in
+        made_in
         for record in records
-        if record.made_in is not None
+        if (made_in := record.last_made_in) is not None
         and (own := interval_of(record.slice)) is not None
         and own.overlap(interval) is not None
     ]

@@ -74,9 +74,9 @@ def read_range(first: str, last: str, now: datetime) -> Interval:
     start, end = (
         _argument(text, now, read) for text, read in ((first, read_moment), (last, read_end))
     )
-    if start == end:
+    if start == end == _argument(last, now, read_moment):
         end += timedelta(microseconds=1)
-    if start > end:
+    if start >= end:
         raise ArgumentError(
             f"the range is empty: {last} is before {first}", hint="give the earlier one first"
         )
