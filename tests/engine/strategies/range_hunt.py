@@ -23,10 +23,7 @@ def main() -> None:
     parser.add_argument("--sequences", type=int, default=2000, help="in all")
     parser.add_argument("--seed", type=int, default=0, help="of the first")
     parser.add_argument("--form", action="append", help="of these only")
-    parser.add_argument("--no-rollbacks", action="store_true")
     options = parser.parse_args()
-    if options.no_rollbacks:
-        sequences.ROLLBACKS = 0
     names = tuple(options.form or FORMS)
     conf = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "1"}
     spark = start_session(SparkSettings(master="local[1]", conf=conf), "range-hunt")
