@@ -259,8 +259,11 @@ class Play:
     def _die(self) -> None:
         """Everything of the run is gone with its process."""
         self.project.close()
+        tables = "SELECT 1 FROM sqlite_master WHERE name = 'penstock_run'"
         with sqlite3.connect(self.root / "lake/meta.sqlite") as connection:
-            connection.execute(f"UPDATE penstock_run SET pid = {_NOBODY} WHERE state = 'running'")
+            if connection.execute(tables).fetchone():  # a run that has nothing to do makes none
+                gone = f"UPDATE penstock_run SET pid = {_NOBODY} WHERE state = 'running'"
+                connection.execute(gone)
         connection.close()
         self.project = self._open()
 
