@@ -76,10 +76,13 @@ class Request:
 
 @dataclass
 class Run:
-    """``asked`` tells requests apart; an interrupted one was killed before its end."""
+    """``asked`` tells requests apart; an interrupted one was killed before its end. What one that
+    restates finds no more in the source is gone, of a merge too.
+    """
 
     asked: object
     interrupted: bool = False
+    restates: bool = False
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,7 @@ def attempt(form: Form, state: State, source: Sequence[Row], slice_: Slice, run:
     rows = [row for row in source if _is_read(form, row, slice_)]
     if _is_refused(form, rows):
         return tried(form, state, [slice_], good=False)
-    after = _RULES[form.strategy](state.rows, rows, slice_)
+    after = _rule(form, run)(state.rows, rows, slice_)
     parts = units_of(form, slice_) if form.strategy == "time_range" else [slice_]
     good = [part for part in parts if _passes(form, candidate(form, after, part))]
     for part in good:
@@ -227,7 +230,7 @@ def attempt(form: Form, state: State, source: Sequence[Row], slice_: Slice, run:
 
 
 def _published(form: Form, state: State, rows: Sequence[Row], slice_: Slice, run: Run) -> State:
-    after = _RULES[form.strategy](state.rows, rows, slice_)
+    after = _rule(form, run)(state.rows, rows, slice_)
     records = _with(state.records if state.exists else {}, slice_, run)
     made = counted(form, State(True, after, records, state.marks if state.exists else {}))
     return tried(form, made, [slice_], good=True)
@@ -329,6 +332,11 @@ def _time_range(before: Rows, rows: Sequence[Row], slice_: Slice) -> Rows:
 
     kept = tuple(each for each in before if not inside(each[1]))
     return kept + _tagged([row for row in rows if inside(row)], slice_)
+
+
+def _rule(form: Form, run: Run) -> Callable[[Rows, Sequence[Row], Slice], Rows]:
+    merged_anew = run.restates and form.strategy == "merge"
+    return _RULES["replace" if merged_anew else form.strategy]
 
 
 _RULES: Mapping[str, Callable[[Rows, Sequence[Row], Slice], Rows]] = {

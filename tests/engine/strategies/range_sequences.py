@@ -218,7 +218,8 @@ class Play:
 
     def _run(self, request: Request, kill: int | None) -> str | None:
         slices = slices_to_make(self.form, self.state, request)
-        run = Run((request.days, request.every, request.days is None and tuple(slices)))
+        asked = (request.days, request.every, request.days is None and tuple(slices))
+        run = Run(asked, restates=request.restates)
         source = list(self.source.values())
         pieces, states = states_of_run(self.form, self.state, source, slices, run)
         death = Death(kill)
@@ -272,7 +273,7 @@ class Play:
     ) -> Iterator[State]:
         """After any number of batches, with those that had begun as failed."""
         begun = len(slices) if self.form.joint and death.begun else death.begun
-        for number, state in enumerate(states):
+        for number, state in enumerate(states[: begun + 1]):
             rest = slices[number:begun]
             yield tried(self.form, state, rest, good=False) if rest else state
 
