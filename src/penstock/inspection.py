@@ -23,8 +23,9 @@ from penstock.model.model import Model
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.engine.cascade import Past
     from penstock.engine.intervals import Painted
-    from penstock.engine.plan import Plan
+    from penstock.engine.plan import Plan, Planner
     from penstock.engine.preview import Queries
     from penstock.engine.ranges import States
     from penstock.engine.resolve import Resolved
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
         Statuses,
     )
     from penstock.engine.schema_history import VersionChanges
-    from penstock.engine.slices import Partition
+    from penstock.engine.slices import Partition, RunRequest
     from penstock.engine.small import SmallReads
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
@@ -81,8 +82,6 @@ class Inspection:
         Opens the catalogs for a range only, and starts no Spark. Raises ArgumentError,
         PartitionError.
         """
-        self._connections.check_open()
-        from penstock.engine.plan import Known, make_plan
         from penstock.engine.ranges import SliceRange
         from penstock.engine.slices import RunRequest
 
@@ -96,8 +95,15 @@ class Inspection:
             full_refresh=full_refresh,
             range=SliceRange.of(from_, to, every=all_),
         )
+        return self._planned(request)
+
+    def _planned(self, request: RunRequest, planner: Planner | None = None) -> Plan:
+        self._connections.check_open()
+        from penstock.engine.plan import Known, make_plan
+
         by_name = {model.name: model for model in self.models}
-        return make_plan(by_name, self.graph, request, Known(self._states, self._intervals))
+        known = Known(self._states, self._intervals, self._pasts)
+        return make_plan(by_name, self.graph, request, known, planner)
 
     def _states(self, models: Sequence[Model]) -> Mapping[str, States]:
         from penstock.engine.known import states_of
@@ -108,6 +114,11 @@ class Inspection:
         from penstock.engine.known import intervals_of
 
         return intervals_of(self._catalog, models)
+
+    def _pasts(self, models: Sequence[Model]) -> Mapping[str, Past]:
+        from penstock.engine.known import pasts_of
+
+        return pasts_of(self._catalog, models)
 
     def status(
         self,

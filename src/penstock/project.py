@@ -6,7 +6,7 @@ What needs no Spark does not start it, and what needs no catalog does not open i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -166,7 +166,7 @@ class Project(Inspection):
         result, and nothing of it is visible; what is raised concerns the whole run: ArgumentError,
         PartitionError, EnvironmentMissing, and what opening a lake raises.
         """
-        from penstock.engine.run import require_jobs
+        from penstock.engine.run_arguments import require_jobs
 
         require_jobs(jobs)
         plan = self.plan(
@@ -186,8 +186,8 @@ class Project(Inspection):
     def restatement(
         self,
         model: str,
-        from_: Partition | None,
-        to: Partition | None,
+        from_: Partition | None = None,
+        to: Partition | None = None,
         *,
         downstream: bool = False,
     ) -> tuple[Restated, ...]:
@@ -203,8 +203,8 @@ class Project(Inspection):
     def restate(
         self,
         model: str,
-        from_: Partition | None,
-        to: Partition | None,
+        from_: Partition | None = None,
+        to: Partition | None = None,
         *,
         downstream: bool = False,
         fire_time: datetime | None = None,
@@ -213,8 +213,10 @@ class Project(Inspection):
         """Make the slices of a range again: ``project.restate("sales", "2026-01-01", "now")``.
 
         What the query does not return any more is gone afterwards; a model by time is restated in
-        one commit. With ``downstream`` the models that read it are too. Raises ArgumentError for a
-        model without ranges, one with ``disable_restatement`` and one whose rows are only added.
+        one commit. A model without ranges is made again as a whole, ``project.restate("people")``:
+        merges, appends and histories from nothing. With ``downstream`` also what is there of the
+        models that read it; then ``model`` may be a table that others write. Raises ArgumentError
+        for a model with ``disable_restatement`` and one whose rows are only added.
         """
         plan = self._restating(model, from_, to, downstream=downstream, fire_time=fire_time)
         return self._execute(plan, None, on_event)
@@ -228,21 +230,22 @@ class Project(Inspection):
         downstream: bool,
         fire_time: datetime | None = None,
     ) -> Plan:
-        from penstock.engine.restate import require_restatable, restating
+        from penstock.engine.ranges import SliceRange
+        from penstock.engine.restate import Root, planner_of
+        from penstock.engine.slices import RunRequest
 
-        made = self.model(model)
-        require_restatable(made)
-        select = (f"{made.name}+",) if downstream else (made.name,)
-        plan = self.plan(
-            None,
-            select,
-            fire_time=fire_time,
+        asked = SliceRange.of(from_, to, every=True) if from_ or to else None
+        external = next((each for each in self.externals if each.is_called(model)), None)
+        root = Root.of(external, self.models) if external else Root.at(self.model(model))
+        select = root.select(downstream=downstream)
+        root.require(asked, downstream=downstream)
+        request = RunRequest(
+            select=select,
+            fire_time=fire_time or datetime.now(UTC),
             trigger="restate",
-            from_=from_,
-            to=to,
-            all_=True,
+            range=asked,
         )
-        return restating(plan, made.name)
+        return self._planned(request, planner_of(root))
 
     def _execute(
         self,
@@ -252,8 +255,13 @@ class Project(Inspection):
         *,
         new_catalog: bool = False,
     ) -> RunResult:
-        from penstock.engine.run import run_plan
+        from penstock.engine.idle import idle_run, is_idle
         from penstock.progress.lines import showing
+
+        if is_idle(plan):
+            with showing(on_event) as sink:
+                return idle_run(plan, sink)
+        from penstock.engine.run import run_plan
 
         lakes = self._connections.lakes(plan.lakes, self._session, new_catalog=new_catalog)
         with showing(on_event) as sink:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.engine.state.store import State
 from penstock.events import Event, StepFinished, ignore
 from penstock.project import Project
-from tests.engine import killed_backfill
+from tests.engine import joint_projects, killed_backfill
 from tests.engine.toy import rows, write_project
 
 if TYPE_CHECKING:
@@ -28,58 +29,21 @@ FROM (SELECT id, TIMESTAMP '2026-03-26 20:00:00' + make_interval(0, 0, 0, 0, id)
       FROM range(120))
 """
 HEAD = "-- pipeline\n-- partitioned {kind}\n-- materialize ducklake://main/t{strategy}\n{more}"
-WHERE = (
-    "day = '{partition}'",
-    "text = '{partition}' AND id % 5 <> 1",
-    "'{partition}' = substring(text, 1, 10)",
-    "CAST(at AS DATE) = DATE '{partition}'",
-    "at >= $partition_start AND at < $partition_end AND (k = 1 OR id > 9)",
-)
-QUERIES = (
-    "SELECT id, k FROM events WHERE {where}",
-    "SELECT DISTINCT k, k * 2 AS two FROM events WHERE {where}",
-    "SELECT k, count(*) AS n, max(id) AS last FROM events WHERE {where} GROUP BY k",
-    "SELECT k, sum(id) AS s FROM events WHERE {where} GROUP BY 1 HAVING sum(id) > 400 ORDER BY 1",
-    "SELECT e.id, u.n FROM events e JOIN (SELECT k, count(*) AS n FROM events GROUP BY k) u "
-    "ON e.k = u.k WHERE {where}",
-    "SELECT count(*) AS n FROM events WHERE {where}",  # made one by one
-    "SELECT id, rank() OVER (ORDER BY id) AS r FROM events WHERE {where}",
-)
 
 
-def scripts(chance: random.Random, number: int) -> dict[str, str]:
-    zone = chance.choice(("", ' tz="Europe/Paris"'))
-    head = HEAD.format(
-        kind=f"daily{zone}",
-        strategy=chance.choice(("", " append")),
-        more=chance.choice(("", "-- data_test row_count min=1\n-- data_test row_count max=23\n")),
-    )
-    where = chance.choice(WHERE).replace("k =", "e.k =") if "e.k" in QUERIES[number] else None
-    query = QUERIES[number].replace("{where}", where or chance.choice(WHERE))
-    return {"models/events": EVENTS, "models/t": head + query}
-
-
-@pytest.mark.parametrize("number", range(len(QUERIES)))
+@pytest.mark.parametrize("seed", [6, 7])
 def test_a_range_makes_the_tables_that_one_run_a_day_makes(
-    tmp_path: Path, spark: SparkSession, number: int
+    tmp_path: Path, spark: SparkSession, seed: int
 ) -> None:
-    made = scripts(random.Random(number), number)
-    found = []
-    for name in ("range", "days"):
-        root = write_project(tmp_path / name, made)
-        with Project.load(root, spark=spark) as project:
-            project.run(select="events", on_event=ignore)
-            if name == "range":
-                project.run(select="t", from_=FIRST, to=LAST, on_event=ignore)
-            else:
-                for day in range((LAST - FIRST).days + 1):
-                    project.run(FIRST + timedelta(days=day), select="t", on_event=ignore)
-            status = [(each.slice, each.state, each.rows) for each in project.status("t")[0].slices]
-            assert status
-            there = any(each[2] is not None for each in status)
-            query = "SELECT to_json(struct(*)) AS row FROM t ORDER BY row"
-            found.append((status, rows(project, query) if there else []))
-    assert found[0] == found[1]
+    way, wrong = joint_projects.hunt_tables(spark, tmp_path / "p", random.Random(seed))
+    assert (way, wrong) == ("together", None)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_joint_query_has_the_rows_of_each_slice(
+    tmp_path: Path, spark: SparkSession, seed: int
+) -> None:
+    assert joint_projects.hunt(spark, tmp_path / "p", random.Random(seed))[1] is None
 
 
 DAILY = HEAD.format(kind="daily", strategy="", more="-- data_test accepted_range id max=90\n")
@@ -112,6 +76,32 @@ def test_bad_slices_are_left_out_and_their_readers_skipped(
         ]
 
 
+TIMED = """
+-- pipeline
+-- partitioned daily start=2026-03-27
+-- materialize ducklake://main/t time=at
+-- data_test row_count max=23
+SELECT CASE WHEN id = 77 THEN CAST(raise_error('boom') AS BIGINT) ELSE id END AS id, at FROM events
+WHERE at >= $partition_start AND at < $partition_end AND id <> 9
+"""
+
+
+def test_intervals_that_fail_are_left_out(tmp_path: Path, spark: SparkSession) -> None:
+    root = write_project(tmp_path / "p", {"models/events": EVENTS, "models/t": TIMED})
+    with Project.load(root, spark=spark) as project:
+        asked = {"from_": "2026-03-27", "to": "2026-03-30", "on_event": ignore}
+        result = project.run(**asked)  # type: ignore[arg-type]
+        assert [(each.slice, each.state, each.rows) for each in result.steps[1:]] == [
+            ("2026-03-27", "done", 23),
+            ("2026-03-28", "failed", None),  # its 24 rows
+            ("2026-03-29", "failed", None),
+            ("2026-03-30", "failed", None),  # its query
+        ]
+        assert rows(project, "SELECT count(*), max(id) FROM t") == [(23, 27)]
+        (again,) = project.plan(select="t", from_="2026-03-27", to="2026-03-30").steps
+        assert again.slice == "2026-03-28 to 2026-03-30"
+
+
 def test_a_joint_job_that_fails_is_made_by_halves(tmp_path: Path, spark: SparkSession) -> None:
     events: list[Event] = []
     with project_of(tmp_path, spark, BOOM) as project:
@@ -133,6 +123,13 @@ def test_unchanged_slices_make_no_snapshot(tmp_path: Path, spark: SparkSession) 
         result = project.run(select="t", all_=True, **asked)  # type: ignore[arg-type]
         assert {step.state for step in result.steps} == {"unchanged"}
         assert len(project.snapshots()) == before
+        state = State(project.lake("main").catalog)
+        together = state.slice("main.t", "2026-03-27")
+        project.run("2026-03-27", select="t", on_event=ignore)
+        alone = state.slice("main.t", "2026-03-27")
+        assert together is not None
+        assert alone is not None
+        assert together.fingerprint == alone.fingerprint is not None
 
 
 def test_a_killed_backfill_is_taken_up(tmp_path: Path, spark: SparkSession) -> None:

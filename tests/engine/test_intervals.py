@@ -9,7 +9,7 @@ import pytest
 
 from penstock.engine.ranges import MATERIALIZED
 from penstock.errors import ArgumentError
-from penstock.events import Notice
+from penstock.events import Notice, ignore
 from penstock.project import Project
 from tests import duck
 from tests.engine.conftest import Make
@@ -117,7 +117,7 @@ def test_audits_see_the_intervals_alone_and_rows_outside_are_said(make: Make) ->
     put(toy, 5, 5)
     assert toy.run(fire_time=at(6)).state == "failed"
     assert rows(toy, "SELECT count(*) FROM t WHERE n = 5") == [(0,)]
-    assert recorded(toy)[-1][:2] == ("2026-01-04 to 2026-01-05", "failed")
+    assert recorded(toy)[-1][:2] == ("2026-01-05", "failed")
 
 
 def test_a_full_refresh_makes_all_batches_anew(make: Make) -> None:
@@ -148,33 +148,52 @@ def test_a_merge_that_reads_by_intervals_has_some(make: Make) -> None:
 
 
 def test_auto_restatement_does_again_what_was_made_before_it_was_due(make: Make) -> None:
-    toy = project(
-        make, "auto_restatement_cron '@daily', auto_restatement_intervals 2", "end '2026-01-03'"
+    kind = "kind INCREMENTAL_BY_UNIQUE_KEY (unique_key n)"
+    options = "auto_restatement_cron '@daily', auto_restatement_intervals 2"
+    toy = make(
+        {
+            "models/t": MODEL.format(options=options, properties="end '2026-01-03'"),
+            "models/most": f"MODEL (name main.most, {kind});\nSELECT n FROM t",
+            "models/slice": "-- materialize ducklake://main/slice key=n\n"
+            "-- partitioned daily\nSELECT n FROM t WHERE ds = '{partition}'",
+        }
     )
+    toy.lake("main").sql("CREATE TABLE raw (ds DATE, n INT)")
     put(toy, 1, 2, 3)
-    made(toy, at(4))
+    made(toy, at(4), select=["t", "most"])
+    toy.run("2026-01-02", select="slice", on_event=ignore)
     toy.lake("main").sql("DELETE FROM raw WHERE n < 3")
     later = datetime.now(UTC) + timedelta(days=1)
-    assert made(toy, later) == [("2026-01-02 to 2026-01-03", "done")]
+    assert made(toy, later, select=["t", "most"]) == [
+        ("2026-01-02 to 2026-01-03", "done"),
+        (None, "done"),
+    ]
     assert rows(toy, "SELECT n FROM t ORDER BY n") == [(1,), (3,)]
+    assert rows(toy, "SELECT n FROM most ORDER BY n") == [(1,), (3,)]
+    assert toy.plan(fire_time=later, select="most").notices == ()
+    assert rows(toy, "SELECT n FROM slice") == [(2,)]
+    restated = toy.restate("slice", "2026-01-02", "2026-01-02", on_event=ignore)
+    assert [(step.slice, step.rows) for step in restated.steps] == [("2026-01-02", 0)]
 
 
 def test_a_restatement_is_one_commit_and_says_what_is_there(make: Make) -> None:
-    below = "-- materialize ducklake://main/{}{}\nSELECT max(n) AS n FROM t"
+    below = "-- materialize ducklake://main/{}{}\nSELECT sum(n) AS n FROM t"
     text = MODEL.format(options="batch_size 1", properties="")
     toy = make(
         {
             "models/t": text,
             "models/most": below.format("most", ""),
             "models/log": below.format("log", " append"),
+            "models/sum": below.format("sum", " key=n"),
         }
     )
     toy.lake("main").sql("CREATE TABLE raw (ds DATE, n INT)")
     put(toy, 1, 2, 3)
     made(toy, at(4))
     toy.lake("main").sql("DELETE FROM raw WHERE n > 1")
-    first, *_ = toy.restatement("t", "2026-01-02", "2026-01-03", downstream=True)
+    first, *_, last = toy.restatement("t", "2026-01-02", "2026-01-03", downstream=True)
     assert (first.slice, first.slices, first.rows) == ("2026-01-02 to 2026-01-03", 1, 2)
+    assert (last.model, last.rows, last.anew) == ("sum", 1, True)
     before = toy.lake("main").catalog.latest().id
     result = toy.restate("t", "2026-01-02", "2026-01-03", downstream=True)
     states = {step.name: (step.slice, step.state) for step in result.steps}
@@ -182,19 +201,49 @@ def test_a_restatement_is_one_commit_and_says_what_is_there(make: Make) -> None:
         "t": ("2026-01-02 to 2026-01-03", "done"),
         "most": (None, "done"),
         "log": (None, "skipped"),
+        "sum": (None, "done"),
     }
-    assert toy.lake("main").catalog.latest().id == before + 2
-    assert rows(toy, "SELECT t.n, most.n FROM t, most") == [(1, 1)]
+    assert toy.lake("main").catalog.latest().id == before + 3
+    assert rows(toy, "SELECT t.n, most.n, sum.n FROM t, most, sum") == [(1, 1, 1)]
     assert rows(toy, "SELECT count(*) FROM log") == [(1,)]
 
 
-@pytest.mark.parametrize(
-    ("model", "said"), [("most", "it is made as a whole"), ("log", "only ever added")]
-)
-def test_what_cannot_be_restated(make: Make, model: str, said: str) -> None:
-    below = "-- materialize ducklake://main/{}{}\nSELECT 1 AS n"
-    toy = make(
-        {"models/most": below.format("most", ""), "models/log": below.format("log", " append")}
-    )
-    with pytest.raises(ArgumentError, match=said):
-        toy.restatement(model, "2026-01-02", "2026-01-03")
+HISTORY = """
+    MODEL (name main.t, kind SCD_TYPE_2_BY_COLUMN (unique_key id, columns *, batch_size 1,
+      invalidate_hard_deletes true, disable_restatement false), start '2026-01-01');
+    SELECT id, v FROM raw WHERE ds = @start_date
+"""
+
+
+def history(make: Make) -> Project:
+    """A source that has the state of each day: 1 changes and goes, 2 comes and goes wrong."""
+    toy = make({"models/t": HISTORY})
+    toy.lake("main").sql("CREATE TABLE raw (ds DATE, id INT, v STRING)")
+    states = {1: "(1, 'a')", 2: "(1, 'b')", 3: "(1, 'b'), (2, 'x'), (2, 'y')", 4: "(2, 'y')"}
+    for day, state in states.items():
+        for row in state.split(", ("):
+            values = row.strip("()")
+            toy.lake("main").sql(f"INSERT INTO raw VALUES (DATE '2026-01-{day:02d}', {values})")
+    return toy
+
+
+def test_a_history_takes_its_intervals_in_order_and_stops_at_one_that_fails(make: Make) -> None:
+    toy = history(make)
+    result = toy.run(fire_time=at(9), to="2026-01-04")
+    assert [step.state for step in result.steps] == ["done", "done", "failed", "skipped"]
+    assert "an interval before it failed" in str(result.steps[3].reason)
+    with pytest.raises(ArgumentError, match="03 to 2026-01-08 is missing before 2026-01-04"):
+        toy.run(fire_time=at(9), from_="2026-01-04", to="2026-01-04")
+    toy.lake("main").sql("DELETE FROM raw WHERE v = 'x'")
+    assert made(toy, at(9), to="2026-01-04") == [("2026-01-03", "done"), ("2026-01-04", "done")]
+    query = "SELECT id, v, day(valid_from), day(valid_to) FROM t ORDER BY 1, valid_from"
+    assert rows(toy, query) == [(1, "a", 1, 3), (1, "b", 3, 5), (2, "y", 4, None)]
+    again = made(toy, at(9), from_="2026-01-04", to="2026-01-04", all_=True)
+    assert again == [("2026-01-04", "unchanged")], "the last one may be made again"
+    with pytest.raises(ArgumentError, match="before the end of 2026-01-01 to 2026-01-04"):
+        toy.run(fire_time=at(9), from_="2026-01-01", to="2026-01-04", all_=True)
+    toy.lake("main").sql("DELETE FROM t WHERE id = 1 AND v = 'a'")
+    refused = toy.run(fire_time=at(9), to="2026-01-05").steps[0]
+    assert "was changed outside of its runs" in str(refused.error)
+    assert made(toy, at(5), select=["t"], full_refresh=True)[0] == ("2026-01-01", "done")
+    assert rows(toy, query) == [(1, "a", 1, 3), (1, "b", 3, 5), (2, "y", 4, None)]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.plan import RUNNABLE, Plan, select_steps
+from penstock.engine.plan import RUNNABLE, Plan
+from penstock.engine.selection import select_steps
 from penstock.engine.strategies.registry import STRATEGIES
 from penstock.errors import ArgumentError, PartitionError
 from penstock.project import Project
@@ -181,3 +182,33 @@ def test_a_misspelt_name_is_told_the_nearest() -> None:
 def test_a_strange_name_is_told_all() -> None:
     with pytest.raises(ArgumentError, match="steps are: clean/c, marts/d"):
         select_steps(("zzzzz",), NAMES, UP.__getitem__, DOWN.__getitem__)
+
+
+DAYS = (
+    "MODEL (name main.days, kind INCREMENTAL_BY_TIME_RANGE (time_column ds), start '2026-01-01');\n"
+    "SELECT ds FROM src WHERE ds BETWEEN @start_ds AND @end_ds"
+)
+
+
+@pytest.mark.parametrize(
+    ("partition", "made"),
+    [("2026-05-16", "2026-05-16"), ("2026-05-16T07", "2026-05-16"), ("2025-12-31", None)],
+)
+def test_a_partition_is_an_interval_of_a_model_by_time(
+    tmp_path: Path, partition: str, made: str | None
+) -> None:
+    planned = plan(tmp_path, {"models/days": DAYS}, partition=partition)
+    assert planned.steps[0].slice == made
+    assert (planned.steps[0].skipped or "").startswith("" if made else "nothing to do")
+    with pytest.raises(ArgumentError, match="'eu' is not a moment"):
+        plan(tmp_path, {"models/days": DAYS}, partition="eu")
+
+
+def test_check_warns_of_a_start_in_the_future(tmp_path: Path) -> None:
+    scripts = {"models/days": DAYS.replace("2026-01-01", "2999-01-01")}
+    (finding,) = Project.load(write_project(tmp_path / "p", scripts)).check()
+    assert (
+        finding.message
+        == "it starts at 2999-01-01, which is in the future: until then runs skip it"
+    )
+    assert str(finding.location).endswith("days.sql:1:73")

@@ -10,14 +10,14 @@ from typing import Any, cast
 
 import pytest
 
+from penstock.engine.idle import ended
 from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.run import Pace, Runner
 from penstock.engine.slices import RunRequest
-from penstock.engine.step import ended
 from penstock.engine.world import World
 from penstock.events import RunProgress
-from penstock.model.slice import WHOLE
+from penstock.model.slice import WHOLE, Slice
 
 
 def planned(name: str, *after: str) -> PlannedStep:
@@ -42,11 +42,11 @@ def run(steps: tuple[PlannedStep, ...], do: Any, jobs: int = 2) -> tuple[RunResu
     return Runner(plan, world, do, jobs).execute(), session
 
 
-Results = tuple[StepResult, ...]
+Results = dict[Slice, StepResult]
 
 
 def result(step: PlannedStep, state: str = "done") -> Results:
-    return ended(step, state, "boom\nmore")
+    return dict(zip(step.slices, ended(step, state, "boom\nmore"), strict=True))
 
 
 def test_a_step_runs_after_those_it_needs() -> None:

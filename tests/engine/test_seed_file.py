@@ -89,3 +89,14 @@ def test_an_option_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a\n")
     with pytest.raises(ArgumentError, match=r"read_seed: .*'nosuch'"):
         seed_file("x.csv", {"nosuch": 1}, root=tmp_path, location=None)
+
+
+def test_a_value_that_does_not_fit_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("n,t\n1,x\n\noops,y\n")
+    file = seed_file("a.csv", {"columns": ("n", "t")}, root=tmp_path, location=None)
+    said = 'Spark: The value \'{}\' of the type "STRING" cannot be cast to "INT" because'
+    blamed = file.blamed(QueryFailed(said.format("oops")))
+    assert blamed is not None
+    assert "a.csv, line 4: 'oops' in column n is not INT" in blamed.message
+    assert file.blamed(QueryFailed(said.format("elsewhere"))) is None
+    assert file.blamed(QueryFailed("another error")) is None

@@ -67,6 +67,7 @@ def test_a_block_behind_a_model_is_its_own(tmp_path: Path) -> None:
         ("x", "AUDIT (name x, blocks no); SELECT 1", "own.sql:7:16", "`blocks` is not a property"),
         ("x", "AUDIT (name x, standalone true); SELECT 1", "own.sql:7:16", "an audit is one of"),
         ("x", "AUDIT (name below); SELECT 1", "own.sql:7:1", "there are two audits below"),
+        ("x", "AUDIT (name Not_Null); SELECT 1", "own.sql:7:8", "not_null is the name of a"),
         ("x", "AUDIT (name x; SELECT 1", "own.sql:7:1", "the bracket of AUDIT ( is never closed"),
     ],
 )  # fmt: skip

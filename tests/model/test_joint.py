@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.joint import NotJoint, joint_query, why_apart
+from penstock.model.joint import joint_query, why_apart
 from penstock.model.partition import PartitionSpec
 from penstock.model.render import trial_names
+from penstock.model.slice_condition import Told
 from penstock.project import Project
 from tests.engine.toy import write_project
 
 DAILY = PartitionSpec("daily")
+W = "WITH w AS (SELECT * FROM s WHERE day = '{partition}') "
 
 
 def model_of(root: Path, query: str, more: str = "", strategy: str = ""):  # type: ignore[no-untyped-def]
@@ -35,8 +37,24 @@ def joint_of(root: Path, query: str):  # type: ignore[no-untyped-def]
         "SELECT a FROM s WHERE at >= $partition_start AND at < $partition_end",
         "SELECT sum(a) OVER (PARTITION BY day) FROM s WHERE day = '{partition}'",
         "SELECT a FROM s JOIN (SELECT x FROM u LIMIT 1) ON x = a WHERE day = '{partition}'",
+        "SELECT s.end, user, `now` FROM s WHERE day = '{partition}' AND end > 1 AND (a OR b)",
         "SELECT CASE WHEN a = 1 AND a = 2 OR b THEN 1 END FROM s WHERE day = '{partition}'",
         "SELECT a IS DISTINCT FROM b AS c FROM s WHERE day = $partition ORDER BY 1",
+        "SELECT count(*), s.a AS n FROM s WHERE day = '{partition}' GROUP BY ALL",
+        "SELECT rank() OVER (ORDER BY a), sum(b) OVER () FROM s WHERE day = '{partition}'",
+        "WITH w AS (SELECT 1 AS a) SELECT a FROM w WHERE day = '{partition}'",
+        "WITH w AS (SELECT * FROM s WHERE day = '{partition}') SELECT * FROM w WHERE a = 1",
+        "SELECT a FROM (SELECT * FROM s WHERE day = '{partition}') WHERE a = 1",
+        "WITH w AS (SELECT * FROM s WHERE day = '{partition}'), "
+        "v(a, n) AS (SELECT a, count(*) FROM w GROUP BY a HAVING count(*) > 1) "
+        "SELECT w.*, n FROM w LEFT JOIN v ON w.a = v.a OR n > 3 JOIN u USING (a)",
+        "SELECT a FROM s WHERE day = '{partition}' UNION SELECT b FROM u WHERE at = '{partition}'",
+        "(SELECT a FROM s WHERE day = '{partition}') EXCEPT ALL "
+        "(WITH w AS (SELECT b FROM u WHERE at = '{partition}') SELECT * FROM w)",
+        "WITH w AS (SELECT * FROM s WHERE day = '{partition}') SELECT count(*), e.a "
+        "FROM s AS e LEFT ANTI JOIN w ON w.a = e.a WHERE e.day = '{partition}' GROUP BY e.a",
+        "SELECT * EXCEPT (n) FROM (SELECT a, row_number() OVER (PARTITION BY a ORDER BY b) AS n "
+        "FROM s WHERE at >= $partition_start AND at < $partition_end) AS d WHERE n = 1",
     ],
 )
 def test_a_condition_on_the_slice_at_the_bottom_is_enough(tmp_path: Path, query: str) -> None:
@@ -48,9 +66,12 @@ def test_a_condition_on_the_slice_at_the_bottom_is_enough(tmp_path: Path, query:
     [
         ("SELECT 1 AS a", "no condition on the partition"),
         ("SELECT a FROM s WHERE b = 1", "no condition on the partition"),
-        ("SELECT a, '{partition}' AS p FROM s WHERE day = '{partition}'", "outside of the WHERE"),
+        ("SELECT a, '{partition}' AS p FROM s WHERE day = '{partition}'", "outside of a WHERE"),
         ("SELECT a FROM s WHERE day = '{partition}' LIMIT 3", "LIMIT"),
         ("SELECT a FROM s WHERE day = '{partition}' OR b", "an OR"),
+        ("SELECT a FROM s WHERE day = '{partition}' AND end > 1 OR b", "an OR"),
+        ("SELECT a FROM s WHERE CASE WHEN day = '{partition}' THEN end END = 1", "plain"),
+        ("SELECT `rand`() AS a FROM s WHERE day = '{partition}'", "rand"),
         ("SELECT a FROM s WHERE NOT day = '{partition}'", "not a plain comparison"),
         ("SELECT a FROM s WHERE day = '{partition}' = b", "not a plain comparison"),
         ("SELECT a FROM s WHERE day <= '{partition}'", "does not compare"),
@@ -58,16 +79,33 @@ def test_a_condition_on_the_slice_at_the_bottom_is_enough(tmp_path: Path, query:
         ("SELECT a FROM s WHERE day LIKE '{partition}' || '%'", "not a plain comparison"),
         ("SELECT a FROM s WHERE f(day) = '{partition}'", "more than columns"),
         ("SELECT a, rand() FROM s WHERE day = '{partition}'", "rand"),
-        ("SELECT rank() OVER (ORDER BY a) FROM s WHERE day = '{partition}'", "a window"),
-        ("WITH w AS (SELECT 1) SELECT a FROM w WHERE day = '{partition}'", "single SELECT"),
-        ("SELECT a FROM s WHERE day = '{partition}' UNION SELECT 1", "single SELECT"),
-        ("SELECT a FROM (SELECT * FROM s WHERE day = '{partition}') WHERE a = 1", "outside"),
-        ("SELECT a FROM s WHERE day = '{partition}' GROUP BY ALL", "no plain list"),
+        ("SELECT a FROM s WHERE day = '{partition}' UNION SELECT 1 FROM u", "a part of its UNION"),
+        ("SELECT count(*) FROM s WHERE day = '{partition}'", "without GROUP BY"),
+        ("SELECT sum(a) OVER w FROM s WHERE day = '{partition}' WINDOW w AS ()", "WINDOW"),
+        ("SELECT a FROM s WHERE a IN (SELECT b FROM u WHERE day = '{partition}')", "plain"),
+        (f"{W}SELECT a FROM s", "reads nothing"),
+        (f"{W}SELECT a FROM w LIMIT 3", "LIMIT"),
+        (f"{W}SELECT a FROM s JOIN w USING (a) WHERE s.day > '{{partition}}'", "does not compare"),
+        (f"{W}SELECT a FROM s LEFT JOIN w ON s.a = w.a", "not what it is joined to"),
+        (f"{W}SELECT a FROM s LEFT JOIN w ON s.a = w.a WHERE day = '{{partition}}'", "may be of"),
+        (f"{W}SELECT a FROM w FULL JOIN s USING (a)", "FULL"),
+        (f"{W}SELECT a FROM w JOIN w AS v USING (a) LEFT JOIN w AS x USING (a)", "joined by ON"),
+        (f"{W}SELECT a FROM s WHERE a IN (SELECT a FROM w)", "reads w"),
+        (f"{W}SELECT w.a FROM w JOIN s ON s.a = (SELECT max(a) FROM w)", "reads w"),
+        (f"{W}SELECT struct(*) FROM w", "in a call"),
+        (f"{W}SELECT a FROM w, LATERAL (SELECT 1 FROM s WHERE day = '{{partition}}')", "LATERAL"),
+        (f"{W}SELECT a FROM (w JOIN u ON w.a = u.a)", "in brackets, reads w"),
+        (f"{W}SELECT max(a) FROM w", "without GROUP BY"),
+        (f"{W}, v AS (SELECT a FROM w UNION ALL SELECT a FROM s) SELECT a FROM v", "a part of"),
+        ("WITH RECURSIVE w AS (SELECT a FROM s WHERE day = '{partition}') SELECT a FROM w", "rec"),
+        ("VALUES ('{partition}')", "not made of SELECTs"),
+        ("SELECT max(a) AS m, m FROM s WHERE day = '{partition}' GROUP BY ALL", "no plain list"),
+        ("SELECT max(a), NULL FROM s WHERE day = '{partition}' GROUP BY ALL", "no plain list"),
         ("SELECT a FROM s WHERE day = '{partition}' GROUP BY a WITH ROLLUP", "no plain list"),
         ("SELECT a FROM t WHERE day = '{partition}'", "its own table"),
         ("SELECT a FROM s WHERE at >= $partition_start AND b < $partition_end", "two expressions"),
         ("SELECT a FROM s WHERE at > $partition_start AND at < $partition_end", "does not compare"),
-        ("SELECT a FROM s TABLESAMPLE (5 ROWS) WHERE day = '{partition}'", "a sample"),
+        ("SELECT a FROM s TABLESAMPLE (5 ROWS) WHERE day = '{partition}'", "TABLESAMPLE"),
         ("SELECT a FROM s WHERE 'x' = '{partition}'", "has no column"),
     ],
 )
@@ -86,36 +124,23 @@ def test_what_is_not_in_the_query(tmp_path: Path) -> None:
 def test_values_are_texts_or_dates(tmp_path: Path) -> None:
     joint = joint_of(tmp_path, "SELECT a FROM s WHERE day = '{partition}' GROUP BY a HAVING a > 1")
     view = next(word for word in joint.sql.split() if word.startswith("penstock_source"))
-    assert joint.by_value("p", ["2026-01-01", "2026-01-02"], "date") == (
+    (condition,) = joint.conditions
+    told = condition.by_value(["2026-01-01", "2026-01-02"], "date")
+    assert joint.query("p", [told]) == (
         f"SELECT a , CAST(day AS STRING) AS `p` FROM {view} AS s "
         "WHERE ((day) IN (DATE '2026-01-01', DATE '2026-01-02')) "
         "GROUP BY a, CAST(day AS STRING)  HAVING a > 1"
     )
-    assert "IN ('x')" in joint.by_value("p", ["x"], "string")
-    with pytest.raises(NotJoint, match="day is timestamp, and not a text or a date"):
-        joint.by_value("p", ["2026-01-01"], "timestamp")
-    with pytest.raises(NotJoint, match="the partitions are not"):
-        joint.by_value("p", ["2026-01"], "date")
+    assert joint.trials == (f"SELECT day AS c FROM {view} AS s",)
+    assert "IN ('x')" in condition.by_value(["x"], "string").condition
 
 
-def test_a_cast_to_a_date_wants_a_date(tmp_path: Path) -> None:
-    joint = joint_of(tmp_path, "SELECT a FROM s WHERE day = DATE '{partition}'")
-    assert joint.as_date
-    with pytest.raises(NotJoint, match="not a date"):
-        joint.by_value("p", ["2026-01-01"], "string")
-
-
-def test_bounds_become_a_list_of_stretches(tmp_path: Path) -> None:
-    query = "SELECT a FROM s WHERE at >= $partition_start AND at < $partition_end"
-    text = joint_of(tmp_path, query).by_bounds("p", ["2026-01-01", "2026-01-03"], DAILY)
-    assert "array('2026-01-01', NULL, '2026-01-03')" in text
-    assert "DIV 86400000000L" in text
-    assert "IS NOT NULL" in text
-
-
-def test_a_day_of_23_hours_is_made_of_hours(tmp_path: Path) -> None:
-    query = "SELECT a FROM s WHERE at >= $partition_start AND at < $partition_end"
-    paris = PartitionSpec("daily", tz="Europe/Paris")
-    text = joint_of(tmp_path, query).by_bounds("p", ["2026-03-28", "2026-03-29"], paris)
-    assert (text.count("'2026-03-28'"), text.count("'2026-03-29'")) == (24, 23)
-    assert "DIV 3600000000L" in text
+def test_the_slice_goes_up_through_queries(tmp_path: Path) -> None:
+    joint = joint_of(tmp_path, f"{W}SELECT * FROM w JOIN w AS v ON w.a = v.a")
+    view = next(word for word in joint.sql.split() if word.startswith("penstock_source"))
+    assert joint.query("p", [Told("SLICE", "MINE")]) == (
+        f"WITH w AS (SELECT * , SLICE AS `penstock_slice_1` FROM {view} AS s WHERE (MINE)) "
+        "SELECT * EXCEPT (w.`penstock_slice_1`, v.`penstock_slice_1`) "
+        ", w.`penstock_slice_1` AS `p` FROM w JOIN w AS v ON w.a = v.a"
+        " WHERE w.`penstock_slice_1` = v.`penstock_slice_1` "
+    )

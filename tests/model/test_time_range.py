@@ -128,15 +128,6 @@ def test_an_end_that_is_a_date_is_the_last_day() -> None:
     assert future.expected(NOW) == ()
 
 
-def test_auto_restatement_is_about_the_last_intervals() -> None:
-    recorded = (days("2026-03-20", "2026-03-29"),)
-    model = daily(auto_restatement_cron="@daily", auto_restatement_intervals=3)
-    assert model.auto_restatement_due(NOW) == NOW.replace(hour=0, minute=0)
-    assert model.auto_restatement_window(recorded) == (days("2026-03-27", "2026-03-29"),)
-    assert daily().auto_restatement_due(NOW) is None
-    assert daily().auto_restatement_window(recorded) == recorded
-
-
 def test_a_unit_may_be_finer_than_the_cron() -> None:
     model = daily(cadence=Cadence(start="2026-03-29", interval_unit="hour"))
     assert model.unit == UNITS["hour"]

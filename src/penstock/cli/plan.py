@@ -59,6 +59,7 @@ def _step(step: PlannedStep) -> dict[str, Any]:
         "slice": step.slice,
         "state": state_text(state, step.skipped or step.blocked or tally),
         "after": step.after,
+        "restated": step.again,
     }
     return shown if step.tally is None else {**shown, **_of_range(step, step.tally)}
 

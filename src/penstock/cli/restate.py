@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   penstock restate marts/sales --from 2013-01-01 --to 2013-01-31 --dry-run
-  penstock restate marts/sales --from 2013-01-01 --to 2013-01-31 --downstream --yes""",
+  penstock restate marts/sales --from 2013-01-01 --to 2013-01-31 --downstream --yes
+  penstock restate marts/customers --dry-run""",
 )
 @click.argument("model")
 @range_options("make again")
@@ -52,6 +53,12 @@ def command(
     any more are gone afterwards; a slice without rows ends empty. A model by time is restated in
     one commit. Earlier snapshots keep what was there.
 
+    A model without ranges is made again as a whole, without --from and --to: a merge, an
+    INCREMENTAL_BY_PARTITION, an INCREMENTAL_UNMANAGED, a CUSTOM or a history from nothing.
+
+    With --downstream also what is there of the models that read it. MODEL may then be a table that
+    others write, as external_models.yaml describes it.
+
     Models with disable_restatement are refused, or with --downstream left out, and so are those
     whose rows are only ever added.
     """
@@ -62,6 +69,8 @@ def command(
             return
         if not as_json:
             _show(found, as_json=False)
+        if all(each.skipped for each in found):
+            return
         if not yes:
             _ask()
         with watch(as_json=as_json) as sink:
@@ -78,14 +87,16 @@ def _show(found: Sequence[Restated], *, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    rows = [(each.model, each.table, each.slice or "whole table", *_what(each)) for each in found]
+    rows = [(each.model, each.table, *_what(each)) for each in found]
     print_table(("model", "table", "slices", "rows now", ""), rows)
 
 
-def _what(restated: Restated) -> tuple[str, str]:
+def _what(restated: Restated) -> tuple[str, str, str]:
     if restated.skipped:
-        return "", restated.skipped
-    return "" if restated.rows is None else f"{restated.rows:,}", "made again"
+        return "", "", restated.skipped
+    rows = "" if restated.rows is None else f"{restated.rows:,}"
+    what = "made anew: all of it goes" if restated.anew else "made again"
+    return restated.slice or "whole table", rows, what
 
 
 def _ask() -> None:

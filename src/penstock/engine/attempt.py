@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import datetime
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from penstock.engine import lineage
 from penstock.engine.beginning import Beginning
 from penstock.engine.changes import reading_of
 from penstock.engine.checks import columns
-from penstock.engine.checks.run import Tester
 from penstock.engine.columns import cast_to
 from penstock.engine.descriptions import describe, undescribable
-from penstock.engine.intervals import replaced
+from penstock.engine.interval_parts import Kept, Parts, last_made_in, with_replaced
+from penstock.engine.interval_tests import Verdict, passing, verdicts
 from penstock.engine.manual import recorded, run_statements
 from penstock.engine.pins import (
     Pins,
@@ -28,8 +27,7 @@ from penstock.engine.pins import (
     table_name,
     types_of,
 )
-from penstock.engine.plan import PlannedStep
-from penstock.engine.publication import publication, tests_failed
+from penstock.engine.publication import MadeSlice, publication, tests_failed
 from penstock.engine.python import files
 from penstock.engine.python.files import WrittenFile
 from penstock.engine.python.step import Outcome, made_rows, runner_of
@@ -41,27 +39,27 @@ from penstock.engine.redefinition import (
 from penstock.engine.resolve import Resolved, Views, resolve
 from penstock.engine.results import CheckResult
 from penstock.engine.state.records import Publication, SliceRecord, column_infos
-from penstock.engine.state.store import State, publish
+from penstock.engine.state.store import publish
+from penstock.engine.step_attempt import StepAttempt
 from penstock.engine.strategies.slice import ByTime, Slice
 from penstock.engine.strategies.time_range import rows_of
 from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.engine.versions.current import candidate_of_current
 from penstock.engine.versions.guard import refuse_no_history
+from penstock.engine.versions.last_load import last_load, may_repeat
 from penstock.engine.view import candidate as rows_of_view
 from penstock.engine.view import clear_name
 from penstock.engine.view import stage as stage_view
-from penstock.engine.world import World
-from penstock.engine.writing import Made, Writer
+from penstock.engine.writing import Made
 from penstock.errors import (
     DataFileMissing,
 )
-from penstock.events import CheckFinished, Notice, StepProgress
 from penstock.lake.candidate.state import Staged
 from penstock.lake.spark.failures import file_missing
 from penstock.model.graph import table_key
-from penstock.model.interval import Interval, interval_of
+from penstock.model.interval import Interval, Intervals
+from penstock.model.joint import are_monotone
 from penstock.model.kinds import FILES, TIME_RANGE, VIEW
-from penstock.model.model import Model
 from penstock.model.query import Query
 from penstock.model.slice import Part
 from penstock.model.sources import QuerySource
@@ -74,41 +72,19 @@ if TYPE_CHECKING:
     from penstock.lake.transaction import Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One attempt at one planned step of a run."""
+class Attempt(StepAttempt):
+    """One attempt at the one slice of a planned step."""
 
-    world: World
-    planned: PlannedStep
+    __slots__ = ()
 
-    @property
-    def model(self) -> Model:
-        return self.planned.model
-
-    @property
-    def state(self) -> State:
-        return self.world.states[self.model.target.lake]
-
-    def say(self, phase: str) -> None:
-        """A phase begins: also the moment to stop when the run was cancelled."""
-        self.world.check_cancelled()
-        self.world.sink(StepProgress(self.model.name, phase))
-
-    def execute(self) -> tuple[Publication, int | None]:
-        """What was published, and the snapshot that made it; None for a slice that never had rows.
+    def execute(self) -> list[MadeSlice]:
+        """What became of it; of a range of time not all of which passes its tests, of its parts.
 
         Raises Cancelled, or what the tree of errors has; then nothing was published.
         """
         known = self.state.slice(self.model.target.qualified, self.planned.only.text)
-        lake = self.world.lake_of(self.model)
-        note = {"run": self.world.run_id, "step": self.model.name, "slice": self.planned.slice}
-        message = " ".join(part for part in (self.model.name, self.planned.slice) if part)
         try:
-            with (
-                Views(self.world.session, self.world.later) as views,
-                lake.transaction(author="penstock", message=message, extra=json.dumps(note)) as tx,
-                ExitStack() as held,
-            ):
+            with self.transaction() as (tx, views), ExitStack() as held:
                 return self._execute_in(tx, views, known, held)
         except DataFileMissing as error:
             raise self._healed_by(error) from error.__cause__
@@ -131,15 +107,15 @@ class Attempt:
 
     def _execute_in(
         self, tx: Transaction, views: Views, known: SliceRecord | None, held: ExitStack
-    ) -> tuple[Publication, int | None]:
+    ) -> list[MadeSlice]:
         """``held`` is let go when all is published."""
         if self.model.strategy == FILES:
-            return self._execute_files(tx, views, known, held)
+            return [MadeSlice(*self._execute_files(tx, views, known, held))]
         if clear_name(tx, self.model, known, anew=self._refreshes):
             known = None
         table = tx.table(table_name(self.model.target))
         if self.model.strategy == VIEW:
-            return self._execute_view(tx, table, views, known)
+            return [MadeSlice(*self._execute_view(tx, table, views, known))]
         into = self._slice(tx, known)
         first = not table.exists
         anew = not first and self._drops(table, into, known)
@@ -148,7 +124,7 @@ class Attempt:
         inputs: Mapping[str, int] | None = None
         written: tuple[WrittenFile, ...] = ()
         if self.model.strategy == "manual":
-            staged, checks = self._by_statements(tx, table, pins)
+            staged, found = self._by_statements(tx, table, pins)
         else:
             reading = reading_of(self.model, known, pins)
             if reading.said:
@@ -157,34 +133,25 @@ class Attempt:
             rows, written = self._rows(
                 table, pins, views, held, begins=first or anew, given=reading.given
             )
-            staged, checks = self._written(tx, table, rows, into=into, pins=pins, views=views)
+            staged, found = self._written(tx, table, rows, into=into, pins=pins, views=views)
         self.say("publishing")
-        made = publication(self.world.run_id, self.planned, staged, checks, table.schema)
-        made = replace(made, first=first, anew=anew, lineage=self._lineage(known, pins))
-        made = self._replacing(replace(made, inputs=inputs), table)
+        whole = self.model.strategy == "replace" and self._place is None
+        built = self.world.plan.request.fire_time if first or anew or whole else None
+        made = publication(self.world.run_id, self.planned, staged, found[0].checks, table.schema)
+        made = replace(made, first=first, anew=anew, built=built)
+        made = replace(made, lineage=self.lineage(known, pins), inputs=inputs)
+        if into.by_time is not None and any(part.failed for part in found):
+            return Parts(self, table, into.by_time, staged, found).publish(tx, made)
+        if isinstance(self.planned.only, Interval):
+            records = self.state.slices(made.target)
+            made = with_replaced(made, records, table, self._by_time)
         self._publish_files(written, tx)
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
         snapshot = tx.commit()
         self._warn_of_no_rows(made, known)
         if snapshot is not None:
-            return made, snapshot.id
-        return self._confirm(made, tx, table, known)
-
-    def _replacing(self, made: Publication, table: TransactionTable) -> Publication:
-        """With what becomes of the records of other intervals that it overlaps."""
-        only = self.planned.only
-        if not isinstance(only, Interval) or made.first:
-            return made
-        found = replaced(self.state.slices(made.target), only)
-        left = (replace(each, rows=self._rows_left(table, each)) for each in found.left)
-        return replace(made, gone=found.gone, left=tuple(left))
-
-    def _rows_left(self, table: TransactionTable, record: SliceRecord) -> int:
-        """How many rows a part of an interval has."""
-        interval = interval_of(record.slice)
-        if self._by_time is None or interval is None:
-            return record.rows
-        return rows_of(table, self._by_time, (interval,)).count()
+            return [MadeSlice(made, snapshot.id)]
+        return [MadeSlice(*self._confirm(made, tx, table, known))]
 
     def _execute_view(
         self, tx: Transaction, table: TransactionTable, views: Views, known: SliceRecord | None
@@ -202,20 +169,12 @@ class Attempt:
         checks = self._test(rows, rows, pins, views, schema)
         self.say("publishing")
         made = publication(self.world.run_id, self.planned, Staged(), checks, schema)
-        made = replace(made, first=known is None, lineage=self._lineage(known, pins))
+        made = replace(made, first=known is None, lineage=self.lineage(known, pins))
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
         snapshot = tx.commit()
         if snapshot is not None:
             return made, snapshot.id
         return self._confirm(made, tx, table, known)
-
-    def _lineage(self, known: SliceRecord | None, pins: Pins) -> Mapping[str, list[str]] | None:
-        """What its columns derive from, where that may be new."""
-        if known is not None and known.definition_hash == self.model.definition_hash:
-            return None
-        return lineage.recorded(
-            self.model, lambda table: pins.readable(table).types, self._partition_column
-        )
 
     def _resolve(
         self,
@@ -252,9 +211,9 @@ class Attempt:
         if self.model.python is not None:
             self.say("running")
             outcome = self._run_python(pins, views, held)
-            return made_rows(outcome, self.model, table, self._partition_column), outcome.files
+            return made_rows(outcome, self.model, table, self.column), outcome.files
         self.say("querying")
-        beginning = Beginning.of(self.model, self._partition_column) if begins else None
+        beginning = Beginning.of(self.model, self.column) if begins else None
         return (self._resolve(pins, views, beginning, given),), ()
 
     def _execute_files(
@@ -295,8 +254,9 @@ class Attempt:
         into: Slice,
         pins: Pins,
         views: Views,
-    ) -> tuple[Staged, tuple[CheckResult, ...]]:
-        writer, staged = self._writer, Staged()
+    ) -> tuple[Staged, Sequence[Verdict]]:
+        writer, staged, before = self.writer, Staged(), table.candidate
+        made: Made | None = None
         for made in rows:
             writer.check_tests(cast_to(made.df, self.model.columns), table)
             tx.create_schema(self.model.target.schema)
@@ -310,9 +270,37 @@ class Attempt:
             self.notice(message)
         self.say("testing")
         if not self.model.data_tests:
-            return staged, ()
-        whole, slice_ = candidate_of(table), self._candidate(table, into)
-        return staged, self._test(whole, slice_, pins, views, table.schema)
+            return staged, (Verdict(self.planned.only),)
+        whole, units = candidate_of(table), self._units(into)
+        if len(units) < 2:
+            checks = self._test(whole, self._candidate(table, into), pins, views, table.schema)
+            return staged, (Verdict(self.planned.only, checks),)
+
+        def test(interval: Interval) -> tuple[CheckResult, ...]:
+            self.world.check_cancelled()
+            bindings = self.world.plan.narrowed(self.planned, (interval,)).bindings
+            called = slice_as_table(self.model.target, None)
+            tester = self.tester(bindings, pins, whole, views, called)
+            return tester.run(self._candidate(table, _within(into, (interval,))))
+
+        found = verdicts(units, test, together=are_monotone(self.model))
+        self.say_tests([part.checks for part in found])
+        kept = passing(found)
+        bad = any(part.failed for part in found)
+        if into.by_time is not None and made is not None and kept and bad:
+            df = rows_of(table, into.by_time, kept)
+            table.stage(before)
+            staged = writer.stage(tx, table, Kept(df, made), _within(into, kept))
+            describe(table, self.model)
+        return staged, found
+
+    def _units(self, into: Slice) -> Sequence[Interval]:
+        """The intervals of a range that are tested each: those that fail can be left out. Where the
+        table is made anew, what is left out would be lost.
+        """
+        if into.by_time is None or self.model.query.after or self._refreshes:
+            return ()
+        return list(into.by_time.time_range.units(into.by_time.intervals))
 
     def _candidate(self, table: TransactionTable, into: Slice) -> Readable:
         """The slice as it will be; of a history, its current rows."""
@@ -326,11 +314,11 @@ class Attempt:
 
     def _by_statements(
         self, tx: Transaction, table: TransactionTable, pins: Pins
-    ) -> tuple[Staged, tuple[CheckResult, ...]]:
+    ) -> tuple[Staged, Sequence[Verdict]]:
         self.say("writing")
         tx.create_schema(self.model.target.schema)
         self._run_statements(self.model.query, tx, pins)
-        return recorded(self.model, table, self._place), ()
+        return recorded(self.model, table, self._place), (Verdict(self.planned.only),)
 
     def _run_statements(self, query: Query, tx: Transaction, pins: Pins) -> None:
         run_statements(
@@ -343,13 +331,10 @@ class Attempt:
             root=self.world.settings.root,
         )
 
-    def notice(self, message: str) -> None:
-        self.world.sink(Notice(message, self.model.name))
-
     @property
     def _refreshes(self) -> bool:
         """Whether the table is made anew, which the first batch of its slices does."""
-        return self.world.plan.request.full_refresh and not self.planned.goes_on
+        return self.planned.anew and not self.planned.goes_on
 
     def _drops(self, table: TransactionTable, into: Slice, known: SliceRecord | None) -> bool:
         """Drop the table where it is to be made anew; whether it was.
@@ -360,17 +345,18 @@ class Attempt:
         if self._refreshes:
             records = self.state.slices(target)
             if records:
-                self.notice(f"full refresh drops {listed(records)}, which earlier snapshots keep")
+                what = "restatement" if self.planned.again else "full refresh"
+                self.notice(f"{what} drops {listed(records)}, which earlier snapshots keep")
             table.drop()
             return True
         if self.model.strategy == "manual":  # what becomes of the rows is up to the script
             return False
         others = self.state.slices(target, unless=self.model.slicing)
-        if refuse_other_slices(self.model, others, table, self._partition_column):
+        if refuse_other_slices(self.model, others, table, self.column):
             table.drop()
             return True
         if self.model.history is not None:
-            refuse_no_history(self.model, known, table)
+            refuse_no_history(self.model, last_load(self.state.slices(target)), table)
             return False
         said = refuse_lost_rows(self.model, known, table, into.place)
         if said:
@@ -394,7 +380,9 @@ class Attempt:
                 raise file_missing(missing[0], self.model.target.qualified, tx.base.id)
         state = "unchanged" if known is not None or made.rows else "done"
         made = replace(made, state=state)
-        made_in = None if known is None else known.made_in
+        made_in = None if known is None else known.last_made_in
+        if isinstance(self.planned.only, Interval):
+            made_in = last_made_in(self.state.slices(made.target), made.slice)
         self.state.confirm(made, made_in, as_of=tx.base.id)
         return made, made_in
 
@@ -407,18 +395,9 @@ class Attempt:
             )
 
     @property
-    def _writer(self) -> Writer:
-        world = self.world
-        return Writer(self.model, self._partition_column, world.session, world.sink)
-
-    @property
-    def _partition_column(self) -> str:
-        return self.world.settings.lakes[self.model.target.lake].partition_column
-
-    @property
     def _place(self) -> tuple[str, str] | None:
         only = self.planned.only
-        return (self._partition_column, only.value) if isinstance(only, Part) else None
+        return (self.column, only.value) if isinstance(only, Part) else None
 
     def _slice(self, tx: Transaction, known: SliceRecord | None) -> Slice:
         place = self._place
@@ -430,9 +409,16 @@ class Attempt:
             known_fingerprint=self._known_fingerprint(tx, known, place),
             history=self.model.history,
             key_expressions=keys_in_spark(self.model),
-            now=self.world.plan.request.fire_time,
+            now=self._now,
             by_time=self._by_time,
+            again=self.planned.again is not None,
         )
+
+    @property
+    def _now(self) -> datetime:
+        """The execution time; of an interval its end, when a run that waited for it would be."""
+        now, only = self.world.plan.request.fire_time, self.planned.only
+        return min(now, only.end) if isinstance(only, Interval) else now
 
     @property
     def _by_time(self) -> ByTime | None:
@@ -446,11 +432,14 @@ class Attempt:
     def _known_fingerprint(
         self, tx: Transaction, known: SliceRecord | None, place: tuple[str, str] | None
     ) -> str | None:
-        """The fingerprint of the slice as it is now; None when that is not certain."""
+        """The fingerprint of the slice as it is now, of a history that of its last load; None when
+        that is not certain."""
         if known is None or known.fingerprint is None or self.model.query.after:
             return None
         target = self.model.target
         catalog = self.world.lakes[target.lake].catalog
+        if self.model.history and not may_repeat(self.model, known, catalog, tx.base):
+            return None
         table = catalog.known_table(target.schema, target.table, tx.base)
         if table is None or catalog.changed_since(table, known.snapshot_id, place):
             return None
@@ -462,24 +451,17 @@ class Attempt:
         """Test the slice that is to be published; ``whole`` is the table with it."""
         if not self.model.data_tests:
             return ()
-        tester = Tester(
-            model=self.model,
-            bindings=self.planned.bindings,
-            session=self.world.session,
-            pins=pins.showing(self.model.target, whole),
-            views=views,
-            root=self.world.settings.root,
-            called=slice_as_table(self.model.target, self._place),
-            samples=self.world.settings.test_samples,
-        )
+        called = slice_as_table(self.model.target, self._place)
+        tester = self.tester(self.planned.bindings, pins, whole, views, called)
         results = tester.run(slice_)
-        for result in results:
-            self.world.sink(
-                CheckFinished(
-                    self.model.name, result.name, result.passed, result.failures, result.severity
-                )
-            )
+        self.say_tests([results])
         failed = [result for result in results if result.outcome == "failed"]
         if failed:
             raise tests_failed(results, column_infos(schema), self.model.target)
         return results
+
+
+def _within(into: Slice, intervals: Intervals) -> Slice:
+    """Some of the intervals of a slice by time."""
+    assert into.by_time is not None, "asked of such"
+    return replace(into, by_time=replace(into.by_time, intervals=intervals), known_fingerprint=None)

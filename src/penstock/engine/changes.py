@@ -61,6 +61,8 @@ def reading_of(model: Model, known: SliceRecord | None, pins: Pins) -> Reading:
     catalog = pins.lakes[source.table.lake].catalog
     since = (known.inputs or {}).get(name)
     why = _why_not(model, known, catalog, table, since)
+    if known.rolled_back is not None:
+        why = f"{model.target} was rolled back since it was read"
     if why is None and since is not None:
         try:
             return _changes(model, source, pins, (since, now), inputs)

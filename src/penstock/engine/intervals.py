@@ -9,7 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from penstock.engine.ranges import MATERIALIZED, MISSING, RUNNING, STALE, SliceRange, Tally, said
+from penstock.engine.ranges import (
+    MATERIALIZED,
+    MISSING,
+    RUNNING,
+    STALE,
+    SliceRange,
+    Tally,
+    idle,
+    said,
+)
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import ArgumentError
 from penstock.model.graph import Graph
@@ -20,6 +29,7 @@ from penstock.model.partition import MAX_SLICES, Moment
 from penstock.model.time_range import TimeRange
 
 MADE = (MATERIALIZED, STALE)
+_INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +62,21 @@ class Painted:
     def of_states(self, *states: str) -> Intervals:
         return union(each.interval for each in self.events if each.state in states)
 
+    @property
+    def made(self) -> Intervals:
+        return self.of_states(*MADE)
+
     def before(self, moment: datetime) -> Intervals:
         """What was made before a moment, and not since."""
+        return minus(self.made, self.since(moment))
+
+    def since(self, moment: datetime) -> Intervals:
+        """What was made at a moment or later."""
         # Late: a plan without models by time knows no events, and loads no tables.
         from penstock.engine.state.tables import to_text
 
         text = to_text(moment)
-        made = (each for each in self.events if each.state in MADE and each.at < text)
+        made = (each for each in self.events if each.state in MADE and each.at >= text)
         return union(each.interval for each in made)
 
 
@@ -75,32 +93,32 @@ class Due:
 class Line:
     """The intervals of one model at one moment, with what is known of them.
 
-    ``start`` is that of the models it reads, for a model that has none of its own. What
-    `auto_restatement_cron` says counts where it ``restates``.
+    ``start`` is that of the models it reads, for a model that has none of its own.
     """
 
     by_time: TimeRange
     painted: Painted
     now: datetime
     start: datetime | None = None
-    restates: bool = True
 
-    def due(self) -> Due:
-        """All that are missing or have failed, and what ``lookback`` does again."""
+    def due(self, again: Intervals = ()) -> Due:
+        """All that are missing or have failed, what ``lookback`` does again, and ``again``."""
         recorded = self._recorded
         start = self.start
         if start is None and recorded:  # it goes on from where it once began
             start = recorded[0].start
         expected = self.by_time.expected(self.now, start=start)
         missing = self.by_time.missing(recorded, self.now, start=start)
-        missing = union(missing, self._restated())
+        missing = union(missing, again)
         tally = self._tally(expected, missing)
         if missing:
             return Due(missing, tally)
         first = self.by_time.start(self.now)
         if not expected and first is not None and first > self.now:
             return Due((), tally, f"nothing is due before {_said(first)}, where it starts")
-        return Due((), tally, f"up to date: {said(tally)}")
+        return Due(
+            (), tally, idle(tally) if STALE in tally.states else f"up to date: {said(tally)}"
+        )
 
     def of(self, request: SliceRange) -> Due:
         """Those of a range; its dates are whole days. Raises ArgumentError."""
@@ -117,7 +135,7 @@ class Line:
         tally = replace(
             self._tally(within, chosen), early=self._count(early), later=self._count(later)
         )
-        return Due(chosen, tally, None if chosen else f"nothing to do: {said(tally)}")
+        return Due(chosen, tally, None if chosen else idle(tally))
 
     def states_of(self, request: SliceRange) -> tuple[Event, ...]:
         """What is known of a range, and what of it is missing, in the order of time."""
@@ -132,30 +150,31 @@ class Line:
         found = [*known, *(Event("", each, MISSING) for each in lacking)]
         return tuple(sorted(found, key=lambda event: event.interval))
 
-    def _restated(self) -> Intervals:
-        """What `auto_restatement_cron` does again: it was made before that was due."""
-        due = self.by_time.auto_restatement_due(self.now)
-        if due is None or not self.restates:
-            return ()
-        window = self.by_time.auto_restatement_window(self._recorded)
-        return intersect(window, self.by_time.whole(self.painted.before(due)))
+    def out_of_order(self, interval: Interval) -> str | None:
+        """Why an interval cannot be made where each follows upon those before: some are missing, or
+        it begins before the last unit that was made, which alone may be made again."""
+        made = self._recorded
+        missing = self.by_time.missing(made, self.now, start=self.start)
+        if missing and missing[0].start < interval.start:
+            return (
+                f"a history is made in the order of time, and {missing[0]} is missing before "
+                f"{interval}: leave out --from"
+            )
+        if made and interval.start < self.by_time.unit.floor(made[-1].end - _INSTANT):
+            return (
+                f"a history is made in the order of time, and {interval} comes before the end of "
+                f"{made[-1]}, which is there: ask for later intervals, or begin anew by "
+                "--full-refresh, for which its kind says disable_restatement false"
+            )
+        return None
 
     @property
     def _recorded(self) -> Intervals:
         return self.painted.of_states(*MADE, RUNNING)
 
     def _asked(self, request: SliceRange) -> Interval:
-        first, last = (_text(moment) for moment in (request.first, request.last))
-        if first is None:
-            start = self.by_time.start(self.now) or self.start
-            if start is None:
-                raise ArgumentError(
-                    "the range has no beginning: the model has no start",
-                    hint="give it: --from 2026-01-01, or give the model a start",
-                )
-            first = start.isoformat()
-        found = read_range(first, last or self.now.isoformat(), self.now)
-        (whole,) = self.by_time.whole((found,))
+        start = self.by_time.start(self.now) or self.start
+        (whole,) = self.by_time.whole((asked_moments(request, self.now, start),))
         return whole
 
     def _tally(self, expected: Intervals, chosen: Intervals) -> Tally:
@@ -199,6 +218,19 @@ def replaced(records: Iterable[SliceRecord], interval: Interval) -> Replaced:
             rest = () if own is None else minus((own,), (interval,))
             left += [replace(record, slice=each.text, fingerprint=None) for each in rest]
     return Replaced(tuple(gone), tuple(left))
+
+
+def asked_moments(request: SliceRange, now: datetime, start: datetime | None = None) -> Interval:
+    """The moments of a range, from ``start`` where it says no first. Raises ArgumentError."""
+    first, last = (_text(moment) for moment in (request.first, request.last))
+    if first is None:
+        if start is None:
+            raise ArgumentError(
+                "the range has no beginning: the model has no start",
+                hint="give it: --from 2026-01-01, or give the model a start",
+            )
+        first = start.isoformat()
+    return read_range(first, last or now.isoformat(), now)
 
 
 def start_above(

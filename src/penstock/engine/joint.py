@@ -6,13 +6,11 @@ commit, and the others are published with it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.engine import lineage
-from penstock.engine.checks.run import Tester
 from penstock.engine.descriptions import describe
 from penstock.engine.pins import (
     Pins,
@@ -24,21 +22,18 @@ from penstock.engine.pins import (
     table_name,
     types_of,
 )
-from penstock.engine.plan import PlannedStep
-from penstock.engine.publication import publication, tests_failed
+from penstock.engine.publication import MadeSlice, publication, tests_failed
 from penstock.engine.resolve import Resolved, Views, resolve
 from penstock.engine.results import CheckResult
-from penstock.engine.state.records import Publication, SliceRecord
-from penstock.engine.state.store import State, publish
-from penstock.engine.world import World
-from penstock.engine.writing import Writer
-from penstock.events import CheckFinished, StepProgress
+from penstock.engine.state.records import SliceRecord
+from penstock.engine.state.store import publish
+from penstock.engine.step_attempt import StepAttempt
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold
-from penstock.model.joint import MONOTONE, Joint, NotJoint, joint_query
-from penstock.model.model import Model
+from penstock.model.joint import Joint, are_monotone, joint_query
 from penstock.model.render import trial_names
 from penstock.model.slice import Part
+from penstock.model.slice_condition import NotJoint, Told
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -50,59 +45,21 @@ if TYPE_CHECKING:
 _CALLED = "\0slice\0"  # stands for the slice in the text of a test's query
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """What became of one slice: ``made_in`` is the snapshot that made it. Where tests failed,
-    nothing of it was published.
-    """
-
-    publication: Publication
-    made_in: int | None
-
-    @property
-    def failed(self) -> tuple[CheckResult, ...]:
-        return tuple(check for check in self.publication.checks if check.outcome == "failed")
-
-
-@dataclass(frozen=True, slots=True)
-class JointAttempt:
+class JointAttempt(StepAttempt):
     """One attempt at all slices of one planned step, which are partitions."""
 
-    world: World
-    planned: PlannedStep
-
-    @property
-    def model(self) -> Model:
-        return self.planned.model
+    __slots__ = ()
 
     @property
     def values(self) -> tuple[str, ...]:
         return tuple(slice_.text for slice_ in self.planned.slices)
 
-    @property
-    def state(self) -> State:
-        return self.world.states[self.model.target.lake]
-
-    @property
-    def column(self) -> str:
-        return self.world.settings.lakes[self.model.target.lake].partition_column
-
-    def say(self, phase: str) -> None:
-        self.world.check_cancelled()
-        self.world.sink(StepProgress(self.model.name, phase))
-
-    def execute(self) -> list[Made]:
+    def execute(self) -> list[MadeSlice]:
         """In the order of the slices. Raises NotJoint for what has to be made one by one, Cancelled
         and what the tree of errors has; then nothing was published.
         """
-        lake, name = self.world.lake_of(self.model), self.model.name
-        note = {"run": self.world.run_id, "step": name, "slice": self.planned.slice}
-        message = f"{name} {self.planned.slice}"
-        made: list[Made] = []
-        with (
-            Views(self.world.session, self.world.later) as views,
-            lake.transaction(author="penstock", message=message, extra=json.dumps(note)) as tx,
-        ):
+        made: list[MadeSlice] = []
+        with self.transaction() as (tx, views):
             made = self._execute_in(tx, views)
             if all(each.failed for each in made):
                 tx.rollback()
@@ -113,13 +70,13 @@ class JointAttempt:
             self.state.fail_tests(*failed)
         return made
 
-    def _execute_in(self, tx: Transaction, views: Views) -> list[Made]:
+    def _execute_in(self, tx: Transaction, views: Views) -> list[MadeSlice]:
         table = tx.table(table_name(self.model.target))
         known = self._known(tx, table)
         pins = pin(self.world.lakes, self.model, tx.base, self.world.plan.makers)
         self.say("querying")
         resolved = self._resolve(pins, views)
-        writer = Writer(self.model, self.column, self.world.session, self.world.sink)
+        writer = self.writer
         writer.check_tests(resolved.df.drop(self.column), table)
         first = not table.exists
         tx.create_schema(self.model.target.schema)
@@ -153,10 +110,6 @@ class JointAttempt:
         spec = self.model.partition
         assert spec is not None, "it has slices"
 
-        values, column = self.values, self.column
-        own = self.model.query.render(trial_names(self.model.query.sources))
-        by_time = joint_query(own).by_time
-
         def asked(text: Callable[[Joint], str]) -> Resolved:
             return resolve(
                 self.model.query,
@@ -168,17 +121,18 @@ class JointAttempt:
                 shape=lambda rendered: text(joint_query(rendered)),
             )
 
-        first = asked(
-            lambda joint: (
-                joint.by_bounds(column, values, spec) if by_time else joint.type_query(column)
-            )
-        )
-        if [fold(name) for name in first.df.columns].count(fold(column)) != 1:
-            raise NotJoint(f"its SELECT has a column {column}")
-        if by_time:
-            return first
-        kind = first.df.dtypes[-1][1]
-        return asked(lambda joint: joint.by_value(column, values, kind))
+        own = joint_query(self.model.query.render(trial_names(self.model.query.sources)))
+        told: list[Told] = []
+        for number, condition in enumerate(own.conditions):
+            if condition.by_time:
+                told.append(condition.by_bounds(self.values, spec))
+                continue
+            trial = asked(partial(_trial, number=number))
+            told.append(condition.by_value(self.values, trial.df.dtypes[0][1]))
+        resolved = asked(lambda joint: joint.query(self.column, told))
+        if [fold(name) for name in resolved.df.columns].count(fold(self.column)) != 1:
+            raise NotJoint(f"its SELECT has a column {self.column}")
+        return resolved
 
     def _stage(
         self, table: TransactionTable, written: WrittenSlices, values: Sequence[str]
@@ -197,7 +151,7 @@ class JointAttempt:
         """
         if not self.model.data_tests:
             return dict.fromkeys(self.values, ())
-        together = all(isinstance(test, MONOTONE) for test in self.model.data_tests)
+        together = are_monotone(self.model)
         found: dict[str, tuple[CheckResult, ...]] = {}
         left = [self.values] if together else [(value,) for value in self.values]
         while left:
@@ -210,7 +164,7 @@ class JointAttempt:
                 continue
             for value in values:
                 found[value] = tuple(self._called(result, value) for result in results)
-        self._say_tests(found)
+        self.say_tests(list(found.values()))
         return found
 
     def _tested(
@@ -226,30 +180,12 @@ class JointAttempt:
                 lambda _: Rows(table.slices_df(values)),
                 lambda _: None,
             )
-        tester = Tester(
-            model=self.model,
-            bindings=step.bindings,
-            session=self.world.session,
-            pins=pins.showing(self.model.target, candidate_of(table)),
-            views=views,
-            root=self.world.settings.root,
-            called=_CALLED,
-            samples=self.world.settings.test_samples,
-        )
+        tester = self.tester(step.bindings, pins, candidate_of(table), views, _CALLED)
         return tester.run(slice_)
 
     def _called(self, result: CheckResult, value: str) -> CheckResult:
         called = slice_as_table(self.model.target, (self.column, value))
         return replace(result, query=result.query.replace(_CALLED, called))
-
-    def _say_tests(self, found: Mapping[str, Sequence[CheckResult]]) -> None:
-        """One event a test, of all slices."""
-        for results in zip(*found.values(), strict=True):
-            worst = max(results, key=lambda each: (not each.passed, each.severity == "error"))
-            failures = sum(each.failures for each in results)
-            self.world.sink(
-                CheckFinished(self.model.name, worst.name, worst.passed, failures, worst.severity)
-            )
 
     def _made(
         self,
@@ -260,8 +196,8 @@ class JointAttempt:
         pins: Pins,
         *,
         first: bool,
-    ) -> list[Made]:
-        made: list[Made] = []
+    ) -> list[MadeSlice]:
+        made: list[MadeSlice] = []
         pending = first  # the first record of a new table voids those of an old one
         for slice_ in self.planned.slices:
             value = slice_.text
@@ -273,7 +209,7 @@ class JointAttempt:
                 failed = replace(
                     what, state="failed", rows=0, fingerprint=None, reason=error.message
                 )
-                made.append(Made(failed, None))
+                made.append(MadeSlice(failed, None))
                 continue
             if staged[value].unchanged:
                 old = before.fingerprint if before else None
@@ -284,17 +220,17 @@ class JointAttempt:
                     fingerprint=what.fingerprint or old,
                 )
             later = any(not each.failed for each in made)
-            new = None if later else lineage_of(self.model, before, pins, self.column)
+            new = None if later else self.lineage(before, pins)
             made.append(
-                Made(
+                MadeSlice(
                     replace(what, first=pending, lineage=new),
-                    before.made_in if before and staged[value].unchanged else None,
+                    before.last_made_in if before and staged[value].unchanged else None,
                 )
             )
             pending = False
         return made
 
-    def _commit(self, tx: Transaction, made: list[Made]) -> None:
+    def _commit(self, tx: Transaction, made: list[MadeSlice]) -> None:
         """Publish what passed; ``made`` gets the snapshots that made it."""
         good = [at for at, each in enumerate(made) if not each.failed]
         base = tx.base.id
@@ -313,13 +249,8 @@ class JointAttempt:
             self.state.write(lambda connection: record(connection, None))
 
 
-def lineage_of(
-    model: Model, before: SliceRecord | None, pins: Pins, column: str
-) -> Mapping[str, list[str]] | None:
-    """What its columns derive from, where that may be new."""
-    if before is not None and before.definition_hash == model.definition_hash:
-        return None
-    return lineage.recorded(model, lambda table: pins.readable(table).types, column)
+def _trial(joint: Joint, number: int) -> str:
+    return joint.trials[number]
 
 
 def _failed(checks: Iterable[CheckResult]) -> list[CheckResult]:

@@ -7,16 +7,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from penstock.engine.cascade import Past, rebuilds
 from penstock.engine.intervals import Event, Painted
 from penstock.engine.ranges import FAILED, MATERIALIZED, RUNNING, STALE, States
 from penstock.engine.state import reading
 from penstock.engine.state.records import ProcessId, is_gone
+from penstock.engine.state.rolled_back import Undone, undone
 from penstock.engine.state.store import State
+from penstock.engine.state.tables import to_moment
+from penstock.lake.catalog.snapshots.rollbacks import rollbacks
 from penstock.model.interval import interval_of
 from penstock.model.model import Model
+from penstock.model.slice import Part
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -56,12 +62,14 @@ def _of_lake(
         alive = {run.run_id for run in reading.running(connection) if not is_gone(run.process)}
         made = reading.definitions(connection, targets)
         tried = reading.last_outcomes(connection, targets)
+        rolled_back = rollbacks(connection)
         return {
             model.name: _states(
                 model,
                 made.get(model.target.qualified, {}),
                 tried.get(model.target.qualified, {}),
                 alive,
+                undone(connection, catalog, model.target.qualified, rolled_back),
             )
             for model in models
         }
@@ -85,11 +93,12 @@ def _states(
     made: Mapping[str, tuple[str, str, str | None]],
     tried: Mapping[str, tuple[str, str]],
     alive: set[str],
+    lost: Undone,
 ) -> States:
-    states: dict[str, str] = {}
+    states: dict[str, str] = {value: STALE for value, _ in lost.there if value in lost.gone}
     for value, (_, definition, slicing) in made.items():
-        if slicing is not None and slicing != model.slicing:
-            continue  # a slice of another `partitioned` line
+        if value in lost.gone or (slicing is not None and slicing != model.slicing):
+            continue  # of rows that were rolled back, or of another `partitioned` line
         same = model.forward_only or definition == model.definition_hash
         states[value] = MATERIALIZED if same else STALE
     for value, (state, run_id) in tried.items():
@@ -113,17 +122,53 @@ def intervals_of(
     for model in models:
         catalog = catalogs(model.target.lake)
         if catalog is not None and _is_there(catalog, model):
-            ask = partial(painted, model=model, is_gone=is_gone)
+            ask = partial(painted, model=model, catalog=catalog, is_gone=is_gone)
             found[model.name] = State(catalog).read(ask, Painted())
     return found
 
 
+def pasts_of(catalogs: Catalogs, models: Sequence[Model]) -> Mapping[str, Past]:
+    """When the tables of models, and their slices, were made, by the names of models."""
+    found: dict[str, Past] = {}
+    for model in models:
+        catalog = catalogs(model.target.lake)
+        if catalog is not None and _is_there(catalog, model):
+            ask = partial(_past, model=model, catalog=catalog)
+            found[model.name] = State(catalog).read(ask, Past())
+    return found
+
+
+def _past(connection: Connection, model: Model, catalog: Catalog) -> Past:
+    target = model.target.qualified
+    if model.by_time is not None and not rebuilds(model):
+        return Past(painted=painted(connection, model, catalog))
+    parts: tuple[tuple[Part, datetime], ...] = ()
+    if model.partition is not None:
+        records = reading.moments(connection, target)
+        made = (each for each in records if each.state is None)
+        parts = tuple(
+            (Part(each.value), to_moment(each.at))
+            for each in made
+            if each.slicing in (None, model.slicing)
+        )
+    built = reading.built(connection, target)
+    return Past(None if built is None else to_moment(built), parts=parts)
+
+
 def painted(
-    connection: Connection, model: Model, is_gone: Callable[[ProcessId], bool] = is_gone
+    connection: Connection,
+    model: Model,
+    catalog: Catalog,
+    is_gone: Callable[[ProcessId], bool] = is_gone,
 ) -> Painted:
     alive = {run.run_id for run in reading.running(connection) if not is_gone(run.process)}
     records = reading.moments(connection, model.target.qualified)
-    events = (_event(each, model, alive) for each in records)
+    lost = undone(connection, catalog, model.target.qualified, rollbacks(connection))
+    left = (each for each in records if each.state is not None or each.value not in lost.gone)
+    events = (
+        *(Event(at, each, STALE) for value, at in lost.there if (each := interval_of(value))),
+        *(_event(each, model, alive) for each in left),
+    )
     return Painted.of(event for event in events if event is not None)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from fnmatch import fnmatchcase
 
+from penstock.engine.cascade import Again, Cascade, Past, by_cron, cascade, together
 from penstock.engine.intervals import Due, Line, Painted, start_above
 from penstock.engine.ranges import (
     Calendar,
@@ -16,9 +16,11 @@ from penstock.engine.ranges import (
     Tally,
     choose,
     choose_whole,
+    idle,
     require_range,
-    said,
 )
+from penstock.engine.run_arguments import args_of, check_arguments
+from penstock.engine.selection import select_steps
 from penstock.engine.slices import RunRequest, StepSlice, resolve_slices
 from penstock.errors import ArgumentError
 from penstock.model import arguments
@@ -29,9 +31,9 @@ from penstock.model.interval import Interval
 from penstock.model.kinds import EMBEDDED, FILES, TIME_RANGE, VIEW
 from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
-from penstock.model.moments import read_moment
+from penstock.model.moments import is_moment, read_moment
+from penstock.model.partition import Moment
 from penstock.model.slice import WHOLE, Part, Slice, described
-from penstock.sql.identifiers import nearest
 
 # Strategies: the engine has each in its registry, but for manual scripts, which write themselves.
 RUNNABLE = (
@@ -50,18 +52,21 @@ class PlannedStep:
     it cannot run; its failure is then that. ``skipped`` says why there is nothing for it to do;
     that is not a failure. ``tally`` counts the slices of the range that the run is for. ``apart``
     says why many slices are made one by one; without it they are made together. A batch that
-    ``goes_on`` is not the first of its model.
+    ``goes_on`` is not the first of its model. ``again`` says why it is restated; a table that is
+    made ``anew`` is dropped in the commit of the first batch.
     """
 
     model: Model
     slices: tuple[Slice, ...] = (WHOLE,)
     after: tuple[str, ...] = ()
-    bindings: Bindings = field(default_factory=Bindings)
     blocked: str | None = None
     skipped: str | None = None
     tally: Tally | None = None
     apart: str | None = None
+    bindings: Bindings = field(default_factory=Bindings)
     goes_on: bool = False
+    again: str | None = None
+    anew: bool = False
 
     @property
     def name(self) -> str:
@@ -146,28 +151,48 @@ TOGETHER = 400  # slices of one job: a year of days
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the catalogs know: the states of slices, and of models by time what is painted on their
-    lines, by the names of models.
+    """What the catalogs know, by the names of models: the states of slices; of models by time what
+    is painted on their lines; and when all that was made.
     """
 
     slices: Callable[[Sequence[Model]], Mapping[str, States]] = lambda _: {}
     intervals: Callable[[Sequence[Model]], Mapping[str, Painted]] = lambda _: {}
+    pasts: Callable[[Sequence[Model]], Mapping[str, Past]] = lambda _: {}
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What all steps of a plan have in common; ``lines`` are those of models by time."""
+class Asked:
+    """What all steps of a plan have in common: ``steps`` are its models, in the order of ``order``,
+    that of all; ``lines`` are those of models by time, ``cascade`` what is restated with them.
+    """
 
     request: RunRequest
+    order: Sequence[Model]
+    graph: Graph
+    steps: Sequence[Model]
     args: Mapping[str, str | None]
     known: Known
     lines: Mapping[str, Line]
+    cascade: Cascade = field(default_factory=Cascade)
+
+    def after(self, model: Model) -> tuple[str, ...]:
+        """The models of the plan that must have ended before."""
+        names = {each.name for each in self.steps}
+        return tuple(name for name in self.graph.upstream(model.name) if name in names)
+
+
+Planner = Callable[[Asked], list[PlannedStep]]
 
 
 def make_plan(
-    models: Mapping[str, Model], graph: Graph, request: RunRequest, known: Known | None = None
+    models: Mapping[str, Model],
+    graph: Graph,
+    request: RunRequest,
+    known: Known | None = None,
+    planner: Planner | None = None,
 ) -> Plan:
-    """``known`` is asked for ranges, and for models by time.
+    """``known`` is asked for ranges, for models by time, and for those that restate themselves.
+    ``planner`` says what is made of the models; as a run does without it.
 
     Raises ArgumentError and PartitionError: what is wrong is said before anything runs.
     """
@@ -183,26 +208,39 @@ def make_plan(
         select_steps(request.select, order, graph.upstream, graph.downstream), models, graph
     )
     steps = [models[name] for name in order if name in chosen]
-    _check_arguments(models.values(), request.args)
-    args = _args(steps, request)
-    afters = {
-        model.name: tuple(name for name in graph.upstream(model.name) if name in chosen)
-        for model in steps
-    }
+    check_arguments(models.values(), request.args)
+    args = args_of(steps, request)
     known = known or Known()
-    asked = _Asked(request, args, known, _lines(models, graph, steps, request, known))
-    if request.range is None:
-        chains_ = _chains([models[name] for name in order], chosen)
-        planned = _of_moment(steps, afters, resolve_slices(chains_, request), asked)
-    else:
-        planned = _of_range(steps, afters, request.range, asked)
-    return Plan(
-        tuple(planned),
-        request,
-        args,
-        tuple(_notices(planned, request)),
-        makers_of(models.values()),
-    )
+    lines = _lines(models, graph, steps, request, known)
+    ordered = [models[name] for name in order]
+    asked = Asked(request, ordered, graph, steps, args, known, lines)
+    if planner is None:
+        asked = replace(asked, cascade=_by_themselves(asked))
+        planner = _of_moment if request.range is None else of_range
+    planned = planner(asked)
+    notices = (*_notices(planned, request), *_left_out(asked.cascade))
+    return Plan(tuple(planned), request, args, notices, makers_of(models.values()))
+
+
+def _by_themselves(asked: Asked) -> Cascade:
+    """What ``auto_restatement_cron`` makes again in a run, with what reads it."""
+    request, names = asked.request, {model.name for model in asked.steps}
+    autos = [model for model in asked.order if model.auto_restatement is not None]
+    other = request.range is not None or request.partition is not None or request.full_refresh
+    if not autos or other:
+        return Cascade()
+    below = {name for model in autos for name in asked.graph.downstream(model.name)}
+    reached = [each for each in asked.order if each in autos or each.name in below]
+    if not any(model.name in names for model in reached):
+        return Cascade()
+    pasts = asked.known.pasts(reached)
+    waves = by_cron(autos, pasts, request.fire_time.astimezone(UTC))
+    return cascade(reached, asked.graph.parents, names, pasts, first=waves)
+
+
+def _left_out(found: Cascade) -> Iterator[str]:
+    for name, why in found.left_out.items():
+        yield f"{name} is not restated with what it reads: {why}"
 
 
 def _lines(
@@ -222,54 +260,83 @@ def _lines(
             painted.get(model.name, Painted()),
             now,
             start_above(model, models, graph, now),
-            restates=not model.disable_restatement,
         )
         for model in timed
         if model.by_time is not None
     }
 
 
-def _of_intervals(model: Model, due: Due, after: tuple[str, ...]) -> PlannedStep:
+def of_intervals(model: Model, line: Line, due: Due, after: tuple[str, ...]) -> PlannedStep:
     """A slice for each evaluation of the query."""
-    assert model.by_time is not None, "asked of models by time"
-    slices = model.by_time.batches(due.intervals)
+    slices = line.by_time.batches(due.intervals)
     apart = None
     if len(slices) > 1:
-        size = model.by_time.batch_size
+        size = line.by_time.batch_size
         apart = "each range of missing intervals" if size is None else f"batch_size is {size}"
-    return PlannedStep(model, slices, after, skipped=due.idle, tally=due.tally, apart=apart)
+    late = line.out_of_order(slices[0]) if model.in_order and slices else None
+    return PlannedStep(model, slices, after, late, due.idle, due.tally, apart)
 
 
-Afters = Mapping[str, tuple[str, ...]]
-
-
-def _of_moment(
-    steps: Sequence[Model],
-    afters: Afters,
-    slices: Mapping[str, StepSlice],
-    asked: _Asked,
-) -> list[PlannedStep]:
-    """One slice of each model; of models by time all that are due."""
-    planned: dict[str, PlannedStep] = {}
+def _of_moment(asked: Asked) -> list[PlannedStep]:
+    """One slice of each model; of models by time all that are due; and what is restated."""
+    chains_ = _chains(asked.order, {model.name for model in asked.steps})
+    slices = resolve_slices(chains_, asked.request)
+    planned: list[PlannedStep] = []
     early: set[str] = set()
-    for model in steps:
-        after, own = afters[model.name], slices.get(model.name)
+    for model in asked.steps:
+        after, own = asked.after(model), slices.get(model.name)
         skipped = _why_skipped(own, [name for name in after if name in early])
         early |= {model.name} if skipped else set()
-        if model.name in asked.lines and skipped is None:
-            step = _of_intervals(model, asked.lines[model.name].due(), after)
-        else:
-            made = (Part(own.value) if own else WHOLE,)
+        again, line = asked.cascade.again.get(model.name), asked.lines.get(model.name)
+        made = (Part(own.value) if own else WHOLE,)
+        if skipped is not None:
             step = PlannedStep(model, made, after, skipped=skipped)
-        planned[model.name] = _step(step, asked.args, asked.request)
-    return list(planned.values())
+        elif again is not None:
+            step = _restated(model, again, after, made, line)
+        elif line is not None:
+            alone = not slices
+            with _placed_at(model, "target"):
+                due = _due(line, asked.request.partition, alone)
+                step = of_intervals(model, line, due, after)
+        else:
+            step = PlannedStep(model, made, after)
+        planned.append(finished(step, asked))
+    return planned
 
 
-def _of_range(
-    steps: Sequence[Model], afters: Afters, range_: SliceRange, asked: _Asked
-) -> list[PlannedStep]:
+def _due(line: Line, asked: Moment | None, alone: bool) -> Due:
+    """What is due; of a run for one partition the interval that begins there, or holds it, whatever
+    it holds now. A value that is no moment is for others, unless the model is ``alone``.
+    """
+    if asked is None or not (alone or is_moment(asked, line.now)):
+        return line.due()
+    return line.of(SliceRange(asked, asked, all=True))
+
+
+def _restated(
+    model: Model, again: Again, after: tuple[str, ...], own: tuple[Slice, ...], line: Line | None
+) -> PlannedStep:
+    """What a run makes of a model anyhow, and what is restated of it."""
+    if line is not None:
+        intervals = tuple(each for each in again.slices if isinstance(each, Interval))
+        line = replace(line, painted=Painted()) if again.anew else line
+        due = line.due() if again.anew else line.due(intervals)
+        step = of_intervals(model, line, due, after)
+    else:
+        step = of_slices(model, together(*own, *again.slices), after)
+    return replace(step, again=again.why, anew=again.anew)
+
+
+def of_slices(model: Model, slices: tuple[Slice, ...], after: tuple[str, ...]) -> PlannedStep:
+    """Slices of a model that are made whatever they hold."""
+    apart = _why_apart(model, SliceRange(all=True)) if len(slices) > 1 else None
+    return PlannedStep(model, slices, after, apart=apart)
+
+
+def of_range(asked: Asked) -> list[PlannedStep]:
     """The slices of a range that are to be made."""
-    request, lines = asked.request, asked.lines
+    request, lines, steps, range_ = asked.request, asked.lines, asked.steps, asked.request.range
+    assert range_ is not None, "asked for a range"
     require_range(
         range_, partition_too=request.partition is not None, full_refresh=request.full_refresh
     )
@@ -282,21 +349,24 @@ def _of_range(
     ranges = {model.name: calendar.of(model) for model in steps if model.partition is not None}
     states = asked.known.slices(steps)
     for model in steps:
-        after, own = afters[model.name], states.get(model.name, {})
+        after, own = asked.after(model), states.get(model.name, {})
         if model.name in lines:
+            line = lines[model.name]
             with _placed_at(model, "start"):
-                due = lines[model.name].of(range_)
-            planned[model.name] = _step(_of_intervals(model, due, after), asked.args, request)
+                step = of_intervals(model, line, line.of(range_), after)
+                if step.blocked is not None:  # nothing is recorded of what was asked for in vain
+                    raise ArgumentError(f"{model.name}: {step.blocked}")
+            planned[model.name] = finished(step, asked)
             continue
         if model.partition is not None:
             chosen, tally = choose(ranges[model.name], own, every=range_.all)
         else:
             changes = any(not planned[name].skipped for name in after)
             chosen, tally = choose_whole(own, every=range_.all, inputs_change=changes)
-        skipped = None if chosen else f"nothing to do: {said(tally)}"
+        skipped = None if chosen else idle(tally)
         apart = _why_apart(model, range_) if len(chosen) > 1 else None
         step = PlannedStep(model, chosen, after, skipped=skipped, tally=tally, apart=apart)
-        planned[model.name] = _step(step, asked.args, request)
+        planned[model.name] = finished(step, asked)
     return list(planned.values())
 
 
@@ -334,13 +404,16 @@ def _with_steps(
     return found
 
 
-def _notices(steps: Iterable[PlannedStep], request: RunRequest) -> Iterator[str]:
+def _notices(steps: Sequence[PlannedStep], request: RunRequest) -> Iterator[str]:
     if request.partition is not None and all(step.slices == (WHOLE,) for step in steps):
         yield "no selected step is partitioned: --partition has no effect"
     for step in steps:
         if step.tally is not None and step.tally.later:
             later = f"{step.tally.later:,} slice{'' if step.tally.later == 1 else 's'}"
             yield f"{step.name}: {later} of the range have not begun yet, and are left out"
+        if step.again is not None and not step.skipped:
+            what = "made anew" if step.anew else f"restated ({step.slice or 'whole table'})"
+            yield f"{step.name} is {what}: {step.again}"
     if request.full_refresh:
         yield from _refreshed([step.model for step in steps if not step.skipped], request)
 
@@ -372,42 +445,6 @@ def _refreshed(steps: Sequence[Model], request: RunRequest) -> Iterator[str]:
             yield f"{model.name}: full refresh leaves only what the SELECT returns now"
 
 
-def _check_arguments(models: Iterable[Model], args: Mapping[str, str | None]) -> None:
-    """Raise ArgumentError for names that no script declares, and for those of the slice: as
-    arguments they could differ from the slice that is written."""
-    given = [name for name in arguments.OF_SLICE if name in args]
-    if given:
-        raise ArgumentError(
-            f"{given[0]} is not an argument: the run's slice says it",
-            hint="give the partition: --partition VALUE",
-        )
-    models = list(models)
-    declared = _declared(models)
-    keys = {model.partition.key for model in models if model.partition}
-    names = [*declared, *(key.split(".")[1] for key in keys if key)]
-    arguments.unknown(args, names)
-
-
-def _args(steps: Sequence[Model], request: RunRequest) -> dict[str, str | None]:
-    """What the request says of the arguments that these steps declare."""
-    declared = _declared(steps)
-    return {
-        name: arguments.text_of(declared[name], value)
-        for name, value in request.inputs.items()
-        if name in declared
-    }
-
-
-def _declared(models: Iterable[Model]) -> dict[str, arguments.Argument]:
-    """What the scripts declare, without what comes of their slices."""
-    return {
-        argument.name: argument
-        for model in models
-        for argument in model.query.arguments
-        if argument.name not in arguments.OF_SLICE and not argument.automatic
-    }
-
-
 def _why_skipped(own: StepSlice | None, early: Sequence[str]) -> str | None:
     """``early`` are the models above that are before their start."""
     if own is not None and own.early:
@@ -415,17 +452,17 @@ def _why_skipped(own: StepSlice | None, early: Sequence[str]) -> str | None:
     return f"{early[0]} is before its start" if early else None
 
 
-def _step(step: PlannedStep, args: Mapping[str, str | None], request: RunRequest) -> PlannedStep:
+def finished(step: PlannedStep, asked: Asked) -> PlannedStep:
     """The step with what its script may refer to; refuses what is wrong before anything runs."""
     model = step.model
-    blocked = _why_blocked(model)
+    blocked = _why_blocked(model) or step.blocked
     first = step.slices[0] if step.slices else WHOLE
     if blocked or step.skipped:
         return replace(step, bindings=Bindings(partition=_value(first)), blocked=blocked)
-    bindings = _bindings(model, first, args, request)
+    bindings = _bindings(model, first, asked.args, asked.request)
     for source in model.query.files:
         path_of(source, bindings, model.query.arguments)
-    return replace(step, bindings=bindings)
+    return replace(step, bindings=bindings, anew=step.anew or asked.request.full_refresh)
 
 
 def _bindings(
@@ -459,42 +496,3 @@ def _why_blocked(model: Model) -> str | None:
         known = ", ".join(RUNNABLE)
         return f"the strategy {model.strategy} is not supported yet; supported are {known}"
     return None
-
-
-Neighbours = Callable[[str], Collection[str]]
-
-
-def select_steps(
-    expressions: Sequence[str],
-    names: Sequence[str],
-    upstream: Neighbours,
-    downstream: Neighbours,
-) -> frozenset[str]:
-    """The selected names; all of them when there are no expressions.
-
-    ``upstream`` and ``downstream`` give everything before and after a step, however far.
-    Raises ArgumentError for an expression that selects nothing, with the nearest name.
-    """
-    if not expressions:
-        return frozenset(names)
-    chosen: set[str] = set()
-    for expression in expressions:
-        pattern = expression.removeprefix("+").removesuffix("+")
-        matched = [name for name in names if fnmatchcase(name, pattern)]
-        if not matched:
-            raise _nothing(expression, pattern, names)
-        chosen.update(matched)
-        if expression.startswith("+"):
-            chosen.update(step for name in matched for step in upstream(name))
-        if expression.endswith("+"):
-            chosen.update(step for name in matched for step in downstream(name))
-    return frozenset(chosen)
-
-
-def _nothing(expression: str, pattern: str, names: Sequence[str]) -> ArgumentError:
-    near = nearest(pattern, names)
-    known = ", ".join(sorted(names))
-    return ArgumentError(
-        f"--select {expression}: there is no step {pattern!r}",
-        hint=f"did you mean {near!r}?" if near else f"steps are: {known}",
-    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from penstock.model.graph import makers_of, table_key
 from penstock.model.kinds import EMBEDDED
 from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
+from penstock.model.moments import read_moment
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog
@@ -46,6 +48,7 @@ def check_project(
         *broken,
         *_no_models(settings, models),
         *_not_run(models),
+        *_future_starts(models, datetime.now(UTC)),
         *_referenced(models, catalogs if not broken else None),
         *_seeds(models, settings.root),
         *check_unit_tests(settings.root, models),
@@ -66,6 +69,16 @@ def _not_run(models: Sequence[Model]) -> Iterator[Diagnostic]:
             place = model.place("target")
             hint = "let Penstock write the table, or take the script out of the models directory"
             yield Diagnostic("error", message, place, hint, "strategy")
+
+
+def _future_starts(models: Sequence[Model], now: datetime) -> Iterator[Diagnostic]:
+    """Models that no run makes yet: most likely a year is mistyped."""
+    for model in models:
+        start = model.partition.start if model.partition else model.cadence.start
+        if start is not None and read_moment(start, now) > now:
+            message = f"it starts at {start}, which is in the future: until then runs skip it"
+            hint = "write an earlier start, if that is not meant"
+            yield Diagnostic("warning", message, model.place("start"), hint, "future-start")
 
 
 def _referenced(models: Sequence[Model], catalogs: Catalogs | None) -> Iterator[Diagnostic]:

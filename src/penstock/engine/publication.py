@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.engine.plan import PlannedStep
@@ -15,6 +16,20 @@ from penstock.model.asset import TableName
 
 if TYPE_CHECKING:
     from penstock.lake.format.schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class MadeSlice:
+    """What became of one slice: ``made_in`` is the snapshot that made it, None for a slice that
+    never had rows. Where tests failed, nothing of it was published.
+    """
+
+    publication: Publication
+    made_in: int | None
+
+    @property
+    def failed(self) -> tuple[CheckResult, ...]:
+        return tuple(check for check in self.publication.checks if check.outcome == "failed")
 
 
 def tests_failed(

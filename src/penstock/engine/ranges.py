@@ -180,6 +180,13 @@ def said(tally: Tally) -> str:
     return ", ".join(parts) or "no slices"
 
 
+def idle(tally: Tally) -> str:
+    """Why nothing is made of a model: what is stale waits until somebody asks for it."""
+    stale = tally.states.get(STALE)
+    hint = "; their definition has changed: penstock restate makes them again" if stale else ""
+    return f"nothing to do: {said(tally)}{hint}"
+
+
 def _text(moment: Moment) -> str:
     if isinstance(moment, datetime) and moment.tzinfo is not None:
         return moment.astimezone(UTC).isoformat()

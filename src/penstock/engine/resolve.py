@@ -36,10 +36,10 @@ from penstock.lake.spark.session import session_zone
 from penstock.model.asof import plain
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
-from penstock.model.joint import NotJoint
 from penstock.model.query import Query
 from penstock.model.render import RenderedQuery, UnsupportedSql
 from penstock.model.seed import FUNCTION
+from penstock.model.slice_condition import NotJoint
 from penstock.model.sources import (
     FileSource,
     FunctionSource,

@@ -1,34 +1,53 @@
-"""Restatement: the slices of a range made again, whatever they are, with what becomes of them.
+"""A restatement that somebody asked for: a model, or slices of it, made again whatever they hold,
+and with ``downstream`` what reads it.
 
-The slices of one model go in one commit where it is by time. A table whose rows are only ever added
-cannot be restated, nor one that says ``disable_restatement``; below the model that is asked for
-those are left out, which is said.
+Of a model by time or partitions it is the slices of a range, by time in one commit; else the whole
+table, which merges, appends and histories begin from nothing. Of what reads it, it is what is there
+already and shares a moment with that (`cascade`); what is left out says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from penstock.engine.cascade import Again, Cascade, Wave, cascade, rebuilds, why_not
+from penstock.engine.intervals import Painted, asked_moments
 from penstock.engine.pins import table_name
-from penstock.engine.plan import Plan, PlannedStep
+from penstock.engine.plan import (
+    Asked,
+    Plan,
+    PlannedStep,
+    Planner,
+    finished,
+    of_intervals,
+    of_range,
+    of_slices,
+)
+from penstock.engine.ranges import SliceRange
 from penstock.engine.state.store import State
 from penstock.engine.strategies.time_range import rows_in_ranges
 from penstock.errors import ArgumentError, TableNotFound
+from penstock.model.external import External
+from penstock.model.graph import table_key
 from penstock.model.interval import Interval, union
-from penstock.model.kinds import TIME_RANGE, VIEW
+from penstock.model.kinds import EMBEDDED, TIME_RANGE, VIEW
 from penstock.model.model import Model
-from penstock.model.slice import WHOLE
+from penstock.model.slice import WHOLE, Slice
 
 if TYPE_CHECKING:
     from penstock.lake.lake import Lake
+
+ASKED = "it was asked for"
+_ALWAYS = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Restated:
     """What a restatement would do to one model: ``rows`` are there now, None where that is not
-    known; ``skipped`` says why it is left out.
+    known; ``anew``: its table is made from nothing; ``skipped`` says why it is left out.
     """
 
     model: str
@@ -36,46 +55,148 @@ class Restated:
     slice: str | None
     slices: int
     rows: int | None = None
+    anew: bool = False
     skipped: str | None = None
 
 
-def require_restatable(model: Model) -> None:
-    """Raises ArgumentError for a model of which no range can be made again."""
-    why = _why_not(model)
-    if why is not None:
-        raise ArgumentError(
-            f"{model.name} cannot be restated: {why[0]}", hint=why[1], location=model.place(why[2])
-        )
-    if model.by_time is None and model.partition is None:
-        raise ArgumentError(
-            f"{model.name} has no ranges: it is made as a whole",
-            hint=f"penstock run {model.name} makes it again, with --full-refresh from nothing",
-            location=model.place("target"),
-        )
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Where a restatement begins: at a model, or at a table that others write and ``readers``."""
+
+    name: str
+    model: Model | None = None
+    readers: tuple[str, ...] = ()
+
+    @classmethod
+    def at(cls, model: Model) -> Root:
+        return cls(model.name, model)
+
+    @classmethod
+    def of(cls, external: External, models: Iterable[Model]) -> Root:
+        key = table_key(external.table)
+        readers = (each.name for each in models if key in map(table_key, each.inputs))
+        return cls(str(external.table), readers=tuple(readers))
+
+    def select(self, *, downstream: bool) -> tuple[str, ...]:
+        """What of the graph is restated. Raises ArgumentError where nothing is."""
+        if self.model is not None and self.model.strategy != EMBEDDED:
+            return (f"{self.name}+",) if downstream else (self.name,)
+        kind = "external" if self.model is None else EMBEDDED.upper()
+        if not downstream:
+            raise ArgumentError(
+                f"{self.name} is {kind}: only what reads it can be restated",
+                hint=f"penstock restate {self.name} --downstream",
+                location=None if self.model is None else self.model.place("kind"),
+            )
+        if self.model is None and not self.readers:
+            raise ArgumentError(
+                f"no model reads {self.name}, so nothing is to be restated",
+                hint="penstock lineage shows who reads what",
+            )
+        return (f"{self.name}+",) if self.model else tuple(f"{name}+" for name in self.readers)
+
+    def require(self, asked: SliceRange | None, *, downstream: bool) -> None:
+        """Raises ArgumentError for a model that cannot be restated, or not like that."""
+        model = self.model
+        why = None if model is None else why_not(model)
+        if model is not None and why is not None:
+            raise ArgumentError(
+                f"{self.name} cannot be restated: {why[0]}",
+                hint=why[1],
+                location=model.place(why[2]),
+            )
+        has_ranges = model is not None and not rebuilds(model) and _has_ranges(model)
+        if has_ranges and asked is None:
+            raise ArgumentError(
+                f"a restatement of {self.name} needs a range",
+                hint="for example: --from 2026-01-01 --to 2026-01-31",
+            )
+        for_readers = downstream and (model is None or not rebuilds(model))
+        if asked is not None and model is not None and not has_ranges and not for_readers:
+            raise ArgumentError(
+                f"{self.name} has no ranges: it is made as a whole",
+                hint="leave out --from and --to: then all of it is made again",
+                location=model.place("target"),
+            )
 
 
-def _why_not(model: Model) -> tuple[str, str, str] | None:
-    """The reason, what to do instead, and where the model says so."""
-    if model.disable_restatement:
-        hint = "write disable_restatement false in its kind"
-        return "disable_restatement is true", hint, "disable_restatement"
-    if model.strategy == "append":
-        hint = f"make it anew: penstock run {model.name} --full-refresh"
-        return "its rows are only ever added, and would be added again", hint, "target"
-    return None
+def _has_ranges(model: Model) -> bool:
+    return model.by_time is not None or model.partition is not None
 
 
-def restating(plan: Plan, name: str) -> Plan:
-    """The plan of a restatement, from that of a run with all slices of the range."""
-    return replace(plan, steps=tuple(_step(step, of=name) for step in plan.steps))
+def planner_of(root: Root) -> Planner:
+    """What a restatement that begins there makes of the models of a plan."""
+
+    def plan(asked: Asked) -> list[PlannedStep]:
+        steps: dict[str, PlannedStep] = {}
+        if root.model is not None and root.model.strategy != EMBEDDED:
+            steps[root.name] = _first(root.model, asked)
+        reached = _reached(root, asked, steps.get(root.name))
+        for model in asked.steps:
+            if model.name not in steps:
+                steps[model.name] = finished(_reader(model, reached, asked), asked)
+        return [steps[model.name] for model in asked.steps]
+
+    return plan
 
 
-def _step(step: PlannedStep, *, of: str) -> PlannedStep:
-    why = _why_not(step.model)
-    if why is not None and step.name != of:
-        return replace(step, skipped=f"not restated: {why[0]}")
+def _first(model: Model, asked: Asked) -> PlannedStep:
+    """The model that was asked for."""
+    after = asked.after(model)
+    if rebuilds(model):
+        return finished(_anew(model, asked, after, ASKED), asked)
+    if not _has_ranges(model):
+        return finished(replace(of_slices(model, (WHOLE,), after), again=ASKED), asked)
+    (step,) = of_range(replace(asked, steps=(model,)))
     intervals = [slice_ for slice_ in step.slices if isinstance(slice_, Interval)]
-    return replace(step, slices=union(intervals)) if intervals else step
+    slices = union(intervals) if intervals else step.slices
+    return finished(replace(step, slices=slices, again=ASKED), asked)
+
+
+def _anew(model: Model, asked: Asked, after: tuple[str, ...], why: str) -> PlannedStep:
+    """The whole table, from nothing; where its query reads by intervals, by all of them."""
+    line = asked.lines.get(model.name)
+    if line is None:
+        step = of_slices(model, (WHOLE,), after)
+    else:
+        line = replace(line, painted=Painted())
+        step = of_intervals(model, line, line.due(), after)
+    return replace(step, again=why, anew=True)
+
+
+def _reached(root: Root, asked: Asked, first: PlannedStep | None) -> Cascade:
+    """What is made again of the readers of what was asked for."""
+    scope: tuple[Slice, ...] = (WHOLE,)
+    if first is not None and first.slices and not first.anew and first.slices != (WHOLE,):
+        scope = first.slices
+    elif asked.request.range is not None:
+        scope = (asked_moments(asked.request.range, asked.request.fire_time),)
+    spec = None if root.model is None else root.model.partition
+    wave = Wave(f"{root.name} is restated", _ALWAYS, scope, spec, now=True)
+    parents = {**asked.graph.parents}
+    parents |= {name: (*parents[name], root.name) for name in root.readers}
+    names = {model.name for model in asked.steps}
+    below = [model for model in asked.order if model.name != root.name]
+    pasts = asked.known.pasts([model for model in asked.steps if model.name != root.name])
+    return cascade(below, parents, names, pasts, begun={root.name: (wave,)})
+
+
+def _reader(model: Model, reached: Cascade, asked: Asked) -> PlannedStep:
+    name, after = model.name, asked.after(model)
+    again = reached.again.get(name)
+    if name in reached.left_out:
+        return PlannedStep(model, (), after, skipped=f"not restated: {reached.left_out[name]}")
+    if again is None:
+        if name in reached.passed and not _has_ranges(model) and not rebuilds(model):
+            return of_slices(model, (WHOLE,), after)
+        return PlannedStep(model, (), after, skipped="not restated: nothing of it is there yet")
+    return _again(model, again, asked, after)
+
+
+def _again(model: Model, again: Again, asked: Asked, after: tuple[str, ...]) -> PlannedStep:
+    if again.anew:
+        return _anew(model, asked, after, again.why)
+    return replace(of_slices(model, again.slices, after), again=again.why)
 
 
 def restated(plan: Plan, lakes: Mapping[str, Lake]) -> tuple[Restated, ...]:
@@ -85,7 +206,7 @@ def restated(plan: Plan, lakes: Mapping[str, Lake]) -> tuple[Restated, ...]:
 
 def _restated(step: PlannedStep, lake: Lake) -> Restated:
     model = step.model
-    shown = Restated(model.name, str(model.target), step.slice, len(step.slices))
+    shown = Restated(model.name, str(model.target), step.slice, len(step.slices), anew=step.anew)
     if step.skipped is not None:
         return replace(shown, slices=0, skipped=step.skipped)
     if model.strategy == VIEW:

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
+from penstock.engine.idle import ended, nothing_to_do
 from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.state.records import RunRecord, this_process
 from penstock.engine.state.store import State, now
-from penstock.engine.step import INTERRUPTED, ended, nothing_to_do, run_step, skip
+from penstock.engine.step import INTERRUPTED, run_step, skip
 from penstock.engine.world import World
-from penstock.errors import ArgumentError, PenstockError
+from penstock.errors import PenstockError
 from penstock.events import (
     Event,
     EventSink,
@@ -41,18 +42,11 @@ if TYPE_CHECKING:
 
 
 # The results of a batch, one for each of its slices.
-StepFunction = Callable[[World, PlannedStep], Sequence[StepResult]]
+Results = Mapping[Slice, StepResult]
+StepFunction = Callable[[World, PlannedStep], Results]
 _PACE = 2.0
 _POLL = 0.2  # seconds; only how soon a signal is noticed on systems that do not wake the wait
 GOOD = frozenset({"done", "unchanged"})
-
-
-def require_jobs(jobs: int | None) -> None:
-    """Raise ArgumentError for a number of steps side by side that lets none run."""
-    if jobs is not None and jobs < 1:
-        raise ArgumentError(
-            f"jobs is {jobs}, and a run needs one or more", hint="leave it out to go by cores"
-        )
 
 
 def run_plan(
@@ -129,7 +123,8 @@ class _Line:
     """The batches of one model: at most one of them runs at a time, as all commit to one table.
 
     ``lost`` says of a slice why nothing can be made of it, by what failed above. The results of its
-    slices are in the order in which they ended.
+    slices are in the order in which they ended; ``count`` is how many of them have. A slice that
+    was divided has the results of its ``parts``.
     """
 
     step: PlannedStep
@@ -137,6 +132,15 @@ class _Line:
     lost: Callable[[Slice], str | None] | None = None
     ended: bool = False
     results: dict[Slice, StepResult] = field(default_factory=dict)
+    parts: dict[Slice, tuple[Slice, ...]] = field(default_factory=dict)
+    count: int = 0
+
+    def has(self, slice_: Slice) -> bool:
+        return slice_ in self.results or slice_ in self.parts
+
+    def in_parts(self) -> Iterator[Slice]:
+        for slice_ in self.step.slices:
+            yield from self.parts.get(slice_, (slice_,))
 
     @property
     def bad(self) -> dict[Slice, StepResult]:
@@ -181,7 +185,7 @@ class Runner:
         """Every slice ends in a result. KeyboardInterrupt cancels what runs and what waits."""
         began = time.monotonic()
         with ThreadPoolExecutor(self._jobs, thread_name_prefix="penstock-step") as pool:
-            running: dict[Future[Sequence[StepResult]], PlannedStep] = {}
+            running: dict[Future[Results], PlannedStep] = {}
             while running or not all(line.ended for line in self._lines.values()):
                 try:
                     if self._world.cancelled.is_set():
@@ -200,7 +204,9 @@ class Runner:
         )
 
     def _launch(
-        self, pool: ThreadPoolExecutor, running: dict[Future[Sequence[StepResult]], PlannedStep]
+        self,
+        pool: ThreadPoolExecutor,
+        running: dict[Future[Results], PlannedStep],
     ) -> None:
         for line in self._lines.values():
             # Asked of the futures: Ctrl-C between two lines must not lose sight of a batch.
@@ -229,6 +235,9 @@ class Runner:
         """The next batch without what cannot be made; none where the line has come to its end."""
         assert line.lost is not None, "set where it is due"
         for batch in line.batches:
+            if line.bad and line.step.model.in_order:
+                self._end_rest(line, "skipped", f"an interval before it failed: {_why(line)}")
+                return None
             lost = {slice_: line.lost(slice_) for slice_ in batch.slices}
             for slice_, reason in lost.items():
                 if reason is not None:
@@ -239,15 +248,19 @@ class Runner:
         line.ended = True
         return None
 
-    def _collect(self, running: dict[Future[Sequence[StepResult]], PlannedStep]) -> None:
+    def _collect(self, running: dict[Future[Results], PlannedStep]) -> None:
         finished, _ = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
         for future in finished:
             batch = running[future]
             line = self._lines[batch.name]
-            line.results |= dict(zip(batch.slices, future.result(), strict=True))
+            results = future.result()
+            line.results |= results
+            if len(batch.slices) == 1:
+                line.parts[batch.only] = tuple(results)
+            line.count += len(batch.slices)
             del running[future]
         if self._plan.request.range is not None:
-            ended = sum(len(line.results) for line in self._lines.values() if not line.step.skipped)
+            ended = sum(line.count for line in self._lines.values() if not line.step.skipped)
             said = self._pace.at(ended)
             if said is not None:
                 self._world.sink(said)
@@ -256,6 +269,7 @@ class Runner:
         """A slice that never began."""
         (result,) = ended(step, state, reason)
         line.results[step.only] = result
+        line.count += 1
         if state == "skipped" and self._plan.request.range is not None:
             with contextlib.suppress(PenstockError):  # it is only for the next run to know
                 skip(self._world, step, reason)
@@ -264,7 +278,7 @@ class Runner:
     def _end_rest(self, line: _Line, state: str, reason: str) -> None:
         """What is left of a model's slices never begins."""
         line.ended = True
-        left = [slice_ for slice_ in line.step.slices if slice_ not in line.results]
+        left = [slice_ for slice_ in line.step.slices if not line.has(slice_)]
         line.results |= zip(
             left, ended(replace(line.step, slices=tuple(left)), state, reason), strict=True
         )
@@ -275,7 +289,7 @@ class Runner:
         for line in self._lines.values():
             if not line.step.slices:
                 yield nothing_to_do(line.step)
-            for slice_ in line.step.slices:
+            for slice_ in line.in_parts():
                 # Ctrl-C between two lines of `_launch` may have lost sight of a step.
                 result = line.results.get(slice_)
                 if result is None:
@@ -300,6 +314,11 @@ def _losses(step: PlannedStep, above: Sequence[_Line]) -> Callable[[Slice], str 
 
 
 def _cause(line: _Line) -> str:
-    first = next(iter(line.bad.values()))
-    why = (first.reason or "failed").splitlines()[0]
+    first, why = next(iter(line.bad.values())), _why(line)
     return why if first.state == "skipped" else f"upstream {line.step.name} failed: {why}"
+
+
+def _why(line: _Line) -> str:
+    """The first line of its first failure."""
+    first = next(iter(line.bad.values()))
+    return (first.reason or "failed").splitlines()[0]

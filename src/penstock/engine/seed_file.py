@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _LONG = 2**63
+_MISFIT = re.compile(
+    r"The value '(?P<value>.*)' of the type \"STRING\" cannot be cast to \"(?P<type>\w+)"
+)
 _BOOLEANS = {
     **dict.fromkeys(("True", "TRUE", "true"), True),
     **dict.fromkeys(("False", "FALSE", "false"), False),
@@ -55,8 +59,23 @@ class SeedFile:
             columns.append(values)
         return session.createDataFrame(list(zip(*columns, strict=True)), StructType(schema))
 
-    def blamed(self, _error: PenstockError) -> QueryFailed | None:
-        """Nothing is read after `read`, so no later error is the file's."""
+    def blamed(self, error: PenstockError) -> QueryFailed | None:
+        """The error of a value that does not fit the type of its column, with its line."""
+        misfit = _MISFIT.search(error.message)
+        found = None if misfit is None else self._place_of(misfit["value"])
+        if misfit is None or found is None:
+            return None
+        line, name = found
+        return self._wrong(f"{misfit['value']!r} in column {name} is not {misfit['type']}", line)
+
+    def _place_of(self, value: str) -> tuple[int, str] | None:
+        """The line of the first row with a value, and the name of its column."""
+        names, _ = self.texts()
+        with self.path.open(encoding=self._encoding, newline="") as file:
+            reader = csv.reader(file, strict=True, **self._form)
+            for row in reader:
+                if value in row:
+                    return reader.line_num, names[row.index(value)]
         return None
 
     def texts(self) -> tuple[Sequence[str], list[list[str]]]:

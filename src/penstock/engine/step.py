@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.durations import seconds_of
 from penstock.engine.attempt import Attempt
-from penstock.engine.joint import JointAttempt, Made
+from penstock.engine.idle import ended
+from penstock.engine.joint import JointAttempt
 from penstock.engine.plan import PlannedStep
-from penstock.engine.publication import tests_failed
+from penstock.engine.publication import MadeSlice, tests_failed
 from penstock.engine.results import StepResult
 from penstock.engine.state.records import Publication, StepRecord
 from penstock.engine.state.store import State, now
@@ -32,9 +33,10 @@ from penstock.errors import (
 )
 from penstock.events import Notice, StepFinished, StepStarted
 from penstock.lake.spark.failures import explained
-from penstock.model.joint import NotJoint
-from penstock.model.kinds import WITHOUT_ROWS
-from penstock.model.slice import WHOLE, described
+from penstock.model.interval import Interval
+from penstock.model.kinds import TIME_RANGE, WITHOUT_ROWS
+from penstock.model.slice import Slice
+from penstock.model.slice_condition import NotJoint
 
 # Conditions of Spark that a retry cannot change: the text, or a name in it, is wrong.
 _HOPELESS = ("PARSE_", "UNRESOLVED_", "TABLE_OR_VIEW_NOT_FOUND", "DATATYPE_MISMATCH", "AMBIGUOUS_")
@@ -78,12 +80,15 @@ class _Run:
         ]
 
 
-def run_step(world: World, planned: PlannedStep) -> tuple[StepResult, ...]:
-    """The result of each slice. Never raises: whatever happens is in these, the state and the
-    events.
+Results = Mapping[Slice, StepResult]
+
+
+def run_step(world: World, planned: PlannedStep) -> Results:
+    """The result of each slice; of a range of time that was divided, of its parts. Never raises:
+    whatever happens is in these, the state and the events.
     """
     if len(planned.slices) == 1:
-        return (_run_one(world, planned),)
+        return _run_one(world, planned)
     began = time.monotonic()
     world.sink(StepStarted(planned.name, planned.slice))
     try:
@@ -92,7 +97,10 @@ def run_step(world: World, planned: PlannedStep) -> tuple[StepResult, ...]:
         return _in_parts(world, planned, error)
     seconds = time.monotonic() - began
     _say_end(world, planned, results, seconds)
-    return tuple(replace(result, seconds=seconds / len(results)) for result in results)
+    return {
+        slice_: replace(result, seconds=seconds / len(results))
+        for slice_, result in zip(planned.slices, results, strict=True)
+    }
 
 
 def _together(run: _Run) -> list[StepResult]:
@@ -103,7 +111,7 @@ def _together(run: _Run) -> list[StepResult]:
         try:
             with explained():
                 made = JointAttempt(run.world, run.planned).execute()
-            return [_of_joint(run, each) for each in made]
+            return [_result(run, each) for each in made]
         except Cancelled:
             return _all_cancelled(run)
         except CommitConflict as error:
@@ -113,39 +121,87 @@ def _together(run: _Run) -> list[StepResult]:
             run.world.sink(Notice(f"done anew, as {error.message}", run.planned.name))
 
 
-def _of_joint(run: _Run, made: Made) -> StepResult:
+def _result(run: _Run, made: MadeSlice) -> StepResult:
     what = made.publication
-    slice_ = next(each for each in run.planned.slices if each.text == what.slice)
-    result = _ended(replace(run.planned, slices=(slice_,)), what.state, what.reason)
+    step = replace(run.planned, slices=(_slice_of(run.planned, what.slice),))
+    result = replace(_ended(step, what.state, what.reason), checks=what.checks)
     if made.failed:
         error = tests_failed(what.checks, what.columns, run.planned.model.target)
-        return replace(result, checks=what.checks, error=error)
-    return replace(result, rows=what.rows, snapshot_id=made.made_in, checks=what.checks)
+        return replace(result, error=error)
+    rows = None if what.strategy in WITHOUT_ROWS else what.rows
+    return replace(result, rows=rows, snapshot_id=made.made_in)
 
 
-def _in_parts(world: World, planned: PlannedStep, error: Exception) -> tuple[StepResult, ...]:
+def _slice_of(planned: PlannedStep, text: str) -> Slice:
+    """The slice of a step that a text for state is, or a part of a range."""
+    for slice_ in planned.slices:
+        if slice_.text == text:
+            return slice_
+    return Interval.parse(text)
+
+
+def _in_parts(world: World, planned: PlannedStep, error: Exception) -> Results:
     """What the joint job could not do: by halves, down to single slices, so that one that fails
     stops no other. Nothing is tried again where the outcome of a commit is not known.
     """
     run = _Run(world, planned)
     if world.cancelled.is_set():
-        return tuple(_all_cancelled(run))
+        return _each(planned, _all_cancelled(run))
     if isinstance(error, CommitUnknown):
         results = [_failed(each, error) for each in run.singles()]
         _say_end(world, planned, results, 0.0)
-        return tuple(results)
+        return _each(planned, results)
     size = 1 if isinstance(error, NotJoint) or _is_hopeless(error) else -(-len(planned.slices) // 2)
-    way = "one by one" if size == 1 else "by halves"
-    why = str(error).splitlines()[0] if str(error) else type(error).__name__
-    world.sink(Notice(f"{planned.slice} are made {way}: {why}", planned.name))
-    found: list[StepResult] = []
+    _say_parts(world, planned, "one by one" if size == 1 else "by halves", error)
+    found: dict[Slice, StepResult] = {}
     for first in range(0, len(planned.slices), size):
         part = world.plan.narrowed(planned, planned.slices[first : first + size])
         if world.cancelled.is_set():
-            found += _all_cancelled(_Run(world, part))
+            found |= _each(part, _all_cancelled(_Run(world, part)))
         else:
-            found += run_step(world, part)
-    return tuple(found)
+            found |= run_step(world, part)
+    return found
+
+
+def _say_parts(world: World, planned: PlannedStep, way: str, error: Exception) -> None:
+    why = str(error).splitlines()[0] if str(error) else type(error).__name__
+    are = "is" if len(planned.slices) == 1 else "are"
+    world.sink(Notice(f"{planned.slice} {are} made {way}: {why}", planned.name))
+
+
+def _each(planned: PlannedStep, results: Sequence[StepResult]) -> Results:
+    return dict(zip(planned.slices, results, strict=True))
+
+
+def _halves(world: World, planned: PlannedStep) -> tuple[Interval, ...]:
+    """The halves of a range of time that can be made by themselves, in the order of time; none for
+    a single interval, and where rows do not say which interval they belong to.
+
+    A table that is made anew is made by one commit, or not at all.
+    """
+    model, whole = planned.model, planned.only
+    if world.plan.request.full_refresh or model.strategy != TIME_RANGE:
+        return ()
+    if model.time_range is None or not isinstance(whole, Interval):
+        return ()
+    units = list(model.time_range.units((whole,)))
+    if len(units) < 2:
+        return ()
+    middle = units[len(units) // 2].start
+    return Interval(whole.start, middle), Interval(middle, whole.end)
+
+
+def _by_halves(world: World, planned: PlannedStep, error: Exception) -> Results:
+    """A range of time whose query failed: that of an interval may be what fails."""
+    _say_parts(world, planned, "by halves", error)
+    found: dict[Slice, StepResult] = {}
+    for half in _halves(world, planned):
+        part = world.plan.narrowed(planned, (half,))
+        if world.cancelled.is_set():
+            found |= _each(part, _all_cancelled(_Run(world, part)))
+        else:
+            found |= run_step(world, part)
+    return found
 
 
 def _is_hopeless(error: Exception) -> bool:
@@ -159,16 +215,20 @@ def _all_cancelled(run: _Run) -> list[StepResult]:
 
 
 def _say_end(
-    world: World, planned: PlannedStep, results: Sequence[StepResult], seconds: float
+    world: World,
+    planned: PlannedStep,
+    results: Sequence[StepResult],
+    seconds: float,
+    parts: str = "slices",
 ) -> None:
-    """One event for all slices of a batch."""
+    """One event for all slices of a batch, or parts of one."""
     failed = [result for result in results if result.state == "failed"]
     states = {result.state for result in results}
     state = next(iter(states)) if len(states) == 1 else "failed" if failed else "done"
     reason = None
     if failed:
         first = (failed[0].reason or "").splitlines()[0]
-        reason = f"{len(failed):,} of {len(results):,} slices, {failed[0].slice}: {first}"
+        reason = f"{len(failed):,} of {len(results):,} {parts}, {failed[0].slice}: {first}"
     world.sink(
         StepFinished(
             step=planned.name,
@@ -178,25 +238,35 @@ def _say_end(
             snapshot_id=max((r.snapshot_id for r in results if r.snapshot_id), default=None),
             reason=reason or results[0].reason,
             slice=planned.slice,
-            slices=len(results),
-            failed=len(failed),
+            slices=len(planned.slices),
+            failed=min(len(failed), len(planned.slices)),
         )
     )
 
 
-def _run_one(world: World, planned: PlannedStep) -> StepResult:
+class _Halve(Exception):
+    """What a range of time failed by, which its halves may not."""
+
+
+def _run_one(world: World, planned: PlannedStep) -> Results:
     began = time.monotonic()
     world.sink(StepStarted(planned.name, planned.slice))
     try:
-        result = _run(_Run(world.for_step(planned.model), planned))
+        results = _run(_Run(world.for_step(planned.model), planned))
+    except _Halve as halve:
+        return _by_halves(world, planned, halve.args[0])
     except Exception as error:  # a fault here must not take other steps with it
-        result = _broken(_Run(world, planned), error)
-    result = replace(result, seconds=time.monotonic() - began)
+        results = {planned.only: _broken(_Run(world, planned), error)}
+    seconds = time.monotonic() - began
+    if len(results) > 1:
+        _say_end(world, planned, list(results.values()), seconds, parts="parts")
+        return {at: replace(each, seconds=seconds / len(results)) for at, each in results.items()}
+    ((slice_, result),) = results.items()
     world.sink(
         StepFinished(
             step=result.name,
             state=result.state,
-            seconds=result.seconds,
+            seconds=seconds,
             rows=result.rows,
             snapshot_id=result.snapshot_id,
             reason=result.reason,
@@ -204,29 +274,7 @@ def _run_one(world: World, planned: PlannedStep) -> StepResult:
             failed=int(result.state == "failed"),
         )
     )
-    return result
-
-
-def ended(planned: PlannedStep, state: str, reason: str | None = None) -> tuple[StepResult, ...]:
-    """The results of a step all of whose slices ended in ``state``."""
-    model = planned.model
-    return tuple(
-        StepResult(
-            model.name,
-            str(model.target),
-            model.strategy,
-            described((slice_,)),
-            state,
-            reason=reason,
-        )
-        for slice_ in planned.slices
-    )
-
-
-def nothing_to_do(planned: PlannedStep) -> StepResult:
-    """The result of a step without slices."""
-    (result,) = ended(replace(planned, slices=(WHOLE,)), "skipped", planned.skipped)
-    return result
+    return {slice_: replace(result, seconds=seconds)}
 
 
 def skip(world: World, planned: PlannedStep, reason: str) -> None:
@@ -240,35 +288,31 @@ def _ended(planned: PlannedStep, state: str, reason: str | None = None) -> StepR
     return result
 
 
-def _run(run: _Run) -> StepResult:
+def _run(run: _Run) -> Results:
+    only = run.planned.only
     try:
         run.begin()
         if run.planned.blocked is not None:
             raise StepError(run.planned.blocked, location=run.planned.model.place("target"))
         with explained():
-            made, snapshot_id = take_up(run.world, run.planned) or _attempts(run)
+            made = take_up(run.world, run.planned) or _attempts(run)
     except Cancelled:
-        return _cancelled(run)
+        return {only: _cancelled(run)}
     except DataTestFailed as error:
-        return _tests_failed(run, error)
+        return {only: _tests_failed(run, error)}
     except PenstockError as error:
         if run.world.cancelled.is_set() and isinstance(error, QueryFailed):
-            return _cancelled(run)
-        return _failed(run, error)
-    return replace(
-        _ended(run.planned, made.state),
-        rows=None if made.strategy in WITHOUT_ROWS else made.rows,
-        snapshot_id=snapshot_id,
-        checks=made.checks,
-    )
+            return {only: _cancelled(run)}
+        return {only: _failed(run, error)}
+    return {_slice_of(run.planned, each.publication.slice): _result(run, each) for each in made}
 
 
-def _attempts(run: _Run) -> tuple[Publication, int | None]:
+def _attempts(run: _Run) -> list[MadeSlice]:
     """The first attempt that succeeds.
 
     Retried are a query, or Python, that failed while running, as often as ``retry`` says, and a
     step whose commit conflicts with another run: nothing of it landed, and it starts from what that
-    run left.
+    run left. A range of time is made by halves instead, and its single intervals are retried.
     """
     retry = run.planned.model.retry
     left = retry.count if retry else 0
@@ -278,7 +322,12 @@ def _attempts(run: _Run) -> tuple[Publication, int | None]:
         try:
             return Attempt(run.world, run.planned).execute()
         except (QueryFailed, PythonFailed) as error:
-            if left == 0 or not worth_retrying(error) or run.world.cancelled.is_set():
+            if not worth_retrying(error) or run.world.cancelled.is_set():
+                raise
+            if _halves(run.world, run.planned):
+                run.state.end_step(run.key, "failed", str(error))
+                raise _Halve(error) from error
+            if left == 0:
                 raise
             left -= 1
             message = (
@@ -364,14 +413,14 @@ def _wrap(error: Exception) -> StepError:
 _INTERRUPTED = frozenset({"abandoned", "cancelled"})
 
 
-def take_up(world: World, planned: PlannedStep) -> tuple[Publication, int | None] | None:
+def take_up(world: World, planned: PlannedStep) -> list[MadeSlice] | None:
     """The publication of an interrupted append to confirm; None when the step has to run."""
     model = planned.model
-    if model.strategy != "append" or world.plan.request.full_refresh:
+    if model.strategy != "append" or planned.anew:
         return None
     state = world.states[model.target.lake]
     known = state.slice(model.target.qualified, planned.only.text)
-    if known is None or known.definition_hash != model.definition_hash:
+    if known is None or known.definition_hash != model.definition_hash or known.rolled_back:
         return None
     run = state.run(known.run_id)
     if (
@@ -399,4 +448,4 @@ def take_up(world: World, planned: PlannedStep) -> tuple[Publication, int | None
         keys=known.keys,
     )
     state.confirm(made, known.made_in, as_of=known.snapshot_id)
-    return made, known.made_in
+    return [MadeSlice(made, known.made_in)]

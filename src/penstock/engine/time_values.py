@@ -99,15 +99,15 @@ class TimeValues:
 
 
 def time_values(df: DataFrame, column: TimeColumn, unit: IntervalUnit, dialect: str) -> TimeValues:
-    """The time column of rows. Raises StepError for one that they lack, whose type or format is no
-    time, and one that cannot tell the units of the model apart.
+    """The time column of rows. Raises StepError for one that they lack, whose type or format cannot
+    be a time, and one that cannot tell the units of the model apart.
     """
     value = _value(df, column, dialect)
     kind = dict(df.selectExpr(f"{value} AS t").dtypes)["t"]
     family = next((read for name, read in _FAMILIES.items() if kind.startswith(name)), None)
     if family is None:
         raise StepError(
-            f"the time column {column.name} is {kind.upper()}, which is no time",
+            f"the time column {column.name} is {kind.upper()}, which is not a time",
             hint="it can be a DATE, a TIMESTAMP, a text or an integer: cast it in the query",
         )
     found = family(column, value, kind)

@@ -107,6 +107,8 @@ class Writer:
     def _by_strategy(
         self, tx: Transaction, table: TransactionTable, df: DataFrame, into: Slice
     ) -> Staged:
+        if into.again and into.place and table.exists and self.model.strategy == "merge":
+            table.drop_slice(*into.place)
         if self.model.upsert and self.model.strategy == "merge":
             return upsert.stage(tx, table, df, self.model)
         begins = not table.exists

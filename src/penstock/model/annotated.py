@@ -222,6 +222,9 @@ def _time(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
             if getattr(made, name) and made.strategy not in BY_INTERVALS:
                 message = f"`{name}=` means nothing without `time=`"
                 yield header.error("materialize", message, "take it away", "time-option")
+        if made.lookback and made.history:
+            message = "`lookback=` loads intervals again, and a history takes each once, in order"
+            yield header.error("materialize", message, "take it away", "time-option")
         return
     others = {"manual": made.manual, "history": made.history, "append": made.append}
     others["key="] = bool(made.keys)

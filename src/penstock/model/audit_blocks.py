@@ -124,10 +124,17 @@ def _block(source: Source, start: int, end: int, dialect: str) -> AuditBlock:
     if "standalone" in said and values.boolean(said["standalone"].value):
         hint = "give it to a model: audits (x), or write a script in tests/"
         raise Wrong(said["standalone"].start, "an audit is one of a model", hint, "audit")
+    name = values.text(said["name"].value).lower()
+    # Late: built-in audits read these blocks.
+    from penstock.model.ddl.audits import AUDITS
+
+    if name in AUDITS:
+        message = f"{name} is the name of a built-in audit"
+        raise Wrong(said["name"].start, message, "give the audit another name", "audit")
     own = values.choice(said["dialect"].value, DIALECTS) if "dialect" in said else dialect
     text = source.text
     return AuditBlock(
-        values.text(said["name"].value).lower(),
+        name,
         source.location(start),
         blank(text[: after.end]) + text[after.end : end],
         own,

@@ -16,6 +16,7 @@ from penstock.model.history import History
 from penstock.model.kinds import BY_READERS, TIME_RANGE
 from penstock.model.materialization import Custom
 from penstock.model.partition import PartitionSpec
+from penstock.model.restatement import AutoRestatement
 from penstock.model.schedule import Cadence, Retry, Schedule
 from penstock.model.script import Setting
 from penstock.model.time_range import TimeRange
@@ -71,6 +72,7 @@ class Declaration:
     that is kept. ``time_range`` is that of kinds that have intervals, or may have them where their
     query reads by them. ``reads_changes``: its runs read what changed in its input since the one
     before, where that gives the same table. ``takes_statements``: some may follow its query.
+    ``disable_restatement`` is None where the model says nothing of it, and its kind neither.
 
     ``code`` is the offset at which the script's code begins; ``generated`` is the query of a kind
     that has none of its own (SEED). ``column_types`` are those that only a
@@ -92,7 +94,8 @@ class Declaration:
     layout: Layout = field(default_factory=Layout)
     schema_change: SchemaChange = field(default_factory=SchemaChange)
     forward_only: bool = False
-    disable_restatement: bool = False
+    disable_restatement: bool | None = None
+    auto_restatement: AutoRestatement | None = None
     reads_changes: bool = False
     takes_statements: bool = False
     data_tests: tuple[DataTest, ...] = ()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.asset import ColumnType, TableName
+from penstock.model.asset import DEFAULT_SCHEMA, ColumnType, TableName
 from penstock.model.graph import table_key
 from penstock.model.model import Model
 from penstock.model.names import Names, UnknownName
@@ -39,6 +39,10 @@ class External:
     location: Location
     description: str | None = None
     columns: tuple[ColumnType, ...] = ()
+
+    def is_called(self, name: str) -> bool:
+        bare = (self.table.table,) if self.table.schema == DEFAULT_SCHEMA else ()
+        return name in (*bare, self.table.qualified, self.table.full, str(self.table))
 
 
 def external_files(root: Path) -> list[Path]:

@@ -86,6 +86,7 @@ def comparable(declaration: Declaration) -> dict[str, object]:
     if declaration.time_range is not None:
         said["time_range"] = replace(declaration.time_range, cadence=said["cadence"])
     said["schema_change"] = None
+    said["disable_restatement"] = bool(declaration.disable_restatement)
     if not _replaces(declaration):
         said["schema_change"] = _policy(declaration.schema_change)
     return said
@@ -109,6 +110,7 @@ def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
         "merge_filter": declaration.upsert.merge_filter,
         "forward_only": declaration.forward_only and kind != "partitions",
         "disable_restatement": declaration.disable_restatement,
+        "auto_restatement_cron": declaration.auto_restatement,
         "partitioned_by": declaration.layout.partitioned_by,
         "clustered_by": declaration.layout.clustered_by,
         "columns": declaration.columns,
@@ -131,10 +133,7 @@ def _of_time(declaration: Declaration) -> dict[str, object]:
     by_time, cron = declaration.time_range, declaration.cadence.cron
     if by_time is None:
         return {}
-    said: dict[str, object] = {
-        name: getattr(by_time, name)
-        for name in ("batch_concurrency", "auto_restatement_cron", "auto_restatement_intervals")
-    }
+    said: dict[str, object] = {"batch_concurrency": by_time.batch_concurrency}
     if by_time.column is None:
         return said
     name = by_time.column.name
@@ -288,7 +287,7 @@ def _nested(keys: tuple[str, ...]) -> str:
 def _kind(declaration: Declaration) -> str:
     history = declaration.history
     kind = _KINDS[declaration.strategy] if history is None else KINDS[history.kind]
-    change = declaration.schema_change
+    change, auto = declaration.schema_change, declaration.auto_restatement
     values: dict[str, object] = {
         "unique_key": f"({', '.join(_keys(declaration))})" if declaration.keys else None,
         "when_matched": _matched(declaration.upsert),
@@ -296,8 +295,10 @@ def _kind(declaration: Declaration) -> str:
         **_history(history),
         "merge_filter": declaration.upsert.merge_filter and f"({declaration.upsert.merge_filter})",
         "forward_only": declaration.forward_only,
-        "disable_restatement": declaration.disable_restatement,
+        "disable_restatement": bool(declaration.disable_restatement),
         **_time_options(declaration.time_range),
+        "auto_restatement_cron": auto and _text(auto.cron),
+        "auto_restatement_intervals": auto and auto.intervals,
         "on_additive_change": change.added,
         "on_destructive_change": "ignore" if change.missing == "keep" else change.missing,
     }
@@ -318,8 +319,6 @@ def _time_options(by_time: TimeRange | None) -> dict[str, object]:
     if by_time is None:
         return {}
     said = {each.name: getattr(by_time, each.name) for each in fields(TimeRange)}
-    for name in ("auto_restatement_cron",):
-        said[name] = said[name] and _text(said[name])
     if by_time.column is not None:
         column, form = by_time.column, by_time.column.format
         name = column.name if column.by_expression else _name(column.name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-NOT_YET = "it is not in this version"
 DEFAULT_KIND = "VIEW"
 EMBEDDED, VIEW, TIME_RANGE = "embedded", "view", "time_range"
 #: of steps in Python that write files and no table
@@ -18,7 +17,7 @@ BY_READERS = (EMBEDDED, VIEW)
 #: strategies of whose slices nobody counts the rows
 WITHOUT_ROWS = (VIEW, FILES)
 #: strategies whose query may be about an interval of time
-BY_INTERVALS = (TIME_RANGE, "merge", "append", "partitions", "custom")
+BY_INTERVALS = (TIME_RANGE, "merge", "append", "partitions", "custom", "history")
 CHANGES = ("allow", "warn", "error", "ignore")
 
 
@@ -68,18 +67,16 @@ _CHANGES = (
     Option("on_destructive_change", "change", "error"),
     Option("on_additive_change", "change", "allow"),
 )
-_AUTO = Option("auto_restatement_cron", "cron", refusal=NOT_YET)
-_INTERVALS = Option("auto_restatement_intervals", "count", refusal=NOT_YET)
+_AUTO = Option("auto_restatement_cron", "cron")
+_INTERVALS = Option("auto_restatement_intervals", "count")
 
 
-def _restated(
-    *, forward_only: bool = False, disabled: bool = False, auto: Option = _AUTO
-) -> tuple[Option, ...]:
+def _restated(*, forward_only: bool = False, disabled: bool = False) -> tuple[Option, ...]:
     return (
         Option("forward_only", "boolean", forward_only),
         Option("disable_restatement", "boolean", disabled),
         *_CHANGES,
-        auto,
+        _AUTO,
     )
 
 
@@ -96,7 +93,7 @@ def _history(*, closes: bool = False) -> tuple[Option, ...]:
         Option("valid_to_name", "name", "valid_to"),
         Option("invalidate_hard_deletes", "boolean", closes),
         Option("time_data_type", "type", "TIMESTAMP"),
-        Option("batch_size", "count", idle="each run loads all versions that its source has"),
+        Option("batch_size", "count"),
         *_restated(forward_only=True, disabled=True),
     )
 
@@ -115,8 +112,8 @@ _KINDS = (
                 "batch_concurrency", "count", idle="batches are commits to one table, one by one"
             ),
             *_BATCHES,
-            *_restated(auto=Option("auto_restatement_cron", "cron")),
-            Option("auto_restatement_intervals", "count"),
+            *_restated(),
+            _INTERVALS,
         ),
         strategy=TIME_RANGE,
     ),

@@ -63,6 +63,12 @@ class Model(Declaration):
         return known if known and (known.column or self.query.uses_interval) else None
 
     @property
+    def in_order(self) -> bool:
+        """Whether an interval can only be made after those before it: versions follow upon each
+        other."""
+        return self.history is not None and self.by_time is not None
+
+    @property
     def key_columns(self) -> tuple[str, ...]:
         """The columns that its keys are, or are made of."""
         found: dict[str, None] = {}

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from penstock.errors import ArgumentError
 from penstock.model.interval import Interval
+from penstock.model.partition import Moment
 
 HINT = "write '2024-01-31', '2024-01-31 06:00:00', milliseconds or '1 year ago'"
 _AGO = re.compile(r"(\d+|an?|one) (year|month|week|day|hour|minute)s? ago", re.IGNORECASE)
@@ -64,7 +65,8 @@ def is_date(text: str) -> bool:
 
 
 def read_range(first: str, last: str, now: datetime) -> Interval:
-    """The moments from ``first`` to ``last``, of which a date is all of its day.
+    """The moments from ``first`` to ``last``, of which a date is all of its day; where they are one
+    moment, that.
 
     Raises ArgumentError for a text that is not a moment, and for a range that ends before it
     begins.
@@ -72,11 +74,20 @@ def read_range(first: str, last: str, now: datetime) -> Interval:
     start, end = (
         _argument(text, now, read) for text, read in ((first, read_moment), (last, read_end))
     )
+    if start == end == _argument(last, now, read_moment):
+        end += timedelta(microseconds=1)
     if start >= end:
         raise ArgumentError(
             f"the range is empty: {last} is before {first}", hint="give the earlier one first"
         )
     return Interval(start, end)
+
+
+def is_moment(value: Moment, now: datetime) -> bool:
+    try:
+        return not isinstance(value, str) or read_moment(value, now) is not None
+    except (ValueError, OverflowError):
+        return False
 
 
 def _argument(text: str, now: datetime, read: Callable[[str, datetime], datetime]) -> datetime:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 
-from penstock.model.interval import Interval, interval_of
+from penstock.model.interval import Interval, Intervals, interval_of, union
 from penstock.model.partition import TIME_KINDS, PartitionSpec, bounds
 
 
@@ -90,6 +90,17 @@ def meets(
         )
 
     return needs
+
+
+def moments_of(slices: Sequence[Slice], spec: PartitionSpec | None) -> Intervals | None:
+    """The moments of slices; None where one has no place in time, as a whole table."""
+    found: list[Interval] = []
+    for slice_ in slices:
+        span = _span(slice_, spec)
+        if span is None:
+            return None
+        found.append(span)
+    return union(found)
 
 
 def _span(slice_: Slice, spec: PartitionSpec | None) -> Interval | None:

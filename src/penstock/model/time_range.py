@@ -54,8 +54,6 @@ class TimeRange:
     batch_concurrency: int | None = None
     lookback: int = 0
     cadence: Cadence = field(default_factory=Cadence)
-    auto_restatement_cron: str | None = None
-    auto_restatement_intervals: int | None = None
 
     @property
     def cron(self) -> Cron:
@@ -137,20 +135,3 @@ class TimeRange:
         units = split(interval, self.unit)
         while batch := list(islice(units, size)):
             yield Interval(batch[0].start, batch[-1].end)
-
-    def auto_restatement_due(self, now: datetime) -> datetime | None:
-        """When ``auto_restatement_cron`` was due last; what was made before that is made again."""
-        if self.auto_restatement_cron is None:
-            return None
-        return Cron(self.auto_restatement_cron, self.cadence.cron_tz or "UTC").floor(now)
-
-    def auto_restatement_window(self, recorded: Iterable[Interval]) -> Intervals:
-        """What it makes again of what is recorded: the last ``auto_restatement_intervals`` units,
-        or all.
-        """
-        known = union(recorded)
-        if self.auto_restatement_intervals is None or not known:
-            return known
-        end = known[-1].end
-        first = self.unit.next(self.unit.ceil(end), -self.auto_restatement_intervals)
-        return intersect(known, (Interval(first, end),)) if first < end else ()

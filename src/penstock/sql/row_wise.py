@@ -32,16 +32,16 @@ _AGGREGATE_NAMES = """
     tuple_sketch_agg_double tuple_sketch_agg_integer tuple_union_agg_double
     tuple_union_agg_integer var_pop var_samp variance vector_avg vector_sum
 """
-_AGGREGATES = frozenset(_AGGREGATE_NAMES.split())
+AGGREGATES = frozenset(_AGGREGATE_NAMES.split())
 # What differs from run to run for the same row.
 _VOLATILE_NAMES = """
     curdate current_date current_time current_timestamp current_user localtime localtimestamp
     monotonically_increasing_id now rand randn random randstr session_user shuffle
     spark_partition_id uniform user uuid
 """
-_VOLATILE = frozenset(_VOLATILE_NAMES.split())
+VOLATILE = frozenset(_VOLATILE_NAMES.split())
 # Those that may be written without brackets.
-_ALSO_WORDS = frozenset(
+CALLED_WITHOUT_BRACKETS = frozenset(
     {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
 )
 # Parts of a SELECT that look at several rows, or at others than its table's: classes of the tree.
@@ -98,15 +98,15 @@ def _of_words(analysis: Analysis) -> Iterator[str]:
     """By the words of the text, so that no call escapes by where it stands."""
     words = [token for token in analysis.tokens if token.kind in {WORD, NAME} or token.text == "("]
     for token in words:
-        if token.kind == WORD and fold(token.text) in _ALSO_WORDS:
+        if token.kind == WORD and fold(token.text) in CALLED_WITHOUT_BRACKETS:
             yield f"{token.text} differs from run to run"
     for token, after in pairwise(analysis.tokens):
         if after.text != "(" or token.kind not in {WORD, NAME}:
             continue
         name = fold(token.value)
-        if name in _VOLATILE:
+        if name in VOLATILE:
             yield f"{token.text}() differs from run to run"
-        elif name in _AGGREGATES:
+        elif name in AGGREGATES:
             yield f"{token.text}() looks at several rows"
         elif name not in FUNCTIONS | NOT_CALLED:
             yield f"{token.text}() is not known to look at one row alone"

@@ -131,11 +131,11 @@ def test_an_expression_is_a_time_column(lake: Lake, spark: SparkSession) -> None
 @pytest.mark.parametrize(
     ("column", "select", "said"),
     [
-        (("at", None), "CAST(NULL AS DATE) AS at, 7 AS n", "time column at is NULL in 1 rows"),
+        (("at", None), "CAST(NULL AS DATE) AS at, 7 AS n", "time column at is NULL in 1 row"),
         (("at", None), "'2026-1-5' AS at", "format %Y-%m-%d: '2026-1-5', for one"),
         (("at", "%Y%m%d"), "20260231 AS at", "format %Y%m%d: '20260231', for one"),
         (("ta", None), "DATE '2026-01-01' AS at", "no column 'ta', which is its time column"),
-        (("at", None), "true AS at", "time column at is BOOLEAN, which is no time"),
+        (("at", None), "true AS at", "time column at is BOOLEAN, which is not a time"),
         (("at", None), "5 AS at", "has no format that integers have"),
         (("at", "%Y-%m"), "'2026-01' AS at", "cannot tell the intervals of a model by day apart"),
         (("at", "%Y%m%d"), "DATE '2026-01-01' AS at", "needs no format"),

@@ -78,6 +78,8 @@ def test_which_snapshots(place: Place) -> None:
         maintain(place, "expire_snapshots", versions=[1], older_than=dt.datetime.now(dt.UTC))
     with pytest.raises(ArgumentError, match="zone"):
         maintain(place, "expire_snapshots", older_than=dt.datetime(2026, 1, 1))  # noqa: DTZ001 - refused
+    with pytest.raises(ArgumentError, match="'2026-01-01', which is not a datetime"):
+        maintain(place, "expire_snapshots", older_than="2026-01-01")
 
 
 def test_a_snapshot_that_expires_under_a_reader_is_no_table_with_fewer_rows(place: Place) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from penstock.errors import PenstockError, QueryFailed, SparkLost
+from penstock.errors import EnvironmentMissing, PenstockError, QueryFailed, SparkLost
 from penstock.lake.spark.failures import explain, explained
 
 HEAP = "Job aborted: Lost task 1.0: java.lang.OutOfMemoryError: Java heap space\n\tat org.apache."
@@ -50,6 +50,15 @@ def test_other_lost_connections_are_not_sparks() -> None:
 )
 def test_a_context_that_has_stopped_is_lost_too(text: str) -> None:
     assert isinstance(explain(Py4JNetworkError(text)), SparkLost)
+
+
+def test_s3_without_its_classes_says_what_spark_needs() -> None:
+    name = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+    text = f"RuntimeException: java.lang.ClassNotFoundException: Class {name} not found\n\tat"
+    error = explain(Py4JNetworkError(text))
+    assert isinstance(error, EnvironmentMissing)
+    assert error.message.endswith(f"it lacks the class {name}")
+    assert "hadoop-aws" in str(error.hint)
 
 
 def test_a_full_heap_names_the_setting() -> None:

@@ -101,6 +101,11 @@ def test_no_rows_no_files(spark: SparkSession, tmp_path: Path) -> None:
     assert (written.files, written.rows, written.directory) == ((), 0, None)
     assert written.fingerprint
     assert list(tmp_path.iterdir()) == []
+    found_empty = spark.range(9).where("id % 7 = 9")  # when it has been shuffled
+    schema = assign_ids(schema_of(found_empty))
+    spread = {"partition_by": (PartitionKey(schema.columns[0]),), "partition_id": 5}
+    again = stage(found_empty, tmp_path, schema, with_fingerprint=True, **spread)
+    assert again == written
 
 
 def test_a_failed_query_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:

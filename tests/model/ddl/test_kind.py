@@ -7,6 +7,7 @@ from penstock.model.ddl.values import READERS
 from penstock.model.declaration import SchemaChange
 from penstock.model.history import History
 from penstock.model.kinds import BY_READERS, CHANGES, KINDS
+from penstock.model.restatement import AutoRestatement
 from penstock.model.schedule import Cadence
 from penstock.model.time_range import TimeColumn, TimeRange
 from tests.model.ddl.reading import declared, found
@@ -144,9 +145,8 @@ def test_the_options_of_a_time_range() -> None:
         "end '2026-02-01', allow_partials true",
         kind,
     )
-    assert declaration.time_range == TimeRange(
-        TimeColumn("ds"), False, 7, None, 2, cadence, "@weekly", 5
-    )
+    assert declaration.time_range == TimeRange(TimeColumn("ds"), False, 7, None, 2, cadence)
+    assert declaration.auto_restatement == AutoRestatement("@weekly", "Europe/Paris", 5)
 
 
 def test_options_are_what_the_model_says() -> None:

@@ -186,6 +186,21 @@ def inputs(connection: Connection) -> None:
     _add_columns(connection, _SLICE, {"inputs": "TEXT"})
 
 
+_BUILT = MetaData()
+
+Table(
+    "penstock_built",
+    _BUILT,
+    Column("target", Text, primary_key=True),
+    Column("built_at", Text, nullable=False),
+)
+
+
+def built(connection: Connection) -> None:
+    """When tables were made from nothing: not known of those that were made before."""
+    _BUILT.create_all(connection, checkfirst=False)
+
+
 # Number n is the n-th.
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     first,
@@ -193,4 +208,5 @@ MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     severities,
     lineages,
     inputs,
+    built,
 )

@@ -31,6 +31,7 @@ from penstock.engine.state.records import (
     StepRecord,
 )
 from penstock.engine.state.tables import (
+    BUILT,
     CHECK,
     DROPPED,
     NONE_NEEDED,
@@ -214,6 +215,31 @@ def moments(connection: Connection, target: str) -> list[Recorded]:
     if not _is_old(connection):
         tried = tried.where(~_dropped_since())
     return [Recorded(*row) for query in (made, tried) for row in connection.execute(query)]
+
+
+def publications(connection: Connection, target: str) -> list[tuple[str, str, int]]:
+    """The slices that runs have published, with the time and the snapshot that has their rows: each
+    time, not only the last.
+    """
+    query = select(STEP.c.slice, STEP.c.finished_at, STEP.c.snapshot_id).where(
+        STEP.c.target == target, STEP.c.state.in_(PUBLISHED), STEP.c.snapshot_id.is_not(None)
+    )
+    if not _is_old(connection):
+        query = query.where(~_dropped_since())
+    return [(value, at, id_) for value, at, id_ in connection.execute(query)]
+
+
+def built(connection: Connection, target: str) -> str | None:
+    """When a table was last made from nothing; of one made before that was recorded, when a slice
+    of it was last published.
+    """
+    if not _is_before(connection, 6):
+        known = select(BUILT.c.built_at).where(BUILT.c.target == target)
+        found = connection.execute(known).scalar()
+        if found is not None:
+            return str(found)
+    last = select(func.max(SLICE.c.published_at)).where(SLICE.c.target == target)
+    return connection.execute(last).scalar()
 
 
 def _dropped_since() -> Exists:

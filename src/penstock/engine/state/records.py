@@ -76,7 +76,7 @@ class SliceRecord:
     made it, None where it needed none (it never had a row). ``slicing`` and ``keys`` are the
     definition that it was made by (`PartitionSpec.slicing`, ``""`` for a whole table); None in old
     records. ``inputs``: up to which snapshot the changes of each table are in it, for a model that
-    reads changes.
+    reads changes. ``rolled_back`` is not stored: the rollback of the table that has undone it.
     """
 
     target: str
@@ -93,6 +93,12 @@ class SliceRecord:
     keys: tuple[str, ...] | None = None
     made_in: int | None = None
     inputs: Mapping[str, int] | None = None
+    rolled_back: int | None = None
+
+    @property
+    def last_made_in(self) -> int | None:
+        """The snapshot that made it what it is now."""
+        return self.made_in if self.rolled_back is None else self.rolled_back
 
     def is_slice_of(self, model: Model) -> bool:
         """Whether the model has such slices.
@@ -127,7 +133,8 @@ class Publication:
     """Everything recorded with a slice: in its data's own transaction.
 
     ``first``: there was no table, so records of its slices are void; ``anew``: the table is dropped
-    and made anew, so records of attempts are void too. ``gone`` are other slices whose records it
+    and made anew, so records of attempts are void too; ``built`` is the moment that the run is for,
+    where it makes the table from nothing. ``gone`` are other slices whose records it
     takes the place of, but for what is ``left`` of them.
     """
 
@@ -149,6 +156,7 @@ class Publication:
     inputs: Mapping[str, int] | None = None
     first: bool = False
     anew: bool = False
+    built: datetime | None = None
     lineage: Mapping[str, list[str]] | None = None
     gone: tuple[str, ...] = ()
     left: tuple[SliceRecord, ...] = ()

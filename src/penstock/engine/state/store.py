@@ -6,8 +6,9 @@ The functions write it over one connection, inside whatever transaction that has
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,7 +26,9 @@ from penstock.engine.state.records import (
     is_gone,
     plain_sample,
 )
+from penstock.engine.state.rolled_back import marked
 from penstock.engine.state.tables import (
+    BUILT,
     CHECK,
     DROPPED,
     NONE_NEEDED,
@@ -33,6 +36,7 @@ from penstock.engine.state.tables import (
     SCHEMA_VERSION,
     SLICE,
     STEP,
+    to_moment,
     to_text,
 )
 
@@ -106,10 +110,20 @@ class State:
 
     def slices(self, target: str, *, unless: str | None = None) -> list[SliceRecord]:
         """All slices of a target, or those that are not known to be of this ``slicing``."""
-        return self.read(lambda connection: reading.slices(connection, target, unless=unless), [])
+
+        def ask(connection: Connection) -> list[SliceRecord]:
+            found = reading.slices(connection, target, unless=unless)
+            return marked(connection, self._catalog, found)
+
+        return self.read(ask, [])
 
     def slice(self, target: str, value: str) -> SliceRecord | None:
-        return self.read(lambda connection: reading.slice_(connection, target, value), None)
+
+        def ask(connection: Connection) -> SliceRecord | None:
+            found = reading.slice_(connection, target, value)
+            return None if found is None else marked(connection, self._catalog, [found])[0]
+
+        return self.read(ask, None)
 
     def run(self, run_id: str) -> RunRecord | None:
         return self.read(lambda connection: reading.run(connection, run_id), None)
@@ -198,6 +212,17 @@ def start_step(connection: Connection, step: StepRecord) -> None:
     )
 
 
+def divide_step(connection: Connection, parts: Sequence[StepRecord], slice_: str) -> None:
+    """Record parts of a step's slice in place of it: they began when it did."""
+    first = parts[0]
+    same = (STEP.c.run_id == first.run_id, STEP.c.step == first.step, STEP.c.slice == slice_)
+    began = connection.execute(select(STEP.c.started_at).where(*same)).scalar()
+    connection.execute(delete(STEP).where(*same))
+    for part in parts:
+        at = part.started_at if began is None else to_moment(began)
+        start_step(connection, replace(part, started_at=at))
+
+
 def end_step(
     connection: Connection,
     key: tuple[str, str, str],
@@ -236,6 +261,9 @@ def publish(
     assert as_of is not None, "a slice is as recorded at some snapshot"
     if what.anew:
         forget(connection, what.target, None, what.at)
+    if what.built is not None:
+        connection.execute(delete(BUILT).where(BUILT.c.target == what.target))
+        connection.execute(insert(BUILT).values(target=what.target, built_at=to_text(what.built)))
     void = [] if what.first else [SLICE.c.slice.in_((what.slice, *what.gone))]
     connection.execute(delete(SLICE).where(SLICE.c.target == what.target, *void))
     own = SliceRecord(

@@ -84,6 +84,14 @@ DROPPED = Table(
     _text("dropped_at", null=False),
 )
 
+# When each table was last made from nothing, by the moments that runs were for.
+BUILT = Table(
+    "penstock_built",
+    METADATA,
+    _text("target", key=True),
+    _text("built_at", null=False),
+)
+
 CHECK = Table(
     "penstock_check",
     METADATA,

@@ -27,7 +27,9 @@ from penstock.engine.versions.chain import (
 )
 from penstock.engine.versions.diff import (
     LATE,
+    MET,
     PLACE,
+    READ,
     Versions,
     difference,
     differs,
@@ -45,8 +47,10 @@ from penstock.engine.versions.load import (
     Rules,
     bad,
     load_of,
+    marked,
 )
 from penstock.engine.versions.moments import literal_text
+from penstock.engine.versions.sameness import fingerprint_of, watched
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import TableSchema
@@ -63,7 +67,7 @@ from penstock.sql.text import as_expression
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
     from penstock.lake.staging import TransactionTable
     from penstock.sql.conditions import Predicate
@@ -77,14 +81,25 @@ def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
     name = table.candidate.qualified_name
     rules = Rules(name, history, into.key_expressions, now, first=not table.exists)
     with table.all_or_nothing(), explained(table=name):
-        return _begun(table, df, rules) if rules.first else _gone_on(table, df, rules)
+        if rules.first:
+            return _begun(table, df, rules)
+        load = load_of(_fitted(table, df), rules)
+        known = into.known_fingerprint
+        if known is not None and fingerprint_of(load, rules) == known:
+            return _unchanged(table, known)
+        return _gone_on(table, load, rules)
+
+
+def _unchanged(table: TransactionTable, fingerprint: str | None) -> Staged:
+    return Staged(unchanged=True, slice_rows=table.count_rows(), fingerprint=fingerprint)
 
 
 def _begun(table: TransactionTable, df: DataFrame, rules: Rules) -> Staged:
     """The first load: nothing is there to compare with."""
     from pyspark.sql import functions as fn
 
-    load = load_of(known(df), rules)
+    load, watch = watched(load_of(known(df), rules), rules)
+    load = marked(load, rules, once=True)  # which _check_written looks at
     nothing = {name: fn.lit(None).cast(rules.kind) for name in (SINCE, UNTIL)}
     before = fn.col(ORDER) if rules.history.updated_at else fn.lit(None)
     rows = load.rows.withColumns(nothing | {OPEN: fn.lit(None).cast("boolean")})
@@ -92,7 +107,7 @@ def _begun(table: TransactionTable, df: DataFrame, rules: Rules) -> Staged:
     versions = chained(rows, rules, fn.lit(True), repeats(load, rules))
     staged = table.append(_as_rows(versions, load.columns, rules))
     _check_written(table, load, rules)
-    return staged
+    return replace(staged, fingerprint=watch.text() if staged.rows_written else None)
 
 
 def _check_written(table: TransactionTable, load: Load, rules: Rules) -> None:
@@ -108,11 +123,10 @@ def _check_written(table: TransactionTable, load: Load, rules: Rules) -> None:
     groups = counted.groupBy(*names).agg(fn.count(fn.lit(1)).alias("n"))
     is_null = reduce(lambda a, b: a | b, (fn.col(name).isNull() for name in names))
     if groups.where(is_null | (fn.col("n") > 1)).limit(1).count():
-        raise bad(load_of(written, rules).rows, rules)
+        raise bad(marked(load_of(written, rules), rules).rows, rules)
 
 
-def _gone_on(table: TransactionTable, df: DataFrame, rules: Rules) -> Staged:
-    load = load_of(_fitted(table, df), rules)
+def _gone_on(table: TransactionTable, load: Load, rules: Rules) -> Staged:
     is_open = _where(f"{quoted(rules.history.valid_to)} IS NULL")
     scan = table.scan_all(is_open)
     if scan.keys() != table.scan_all().keys():  # files would be called by other names
@@ -120,8 +134,62 @@ def _gone_on(table: TransactionTable, df: DataFrame, rules: Rules) -> Staged:
     open_rows = rows_of(table, scan).where(f"{quoted(rules.history.valid_to)} IS NULL")
     versions = versions_of(open_rows, rules)
     with _Kept() as kept:
-        diff = kept.keep(difference(load, versions, rules))
-        return _staged(table, replace(load, rows=diff), versions, rules, _Files(kept, is_open))
+        found = _compared(load, versions, rules, kept)
+        staged = _unchanged(table, None)
+        if found.counts["all"]:
+            staged = _staged(table, found, versions, rules, _Files(kept, is_open))
+        return replace(staged, fingerprint=found.fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """The rows of ``load`` are the difference; ``fingerprint`` is that of all its rows."""
+
+    load: Load
+    counts: Row
+    fingerprint: str | None
+
+
+def _compared(load: Load, versions: Versions, rules: Rules, kept: _Kept) -> _Compared:
+    """Compare the load with the open versions. Raises MergeKeyError.
+
+    That keys without times come once is seen by counting: a version that is met twice, or a key
+    that is twice among what is new. What is observed may count too much, where Spark does a part of
+    a job again, and never too little; in doubt the rows are looked at once more.
+    """
+    from pyspark.sql import Observation
+
+    once = rules.history.updated_at is None
+    for is_sure in (not once, True):
+        observation = Observation()
+        rows, watch = watched(load, rules)
+        rows = marked(rows, rules, once=not is_sure)
+        diff = kept.keep(difference(rows, versions, rules, observation))
+        counts, seen = _counts(diff, rules), observation.get
+        if is_sure or not (
+            counts["wrong"]
+            or counts["loaded"] > counts["keys"]
+            or seen[MET] > versions.rows.count()
+        ):
+            break
+    if counts["wrong"]:
+        raise bad(diff, rules)
+    return _Compared(replace(rows, rows=diff), counts, watch.text() if seen[READ] else None)
+
+
+def _counts(diff: DataFrame, rules: Rules) -> Row:
+    from pyspark.sql import functions as fn
+
+    wrong, loaded = fn.col(NO_KEY) | fn.col(NO_TIME) | fn.col(AGAIN), fn.col(LOADED).isNotNull()
+    (counts,) = diff.agg(
+        fn.count(fn.lit(1)).alias("all"),
+        fn.count_if(wrong).alias("wrong"),
+        fn.count_if(loaded).alias("loaded"),
+        fn.count_distinct(fn.when(loaded, fn.struct(*rules.key_columns))).alias("keys"),
+        fn.count_if(loaded & fn.col(OPEN).isNull()).alias("unknown"),
+        fn.count_if(fn.col(LATE)).alias("late"),
+    ).collect()
+    return counts
 
 
 class _Kept:
@@ -151,24 +219,14 @@ class _Files:
 
 
 def _staged(
-    table: TransactionTable, load: Load, versions: Versions, rules: Rules, files: _Files
+    table: TransactionTable, found: _Compared, versions: Versions, rules: Rules, files: _Files
 ) -> Staged:
-    """Close and open what the difference, the rows of ``load``, says."""
+    """Close and open what the difference says."""
     from pyspark.sql import functions as fn
 
-    diff = load.rows
-    wrong, loaded = fn.col(NO_KEY) | fn.col(NO_TIME) | fn.col(AGAIN), fn.col(LOADED).isNotNull()
-    (found,) = diff.agg(
-        fn.count(fn.lit(1)).alias("all"),
-        fn.count_if(wrong).alias("wrong"),
-        fn.count_if(loaded & fn.col(OPEN).isNull()).alias("unknown"),
-        fn.count_if(fn.col(LATE)).alias("late"),
-    ).collect()
-    if found["wrong"]:
-        raise bad(diff, rules)
-    if not found["all"]:
-        return Staged(unchanged=True, slice_rows=table.count_rows())
-    rows = _with_last(table, load, rules, ask=bool(found["unknown"]))
+    load, counts = found.load, found.counts
+    diff, loaded = load.rows, fn.col(LOADED).isNotNull()
+    rows = _with_last(table, load, rules, ask=bool(counts["unknown"]))
     news = rows.where(loaded & ~fn.col(LATE) & _opens(rules))
     opening = chained(news, rules, differs(load, versions), repeats(load, rules))
     if rules.history.updated_at is not None:  # it is read several times
@@ -177,7 +235,7 @@ def _staged(
     closed = opening.where((fn.col(NUMBER) == 1) & fn.coalesce(fn.col(OPEN), fn.lit(False)))
     closing = [gone, closed.withColumn(END, fn.col(START))]
     changes = _Changes(closing, [opening], files.is_open)
-    if rules.history.by_time and (found["late"] or found["unknown"]):
+    if rules.history.by_time and (counts["late"] or counts["unknown"]):
         changes = _with_late(table, rows, changes, rules, files.kept)
     return _written(table, changes, load, versions, rules)
 
@@ -230,7 +288,7 @@ def _written(
     closed = stage_rows(table, RowChange.update(match, None))
     appended = table.append(opened)
     if closed.unchanged and appended.unchanged:
-        return Staged(unchanged=True, slice_rows=table.count_rows())
+        return _unchanged(table, None)
     # Rows that others add meanwhile may be versions of the same keys.
     table.stage(replace(table.candidate, depends_on_rows=True))
     return Staged(

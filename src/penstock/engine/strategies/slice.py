@@ -42,8 +42,10 @@ class Slice:
     merge, ``partition_keys`` those of partitions, ``custom`` is the project's strategy, and
     ``by_time`` what a time range is replaced by.
     ``known_fingerprint`` is that of the slice's present content, when nothing has touched it since
-    it was recorded. ``history`` says how versions are kept, by ``key_expressions`` (the keys with
-    what they are in Spark's SQL); ``now`` is the execution time of the run.
+    it was recorded; of a history, that of its last load. ``history`` says how versions are kept, by
+    ``key_expressions`` (the keys with what they are in Spark's SQL); ``now`` is the execution time
+    of the run. ``again``: rows of the slice that the SELECT does not return any more go, also where
+    a strategy keeps them.
     """
 
     place: tuple[str, str] | None = None
@@ -55,6 +57,7 @@ class Slice:
     key_expressions: tuple[tuple[str, str], ...] = ()
     now: datetime | None = None
     by_time: ByTime | None = None
+    again: bool = False
 
     @property
     def managed(self) -> tuple[str, ...]:

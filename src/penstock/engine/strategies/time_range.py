@@ -121,11 +121,11 @@ def _without_time(df: DataFrame, values: TimeValues, counts: Counts) -> StepErro
     samples = [row["shown"][:_LONGEST] for row in bad]
     name = values.column.name
     if misfits:
-        what = f"the time column {name} of {misfits:,} rows does not fit the format "
+        what = f"the time column {name} of {_rows(misfits)} does not fit the format "
         what += f"{values.format}: {counts['misfit']!r}, for one"
         hint = f"mend the query, or say how it is written: ({name}, '%d.%m.%Y')"
     else:
-        what = f"the time column {name} is NULL in {lacking:,} rows, which belong to no interval"
+        what = f"the time column {name} is NULL in {_rows(lacking)}, which belong to no interval"
         hint = f"filter them by WHERE {name} IS NOT NULL, or give them a time"
     return StepError(
         f"{what}; such as {'; '.join(samples)}",
@@ -137,10 +137,14 @@ def _without_time(df: DataFrame, values: TimeValues, counts: Counts) -> StepErro
 def _outside(counts: Counts, intervals: Intervals) -> str:
     first, last = (_moment(counts[name]) for name in ("first", "last"))
     times = f"at {first}" if first == last else f"from {first} to {last}"
-    rows = "1 row is" if counts["outside"] == 1 else f"{counts['outside']:,} rows are"
+    rows = f"{_rows(counts['outside'])} {'is' if counts['outside'] == 1 else 'are'}"
     asked = ", ".join(map(str, intervals[:_SAMPLES]))
     more = f" and {len(intervals) - _SAMPLES} more" if len(intervals) > _SAMPLES else ""
     return f"{rows} outside {asked}{more} and not stored: {times}"
+
+
+def _rows(number: int) -> str:
+    return "1 row" if number == 1 else f"{number:,} rows"
 
 
 def _moment(micros: int) -> str:

@@ -13,7 +13,6 @@ from penstock.engine.versions.chain import BEFORE, OPEN, SINCE, struct_of
 from penstock.engine.versions.load import (
     AGAIN,
     ALONE,
-    KEY,
     LAST,
     LOADED,
     NO_KEY,
@@ -30,11 +29,12 @@ from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Observation
 
 OLD = "_penstock_old_"
 LATE = "_penstock_late"  # older than the open version of its key
 PLACE = (FILE, POSITION, ROW_ID)
+READ, MET = "read", "met"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +69,22 @@ def versions_of(rows: DataFrame, rules: Rules) -> Versions:
     return Versions(renamed, columns)
 
 
-def difference(load: Load, versions: Versions, rules: Rules) -> DataFrame:
+def difference(load: Load, versions: Versions, rules: Rules, observation: Observation) -> DataFrame:
     """Rows of the load that are unlike the open version of their key, beside it; open versions
     that the load lacks, if they are to be closed; and rows that cannot be.
+
+    Observed are the rows of the load that were READ, and how often an open version was MET: once
+    each, and once more for each further row of the same key.
     """
     from pyspark.sql import functions as fn
 
     keys = [(fn.col(key), fn.col(f"{OLD}{key}")) for key in rules.key_columns]
     on = reduce(lambda a, b: a & b, (new == old for new, old in keys))
-    how = "full_outer" if rules.history.closes else "left"
-    joined = load.rows.join(versions.rows, on, how)
     is_open, loaded = fn.col(OPEN).isNotNull(), fn.col(LOADED).isNotNull()
+    joined = load.rows.join(versions.rows, on, "full_outer").observe(
+        observation, fn.count_if(loaded).alias(READ), fn.count_if(is_open).alias(MET)
+    )
+    gone = ~loaded if rules.history.closes else fn.lit(False)
     is_bad = fn.col(NO_KEY) | fn.col(NO_TIME) | fn.col(AGAIN)
     late, changed = fn.lit(False), differs(load, versions)
     if rules.history.updated_at is not None:
@@ -91,7 +96,7 @@ def difference(load: Load, versions: Versions, rules: Rules) -> DataFrame:
         else:
             changed = (changed & (newer | fn.col(LAST))) | (newer & ~fn.col(ALONE))
     marked = joined.withColumn(LATE, late)
-    return marked.where(~loaded | is_bad | ~is_open | changed)
+    return marked.where(gone | (loaded & (is_bad | ~is_open | changed)))
 
 
 def differs(load: Load, versions: Versions) -> SparkColumn:
@@ -114,10 +119,3 @@ def repeats(load: Load, rules: Rules) -> SparkColumn:
     kinds = dict(load.rows.dtypes)
     tracked = struct_of([comparable(name, kinds[name]) for name in load.tracked])
     return fn.lag(tracked).over(rules.window()).eqNullSafe(tracked)
-
-
-def key_of(rules: Rules, prefix: str = "") -> list[str]:
-    return [f"{prefix}{key}" for key in rules.key_columns]
-
-
-__all__ = ["KEY", "LATE", "OLD", "PLACE", "Versions", "difference", "differs", "repeats"]

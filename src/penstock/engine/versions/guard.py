@@ -6,10 +6,9 @@ where there was one, and a run would make that worse. A rollback undoes it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.engine.state.records import SliceRecord
 from penstock.engine.status import OWN
@@ -17,6 +16,7 @@ from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.errors import DefinitionChanged
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.snapshots.history import changes_of_others
+from penstock.lake.catalog.snapshots.rollbacks import Rollbacks, rollbacks
 from penstock.lake.format.naming import fold
 from penstock.lake.snapshot import At, Snapshot
 from penstock.model.history import History
@@ -25,7 +25,6 @@ from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from sqlalchemy import Connection
 
     from penstock.lake.staging import TransactionTable
 
@@ -69,29 +68,14 @@ def _foreign_change(table: TransactionTable, known: SliceRecord) -> Snapshot | N
         return None
     with table.context.catalog.reading() as connection:
         changes = changes_of_others(connection, known.snapshot_id, OWN)
+        rolled_back = rollbacks(connection).get(base.id, Rollbacks())
         touched = [c.snapshot_id for c in changes if base.id in c.inserted | c.deleted]
-        found = [_snapshot(connection, id_) for id_ in touched]
-    foreign = [each for each in found if each is not None]
-    for number in range(len(foreign) - 1, -1, -1):
-        to = _rolled_back_to(foreign[number])
-        if to is not None:
-            before = [each for each in foreign[:number] if each.id <= to]
-            return next(iter((*before, *foreign[number + 1 :])), None)
-    return next(iter(foreign), None)
-
-
-def _snapshot(connection: Connection, id_: int) -> Snapshot | None:
-    return reads.snapshot(connection, At(version=id_))
-
-
-def _rolled_back_to(snapshot: Snapshot) -> int | None:
-    """The snapshot that a rollback went back to."""
-    try:
-        said: Any = json.loads(snapshot.extra or "{}")
-    except ValueError:  # of somebody else
-        return None
-    note = said.get("penstock_rollback") if isinstance(said, dict) else None
-    return note.get("to") if isinstance(note, dict) else None
+        found = [
+            reads.snapshot(connection, At(version=id_))
+            for id_ in touched
+            if id_ not in rolled_back.snapshots and not rolled_back.undid(id_)
+        ]
+    return next((each for each in found if each is not None), None)
 
 
 def _faults(rows: DataFrame, model: Model, history: History) -> Iterator[str]:

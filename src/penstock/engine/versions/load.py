@@ -7,8 +7,9 @@ which are versions one after the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.versions.moments import KINDS, converted, literal
@@ -70,8 +71,9 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """``rows`` are those of the SELECT with the columns above; ``columns`` are the SELECT's, and
-    ``tracked`` those of them whose change opens a version."""
+    """``rows`` are those of the SELECT with their keys and times, and when they are `marked` with
+    the other columns above; ``columns`` are the SELECT's, and ``tracked`` those of them whose
+    change opens a version."""
 
     rows: DataFrame
     columns: tuple[str, ...]
@@ -82,27 +84,33 @@ def load_of(df: DataFrame, rules: Rules) -> Load:
     """Raises SchemaMismatch, ColumnNotFound for what the columns of ``df`` cannot be used for."""
     from pyspark.sql import functions as fn
 
-    history = rules.history
     tracked = _tracked(df, rules)
     rows = with_keys(df, rules).withColumn(LOADED, fn.lit(True))
-    window = rules.window()
-    null_key = fn.lit(False)
-    for key in rules.key_columns:
-        null_key = null_key | fn.col(key).isNull()
-    again, alone, last = fn.row_number().over(window) > 1, fn.lit(True), fn.lit(True)
-    no_time = fn.lit(False)
-    if history.updated_at is not None:
-        at = _column(df, history.updated_at, "updated_at_name")
+    if rules.history.updated_at is not None:
+        at = _column(df, rules.history.updated_at, "updated_at_name")
         kind = _moment_kind(df, at)
         order = fn.col(quoted(at))
         zone = session_zone(df.sparkSession)
         rows = rows.withColumns({ORDER: order, AT: converted(order, kind, rules.kind, zone)})
+    return Load(rows, tuple(df.columns), tracked)
+
+
+def marked(load: Load, rules: Rules, *, once: bool = False) -> Load:
+    """The load with what is to be known of each row among those of its key. ``once``: keys without
+    times are taken to come once each, which spares a window over all rows."""
+    from pyspark.sql import functions as fn
+
+    window = rules.window()
+    null_key = reduce(lambda a, b: a | b, (fn.col(key).isNull() for key in rules.key_columns))
+    again = fn.lit(False) if once else fn.row_number().over(window) > 1
+    alone, last, no_time = fn.lit(True), fn.lit(True), fn.lit(False)
+    if rules.history.updated_at is not None:
         before, after = fn.lag(ORDER).over(window), fn.lead(ORDER).over(window)
         numbered = fn.row_number().over(window) > 1
         again, no_time = numbered & before.eqNullSafe(fn.col(ORDER)), fn.col(ORDER).isNull()
         alone, last = ~numbered & after.isNull(), after.isNull()
     marks = {ALONE: alone, LAST: last, NO_KEY: null_key, NO_TIME: no_time, AGAIN: again}
-    return Load(rows.withColumns(marks), tuple(df.columns), tracked)
+    return replace(load, rows=load.rows.withColumns(marks))
 
 
 def with_keys(df: DataFrame, rules: Rules) -> DataFrame:

@@ -217,7 +217,12 @@ def _time_of(uuid: UUID | str | None) -> dt.datetime | None:
 
 
 def moment(name: str, value: dt.datetime | None) -> dt.datetime | None:
-    """``value`` unchanged. Raises ArgumentError for a time without a zone."""
+    """``value`` unchanged. Raises ArgumentError for what is not a time, and one without a zone."""
+    if value is not None and not isinstance(value, dt.datetime):
+        raise ArgumentError(
+            f"{name} is {value!r}, which is not a datetime",
+            hint="give an aware datetime, such as datetime.now(UTC) - timedelta(days=7)",
+        )
     if value is not None and value.tzinfo is None:
         raise ArgumentError(
             f"{name} is {value}, of which nobody can tell the zone",

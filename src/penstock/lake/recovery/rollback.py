@@ -38,6 +38,7 @@ from penstock.lake.catalog import reads
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files import files as catalog_files
 from penstock.lake.catalog.files import rollback_rows
+from penstock.lake.catalog.snapshots.rollbacks import NOTE
 from penstock.lake.format.changes import ChangeSet, InlineChange, TableChange
 from penstock.lake.format.delete_files import write as write_deletes
 from penstock.lake.format.field_ids import SNAPSHOT_ID
@@ -108,7 +109,7 @@ def rollback(
     if work.altered:
         _check_layout(states)
     said = (author, message or f"{ref} as it was at snapshot {target.id}")
-    extra = json.dumps({"penstock_rollback": {"table": str(ref), "to": target.id}})
+    extra = json.dumps({NOTE: {"table": str(ref), "to": target.id}})
     snapshot = _commit(catalog, base, states, work, (*said, extra))
     counts = (len(work.ends), len(work.back), len(work.row_ends), len(work.row_backs))
     return RolledBack(target.id, snapshot, *counts, columns_changed=work.altered)

@@ -13,6 +13,7 @@ from penstock.errors import (
     DataFileCorrupt,
     DataFileMissing,
     DataPathError,
+    EnvironmentMissing,
     PenstockError,
     QueryFailed,
     SparkLost,
@@ -31,6 +32,7 @@ _UNRESOLVED = re.compile(r"with name `([^`]+)` cannot be resolved")
 _INTERNAL = re.compile(r"`(?:_penstock_|_ducklake_internal_|_metadata)")
 _JAVA_CAUSE = re.compile(r"(?:java|org)\.[\w.$]+(?:Exception|Error): ([^\n]+)")
 _SCHEME = re.compile(r"^file:/+")
+_NO_S3 = re.compile(r"Class (org\.apache\.hadoop\.fs\.s3a\.\w+) not found")
 _CANNOT_WRITE = re.compile(
     r"^(?:[^\n]*(?:Exception|Error): )?"
     r"([^\n]*?(?:Mkdirs failed|Permission denied|Read-only file system|No space left)[^\n]*)",
@@ -128,6 +130,13 @@ def _of_the_machine(error: BaseException, text: str, condition: str | None) -> P
     full = _NO_MEMORY.search(text)
     if full is not None:
         return QueryFailed(f"Spark ran out of memory ({full[1] or full[2]})", hint=_MORE_MEMORY)
+    lacks = _NO_S3.search(text)
+    if lacks is not None:
+        return EnvironmentMissing(
+            f"Spark cannot read or write S3: it lacks the class {lacks[1]}",
+            hint="give it hadoop-aws of its Hadoop (3.5.0 for PySpark 4.3.0) and the AWS SDK as "
+            '"spark.jars" in [spark.conf]: scripts/s3-jars.sh DIRECTORY gets them',
+        )
     cannot_write = _CANNOT_WRITE.search(text)
     if cannot_write is not None and condition in (None, "TASK_WRITE_FAILED"):
         return DataPathError(

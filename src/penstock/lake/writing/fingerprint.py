@@ -51,9 +51,9 @@ def aggregates(schema: TableSchema) -> list[SparkColumn]:
 
 
 def text(values: dict[str, Any]) -> str:
-    """The fingerprint from the values of `aggregates`, by alias."""
-    sums = [values[f"{half}{at}"] or 0 for at in (0, 1) for half in ("low", "high")]
-    return ":".join([str(values["rows"]), *(f"{n:x}" for n in sums)])
+    """The fingerprint from the values of `aggregates`, by alias; without values, of no rows."""
+    sums = [values.get(f"{half}{at}") or 0 for at in (0, 1) for half in ("low", "high")]
+    return ":".join([str(values.get("rows", 0)), *(f"{n:x}" for n in sums)])
 
 
 def of(df: DataFrame, schema: TableSchema) -> str:

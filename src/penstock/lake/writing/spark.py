@@ -119,8 +119,10 @@ def write(
                 writer = writer.partitionBy(*helper_names(target.partition_by))
             writer.parquet(directory)
         files = _described(directory, target)
-        # Only after success: waiting for the values of a failed job would never end.
-        seen = None if observation is None else fingerprint.text(observation.get)
+        # Only after success: waiting for the values of a failed job would never end. Of no rows
+        # there may be none: Spark drops what observes a stage that turns out to be empty.
+        values = {} if observation is None or not files else observation.get
+        seen = None if observation is None else fingerprint.text(values)
     except BaseException:
         storage.remove_directory(directory)
         raise

@@ -22,6 +22,7 @@ from penstock.model.mapping import Source
 from penstock.model.materialization import Materialization
 from penstock.model.moments import fixed_moment
 from penstock.model.names import Names, UnknownName
+from penstock.model.restatement import AutoRestatement
 from penstock.model.schedule import Cadence
 from penstock.model.seed import seed_path, seed_query
 from penstock.model.time_range import TimeRange
@@ -212,18 +213,15 @@ def _views_have_no_comments_of_columns(draft: Draft) -> None:
     if draft.kind is None or draft.kind.strategy not in BY_READERS:
         return
     if "column_descriptions" in draft.about:
-        message = f"`column_descriptions` has no effect: {draft.kind.name} has no comments of them"
-        where = draft.places["column_descriptions"]
+        why = f"{draft.kind.name} has no comments of them"
         hint = "write it in `description`, or write kind FULL"
-        draft.findings.append(Diagnostic("warning", message, where, hint, "model-idle"))
+        _say_idle(draft, "column_descriptions", why, hint)
 
 
 def _views_are_not_materialized(draft: Draft) -> None:
     if draft.options.get("materialized"):
-        where = draft.places["materialized"]
-        message = "`materialized` has no effect: a lake has no materialized views"
-        hint = "write kind FULL to keep the rows"
-        draft.findings.append(Diagnostic("warning", message, where, hint, "model-idle"))
+        why, hint = "a lake has no materialized views", "write kind FULL to keep the rows"
+        _say_idle(draft, "materialized", why, hint)
 
 
 def _history_has_its_columns(draft: Draft) -> None:
@@ -245,6 +243,26 @@ def _history_has_its_columns(draft: Draft) -> None:
                 draft.error_at("kind", message, f"there are {', '.join(columns)}")
 
 
+def _restates_by_itself(draft: Draft) -> None:
+    """What says when a model restates itself, where it never does."""
+    cron, disabled = "auto_restatement_cron", draft.options.get("disable_restatement")
+    last = "auto_restatement_intervals"
+    if draft.options.get(cron) and disabled:
+        why = "disable_restatement is true, as this kind has it by default"
+        if "disable_restatement" in draft.places:
+            why = "disable_restatement is true"
+        _say_idle(draft, cron, why, "write disable_restatement false, or take it away")
+    if draft.options.get(last) and not draft.options.get(cron):
+        _say_idle(
+            draft, last, f"the model has no {cron}", f"write {cron} '@weekly', or take it away"
+        )
+
+
+def _say_idle(draft: Draft, name: str, why: str, hint: str) -> None:
+    message = f"`{name}` has no effect: {why}"
+    draft.findings.append(Diagnostic("warning", message, draft.places[name], hint, "model-idle"))
+
+
 _RULES: tuple[Callable[[Draft], None], ...] = (
     _history_has_its_columns,
     _end_needs_start,
@@ -256,6 +274,7 @@ _RULES: tuple[Callable[[Draft], None], ...] = (
     _kept_rows_have_layouts,
     _views_are_not_materialized,
     _views_have_no_comments_of_columns,
+    _restates_by_itself,
 )
 
 
@@ -282,7 +301,8 @@ def _declaration(
         layout=Layout(**draft.layout),
         schema_change=change,
         forward_only=bool(options.get("forward_only")),
-        disable_restatement=bool(options.get("disable_restatement")),
+        disable_restatement=options.get("disable_restatement"),
+        auto_restatement=_auto_restatement(draft),
         data_tests=tuple(test for test, _ in draft.data_tests),
         columns=tuple(draft.columns),
         depends_on=draft.depends_on,
@@ -309,6 +329,14 @@ def _time_range(draft: Draft, kind: Kind) -> TimeRange | None:
     options = {name: draft.options[name] for name in given if name in names}
     column = draft.options.get("time_column")
     return TimeRange(column=column, cadence=Cadence(**draft.cadence), **options)
+
+
+def _auto_restatement(draft: Draft) -> AutoRestatement | None:
+    cron = draft.options.get("auto_restatement_cron")
+    if cron is None or draft.options.get("disable_restatement"):
+        return None
+    zone = draft.cadence.get("cron_tz", "UTC")
+    return AutoRestatement(cron, zone, draft.options.get("auto_restatement_intervals"))
 
 
 def _generated(draft: Draft, script: Script, kind: Kind) -> str:

@@ -73,7 +73,9 @@ def whole(value: Value) -> int:
     """0 or more."""
     if len(value.tokens) == 1 and value.tokens[0].kind == NUMBER and value.text.isdigit():
         return int(value.text)
-    raise value.wrong(f"`{value.text}` is not a whole number", _comma(value) or "write 1")
+    raise value.wrong(
+        f"`{value.text}` is not a whole number, 0 or more", _comma(value) or "write 1"
+    )
 
 
 def count(value: Value) -> int:

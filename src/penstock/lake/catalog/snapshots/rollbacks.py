@@ -1,0 +1,79 @@
+"""Which snapshots of a table rollbacks have undone: what those wrote is not there any more."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from penstock.lake.catalog.database import metadata
+from penstock.lake.format.conflicts import parse_changes
+
+NOTE = "penstock_rollback"  # the key of what a rollback notes in its commit
+
+
+@dataclass(frozen=True, slots=True)
+class Rollbacks:
+    """The rollbacks of one table, newest first: their snapshots, and those they went back to.
+
+    ``since`` is the snapshot that made the table.
+    """
+
+    made: tuple[tuple[int, int], ...] = ()
+    since: int = 0
+
+    def undid(self, snapshot_id: int) -> bool:
+        """Whether what was written in a snapshot is not part of the table as it is now."""
+        newest: int | None = None  # which the table is as of, on the way back
+        for rollback, to in self.made:
+            if newest is not None and rollback > newest:
+                continue  # it was undone itself
+            if snapshot_id >= rollback:
+                return False
+            if snapshot_id > to:
+                return True
+            newest = to
+        return False
+
+    @property
+    def last(self) -> int:
+        """The last of them."""
+        return self.made[0][0]
+
+    @property
+    def snapshots(self) -> frozenset[int]:
+        return frozenset(rollback for rollback, _ in self.made)
+
+
+def rollbacks(connection: Connection, after: int = -1) -> Mapping[int, Rollbacks]:
+    """Those of all tables that were rolled back after a snapshot, by their ids, as far as snapshots
+    are kept. What was written in that snapshot or later is not concerned by others.
+    """
+    t = metadata.of(connection)
+    c, table = t.snapshot_changes.c, t.table.c
+    noted = (c.snapshot_id > after, c.commit_extra_info.like(f'{{"{NOTE}": %'))
+    query = select(c.snapshot_id, c.changes_made, c.commit_extra_info).where(*noted)
+    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for id_, changes, extra in connection.execute(query.order_by(c.snapshot_id.desc())):
+        parsed, to = parse_changes(id_, changes or ""), _went_back_to(extra)
+        for table_id in parsed.inserted | parsed.deleted | parsed.altered:
+            if to is not None:
+                found[table_id].append((id_, to))
+    if not found:
+        return {}
+    begun = select(table.table_id, func.min(table.begin_snapshot)).group_by(table.table_id)
+    rows = connection.execute(begun.where(table.table_id.in_(found)))
+    since = {row.table_id: row[1] for row in rows}
+    return {id_: Rollbacks(tuple(made), since.get(id_, 0)) for id_, made in found.items()}
+
+
+def _went_back_to(extra: str) -> int | None:
+    try:
+        note: Any = json.loads(extra)[NOTE]
+        return int(note["to"])
+    except (ValueError, KeyError, TypeError):  # of somebody else
+        return None
