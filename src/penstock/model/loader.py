@@ -39,6 +39,7 @@ from penstock.model.python_models import read_python
 from penstock.model.script_macros import ScriptMacros
 from penstock.model.sources import TableSource
 from penstock.model.test_scripts import Asking, audit_script, test_script
+from penstock.model.validity import closed_intervals
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, STRING, Token, Unclosed, words
 
@@ -177,6 +178,7 @@ def scan_models(
         models = list(embedding)
         findings += found
     findings += _forgotten_aliases(models)
+    findings += closed_intervals(models)
     findings += report_other_languages(place.models)
     externals, found = _externals(place)
     findings += (*found, *wrong_entries(externals, models))
