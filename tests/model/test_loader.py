@@ -324,7 +324,7 @@ MERGE = "MODEL (name t, cron '@hourly', kind INCREMENTAL_BY_UNIQUE_KEY (unique_k
             f"{MERGE}\nSELECT 1 AS a",
             [
                 "nothing acts on `cron` in this version: the step runs when you run it",
-                "`lookback` has no effect: the query is about no interval",
+                "`lookback` has no effect: the query does not read by intervals",
             ],
         ),
         (

@@ -181,7 +181,7 @@ def _halves(world: World, planned: PlannedStep) -> tuple[Interval, ...]:
     A table that is made anew is made by one commit, or not at all.
     """
     model, whole = planned.model, planned.only
-    if world.plan.request.full_refresh or model.strategy != TIME_RANGE:
+    if planned.anew or model.strategy != TIME_RANGE:
         return ()
     if model.time_range is None or not isinstance(whole, Interval):
         return ()

@@ -234,7 +234,7 @@ class Reading:
             if before.text == "," or before.upper == "BY"
         )
         if empty or words[1].upper == "ALL" or any(w.upper in _NO_PLAIN_LIST for w in words):
-            raise NotJoint("its GROUP BY is no plain list")
+            raise NotJoint("its GROUP BY is not a plain list")
 
     def _refuse_aggregates(self, select: Select) -> None:
         """Without GROUP BY an aggregate has a row for a slice without rows, too."""
