@@ -125,7 +125,7 @@ def test_what_a_library_cannot_hold(tmp_path: Path, library: str, place: str, me
 def test_errors_in_a_definition_say_both_places(tmp_path: Path) -> None:
     library = "-- macros\nCREATE MACRO f(x) AS TABLE\n  SELECT * FROM nope.main.t"
     said = wrong(tmp_path, macros__lib=library, models__t=f"{MODEL}SELECT *\nFROM f(1)")
-    assert said.startswith("models/t.sql:3:6 (in the macro f, macros/lib.sql:2): error: there is")
+    assert said.startswith("models/t.sql:3:6 (in the macro f, macros/lib.sql:2): error: lake")
 
 
 def test_a_change_is_seen_through_the_cache(tmp_path: Path) -> None:

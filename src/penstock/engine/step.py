@@ -174,7 +174,7 @@ def _each(planned: PlannedStep, results: Sequence[StepResult]) -> Results:
     return dict(zip(planned.slices, results, strict=True))
 
 
-def _halves(world: World, planned: PlannedStep) -> tuple[Interval, ...]:
+def _halves(planned: PlannedStep) -> tuple[Interval, ...]:
     """The halves of a range of time that can be made by themselves, in the order of time; none for
     a single interval, and where rows do not say which interval they belong to.
 
@@ -196,7 +196,7 @@ def _by_halves(world: World, planned: PlannedStep, error: Exception) -> Results:
     """A range of time whose query failed: that of an interval may be what fails."""
     _say_parts(world, planned, "by halves", error)
     found: dict[Slice, StepResult] = {}
-    for half in _halves(world, planned):
+    for half in _halves(planned):
         part = world.plan.narrowed(planned, (half,))
         if world.cancelled.is_set():
             found |= _each(part, _all_cancelled(_Run(world, part)))
