@@ -325,7 +325,7 @@ def _attempts(run: _Run) -> list[MadeSlice]:
         except (QueryFailed, PythonFailed) as error:
             if not worth_retrying(error) or run.world.cancelled.is_set():
                 raise
-            if _halves(run.world, run.planned):
+            if _halves(run.planned):
                 run.state.end_step(run.key, "failed", str(error))
                 raise _Halve(error) from error
             if left == 0:
