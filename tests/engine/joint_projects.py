@@ -58,6 +58,7 @@ OF_ONE = (
 )
 GROUPS = (
     ("{a}.k AS id, count(*) AS k, sum({a}.v) AS v", "GROUP BY {a}.k"),
+    ("count(*) AS id, k, CASE WHEN max(v) > 3 THEN 1 ELSE min(v) END AS v", "GROUP BY ALL"),
     ("min(id) AS id, k, max(v) AS v", "GROUP BY 2 HAVING count(*) > 1"),
     ("k AS id, count(DISTINCT v) AS k, sum(count(*)) OVER () AS v", "GROUP BY k"),
 )

@@ -65,12 +65,12 @@ def write(root: Path, strategy: str, *, bad: str) -> Path:
     return write_project(root, {"models/events": EVENTS, "models/daily": daily})
 
 
-def kill_once(root: Path, phases: int, delay: float) -> int:
+def kill_once(root: Path, phases: int, delay: float, last: date = LAST) -> int:
     """How the run ended: killed ``delay`` seconds after so many phases, or by itself before.
 
     A slice, and a job of many, has four: querying, writing, testing, publishing.
     """
-    command = [sys.executable, "-c", CHILD, str(root), str(FIRST), str(LAST)]
+    command = [sys.executable, "-c", CHILD, str(root), str(FIRST), str(last)]
     done = subprocess.run(
         [*command, str(phases), str(delay)], capture_output=True, timeout=600, check=False
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.engine.state.store import State
 from penstock.events import Event, StepFinished, ignore
 from penstock.project import Project
 from tests.engine import joint_projects, killed_backfill
@@ -122,6 +123,13 @@ def test_unchanged_slices_make_no_snapshot(tmp_path: Path, spark: SparkSession) 
         result = project.run(select="t", all_=True, **asked)  # type: ignore[arg-type]
         assert {step.state for step in result.steps} == {"unchanged"}
         assert len(project.snapshots()) == before
+        state = State(project.lake("main").catalog)
+        together = state.slice("main.t", "2026-03-27")
+        project.run("2026-03-27", select="t", on_event=ignore)
+        alone = state.slice("main.t", "2026-03-27")
+        assert together is not None
+        assert alone is not None
+        assert together.fingerprint == alone.fingerprint is not None
 
 
 def test_a_killed_backfill_is_taken_up(tmp_path: Path, spark: SparkSession) -> None:

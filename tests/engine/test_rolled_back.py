@@ -68,3 +68,22 @@ def test_changes_read_before_are_read_again(make: Make) -> None:
     toy.lake("main").sql("INSERT INTO raw VALUES (3)")
     toy.run()
     assert rows(toy, "SELECT * FROM t ORDER BY n") == [(1, 2), (2, 4), (3, 6)]
+
+
+def test_a_slice_that_ends_empty_after_a_rollback_is_made(make: Make) -> None:
+    toy = make(
+        {
+            "models/t": "-- pipeline\n-- partitioned daily\n"
+            "-- materialize ducklake://main/t key=n\n"
+            "SELECT n FROM raw WHERE day = '{partition}'"
+        }
+    )
+    toy.lake("main").sql("CREATE TABLE raw AS SELECT '2026-01-02' AS day, 1 AS n")
+    toy.run("2026-01-01", fire_time=at(9))
+    good = latest(toy)
+    toy.run("2026-01-02", fire_time=at(9))
+    roll_back(toy, good)
+    toy.lake("main").sql("DELETE FROM raw")
+    asked = {"from_": "2026-01-01", "to": "2026-01-02"}
+    assert made(toy, at(9), **asked) == [("2026-01-02", "unchanged")]
+    assert made(toy, at(9), **asked) == [(None, "skipped")]

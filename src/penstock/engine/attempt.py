@@ -14,7 +14,7 @@ from penstock.engine.changes import reading_of
 from penstock.engine.checks import columns
 from penstock.engine.columns import cast_to
 from penstock.engine.descriptions import describe, undescribable
-from penstock.engine.interval_parts import Kept, Parts, with_replaced
+from penstock.engine.interval_parts import Kept, Parts, last_made_in, with_replaced
 from penstock.engine.interval_tests import Verdict, passing, verdicts
 from penstock.engine.manual import recorded, run_statements
 from penstock.engine.pins import (
@@ -46,6 +46,7 @@ from penstock.engine.strategies.time_range import rows_of
 from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.engine.versions.current import candidate_of_current
 from penstock.engine.versions.guard import refuse_no_history
+from penstock.engine.versions.last_load import last_load, may_repeat
 from penstock.engine.view import candidate as rows_of_view
 from penstock.engine.view import clear_name
 from penstock.engine.view import stage as stage_view
@@ -255,6 +256,7 @@ class Attempt(StepAttempt):
         views: Views,
     ) -> tuple[Staged, Sequence[Verdict]]:
         writer, staged, before = self.writer, Staged(), table.candidate
+        made: Made | None = None
         for made in rows:
             writer.check_tests(cast_to(made.df, self.model.columns), table)
             tx.create_schema(self.model.target.schema)
@@ -267,8 +269,9 @@ class Attempt(StepAttempt):
         if message := undescribable(self.model, table.schema.names):
             self.notice(message)
         self.say("testing")
-        whole = candidate_of(table)
-        units = self._units(into)
+        if not self.model.data_tests:
+            return staged, (Verdict(self.planned.only),)
+        whole, units = candidate_of(table), self._units(into)
         if len(units) < 2:
             checks = self._test(whole, self._candidate(table, into), pins, views, table.schema)
             return staged, (Verdict(self.planned.only, checks),)
@@ -283,7 +286,8 @@ class Attempt(StepAttempt):
         found = verdicts(units, test, together=are_monotone(self.model))
         self.say_tests([part.checks for part in found])
         kept = passing(found)
-        if into.by_time is not None and kept and any(part.failed for part in found):
+        bad = any(part.failed for part in found)
+        if into.by_time is not None and made is not None and kept and bad:
             df = rows_of(table, into.by_time, kept)
             table.stage(before)
             staged = writer.stage(tx, table, Kept(df, made), _within(into, kept))
@@ -294,8 +298,7 @@ class Attempt(StepAttempt):
         """The intervals of a range that are tested each: those that fail can be left out. Where the
         table is made anew, what is left out would be lost.
         """
-        tested = bool(self.model.data_tests) and not self.model.query.after
-        if into.by_time is None or not tested or self._refreshes:
+        if into.by_time is None or self.model.query.after or self._refreshes:
             return ()
         return list(into.by_time.time_range.units(into.by_time.intervals))
 
@@ -353,18 +356,12 @@ class Attempt(StepAttempt):
             table.drop()
             return True
         if self.model.history is not None:
-            refuse_no_history(self.model, self._last_load, table)
+            refuse_no_history(self.model, last_load(self.state.slices(target)), table)
             return False
         said = refuse_lost_rows(self.model, known, table, into.place)
         if said:
             self.notice(said)
         return False
-
-    @property
-    def _last_load(self) -> SliceRecord | None:
-        """The record of what was loaded last into the table, of whatever interval."""
-        records = self.state.slices(self.model.target.qualified)
-        return max(records, key=lambda each: each.snapshot_id, default=None)
 
     def _confirm(
         self,
@@ -383,7 +380,9 @@ class Attempt(StepAttempt):
                 raise file_missing(missing[0], self.model.target.qualified, tx.base.id)
         state = "unchanged" if known is not None or made.rows else "done"
         made = replace(made, state=state)
-        made_in = None if known is None else known.made_in
+        made_in = None if known is None else known.last_made_in
+        if isinstance(self.planned.only, Interval):
+            made_in = last_made_in(self.state.slices(made.target), made.slice)
         self.state.confirm(made, made_in, as_of=tx.base.id)
         return made, made_in
 
@@ -433,11 +432,14 @@ class Attempt(StepAttempt):
     def _known_fingerprint(
         self, tx: Transaction, known: SliceRecord | None, place: tuple[str, str] | None
     ) -> str | None:
-        """The fingerprint of the slice as it is now; None when that is not certain."""
+        """The fingerprint of the slice as it is now, of a history that of its last load; None when
+        that is not certain."""
         if known is None or known.fingerprint is None or self.model.query.after:
             return None
         target = self.model.target
         catalog = self.world.lakes[target.lake].catalog
+        if self.model.history and not may_repeat(self.model, known, catalog, tx.base):
+            return None
         table = catalog.known_table(target.schema, target.table, tx.base)
         if table is None or catalog.changed_since(table, known.snapshot_id, place):
             return None

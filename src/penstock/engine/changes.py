@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.engine.pins import Pins, table_name
-from penstock.engine.rolled_back import is_undone
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import DefinitionChanged, NotFound
 from penstock.lake.format.files import Table
@@ -62,7 +61,7 @@ def reading_of(model: Model, known: SliceRecord | None, pins: Pins) -> Reading:
     catalog = pins.lakes[source.table.lake].catalog
     since = (known.inputs or {}).get(name)
     why = _why_not(model, known, catalog, table, since)
-    if is_undone(known, model.target, pins.lakes[model.target.lake].catalog):
+    if known.rolled_back is not None:
         why = f"{model.target} was rolled back since it was read"
     if why is None and since is not None:
         try:

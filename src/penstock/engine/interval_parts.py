@@ -78,7 +78,7 @@ class Parts:
         """What became of each part; ``whole`` is the publication of a range that passes."""
         good, bad = self._good(whole), self._bad(whole)
         records = self.attempt.state.slices(whole.target)
-        old = {what.slice: _made_in(records, what) for what in good}
+        old = {what.slice: last_made_in(records, what.slice) for what in good}
         made: dict[str, int | None] = dict.fromkeys(each.slice for each in bad)
 
         def record(connection: Connection, snapshot_id: int | None) -> None:
@@ -144,14 +144,14 @@ class Parts:
         ]
 
 
-def _made_in(records: Sequence[SliceRecord], what: Publication) -> int | None:
-    """The last snapshot that made any of it before."""
-    interval = interval_of(what.slice)
+def last_made_in(records: Sequence[SliceRecord], slice_: str) -> int | None:
+    """The last snapshot that made any of an interval as it is."""
+    interval = interval_of(slice_)
     assert interval is not None, "a part of a range is one"
     known = [
-        record.made_in
+        made_in
         for record in records
-        if record.made_in is not None
+        if (made_in := record.last_made_in) is not None
         and (own := interval_of(record.slice)) is not None
         and own.overlap(interval) is not None
     ]

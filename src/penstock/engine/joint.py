@@ -224,7 +224,7 @@ class JointAttempt(StepAttempt):
             made.append(
                 MadeSlice(
                     replace(what, first=pending, lineage=new),
-                    before.made_in if before and staged[value].unchanged else None,
+                    before.last_made_in if before and staged[value].unchanged else None,
                 )
             )
             pending = False

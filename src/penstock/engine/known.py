@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from penstock.engine.cascade import Past, rebuilds
 from penstock.engine.intervals import Event, Painted
 from penstock.engine.ranges import FAILED, MATERIALIZED, RUNNING, STALE, States
-from penstock.engine.rolled_back import Undone, undone
 from penstock.engine.state import reading
 from penstock.engine.state.records import ProcessId, is_gone
+from penstock.engine.state.rolled_back import Undone, undone
 from penstock.engine.state.store import State
 from penstock.engine.state.tables import to_moment
 from penstock.lake.catalog.snapshots.rollbacks import rollbacks
@@ -69,7 +69,7 @@ def _of_lake(
                 made.get(model.target.qualified, {}),
                 tried.get(model.target.qualified, {}),
                 alive,
-                undone(connection, model.target, catalog, rolled_back),
+                undone(connection, catalog, model.target.qualified, rolled_back),
             )
             for model in models
         }
@@ -163,7 +163,7 @@ def painted(
 ) -> Painted:
     alive = {run.run_id for run in reading.running(connection) if not is_gone(run.process)}
     records = reading.moments(connection, model.target.qualified)
-    lost = undone(connection, model.target, catalog, rollbacks(connection))
+    lost = undone(connection, catalog, model.target.qualified, rollbacks(connection))
     left = (each for each in records if each.state is not None or each.value not in lost.gone)
     events = (
         *(Event(at, each, STALE) for value, at in lost.there if (each := interval_of(value))),

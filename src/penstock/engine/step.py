@@ -19,7 +19,6 @@ from penstock.engine.joint import JointAttempt
 from penstock.engine.plan import PlannedStep
 from penstock.engine.publication import MadeSlice, tests_failed
 from penstock.engine.results import StepResult
-from penstock.engine.rolled_back import is_undone
 from penstock.engine.state.records import Publication, StepRecord
 from penstock.engine.state.store import State, now
 from penstock.engine.world import Cancelled, World
@@ -421,7 +420,7 @@ def take_up(world: World, planned: PlannedStep) -> list[MadeSlice] | None:
         return None
     state = world.states[model.target.lake]
     known = state.slice(model.target.qualified, planned.only.text)
-    if known is None or known.definition_hash != model.definition_hash:
+    if known is None or known.definition_hash != model.definition_hash or known.rolled_back:
         return None
     run = state.run(known.run_id)
     if (
@@ -429,7 +428,6 @@ def take_up(world: World, planned: PlannedStep) -> list[MadeSlice] | None:
         or run.state not in _INTERRUPTED
         or run.partition != world.plan.partition
         or dict(run.args) != dict(world.plan.args)
-        or is_undone(known, model.target, world.lake_of(model).catalog)
     ):
         return None
     world.sink(Notice(f"appended already by the interrupted run {run.run_id}", model.name))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from penstock.model import data_test
 from penstock.model.arguments import PARTITION, PARTITION_END, PARTITION_START
@@ -24,8 +25,9 @@ from penstock.model.slice_column import Carrying, Reading, Scope, edited
 from penstock.model.slice_condition import NotJoint, SliceCondition, Told
 from penstock.sql.blocks import Unclear, read_query
 from penstock.sql.identifiers import fold
+from penstock.sql.row_wise import CALLED_WITHOUT_BRACKETS, VOLATILE
 from penstock.sql.text import Edit, Unreadable, parse_query
-from penstock.sql.tokens import ARGUMENT, MARKER, STRING, WORD, Token, tokenize
+from penstock.sql.tokens import ARGUMENT, MARKER, NAME, STRING, WORD, Token, tokenize
 
 STRATEGIES = ("replace", "append")  # that leave other slices alone, in whatever order they come
 # Tests that rows pass together only if those of each slice do.
@@ -36,14 +38,10 @@ MONOTONE = (
     data_test.AcceptedRangeTest,
     data_test.RelationshipsTest,
 )
-_VOLATILE = frozenset(
-    {
-        *("rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle", "now", "curdate"),
-        *("monotonically_increasing_id", "spark_partition_id", "unix_timestamp", "localtimestamp"),
-        *("current_timestamp", "current_date", "current_time", "input_file_name"),
-        *("input_file_block_start", "input_file_block_length"),
-    }
-)
+_VOLATILE = VOLATILE | {
+    *("unix_timestamp", "input_file_name", "input_file_block_start", "input_file_block_length"),
+    *("reflect", "java_method", "try_reflect"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +153,13 @@ def joint_query(rendered: RenderedQuery) -> Joint:
 
 
 def _refuse(tokens: Sequence[Token]) -> None:
-    words = [token for token in tokens if token.kind == WORD]
-    volatile = next((token.text for token in words if token.text.lower() in _VOLATILE), None)
-    if volatile is not None:
-        raise NotJoint(f"{volatile} is not the same from run to run")
-    if any(token.upper == "TABLESAMPLE" for token in words):
-        raise NotJoint("it reads a sample")
+    for token, after in pairwise((*tokens, tokens[-1])):
+        called = token.kind in {WORD, NAME} and after.text == "("
+        called = called or (token.kind == WORD and fold(token.text) in CALLED_WITHOUT_BRACKETS)
+        if called and fold(token.value) in _VOLATILE:
+            raise NotJoint(f"{token.text} is not the same from run to run")
+        if token.text == "|>" or (token.kind == WORD and token.upper in {"TABLE", "TABLESAMPLE"}):
+            raise NotJoint(f"it has {token.text}")
 
 
 def _markers(rendered: RenderedQuery) -> dict[int, str]:

@@ -32,6 +32,10 @@ _REFUSED = {
     "DISTRIBUTE": "it has DISTRIBUTE BY",
 }
 _NO_PLAIN_LIST = frozenset({"GROUPING", "CUBE", "ROLLUP"})
+_NO_COLUMN = frozenset(
+    {"DISTINCT", "ALL", "NULL", "TRUE", "FALSE", "CASE", "END", "NOT", "INTERVAL", "USER"}
+    | {"CURRENT_USER", "SESSION_USER", "CURRENT_DATABASE", "CURRENT_SCHEMA", "CURRENT_CATALOG"}
+)
 _COLUMN = "penstock_slice_"  # with a number: the slice in queries inside
 
 
@@ -233,8 +237,26 @@ class Reading:
             for before, token, after in zip(words, words[1:], words[2:], strict=False)
             if before.text == "," or before.upper == "BY"
         )
-        if empty or words[1].upper == "ALL" or any(w.upper in _NO_PLAIN_LIST for w in words):
+        by_all = words[1].upper == "ALL" and not self._has_plain_column(select)
+        if empty or by_all or any(word.upper in _NO_PLAIN_LIST for word in words):
             raise NotJoint("its GROUP BY is not a plain list")
+
+    def _has_plain_column(self, select: Select) -> bool:
+        """Whether an item of the list is a column: GROUP BY ALL has it as a key."""
+        items: list[list[Token]] = [[]]
+        for at in outermost(self.tokens, select.first + 1, select.clauses["FROM"]):
+            if self.tokens[at].text == ",":
+                items.append([])
+            else:
+                items[-1].append(self.tokens[at])
+        aliases = {fold(item[-1].value) for item in items if len(item) > 1}
+        return any(
+            item
+            and all(each.kind in {WORD, NAME} or each.text == "." for each in item)
+            and _NO_COLUMN.isdisjoint(each.upper for each in item)
+            and ((len(item) > 1 and item[1].text == ".") or fold(item[0].value) not in aliases)
+            for item in items
+        )
 
     def _refuse_aggregates(self, select: Select) -> None:
         """Without GROUP BY an aggregate has a row for a slice without rows, too."""
@@ -347,7 +369,7 @@ class Reading:
 
     def _grouped(self, select: Select) -> Iterator[Put]:
         group = select.clause("GROUP")
-        if group is not None:
+        if group is not None and self.tokens[group[0] + 1].upper != "ALL":
             yield Put(self._end(group), ", ", " ")
 
     def _windows(self, select: Select) -> Iterator[Put]:

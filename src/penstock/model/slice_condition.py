@@ -14,7 +14,7 @@ from math import gcd
 
 from penstock.model.arguments import PARTITION, PARTITION_END, PARTITION_START
 from penstock.model.partition import PartitionSpec, bounds
-from penstock.sql.blocks import depth, outermost
+from penstock.sql.blocks import outermost
 from penstock.sql.literals import text_literal
 from penstock.sql.text import parse_expression
 from penstock.sql.tokens import WORD, Token, tokenize
@@ -144,11 +144,10 @@ class _Condition:
 
 def _conjuncts(tokens: Sequence[Token], start: int, end: int) -> Iterable[tuple[int, int]]:
     """What AND joins at the top of a condition. Raises NotJoint where OR does."""
-    level, first, between = 0, start, False
-    for at in range(start, end):
+    first, between = start, False
+    for at in outermost(tokens, start, end):
         token = tokens[at]
-        level += depth(token)
-        if level or token.kind != WORD:
+        if token.kind != WORD:
             continue
         if token.upper == "OR":
             raise NotJoint("its WHERE has an OR")

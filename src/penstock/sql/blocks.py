@@ -121,23 +121,27 @@ def read_query(tokens: Sequence[Token]) -> Query:
 def is_query(tokens: Sequence[Token], opening: int) -> bool:
     """Whether a bracket opens a query."""
     at = opening + 1
-    return at < len(tokens) and tokens[at].upper in {"SELECT", "WITH"}
-
-
-def depth(token: Token) -> int:
-    """`depth_of`, with CASE and END as brackets."""
-    if token.kind == WORD and token.upper in {"CASE", "END"}:
-        return 1 if token.upper == "CASE" else -1
-    return depth_of(token)
+    return at < len(tokens) and tokens[at].upper in {"SELECT", "WITH", "FROM", "TABLE"}
 
 
 def outermost(tokens: Sequence[Token], first: int, last: int) -> Iterator[int]:
-    """The words that are in no brackets."""
-    level = 0
+    """The words that are in no brackets, and in no CASE; those that close them are not inside.
+
+    A column may be called ``end``. Raises Unclear for a CASE that never ends.
+    """
+    level, cases = 0, list[int]()
     for at in range(first, last):
-        level += depth(tokens[at])
-        if not level:
+        token = tokens[at]
+        level += depth_of(token)
+        if token.kind == WORD and tokens[at - 1].text != ".":
+            if token.upper == "CASE":
+                cases.append(level)
+            elif token.upper == "END" and cases and cases[-1] == level:
+                cases.pop()
+        if not level and not cases:
             yield at
+    if cases:
+        raise Unclear("a CASE has no END")
 
 
 def _query(tokens: Sequence[Token], first: int, last: int) -> Query:

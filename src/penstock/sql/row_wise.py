@@ -39,9 +39,9 @@ _VOLATILE_NAMES = """
     monotonically_increasing_id now rand randn random randstr session_user shuffle
     spark_partition_id uniform user uuid
 """
-_VOLATILE = frozenset(_VOLATILE_NAMES.split())
+VOLATILE = frozenset(_VOLATILE_NAMES.split())
 # Those that may be written without brackets.
-_ALSO_WORDS = frozenset(
+CALLED_WITHOUT_BRACKETS = frozenset(
     {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
 )
 # Parts of a SELECT that look at several rows, or at others than its table's: classes of the tree.
@@ -98,13 +98,13 @@ def _of_words(analysis: Analysis) -> Iterator[str]:
     """By the words of the text, so that no call escapes by where it stands."""
     words = [token for token in analysis.tokens if token.kind in {WORD, NAME} or token.text == "("]
     for token in words:
-        if token.kind == WORD and fold(token.text) in _ALSO_WORDS:
+        if token.kind == WORD and fold(token.text) in CALLED_WITHOUT_BRACKETS:
             yield f"{token.text} differs from run to run"
     for token, after in pairwise(analysis.tokens):
         if after.text != "(" or token.kind not in {WORD, NAME}:
             continue
         name = fold(token.value)
-        if name in _VOLATILE:
+        if name in VOLATILE:
             yield f"{token.text}() differs from run to run"
         elif name in AGGREGATES:
             yield f"{token.text}() looks at several rows"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.engine.state import reading
 from penstock.engine.state.records import ProcessId, this_process
-from penstock.engine.state.store import State, publish
+from penstock.engine.state.store import State, divide_step, publish
 from tests.engine.state.builders import at, publication, run_record, step_record
 
 
@@ -201,3 +201,21 @@ def test_outcomes_that_published_nothing_are_known_by_slice(state: State) -> Non
         assert reading.last_outcomes(connection, ["main.a"]) == {
             "main.a": {"b": ("cancelled", "r1"), "c": ("running", "r1")}
         }
+
+
+def test_a_step_is_divided_into_its_parts(state: State) -> None:
+    state.begin_run(run_record())
+    whole = replace(step_record("r1"), slice="a/c", started_at=at(1))
+    state.begin_step(whole)
+    parts = [
+        replace(whole, slice="a/b", state="done", started_at=at(5)),
+        replace(whole, slice="b/c", state="failed", started_at=at(5), reason="no"),
+    ]
+    state.write(lambda connection: divide_step(connection, parts, "a/c"))
+    with state.reading() as connection:
+        assert connection is not None
+        runs = reading.step_runs(connection, whole.target, 9)
+    assert {(run.slice, run.state, run.started_at) for run in runs} == {
+        ("a/b", "done", at(1)),
+        ("b/c", "failed", at(1)),
+    }

@@ -78,10 +78,14 @@ class Table:
         self.form = form
         self._spark = spark
         catalog = f"ducklake:sqlite:{folder}/meta.sqlite"
+        self.fingerprint: str | None = None
         self.lake = Lake.attach(catalog, data_path=f"{folder}/data", spark=spark)
 
     def load(self, number: int, rows: Sequence[tuple[int, dict[str, Any]]]) -> int | None:
-        """Load these rows, each of a sequence; the snapshot, None where nothing was to change."""
+        """Load these rows, each of a sequence; the snapshot, None where nothing was to change.
+
+        The load before is known by its fingerprint, unless that is set to None.
+        """
         timed = ", at TIMESTAMP_NTZ" if self.form.updated_at else ""
         data = [(seq, *row.values()) for seq, row in rows]
         df = self._spark.createDataFrame(data, f"seq INT, id INT, a STRING, b STRING{timed}")
@@ -89,9 +93,10 @@ class Table:
             history=self.form,
             key_expressions=(("seq", "`seq`"), ("id", "`id`")),
             now=now_of(number).replace(tzinfo=UTC),
+            known_fingerprint=self.fingerprint,
         )
         with self.lake.transaction() as tx:
-            strategy.stage(tx.table("t"), df, into)
+            self.fingerprint = strategy.stage(tx.table("t"), df, into).fingerprint
             snapshot = tx.commit()
         return None if snapshot is None else snapshot.id
 
@@ -112,7 +117,9 @@ def run(spark: SparkSession, folder: Path, form: History, seeds: Sequence[int]) 
     for number in range(LOADS):
         rows = [(seed, row) for seed in seeds for row in sequences[seed][number]]
         table.load(number, rows)
-    assert table.load(LOADS, rows) is None, "the same load later makes no snapshot"
+    assert table.load(LOADS, rows[::-1]) is None, "the same load later makes no snapshot"
+    table.fingerprint = None
+    assert table.load(LOADS + 1, rows) is None, "nor when it is compared with what is there"
     return table
 
 

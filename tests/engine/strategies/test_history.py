@@ -134,11 +134,9 @@ def test_the_menu_of_the_document(make: Make) -> None:
 
 def test_the_cases_by_time_and_by_column(make: Make) -> None:
     for load, number in ((0, 1), (1, 5)):
-        scripts = {
-            f"models/case_{at}": case.format(values(loads[load]))
-            for at, (case, loads) in enumerate(CASES.items(), 1)
-        }
-        made = (project := make(scripts)).run(fire_time=datetime(2023, 1, number, tzinfo=UTC))
+        texts = [case.format(values(CASES[case][load])) for case in CASES]
+        project = make({f"models/case_{n}": text for n, text in enumerate(texts)})
+        made = project.run(fire_time=datetime(2023, 1, number, tzinfo=UTC))
         assert [step.state for step in made.steps] == ["done", "done"]
     query = "SELECT * EXCEPT (updated_at) FROM case_1 ORDER BY id, valid_from"
     assert shown(rows(project, query)) == CASES[CASE_1][2]
@@ -204,6 +202,10 @@ def test_bad_rows_of_the_first_load_make_no_table(make: Make) -> None:
     assert isinstance(made.error, MergeKeyError)
     assert made.error.data["duplicate_count"] == made.error.data["null_count"] == 1
     assert project.status("t")[0].state == "failed"
+    run(make, CUSTOMERS.format("", ADA), day(1))
+    _, made = run(make, CUSTOMERS.format("", f"{ADA}, {ADA}"), day(2))
+    assert isinstance(made.error, MergeKeyError), "though both are like the open version"
+    assert made.error.data["duplicate_count"] == 1
 
 
 def test_columns_are_frozen_until_they_may_be_added(make: Make) -> None:

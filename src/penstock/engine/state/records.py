@@ -76,7 +76,7 @@ class SliceRecord:
     made it, None where it needed none (it never had a row). ``slicing`` and ``keys`` are the
     definition that it was made by (`PartitionSpec.slicing`, ``""`` for a whole table); None in old
     records. ``inputs``: up to which snapshot the changes of each table are in it, for a model that
-    reads changes.
+    reads changes. ``rolled_back`` is not stored: the rollback of the table that has undone it.
     """
 
     target: str
@@ -93,6 +93,12 @@ class SliceRecord:
     keys: tuple[str, ...] | None = None
     made_in: int | None = None
     inputs: Mapping[str, int] | None = None
+    rolled_back: int | None = None
+
+    @property
+    def last_made_in(self) -> int | None:
+        """The snapshot that made it what it is now."""
+        return self.made_in if self.rolled_back is None else self.rolled_back
 
     def is_slice_of(self, model: Model) -> bool:
         """Whether the model has such slices.

@@ -26,6 +26,7 @@ from penstock.engine.state.records import (
     is_gone,
     plain_sample,
 )
+from penstock.engine.state.rolled_back import marked
 from penstock.engine.state.tables import (
     BUILT,
     CHECK,
@@ -109,10 +110,20 @@ class State:
 
     def slices(self, target: str, *, unless: str | None = None) -> list[SliceRecord]:
         """All slices of a target, or those that are not known to be of this ``slicing``."""
-        return self.read(lambda connection: reading.slices(connection, target, unless=unless), [])
+
+        def ask(connection: Connection) -> list[SliceRecord]:
+            found = reading.slices(connection, target, unless=unless)
+            return marked(connection, self._catalog, found)
+
+        return self.read(ask, [])
 
     def slice(self, target: str, value: str) -> SliceRecord | None:
-        return self.read(lambda connection: reading.slice_(connection, target, value), None)
+
+        def ask(connection: Connection) -> SliceRecord | None:
+            found = reading.slice_(connection, target, value)
+            return None if found is None else marked(connection, self._catalog, [found])[0]
+
+        return self.read(ask, None)
 
     def run(self, run_id: str) -> RunRecord | None:
         return self.read(lambda connection: reading.run(connection, run_id), None)

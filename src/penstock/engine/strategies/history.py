@@ -80,8 +80,6 @@ def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
     assert now is not None, "a run has a time"
     name = table.candidate.qualified_name
     rules = Rules(name, history, into.key_expressions, now, first=not table.exists)
-    if into.known_load:
-        return _unchanged(table, into.known_fingerprint)
     with table.all_or_nothing(), explained(table=name):
         if rules.first:
             return _begun(table, df, rules)

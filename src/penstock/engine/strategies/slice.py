@@ -42,8 +42,7 @@ class Slice:
     merge, ``partition_keys`` those of partitions, ``custom`` is the project's strategy, and
     ``by_time`` what a time range is replaced by.
     ``known_fingerprint`` is that of the slice's present content, when nothing has touched it since
-    it was recorded; of a history, that of the load which was the last. ``known_load``: the SELECT
-    gives just that load again, so nobody needs to look. ``history`` says how versions are kept, by
+    it was recorded; of a history, that of its last load. ``history`` says how versions are kept, by
     ``key_expressions`` (the keys with what they are in Spark's SQL); ``now`` is the execution time
     of the run. ``again``: rows of the slice that the SELECT does not return any more go, also where
     a strategy keeps them.
@@ -54,7 +53,6 @@ class Slice:
     partition_keys: tuple[str, ...] = ()
     custom: Custom | None = None
     known_fingerprint: str | None = None
-    known_load: bool = False
     history: History | None = None
     key_expressions: tuple[tuple[str, str], ...] = ()
     now: datetime | None = None

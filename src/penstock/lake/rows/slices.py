@@ -84,7 +84,7 @@ def stage_slices(
     """
     table.stage(written.before)
     there = _by_value(table, values) if replaces else {}
-    same = _unchanged(table, written, there)
+    same, fingerprints = _unchanged(table, written, there)
     anew = [value for value in values if value not in same]
     ended = [file for value in anew for file in there.get(value, ())]
     files = tuple(file for value in anew for file in written.files.get(value, ()))
@@ -100,7 +100,7 @@ def stage_slices(
         value: Staged(
             rows_written=0 if value in same else written.rows(value),
             rows_deleted=0 if value in same else live_rows(there.get(value, ())),
-            fingerprint=same.get(value),
+            fingerprint=fingerprints.get(value),
             unchanged=value in same or not (written.files.get(value) or there.get(value)),
             slice_rows=written.rows(value) if replaces else live_rows(now.get(value, ())),
         )
@@ -135,8 +135,10 @@ def _by_value(table: StagedTable, values: Sequence[str]) -> dict[str, tuple[Data
 
 def _unchanged(
     table: StagedTable, written: WrittenSlices, there: Mapping[str, Sequence[DataFile]]
-) -> dict[str, str | None]:
-    """The slices whose rows are those that are there, with their fingerprints."""
+) -> tuple[set[str], dict[str, str]]:
+    """The slices whose rows are those that are there, and the fingerprints of all that were looked
+    at: as many rows are there as were written. Of others none is known; it would be one more scan.
+    """
     alike = [
         value
         for value, files in there.items()
@@ -144,12 +146,12 @@ def _unchanged(
         and not missing_files(table, (written.column, value))
     ]
     if not alike or not fingerprint.can_tell(table.schema):
-        return {}
+        return set(), {}
     old = _fingerprints(table, written.column, [file for value in alike for file in there[value]])
     new = _fingerprints(
         table, written.column, [file for value in alike for file in written.files.get(value, ())]
     )
-    return {value: new.get(value) for value in alike if old.get(value) == new.get(value)}
+    return {value for value in alike if old.get(value) == new.get(value)}, new
 
 
 def _fingerprints(table: StagedTable, column: str, files: Sequence[DataFile]) -> dict[str, str]:

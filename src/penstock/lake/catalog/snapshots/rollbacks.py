@@ -40,16 +40,23 @@ class Rollbacks:
         return False
 
     @property
+    def last(self) -> int:
+        """The last of them."""
+        return self.made[0][0]
+
+    @property
     def snapshots(self) -> frozenset[int]:
         return frozenset(rollback for rollback, _ in self.made)
 
 
-def rollbacks(connection: Connection) -> Mapping[int, Rollbacks]:
-    """Those of all tables that were rolled back, by their ids, as far as snapshots are kept."""
+def rollbacks(connection: Connection, after: int = -1) -> Mapping[int, Rollbacks]:
+    """Those of all tables that were rolled back after a snapshot, by their ids, as far as snapshots
+    are kept. What was written in that snapshot or later is not concerned by others.
+    """
     t = metadata.of(connection)
     c, table = t.snapshot_changes.c, t.table.c
-    noted = c.commit_extra_info.like(f'{{"{NOTE}": %')
-    query = select(c.snapshot_id, c.changes_made, c.commit_extra_info).where(noted)
+    noted = (c.snapshot_id > after, c.commit_extra_info.like(f'{{"{NOTE}": %'))
+    query = select(c.snapshot_id, c.changes_made, c.commit_extra_info).where(*noted)
     found: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for id_, changes, extra in connection.execute(query.order_by(c.snapshot_id.desc())):
         parsed, to = parse_changes(id_, changes or ""), _went_back_to(extra)
@@ -60,7 +67,7 @@ def rollbacks(connection: Connection) -> Mapping[int, Rollbacks]:
         return {}
     begun = select(table.table_id, func.min(table.begin_snapshot)).group_by(table.table_id)
     rows = connection.execute(begun.where(table.table_id.in_(found)))
-    since = dict(rows.tuples().all())
+    since = {row.table_id: row[1] for row in rows}
     return {id_: Rollbacks(tuple(made), since.get(id_, 0)) for id_, made in found.items()}
 
 

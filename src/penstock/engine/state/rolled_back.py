@@ -7,8 +7,8 @@ rollback is the lake's, which knows no slices.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.engine.state import reading
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from penstock.lake.catalog.catalog import Catalog
-    from penstock.model.asset import TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,37 +32,43 @@ class Undone:
 
 
 def undone(
-    connection: Connection, target: TableName, catalog: Catalog, known: Mapping[int, Rollbacks]
+    connection: Connection, catalog: Catalog, target: str, known: Mapping[int, Rollbacks]
 ) -> Undone:
     """``known`` are the rollbacks of the lake's tables."""
-    of_table = _of_table(target, catalog, known)
+    of_table = _of_table(catalog, target, known)
     if of_table is None:
         return Undone()
-    records = reading.slices(connection, target.qualified)
+    records = reading.slices(connection, target)
     gone = frozenset(each.slice for each in records if _is_undone(each, of_table))
     if not gone:
         return Undone()
-    made = reading.publications(connection, target.qualified)
+    made = reading.publications(connection, target)
     there = [
         (value, at) for value, at, id_ in made if id_ >= of_table.since and not of_table.undid(id_)
     ]
     return Undone(gone, tuple(there))
 
 
-def is_undone(record: SliceRecord, target: TableName, catalog: Catalog) -> bool:
-    """Whether the rows of a record are not there any more, as its table was rolled back."""
-    with catalog.reading() as connection:
-        known = rollbacks(connection)
-    of_table = _of_table(target, catalog, known)
-    return of_table is not None and _is_undone(record, of_table)
+def marked(
+    connection: Connection, catalog: Catalog, records: Sequence[SliceRecord]
+) -> list[SliceRecord]:
+    """Records of one target, those that a rollback has undone with its snapshot."""
+    made = [each.made_in for each in records if each.made_in is not None]
+    known = rollbacks(connection, min(made)) if made else {}
+    of_table = _of_table(catalog, records[0].target, known) if known else None
+    if of_table is None:
+        return list(records)
+    return [
+        replace(each, rolled_back=of_table.last) if _is_undone(each, of_table) else each
+        for each in records
+    ]
 
 
-def _of_table(
-    target: TableName, catalog: Catalog, known: Mapping[int, Rollbacks]
-) -> Rollbacks | None:
+def _of_table(catalog: Catalog, target: str, known: Mapping[int, Rollbacks]) -> Rollbacks | None:
     if not known:
         return None
-    table = catalog.known_table(target.schema, target.table, catalog.latest())
+    schema, _, name = target.partition(".")
+    table = catalog.known_table(schema, name, catalog.latest())
     return None if table is None else known.get(table.id)
 
 
