@@ -115,7 +115,7 @@ def test_calls(pair: tuple[Path, Path], text: str) -> None:
 
 
 PLACED = {
-    "CALL set_option('colour', 1)": (17, "no option"),
+    "CALL set_option('colour', 1)": (17, "option 'colour' does not exist"),
     "CALL set_option('parquet_compression', 'tar')": (40, "does not take 'tar'"),
     "CALL set_option('parquet_version', 7)": (36, "does not take 7"),
     "CALL set_option('version', '2')": (17, "cannot be set"),
