@@ -79,8 +79,8 @@ class Inspection:
     ) -> Plan:
         """What `run` would do: ``project.plan(select="orders").steps``.
 
-        Opens the catalogs for a range only, and starts no Spark. Raises ArgumentError,
-        PartitionError.
+        Opens the catalogs for a range, models by time and those that restate themselves only, and
+        starts no Spark. Raises ArgumentError, PartitionError.
         """
         from penstock.engine.ranges import SliceRange
         from penstock.engine.slices import RunRequest

@@ -280,6 +280,6 @@ class Project(Inspection):
 
         made, lake = self.model(model), self.model(model).target.lake
         if self._catalog(lake) is None:
-            raise TableNotFound(f"there is no lake {lake} yet", hint="nothing has run")
+            raise TableNotFound(f"lake {lake} does not exist yet", hint="nothing has run")
         column = self.settings.lakes[lake].partition_column
         return drop(self.lake(lake), made.target, slice, column, made.history)

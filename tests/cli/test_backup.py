@@ -72,7 +72,7 @@ def test_to_another_kind_of_database(project: Path) -> None:
 def test_which_lake(project: Path) -> None:
     answer = penstock("backup", project / "one.bak", "--project", project, "--lake", "mian")
     assert answer.exit_code == 2
-    assert "there is no lake 'mian'" in answer.stderr
+    assert "lake 'mian' does not exist" in answer.stderr
 
 
 @pytest.mark.parametrize("command", [("status",), ("snapshots",), ("run",), ("maintain", "--all")])

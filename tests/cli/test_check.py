@@ -103,7 +103,7 @@ def test_a_table_to_wait_for_that_is_not_there_is_a_warning(project: Path) -> No
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        (None, "there is no file models/codes.csv"),
+        (None, "file models/codes.csv does not exist"),
         ("a,b\n1,2\n3\n", "models/codes.csv, line 3: the row has 1 of 2 columns"),
     ],
 )
@@ -123,7 +123,7 @@ def test_a_seed_that_cannot_be_read_is_an_error(project: Path, rows: str | None,
         (b"test_a:\n  model: nope\n", "u.yaml:2:3: error: the test test_a says no outputs"),
         (
             b"test_a:\n  model: nope\n  outputs: {query: [{a: 1}]}\n",
-            "u.yaml:2:3: error: there is no model nope",
+            "u.yaml:2:3: error: model nope does not exist",
         ),
         (b"\xff", "u.yaml: error: the file u.yaml cannot be read"),
     ],

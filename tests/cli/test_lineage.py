@@ -129,10 +129,10 @@ def test_json(shop: Path) -> None:
 
 
 BAD = {
-    "dayly": "error: there is no model or column 'dayly'\n  → did you mean 'daily'?\n",
-    "dayly.at": "error: there is no model or column 'dayly.at'\n  → did you mean 'daily'?\n",
+    "dayly": "error: model or column 'dayly' does not exist\n  → did you mean 'daily'?\n",
+    "dayly.at": "error: model or column 'dayly.at' does not exist\n  → did you mean 'daily'?\n",
     "daily.payd": "error: main.daily has no column 'payd'\n  → did you mean paid?\n",
-    "daily.": "error: there is no model or column 'daily.'\n  → did you mean 'daily'?\n",
+    "daily.": "error: model or column 'daily.' does not exist\n  → did you mean 'daily'?\n",
     "source.whom": "error: main.source has no column 'whom'\n  → did you mean who?; of what no "
     "model makes, those that models read\n",
     "file.q": "error: main.file has no column 'q'\n  → the columns there are: p; they are not all "

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.asof import with_asof
+from penstock.engine.asof import estimate, with_asof
 from penstock.errors import QueryFailed
 from penstock.model.names import Names
 from penstock.model.query import read_query
@@ -41,8 +41,9 @@ def rendered(text: str) -> RenderedQuery:
     return query.render({source: source.table.table for source in query.tables})
 
 
-def planned(session: SparkSession, text: str) -> tuple[str, list[str]]:
-    made, notices = with_asof(session, rendered(text), {}, calls_macros=False)
+def planned(session: SparkSession, text: str, searched: int = 0) -> tuple[str, list[str]]:
+    """The right side is searched in arrays if it has no more bytes, and sorted without."""
+    made, notices = with_asof(session, rendered(text), {}, calls_macros=False, searched=searched)
     return made.sql, [notice.message for notice in notices]
 
 
@@ -56,7 +57,7 @@ def put(
 
 
 @settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     left=st.lists(_ROWS, max_size=8),
@@ -85,6 +86,42 @@ def versions(spark: SparkSession) -> SparkSession:
     many = "VALUES ('a', 5, 'x', 1), ('a', 5, 'y', 0), ('a', 9, 'z', 3), (NULL, 1, 'n', 4)"
     spark.sql(f"SELECT * FROM {many} AS d(k, at, tier, w)").createOrReplaceTempView("d")
     return spark
+
+
+@pytest.mark.parametrize(
+    ("join", "rows"),
+    [
+        (
+            "LEFT JOIN r ON l.k = r.k AND l.t >= r.t",
+            [(1, 5, 8), (1, 9, 8), (1, 2, None), (1, None, None), (2, 5, None), (None, 5, None)],
+        ),
+        ("JOIN r ON l.t < r.t AND r.v > 6", [(1, 2, 9)]),
+    ],
+)
+def test_a_small_right_side_is_searched(spark: SparkSession, join: str, rows: list[Row]) -> None:
+    left = [(1, 5), (1, 9), (1, 2), (1, None), (2, 5), (None, 5)]
+    right = [(1, 5, 7), (1, 5, 8), (1, 3, 9), (None, 4, 1), (1, None, 2)]
+    spark.createDataFrame(left, "k int, t int").createOrReplaceTempView("l")
+    spark.createDataFrame(right, "k int, t int, v int").createOrReplaceTempView("r")
+    text = f"SELECT l.k, l.t, v FROM l ASOF {join}"
+    ways = [planned(spark, text, searched=searched) for searched in (0, 1 << 63)]
+    assert ["get(a, p" in sql for sql, _ in ways] == [False, True]
+    for sql, _ in ways:
+        assert sorted(map(str, map(tuple, spark.sql(sql).collect()))) == sorted(map(str, rows))
+    assert ways[1][1] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("Project [a#1], Statistics(sizeInBytes=1760.5 KiB)\n+- x", 1760.5 * 1024),
+        ("LocalRelation [a#1], Statistics(sizeInBytes=16.0 B, rowCount=1)", 16),
+        ("Project, Statistics(sizeInBytes=1.2E+40 B)", 1.2e40),
+        ("nothing", float("inf")),
+    ],
+)
+def test_estimates_of_spark(text: str, size: float) -> None:
+    assert estimate(text) == size
 
 
 def test_one_shuffle_that_carries_what_is_used(versions: SparkSession) -> None:

@@ -60,7 +60,7 @@ def test_a_table_is_dropped_and_made_again(project: Project) -> None:
     assert (dropped.table, dropped.slices, dropped.rows) == ("main.t", DAYS, 4)
     assert project.status("t")[0].slices == ()
     assert len(rows(project, "SELECT * FROM t AT (VERSION => 2)")) == 4
-    with pytest.raises(TableNotFound, match=r"there is no table main\.t"):
+    with pytest.raises(TableNotFound, match=r"table main\.t does not exist"):
         project.drop("t")
     monthly = {"models/t": DAILY.replace("daily", "monthly")}
     with Project.load(

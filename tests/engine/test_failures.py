@@ -33,8 +33,8 @@ def failure(make: Make, text: str) -> PenstockError:
         ("SELECT\n  CAST('boom' AS INT) AS b", 4, 3, "boom"),
         ("SELECT 1 AS a,\n  1 / (id - id) AS b FROM range(3)", 4, 3, "Division by zero"),
         ("SELECT no_such_function(1) AS a", 3, 8, "no_such_function"),
-        ("SELECT * FROM\n  read_csv('gone.csv')", 4, 3, "there is no file gone.csv"),
-        ("SELECT * FROM\n  gone", 4, 3, "there is no table main.gone"),
+        ("SELECT * FROM\n  read_csv('gone.csv')", 4, 3, "file gone.csv does not exist"),
+        ("SELECT * FROM\n  gone", 4, 3, "table main.gone does not exist"),
         ("SELECT 1 AS _WM_PARTITION", 3, 1, "which Penstock writes itself"),
     ],
 )

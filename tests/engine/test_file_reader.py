@@ -77,7 +77,7 @@ def test_mistakes_are_placed(tmp_path: Path, option: str, value: Any, said: str)
 
 
 def test_a_missing_file_is_placed(tmp_path: Path) -> None:
-    with pytest.raises(QueryFailed, match=r"raw.sql:7:6: there is no file gone.csv") as caught:
+    with pytest.raises(QueryFailed, match=r"raw.sql:7:6: file gone.csv does not exist") as caught:
         read(tmp_path, path="gone.csv")
     assert str(tmp_path / "gone.csv") in str(caught.value)
 

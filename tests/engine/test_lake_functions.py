@@ -81,8 +81,8 @@ def test_in_queries(project: Project) -> None:
     ("text", "error", "message"),
     [
         ("SELECT * FROM other.snapshots()", QueryFailed, "other is not this lake"),
-        ("SELECT * FROM other.main.snapshots()", ModelError, "there is no lake `other`"),
-        ("SELECT * FROM ducklake_snapshots('other')", ModelError, "there is no lake `other`"),
+        ("SELECT * FROM other.main.snapshots()", ModelError, "lake `other` does not exist"),
+        ("SELECT * FROM ducklake_snapshots('other')", ModelError, "lake `other` does not exist"),
         ("SELECT other.twice(1)", QueryFailed, "other"),
         ("SELECT * FROM table_changes('none', 1, 2)", PenstockError, "none"),
         ("SELECT * FROM table_changes(id, 1, 2)", ModelError, "constant"),

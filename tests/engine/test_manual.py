@@ -62,7 +62,7 @@ def test_statements_run_in_one_transaction(make: Make) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("INSERT INTO t SELECT id FROM raw", 3, "there is no table main.t"),
+        ("INSERT INTO t SELECT id FROM raw", 3, "table main.t does not exist"),
         ("CREATE TABLE t AS\n\nSELECT id FROM raw WHERE nosuch > 1;", 5, "nosuch"),
         ("CREATE TABLE other (id INT);", 1, "did not make its table"),
         (

@@ -47,7 +47,7 @@ def test_a_text_selects_one_step(tmp_path: Path) -> None:
 
 
 def test_no_model_is_said_before_anything_starts(tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match="there is no model to run"):
+    with pytest.raises(ArgumentError, match="the project has no model to run"):
         plan(tmp_path, {"models/note": "-- just a note\nSELECT 1"})
 
 

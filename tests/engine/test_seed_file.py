@@ -52,7 +52,7 @@ def test_a_seed_is_loaded_and_stays_until_it_changes(make: Make) -> None:
         (b"\n\n", "codes.csv: the file is empty"),
         (b"a;b\n1;2\n", "na_values has 'price', which is not a column of it"),
         (b"a;b\n\xff;2\n", "codes.csv: it is not utf-8"),
-        (None, "there is no file codes.csv"),
+        (None, "file codes.csv does not exist"),
     ],
 )
 def test_a_file_that_is_wrong(make: Make, content: bytes | None, message: str) -> None:

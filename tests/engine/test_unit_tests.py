@@ -109,7 +109,7 @@ def test_results(make: Make) -> None:
 @pytest.mark.parametrize(
     ("test", "message"),
     [
-        ("{model: nosuch, outputs: {query: []}}", "there is no model nosuch"),
+        ("{model: nosuch, outputs: {query: []}}", "model nosuch does not exist"),
         ("{model: clean, outputs: {query: []}}", "says no partition"),
         ("{model: clean, partition: x, outputs: {query: []}}", "'x' is not a valid daily"),
         ("{model: shouted, vars: {x: 1}, outputs: {query: []}}", "no script has an argument 'x'"),

@@ -128,6 +128,6 @@ def test_defaults_and_required_columns() -> None:
 
 
 def test_what_is_not_there_is_named_with_what_is() -> None:
-    with pytest.raises(ColumnNotFound, match=r"no column 's.b'") as missing:
+    with pytest.raises(ColumnNotFound, match=r"column 's.b' does not exist") as missing:
         alter.drop_column(SCHEMA, ("s", "b"))
     assert "there are a, l" in str(missing.value)

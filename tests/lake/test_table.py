@@ -34,7 +34,7 @@ def test_reading_at_versions_and_times(lake: Lake, rows: Rows) -> None:
     assert table_of(table.to_df(timestamp=second.time + dt.timedelta(days=1), where="k > 1")) == [
         (2, "b")
     ]
-    with pytest.raises(SnapshotNotFound, match="no snapshot 9"):
+    with pytest.raises(SnapshotNotFound, match="snapshot 9 does not exist"):
         table.to_df(version=9)
     with pytest.raises(TableNotFound):
         table.to_df(version=0)

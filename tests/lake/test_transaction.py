@@ -212,7 +212,7 @@ def _files(lake: Lake, version: int) -> list[DataFile]:
 def test_tables_and_schemas_that_are_not_there(lake: Lake, rows: Rows) -> None:
     tx = lake.transaction()
     assert not tx.table("t").exists
-    with pytest.raises(TableNotFound, match=r"no table main\.t yet"):
+    with pytest.raises(TableNotFound, match=r"table main\.t does not exist yet"):
         tx.table("t").to_df()
     with pytest.raises(SchemaNotFound, match="'nope'"):
         tx.table("nope.t").append(rows(KV, [(1, "a")]))

@@ -119,7 +119,7 @@ def test_what_is_of_another_kind_is_not_found(lake: Lake) -> None:
         transaction.drop_table("v", if_exists=True)
     with pytest.raises(TableNotFound, match="it is a table"):
         transaction.drop_view("t")
-    with pytest.raises(TableNotFound, match=r"did you mean|no table main\.tt"):
+    with pytest.raises(TableNotFound, match=r"did you mean|table main\.tt does not exist"):
         transaction.drop_table("tt")
     transaction.drop_table("tt", if_exists=True)
 

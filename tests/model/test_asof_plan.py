@@ -75,7 +75,10 @@ def test_columns_that_the_text_may_use(selected: str, names: str) -> None:
 
 def test_ties_are_decided_by_columns_that_sort() -> None:
     text = plan("SELECT * FROM o ASOF JOIN d MATCH_CONDITION (o.at < d.at) ON o.k = d.k")
-    assert "PARTITION BY k0 ORDER BY k1 DESC NULLS FIRST, s, d.f0, d.f1, d.f2 ROWS" in text
+    assert (
+        "PARTITION BY k0 ORDER BY k1 DESC NULLS FIRST, s, d.f0 DESC, d.f1 DESC, d.f2 DESC ROWS"
+        in text
+    )
     assert text.startswith("SELECT * EXCEPT (penstock_asof_0.penstock_row) FROM (")
 
 

@@ -57,10 +57,10 @@ def test_what_is_made(text: str, made: str) -> None:
 @pytest.mark.parametrize(
     ("text", "at", "message"),
     [
-        ("SELECT @this_modl", 7, "there is no macro @this_modl"),
-        ("SELECT a, @f(x)", 10, "there is no macro @f"),
+        ("SELECT @this_modl", 7, "macro @this_modl does not exist"),
+        ("SELECT a, @f(x)", 10, "macro @f does not exist"),
         ("SELECT @'day @{start_ds}'", 7, "@{start_ds} is a value of the run"),
-        ("SELECT @start_day", 7, "there is no macro @start_day"),
+        ("SELECT @start_day", 7, "macro @start_day does not exist"),
         ("SELECT @EACH(a)", 7, "@EACH has 1 arguments"),
         ("SELECT @EACH([a], b)", 7, "`b` is not a function"),
         ("SELECT @IF(a > b, 1)", 7, "`a > b` is not known to be true or false"),
@@ -135,7 +135,7 @@ def test_macros_in_python(tmp_path: Path) -> None:
     [
         ("SELECT @broken() AS a", (2, 8), "@broken failed at own.py:14: ZeroDivisionError"),
         ("SELECT @growth() AS a", (2, 8), "@growth failed at own.py: TypeError"),
-        ("SELECT @not_one() AS a", (2, 8), "there is no macro @not_one"),
+        ("SELECT @not_one() AS a", (2, 8), "macro @not_one does not exist"),
     ],
 )
 def test_wrong_macros_in_python(

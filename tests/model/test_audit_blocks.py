@@ -57,7 +57,7 @@ def test_a_block_behind_a_model_is_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("audits", "block", "place", "message"),
     [
-        ("belw(column := id)", "", "t.sql:1:37", "there is no audit belw"),
+        ("belw(column := id)", "", "t.sql:1:37", "audit belw does not exist"),
         ("below", "", "t.sql:1:37", "the audit below needs `column`"),
         ("below(colum := id)", "", "t.sql:1:52", "`colum` is not an option of the audit below"),
         ("x", "AUDIT (name x); DELETE FROM t", "own.sql:7:17", "DELETE writes"),

@@ -47,7 +47,7 @@ def test_what_is_read(tmp_path: Path) -> None:
         ("- name: x\n  colums: {}", (2, 3), "an external model has no colums"),
         ("- description: x", (1, 3), "an external model has no name"),
         ("- name: a.b.c.d", (1, 9), "`a.b.c.d` has 4 parts"),
-        ("- name: nowhere.main.t", (1, 9), "there is no lake `nowhere`"),
+        ("- name: nowhere.main.t", (1, 9), "lake `nowhere` does not exist"),
         ("- name: t\n  columns:\n    id: bigjnt", (3, 9), "column id has the unknown type"),
         ("- name: t\n  columns: [id]", (2, 12), "columns is not a mapping of names"),
         ("- name: t\n  gateway: x", (2, 12), "a lake is the first part of a table's name"),
@@ -67,7 +67,10 @@ def test_what_is_wrong(tmp_path: Path, text: str, place: tuple[int, int], messag
 def test_what_is_not_so() -> None:
     externals, _ = read_externals(ENTRY, Path("e.yaml"), Names(LAKES))
     (missing,) = unlike(externals, lambda _: {})
-    assert (missing.severity, missing.message) == ("warning", "there is no table main.raw.orders")
+    assert (missing.severity, missing.message) == (
+        "warning",
+        "table main.raw.orders does not exist",
+    )
     assert list(unlike(externals, lambda _: None)) == []
     real = {"id": "int", "AT": "timestamp", "more": "string"}
     assert [(f.location.line, f.message) for f in unlike(externals, lambda _: real)] == [

@@ -43,7 +43,7 @@ def test_a_model_is_found_by_its_name_or_its_tables(name: str) -> None:
 def test_what_no_model_is_called() -> None:
     with pytest.raises(ArgumentError) as raised:
         named(DIAMOND, "bb")
-    assert raised.value.message == "there is no model 'bb'"
+    assert raised.value.message == "model 'bb' does not exist"
     assert raised.value.hint == "did you mean 'b'?"
 
 

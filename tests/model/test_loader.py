@@ -69,7 +69,7 @@ def test_the_directory_and_the_default_lake_may_be_named(tmp_path: Path) -> None
 
 def test_a_project_without_models(tmp_path: Path) -> None:
     assert scan(tmp_path).models == ()
-    with pytest.raises(ModelError, match="no directory of models"):
+    with pytest.raises(ModelError, match="directory of models does not exist"):
         load_models(tmp_path, lakes=LAKES, models_dir="elsewhere")
 
 
@@ -324,7 +324,7 @@ MERGE = "MODEL (name t, cron '@hourly', kind INCREMENTAL_BY_UNIQUE_KEY (unique_k
             f"{MERGE}\nSELECT 1 AS a",
             [
                 "nothing acts on `cron` in this version: the step runs when you run it",
-                "`lookback` has no effect: the query is about no interval",
+                "`lookback` has no effect: the query does not read by intervals",
             ],
         ),
         (

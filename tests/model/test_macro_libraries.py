@@ -76,7 +76,7 @@ def test_a_library_means_its_own_macros_then_those_it_uses(tmp_path: Path) -> No
 def test_an_unknown_library(tmp_path: Path) -> None:
     said = wrong(tmp_path, macros__money=F, models__t=f"{MODEL}-- use macros/mony\nSELECT 1 AS a")
     assert said == (
-        "models/t.sql:2:4: error: there is no macro library macros/mony\n"
+        "models/t.sql:2:4: error: macro library macros/mony does not exist\n"
         "  → did you mean `-- use macros/money`?"
     )
 
@@ -99,8 +99,8 @@ def test_a_clash_inside_says_in_which_macro(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("library", "place", "message"),
     [
-        ("CREATE MACRO f(x) AS x;\n SELECT 1", "3:2", "`SELECT` is no macro"),
-        ("CREATE TABLE t (a INT)", "2:1", "`CREATE` is no macro"),
+        ("CREATE MACRO f(x) AS x;\n SELECT 1", "3:2", "`SELECT` is not a macro"),
+        ("CREATE TABLE t (a INT)", "2:1", "`CREATE` is not a macro"),
         ("materialize", "2:4", "a library of macros makes no table"),
         ("CREATE MACRO f(x) AS x +", "2:24", "the macro cannot be read near `+`"),
         ("CREATE MACRO f(x) AS 'x", "2:22", "`'` is opened here and never closed"),
@@ -125,7 +125,7 @@ def test_what_a_library_cannot_hold(tmp_path: Path, library: str, place: str, me
 def test_errors_in_a_definition_say_both_places(tmp_path: Path) -> None:
     library = "-- macros\nCREATE MACRO f(x) AS TABLE\n  SELECT * FROM nope.main.t"
     said = wrong(tmp_path, macros__lib=library, models__t=f"{MODEL}SELECT *\nFROM f(1)")
-    assert said.startswith("models/t.sql:3:6 (in the macro f, macros/lib.sql:2): error: there is")
+    assert said.startswith("models/t.sql:3:6 (in the macro f, macros/lib.sql:2): error: lake")
 
 
 def test_a_change_is_seen_through_the_cache(tmp_path: Path) -> None:
@@ -161,4 +161,4 @@ def test_a_duckdb_library_in_a_script_of_spark(tmp_path: Path) -> None:
 
 def test_a_file_of_macros_without_the_header(tmp_path: Path) -> None:
     said = wrong(tmp_path, macros__f="CREATE MACRO f(x) AS x", models__t=f"{MODEL}SELECT 1 AS a")
-    assert said.startswith("macros/f.sql:1:1: warning: the file is no library of macros")
+    assert said.startswith("macros/f.sql:1:1: warning: the file is not a library of macros")

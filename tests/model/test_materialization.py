@@ -45,7 +45,12 @@ def test_what_a_model_says_of_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "place", "message"),
     [
-        ("lates", LATEST, "t.sql:1:47", "there is no materialization lates in materializations/"),
+        (
+            "lates",
+            LATEST,
+            "t.sql:1:47",
+            "materialization lates does not exist in materializations/",
+        ),
         ("latest", LATEST.replace("insert", "inser"), "own.py:4:1", "Latest has no insert"),
         ("latest", LATEST.replace(", properties", ""), "own.py:7:5", "insert of Latest does not"),
         ("latest", f"{LATEST}\n    def create(self): ...", "own.py:10:5", "create of a"),

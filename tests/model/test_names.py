@@ -38,9 +38,9 @@ def test_resolving(names: Names, written: str, table: str) -> None:
 @pytest.mark.parametrize(
     ("names", "written", "message", "hint"),
     [
-        (ALIASED, "analytcs.s.t", "no lake `analytcs`", "did you mean analytics?"),
-        (ALIASED, "zzz.s.t", "no lake `zzz`", "known: analytics, dl, main"),
-        (Names(()), "a.b.c", "no lake `a`", "known: none"),
+        (ALIASED, "analytcs.s.t", "lake `analytcs` does not exist", "did you mean analytics?"),
+        (ALIASED, "zzz.s.t", "lake `zzz` does not exist", "known: analytics, dl, main"),
+        (Names(()), "a.b.c", "lake `a` does not exist", "known: none"),
         (Names(("a", "b")), "t", "there are several (a, b)", None),
         (Names(("a", "b")), "s.t", "there are several", None),
         (Names(("main", "a")), "a.t", "may mean", "write a.main.t or main.a.t"),

@@ -155,7 +155,7 @@ HEAD = "# pipeline\n# materialize ducklake://main/t\n"
         ),
         (
             f'{HEAD}import penstock\ndef main(): penstock.lake("pond").read("t")\n',
-            "unknown-lake", 4, "there is no lake `pond`",
+            "unknown-lake", 4, "lake `pond` does not exist",
         ),
         (
             f'{HEAD}{USES}def main(): return lake.query("SELEC 1")\n',

@@ -58,7 +58,7 @@ def example_source(name: str) -> Traversable:
                 examples.setdefault(entry.name, entry)
     if name not in examples:
         raise ArgumentError(
-            f"there is no example {name!r}",
+            f"example {name!r} does not exist",
             hint=f"examples are: {', '.join(sorted(examples)) or 'none are installed'}",
         )
     return examples[name]

@@ -276,5 +276,5 @@ def lake_settings(project_dir: Path | None, name: str | None) -> tuple[str, Lake
             raise ArgumentError(f"there are several lakes: {known}", hint="name one with --lake")
         name = next(iter(lakes))
     if name not in lakes:
-        raise ArgumentError(f"there is no lake {name!r}", hint=f"penstock.toml has {known}")
+        raise ArgumentError(f"lake {name!r} does not exist", hint=f"penstock.toml has {known}")
     return name, lakes[name]

@@ -35,7 +35,10 @@ def command(*, project_dir: Path | None, as_json: bool, **request: Any) -> None:
     With --from and --to: how many slices of each model are missing or failed and would be made, the
     first and the last of them, and how many are there, or stale.
 
-    Nothing is written. Starts no Spark, and opens the catalogs only for a range.
+    Notices say what is restated, by auto_restatement_cron, and why.
+
+    Nothing is written. Starts no Spark, and opens the catalogs only for a range, for models by time
+    and for those that restate themselves.
     """
     with load_project(project_dir) as project:
         plan = project.plan(**read_request(**request))

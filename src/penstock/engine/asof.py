@@ -4,6 +4,8 @@ tables have; those that it does not fit are left to Spark's own plan, which is r
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,11 +14,13 @@ from penstock.errors import Location, PenstockError, QueryFailed
 from penstock.lake.spark.failures import explained
 from penstock.model.asof import ASOF_SETTING, condition_at, starts
 from penstock.model.asof_join import AsofJoin, NotPlanned, find_join
+from penstock.model.asof_lookup import BYTES
 from penstock.model.asof_plan import (
     Column,
     Sides,
     compared_query,
     conditions_of,
+    is_narrow,
     needed,
     planned,
     sides_query,
@@ -44,6 +48,7 @@ class _Asking:
     session: SparkSession
     args: Mapping[str, Any]
     calls_macros: bool
+    searched: int
 
     def types(self, sql: str) -> list[DataType]:
         """The types of a query's columns. Raises NotPlanned where Spark does not take it."""
@@ -54,11 +59,31 @@ class _Asking:
             raise NotPlanned(f"a side of it is not understood by itself: {error.message}") from None
         return [field.dataType for field in schema.fields]
 
+    def searches(self, left: str, right: str) -> bool:
+        """Whether the right side is to be searched: small by Spark's estimate, and the left large.
+
+        Analysis of a search takes about a second, which a small left side does not repay.
+        """
+        return self._bytes(right) <= self.searched <= self._bytes(left)
+
+    def _bytes(self, sql: str) -> float:
+        with explained():
+            rows = self.session.sql(f"EXPLAIN COST {sql}", args=dict(self.args)).collect()
+        return estimate(str(rows[0][0]))
+
 
 def with_asof(
-    session: SparkSession, rendered: RenderedQuery, args: Mapping[str, Any], *, calls_macros: bool
+    session: SparkSession,
+    rendered: RenderedQuery,
+    args: Mapping[str, Any],
+    *,
+    calls_macros: bool,
+    searched: int = BYTES,
 ) -> tuple[RenderedQuery, tuple[AsofNotice, ...]]:
     """The query with its ASOF JOINs planned, and what is to be said of them.
+
+    A right side of at most ``searched`` bytes is searched if the left has as many at least; else
+    both are sorted.
 
     The views that it reads are there. Raises QueryFailed, at its place, for a join with USING that
     has no plan here, since Spark has none either.
@@ -66,7 +91,7 @@ def with_asof(
     if ASOF_SETTING not in rendered.settings:
         return rendered, ()
     session.conf.set(ASOF_SETTING, "true")
-    asking = _Asking(session, args, calls_macros)
+    asking = _Asking(session, args, calls_macros, searched)
     notices: list[AsofNotice] = []
     kept = 0
     while True:
@@ -85,14 +110,26 @@ def with_asof(
     return rendered, tuple(notices)
 
 
+_UNITS = {unit: 1024**n for n, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
+_ESTIMATE = re.compile(r"Statistics\(sizeInBytes=([\d.]+(?:E\+?\d+)?) (\w+)")
+
+
+def estimate(explained: str) -> float:
+    """Bytes of all rows by the text of EXPLAIN COST; infinite where it does not say."""
+    first = _ESTIMATE.search(explained)
+    return float(first[1]) * _UNITS.get(first[2], math.inf) if first else math.inf
+
+
 def _step(join: AsofJoin, asking: _Asking) -> tuple[Mapped, list[str]]:
     sides = _sides(join, asking)
     conditions = conditions_of(join, sides)
     left, right = map(asking.types, compared_query(join, conditions))
     casts = [_common(*pair) for pair in zip(left, right, strict=True)]
     columns = needed(join, sides, calls_macros=asking.calls_macros)
-    said = [] if conditions.keys else ["an ASOF JOIN without equal keys sorts all rows in one task"]
-    return planned(join, sides, conditions, casts, columns), said
+    small = is_narrow(sides, columns) and asking.searches(*sides_query(join))
+    one_task = not (conditions.keys or small)
+    said = ["an ASOF JOIN without equal keys sorts all rows in one task"] if one_task else []
+    return planned(join, sides, conditions, casts, columns, small=small), said
 
 
 def _sides(join: AsofJoin, asking: _Asking) -> Sides:

@@ -191,7 +191,7 @@ class Connections:
             return lakes[name]
         near = nearest(name, lakes)
         raise ArgumentError(
-            f"there is no lake {name!r}",
+            f"lake {name!r} does not exist",
             hint=f"did you mean {near!r}?" if near else f"penstock.toml has {', '.join(lakes)}",
         )
 

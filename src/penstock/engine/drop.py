@@ -69,7 +69,7 @@ def _drop(
     if not table.exists:
         if not recorded or (value is not None and value not in recorded):
             raise TableNotFound(
-                f"there is no table {target}, and nothing is recorded of it",
+                f"table {target} does not exist, and nothing is recorded of it",
                 hint="penstock status lists what is there",
             )
         return 0

@@ -265,7 +265,7 @@ def _find(text: str, root: Path, location: Location | None) -> list[str]:
     matches = sorted(str(match) for match in top.glob(str(path.relative_to(top))))
     if not matches:
         raise QueryFailed(
-            f"there is no file {text}",
+            f"file {text} does not exist",
             hint=f"paths are relative to the project: looked for {path}",
             location=location,
         )

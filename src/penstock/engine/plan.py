@@ -197,7 +197,7 @@ def make_plan(
     Raises ArgumentError and PartitionError: what is wrong is said before anything runs.
     """
     if not models:
-        raise ArgumentError("there is no model to run", hint=FIRST_MODEL)
+        raise ArgumentError("the project has no model to run", hint=FIRST_MODEL)
     if request.fire_time.tzinfo is None:
         raise ArgumentError(
             f"fire_time {request.fire_time} has no time zone",

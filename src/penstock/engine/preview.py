@@ -354,7 +354,7 @@ def require_columns(query: Query, tables: dict[TableSource, Table]) -> None:
     where = " or ".join(by_name[fold(name)].qualified_name for name in missing.tables)
     before = rendered.sql[: missing.start]
     error = ColumnNotFound(
-        f"there is no column {missing.name!r} in {where}",
+        f"column {missing.name!r} does not exist in {where}",
         hint=did_you_mean(missing.name, missing.columns, "columns"),
         data={"column": missing.name},
     )

@@ -148,7 +148,7 @@ def seed_file(
     found = root / path
     if not found.is_file():
         raise QueryFailed(
-            f"there is no file {path}",
+            f"file {path} does not exist",
             hint=f"`path` of a SEED is relative to its script, or $root/...: looked for {found}",
             location=location,
         )

@@ -42,6 +42,6 @@ def _nothing(expression: str, pattern: str, names: Sequence[str]) -> ArgumentErr
     near = nearest(pattern, names)
     known = ", ".join(sorted(names))
     return ArgumentError(
-        f"--select {expression}: there is no step {pattern!r}",
+        f"--select {expression}: step {pattern!r} does not exist",
         hint=f"did you mean {near!r}?" if near else f"steps are: {known}",
     )

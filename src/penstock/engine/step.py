@@ -173,14 +173,14 @@ def _each(planned: PlannedStep, results: Sequence[StepResult]) -> Results:
     return dict(zip(planned.slices, results, strict=True))
 
 
-def _halves(world: World, planned: PlannedStep) -> tuple[Interval, ...]:
+def _halves(planned: PlannedStep) -> tuple[Interval, ...]:
     """The halves of a range of time that can be made by themselves, in the order of time; none for
     a single interval, and where rows do not say which interval they belong to.
 
     A table that is made anew is made by one commit, or not at all.
     """
     model, whole = planned.model, planned.only
-    if world.plan.request.full_refresh or model.strategy != TIME_RANGE:
+    if planned.anew or model.strategy != TIME_RANGE:
         return ()
     if model.time_range is None or not isinstance(whole, Interval):
         return ()
@@ -195,7 +195,7 @@ def _by_halves(world: World, planned: PlannedStep, error: Exception) -> Results:
     """A range of time whose query failed: that of an interval may be what fails."""
     _say_parts(world, planned, "by halves", error)
     found: dict[Slice, StepResult] = {}
-    for half in _halves(world, planned):
+    for half in _halves(planned):
         part = world.plan.narrowed(planned, (half,))
         if world.cancelled.is_set():
             found |= _each(part, _all_cancelled(_Run(world, part)))
@@ -324,7 +324,7 @@ def _attempts(run: _Run) -> list[MadeSlice]:
         except (QueryFailed, PythonFailed) as error:
             if not worth_retrying(error) or run.world.cancelled.is_set():
                 raise
-            if _halves(run.world, run.planned):
+            if _halves(run.planned):
                 run.state.end_step(run.key, "failed", str(error))
                 raise _Halve(error) from error
             if left == 0:

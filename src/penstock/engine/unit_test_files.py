@@ -60,7 +60,7 @@ def model_of(test: UnitTest, models: Sequence[Model]) -> Model:
             return model
     near = nearest(test.model, [model.name for model in models])
     raise ArgumentError(
-        f"there is no model {test.model}",
+        f"model {test.model} does not exist",
         hint=f"did you mean {near}?" if near else "give a model's name or table",
         location=test.location,
     )

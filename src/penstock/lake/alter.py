@@ -143,7 +143,7 @@ def column_at(schema: TableSchema, path: Path) -> Column:
         column = _find(siblings, name)
         if column is None:
             raise ColumnNotFound(
-                f"there is no column {_text(path[: depth + 1])!r}",
+                f"column {_text(path[: depth + 1])!r} does not exist",
                 hint=f"there are {', '.join(near.name for near in siblings) or 'none inside it'}",
                 data={"column": _text(path[: depth + 1])},
             )

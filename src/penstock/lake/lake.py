@@ -182,7 +182,7 @@ class Lake(Maintained):
         dialect: str,
     ) -> DataFrame:
         if dialect not in DIALECTS:
-            raise ArgumentError(f"there is no dialect {dialect!r}", hint="write spark or duckdb")
+            raise ArgumentError(f"dialect {dialect!r} does not exist", hint="write spark or duckdb")
         session = Statements(
             catalog=self.catalog,
             spark=self._spark,

@@ -465,7 +465,7 @@ class Transaction:
         if existing is None and kind == "table" and self._names.is_of_base(ref.schema):
             self._catalog.table(ref.schema, ref.name, self.base.id)  # says what may be meant
         raise TableNotFound(
-            f"there is no {kind} {ref}" + (f": it is a {existing}" if existing else ""),
+            f"{kind} {ref} does not exist" + (f": it is a {existing}" if existing else ""),
             hint=f"use what is for a {existing}" if existing else f"create the {kind} first",
             data={"schema": ref.schema, kind: ref.name},
         )

@@ -1,5 +1,6 @@
-"""An ASOF JOIN as one shuffle: the rows of both sides together, sorted by key and time, and beside
-each row of the left side the last one of the right side so far.
+"""An ASOF JOIN in one of two ways. One shuffle: the rows of both sides together, sorted by key and
+time, and beside each row of the left side the last one of the right side so far. Or, where the
+right side is small, a search in sorted arrays of its rows (`penstock.model.asof_lookup`).
 
 Spark's own plan compares each row with every version of its key. The text made here has the pairs
 of rows as one subquery, and a LATERAL subquery over it for each table of the join, so that the rest
@@ -18,6 +19,7 @@ from itertools import count
 
 from penstock.model.asof import comparison, symbols
 from penstock.model.asof_join import PAIR, AsofJoin, NotPlanned
+from penstock.model.asof_lookup import FIELDS, arrays, joined, search, start
 from penstock.model.mapping import Edit, Mapped, Piece, assemble, edited
 from penstock.sql.identifiers import quoted
 from penstock.sql.text import Unreadable, parse_expression
@@ -220,11 +222,13 @@ def planned(
     conditions: Conditions,
     casts: Sequence[str | None],
     right: Sequence[Column],
+    *,
+    small: bool = False,
 ) -> Mapped:
     """The text with the join made in another way.
 
     ``casts`` are types that the keys and the time are to be compared in, ``right`` what is needed
-    of the right side. Raises NotPlanned.
+    of the right side, ``small`` that it is to be searched in arrays. Raises NotPlanned.
     """
     if join.stars and join.using and join.match:
         raise NotPlanned("* has the columns of USING first")
@@ -235,7 +239,7 @@ def planned(
     return assemble(
         [
             *edited(join.text, before, 0, join.left[0]),
-            *_pairs(join, sides, conditions, casts, right),
+            *_pairs(join, sides, conditions, casts, right, small=small),
             _own(join, f" AS {pair}{''.join(_tables(join, sides, right, pair))}"),
             *edited(join.text, after, join.end),
         ]
@@ -326,29 +330,82 @@ def _pairs(
     conditions: Conditions,
     casts: Sequence[str | None],
     right: Sequence[Column],
+    *,
+    small: bool,
 ) -> Iterator[Piece]:
     lefts = _lefts(sides)
-    later = conditions.operator in {">=", "<="}  # the left row comes after right ones of its time
     fields = ["r", *(f"l{n}" for n in range(len(lefts)))]
     row = ", ".join(f"'{field}', {field}" for field in fields)
-    yield _own(join, f"(SELECT named_struct({row}) AS {ROW} ")
-    yield _own(join, f"FROM (SELECT *, {_last(conditions, right)} AS r FROM (SELECT ")
-    yield from _compared(join, [match.left for match in conditions.matches], casts)
     own = "".join(f"{quoted(t)}.{quoted(name)} AS l{n}, " for n, (t, name) in enumerate(lefts))
-    yield _own(join, f"{int(later)} AS s, {own}NULL AS d FROM ")
+    values = [f"'f{n}', {quoted(join.right_name)}.{quoted(c.name)}" for n, c in enumerate(right)]
+    right_row = f"named_struct({', '.join(values or _NO_COLUMNS)}) AS d"
+    yield _own(join, f"(SELECT named_struct({row}) AS {ROW} FROM (")
+    if small:
+        yield from _searched(join, conditions, casts, own, right_row)
+    else:
+        nothing = f"{'NULL, ' * len(lefts)}{right_row}"
+        yield from _sorted(join, conditions, casts, (own, nothing), _last(conditions, right))
+    yield _own(join, "))" if join.outer else ") WHERE r IS NOT NULL)")
+
+
+def _searched(
+    join: AsofJoin, conditions: Conditions, casts: Sequence[str | None], own: str, right_row: str
+) -> Iterator[Piece]:
+    """Each row of the left side with the array of its key, and the element found in it."""
+    keys = len(conditions.keys)
+    head, tail = search(conditions.operator, f"k{keys}")
+    first, last = arrays(conditions.operator, keys)
+    yield _own(join, f"{head}SELECT l.*, x.a, {start()} FROM (")
+    yield from _left(join, conditions, casts, own.removesuffix(", ") or "1 AS l")
+    yield _own(join, f") AS l {'LEFT ' * join.outer}JOIN ({first}")
+    yield from _right(join, conditions, casts, right_row)
+    equal = joined([match.null_safe for match in conditions.keys])
+    yield _own(join, f"{last}) AS x ON {equal}{tail}")
+
+
+def _sorted(
+    join: AsofJoin,
+    conditions: Conditions,
+    casts: Sequence[str | None],
+    selected: tuple[str, str],
+    last: str,
+) -> Iterator[Piece]:
+    """The rows of both sides together, by key and time."""
+    later = conditions.operator in {">=", "<="}  # the left row comes after right ones of its time
+    yield _own(join, f"SELECT * FROM (SELECT *, {last} AS r FROM (")
+    yield from _left(join, conditions, casts, f"{int(later)} AS s, {selected[0]}NULL AS d")
+    yield _own(join, " UNION ALL ")
+    yield from _right(join, conditions, casts, f"{int(not later)} AS s, {selected[1]}")
+    yield _own(join, f")) WHERE s = {int(later)}")
+
+
+def _left(
+    join: AsofJoin, conditions: Conditions, casts: Sequence[str | None], selected: str
+) -> Iterator[Piece]:
+    """What is compared of the left side, and ``selected``."""
+    yield _own(join, "SELECT ")
+    yield from _compared(join, [match.left for match in conditions.matches], casts)
+    yield _own(join, f"{selected} FROM ")
     yield _source(join, join.left)
     known = () if join.outer else _known((m.left, m) for m in conditions.matches)
     yield from _filter(join, [*conditions.left, *known])
-    yield _own(join, " UNION ALL SELECT ")
+
+
+def _right(
+    join: AsofJoin, conditions: Conditions, casts: Sequence[str | None], selected: str
+) -> Iterator[Piece]:
+    yield _own(join, "SELECT ")
     yield from _compared(join, [match.right for match in conditions.matches], casts)
-    values = [f"'f{n}', {quoted(join.right_name)}.{quoted(c.name)}" for n, c in enumerate(right)]
-    right_row = f"named_struct({', '.join(values or _NO_COLUMNS)})"
-    yield _own(join, f"{int(not later)} AS s, {'NULL, ' * len(lefts)}{right_row} FROM ")
+    yield _own(join, f"{selected} FROM ")
     yield _source(join, join.right)
     known = _known((m.right, m) for m in conditions.matches)
     yield from _filter(join, [*conditions.right, *known])
-    found = "" if join.outer else " AND r IS NOT NULL"
-    yield _own(join, f")) WHERE s = {int(later)}{found})")
+
+
+def is_narrow(sides: Sides, right: Sequence[Column]) -> bool:
+    """Whether the right side may be searched in arrays, if it is small."""
+    fields = len(_lefts(sides)) + len(right)
+    return fields <= FIELDS and all(column.sorts for column in right)
 
 
 def _source(join: AsofJoin, span: tuple[int, int]) -> Piece:
@@ -356,14 +413,14 @@ def _source(join: AsofJoin, span: tuple[int, int]) -> Piece:
 
 
 def _last(conditions: Conditions, right: Sequence[Column]) -> str:
-    """The row of the right side that is last so far; of those of one time the greatest."""
+    """The row of the right side that is last so far, in the order of time and then of columns."""
     keys = ", ".join(f"k{n}" for n in range(len(conditions.keys)))
     parts = f"PARTITION BY {keys} " if keys else ""
-    order = "DESC " if conditions.operator in {"<=", "<"} else ""
-    ties = "".join(f", d.f{n}" for n, column in enumerate(right) if column.sorts)
+    order = " DESC" if conditions.operator in {"<=", "<"} else ""
+    ties = "".join(f", d.f{n}{order}" for n, column in enumerate(right) if column.sorts)
     frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     time = f"k{len(conditions.keys)}"
-    return f"last_value(d, true) OVER ({parts}ORDER BY {time} {order}NULLS FIRST, s{ties} {frame})"
+    return f"last_value(d, true) OVER ({parts}ORDER BY {time}{order} NULLS FIRST, s{ties} {frame})"
 
 
 def _compared(

@@ -109,7 +109,7 @@ class _Scope:
         guess = nearest(name.lower(), known)
         listed = ", ".join(f"@{each}" for each in sorted(set(known)))
         return MacroError(
-            f"there is no macro @{name}",
+            f"macro @{name} does not exist",
             f"did you mean @{guess}?" if guess else f"there are {listed}",
         )
 

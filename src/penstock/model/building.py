@@ -198,7 +198,7 @@ def _of_intervals(declaration: Declaration, query: Query) -> Iterator[Diagnostic
     yield from (_idle_finding(declaration, name) for name, value in asked.items() if value)
     for name in OF_INTERVALS if by_time is not None else ():
         if name in declaration.places and getattr(by_time, name):
-            message = f"`{name}` has no effect: the query is about no interval"
+            message = f"`{name}` has no effect: the query does not read by intervals"
             hint = "filter its input by @start_dt and @end_dt, or take it away"
             yield Diagnostic("warning", message, declaration.place(name), hint, "model-idle")
 

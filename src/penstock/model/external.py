@@ -138,7 +138,7 @@ def unlike(
         if real is None:
             continue
         if not real:
-            message = f"there is no table {external.table}"
+            message = f"table {external.table} does not exist"
             hint = "is the name right? what reads it fails until it is there"
             yield Diagnostic("warning", message, external.location, hint, "external")
             continue

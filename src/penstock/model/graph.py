@@ -123,7 +123,7 @@ def named(models: Sequence[Model], name: str) -> Model:
     names = [model.name for model in models]
     near = nearest(name, names)
     raise ArgumentError(
-        f"there is no model {name!r}",
+        f"model {name!r} does not exist",
         hint=f"did you mean {near!r}?" if near else f"models are {listed(names) or 'none'}",
     )
 

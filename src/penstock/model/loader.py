@@ -39,6 +39,7 @@ from penstock.model.python_models import read_python
 from penstock.model.script_macros import ScriptMacros
 from penstock.model.sources import TableSource
 from penstock.model.test_scripts import Asking, audit_script, test_script
+from penstock.model.validity import closed_intervals
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, STRING, Token, Unclosed, words
 
@@ -149,7 +150,7 @@ def scan_models(
     names = Names(tuple(lakes), default_lake, macros=asked)
     place = Place(root, root / models_dir, names, dialect, infer_names, cache, asked)
     if not place.models.is_dir():
-        message = "there is no directory of models"
+        message = "the directory of models does not exist"
         hint = "make it, or name another one in penstock.toml: [project] models = ..."
         missing = Diagnostic("error", message, Location(place.models), hint, "models-missing")
         return Loaded((), (missing,))
@@ -177,6 +178,7 @@ def scan_models(
         models = list(embedding)
         findings += found
     findings += _forgotten_aliases(models)
+    findings += closed_intervals(models)
     findings += report_other_languages(place.models)
     externals, found = _externals(place)
     findings += (*found, *wrong_entries(externals, models))
@@ -380,7 +382,7 @@ def _test_script(
     name = test.path
     path = next((path for path in _candidates(name, place) if path.is_file()), None)
     if path is None:
-        message = f"there is no test script {name}"
+        message = f"test script {name} does not exist"
         hint = f"write {place.root / name}.sql, one SELECT of the rows that fail"
         return None, (Diagnostic("error", message, asking.where, hint, "test-missing"),)
     text, findings = _read(path)

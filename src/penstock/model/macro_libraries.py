@@ -91,7 +91,7 @@ class Libraries:
             guess = nearest(written, self.by_name, cutoff=0.5)
             listed = ", ".join(self.by_name) or "none: a library's header says -- macros"
             hint = f"did you mean `-- use {guess}`?" if guess else f"there are {listed}"
-            message = f"there is no macro library {written}"
+            message = f"macro library {written} does not exist"
             findings.append(Diagnostic("error", message, where, hint, "macro-library"))
         return tuple(found), tuple(findings)
 
@@ -112,7 +112,7 @@ def find_libraries(
         if text is not None and _is_library(text, path):
             texts[path] = text
         elif text is not None and path in others:
-            message = "the file is no library of macros, so nothing reads it"
+            message = "the file is not a library of macros, so nothing reads it"
             hint = "begin it with -- macros"
             findings.append(Diagnostic("warning", message, Location(path, 1, 1), hint, "macros"))
     read = [_read(text, path, root, dialect) for path, text in texts.items()]
@@ -152,7 +152,7 @@ def _read(
     for statement in () if found else statements:
         if not is_macro(statement):
             where = Location(path, *place(text, statement.start))
-            message = f"`{statement.tokens[0].text}` is no macro, and a library has macros alone"
+            message = f"`{statement.tokens[0].text}` is not a macro, and a library has nothing else"
             hint = "write CREATE MACRO name(a, b) AS ..., or move the statement to a model"
             found.append(Diagnostic("error", message, where, hint, "macro-library"))
             continue

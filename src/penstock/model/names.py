@@ -92,7 +92,7 @@ class Names:
         known = sorted({*self.lakes, *self.aliases})
         guess = nearest(name, known)
         hint = f"did you mean {guess}?" if guess else f"known: {', '.join(known) or 'none'}"
-        return UnknownName(f"there is no lake `{name}`", hint)
+        return UnknownName(f"lake `{name}` does not exist", hint)
 
     def _default(self, written: str) -> str:
         found = self._default_or_none()

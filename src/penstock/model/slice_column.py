@@ -239,7 +239,7 @@ class Reading:
         )
         by_all = words[1].upper == "ALL" and not self._has_plain_column(select)
         if empty or by_all or any(word.upper in _NO_PLAIN_LIST for word in words):
-            raise NotJoint("its GROUP BY is no plain list")
+            raise NotJoint("its GROUP BY is not a plain list")
 
     def _has_plain_column(self, select: Select) -> bool:
         """Whether an item of the list is a column: GROUP BY ALL has it as a key."""

@@ -166,7 +166,7 @@ class MissingFunction:
 def no_function(missing: MissingFunction, data: Mapping[str, Any] | None = None) -> QueryFailed:
     """The error for one: wrong input, as nothing has run."""
     error = QueryFailed(
-        f"there is no function {missing.name!r}",
+        f"function {missing.name!r} does not exist",
         hint=f"did you mean {missing.nearest}?",
         data=dict(data or {}),
     )

@@ -111,8 +111,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             root = write(Path(folder) / "p", loads, kind)
             while kills < options.times and days < DAYS:
                 code = kill_once(root, chance.randrange(1, 40), chance.random(), LAST)
-                kills += code == -signal.SIGKILL
+                kills += code != 0
                 days, wrong = problems(root, loads, kind)
+                if code not in {0, -signal.SIGKILL}:
+                    wrong.append(f"the run ended with {code}")
                 found += [f"{kind}, kill {kills}: {each}" for each in wrong]
                 print(f"kill {kills}: {days} days, ended with {code}", *wrong, flush=True)
     print(f"{kills} kills", *found, sep="\n", flush=True)

@@ -146,8 +146,8 @@ def test_refused(sqlite_place: Place) -> None:
         connection.execute("DROP TABLE t")
     with sqlite_place.open() as catalog:
         refused(catalog, "late", 3, TableNotFound, "did not exist at snapshot 3")
-        refused(catalog, "t", 3, TableNotFound, r"no table main\.t")
-        refused(catalog, "late", 999, SnapshotNotFound, "no snapshot 999")
+        refused(catalog, "t", 3, TableNotFound, r"table main\.t does not exist")
+        refused(catalog, "late", 999, SnapshotNotFound, "snapshot 999 does not exist")
 
 
 def test_a_file_that_is_gone(sqlite_place: Place) -> None:

@@ -100,5 +100,5 @@ def test_a_snapshot_that_expires_under_a_reader_is_no_table_with_fewer_rows(plac
         table = catalog.table("main", "t", old)
         assert len(catalog.files(table, old).files) == 1
         maintain(place, "expire_snapshots", versions=[old])
-        with pytest.raises(SnapshotNotFound, match=f"there is no snapshot {old}"):
+        with pytest.raises(SnapshotNotFound, match=f"snapshot {old} does not exist"):
             catalog.files(table, old)

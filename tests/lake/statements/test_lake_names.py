@@ -115,24 +115,24 @@ def test_calls(pair: tuple[Path, Path], text: str) -> None:
 
 
 PLACED = {
-    "CALL set_option('colour', 1)": (17, "no option"),
+    "CALL set_option('colour', 1)": (17, "option 'colour' does not exist"),
     "CALL set_option('parquet_compression', 'tar')": (40, "does not take 'tar'"),
     "CALL set_option('parquet_version', 7)": (36, "does not take 7"),
     "CALL set_option('version', '2')": (17, "cannot be set"),
     "CALL set_option('sort_on_insert')": (6, "needs a value"),
     "CALL set_option('sort_on_insert', true, scope => 'x')": (6, "no parameter scope"),
     "CALL set_option('sort_on_insert', true, table_name => 'birds')": (6, "birds"),
-    "SELECT * FROM fish AT (VERSION => 99)": (15, "no snapshot 99"),
-    "SELECT count(*) FROM fish AT (VERSION => 99)": (22, "no snapshot 99"),
+    "SELECT * FROM fish AT (VERSION => 99)": (15, "snapshot 99 does not exist"),
+    "SELECT count(*) FROM fish AT (VERSION => 99)": (22, "snapshot 99 does not exist"),
     "SELECT * FROM fish\n  AT (TIMESTAMP => '2001-01-01')": (15, "2001"),
     "SELECT * FROM fish AT (VERSION => id)": (15, "names a column"),
     "SELECT * FROM fish AT (VERSION => (SELECT 1))": (15, "asks a query"),
-    "INSERT INTO fish SELECT * FROM fish VERSION AS OF 99": (32, "no snapshot 99"),
+    "INSERT INTO fish SELECT * FROM fish VERSION AS OF 99": (32, "snapshot 99 does not exist"),
     "INSERT INTO fish VALUES (3, 'x', 99999999999)": (34, "is not a valid int32"),
     "INSERT INTO fish VALUES (3, 'x', -99999999999)": (35, "is not a valid int32"),
     "UPDATE fish SET kind = 'x' FROM fish AT (VERSION => 99) AS f WHERE fish.id = f.id": (
         33,
-        "no snapshot 99",
+        "snapshot 99 does not exist",
     ),
 }
 

@@ -90,7 +90,7 @@ def test_what_is_a_statement(text: str) -> None:
 
 
 WRONG: dict[str, tuple[type[PenstockError], str]] = {
-    "CREATE TABLE x (a INT,\n b NOPE)": (QueryFailed, r"no type NOPE, at line 2:4"),
+    "CREATE TABLE x (a INT,\n b NOPE)": (QueryFailed, r"type NOPE does not exist, at line 2:4"),
     "CREATE TABLE x (a INT, A INT)": (QueryFailed, r"two columns named 'A', at line 1:24"),
     "CREATE TABLE t (a INT)": (NameTaken, "main.t"),
     "CREATE TABLE x (a INT DEFAULT 'b')": (QueryFailed, r"'b' of column 'a' is not a valid int32"),

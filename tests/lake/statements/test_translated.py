@@ -64,7 +64,7 @@ def test_a_place_after_a_macro_that_stands_for_more(lake: Lake, statement: str, 
 
 
 def test_dialects(lake: Lake) -> None:
-    with pytest.raises(ArgumentError, match="no dialect 'mysql'"):
+    with pytest.raises(ArgumentError, match="dialect 'mysql' does not exist"):
         lake.sql("SELECT 1", dialect="mysql")
     assert is_statement(r"SELECT '\'; DELETE FROM t", "duckdb")
     assert not is_statement("FROM t SELECT id", "duckdb")

@@ -63,7 +63,7 @@ def test_no_such_schema(plain: Lake, text: str) -> None:
 
 def test_a_schema_goes_before_the_lake(plain: Lake) -> None:
     plain.sql("CREATE TABLE t (a INT); CREATE SCHEMA lk.lk")
-    with pytest.raises(PenstockError, match=r"no table lk\.t"):
+    with pytest.raises(PenstockError, match=r"table lk\.t does not exist"):
         plain.sql("DROP TABLE lk.t")
     plain.sql("DROP SCHEMA lk.lk")
     plain.sql("DROP TABLE lk.t")

@@ -130,12 +130,12 @@ def test_several_criteria_are_several_tests() -> None:
     [
         (
             "not_nul(columns := a)",
-            "there is no audit not_nul",
+            "audit not_nul does not exist",
             "did you mean not_null?",
         ),
         (
             "everything_fine(column := a)",
-            "there is no audit everything_fine",
+            "audit everything_fine does not exist",
             f"the audits are {', '.join(AUDITS)}",
         ),
         (

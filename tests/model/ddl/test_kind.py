@@ -162,7 +162,7 @@ def test_options_are_what_the_model_says() -> None:
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("FUL", "8: error: there is no kind FUL\n  → did you mean FULL?"),
+        ("FUL", "8: error: kind FUL does not exist\n  → did you mean FULL?"),
         ("FULL (a b)", "14: error: `a` is not an option of the kind FULL\n  → it has none"),
         (
             "FULL owner y",

@@ -65,7 +65,7 @@ def test_a_name_is_inferred_from_the_path() -> None:
         ),
         (
             ("nope", "b", "c"),
-            "m.sql:1:1: error: there is no lake `nope`\n  → known: main, other",
+            "m.sql:1:1: error: lake `nope` does not exist\n  → known: main, other",
         ),
     ],
 )
@@ -246,7 +246,7 @@ def test_the_rest_of_what_acts() -> None:
         ),
         (
             "audits (no_nulls)",
-            "4:11: error: there is no audit no_nulls\n"
+            "4:11: error: audit no_nulls does not exist\n"
             "  → did you mean not_null?",
         ),
         (

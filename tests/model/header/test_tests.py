@@ -220,6 +220,6 @@ def test_an_unknown_kind_is_named() -> None:
     _, (finding,) = parse("-- data_test acepted_values s = a,b", "m.sql")
     assert str(finding) == (
         "m.sql:1:4: error: `data_test acepted_values s = a,b` cannot be read: "
-        "there is no data test 'acepted_values'\n"
+        "data test 'acepted_values' does not exist\n"
         "  → write `-- data_test accepted_values s = a,b`"
     )

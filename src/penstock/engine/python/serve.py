@@ -206,7 +206,7 @@ class Server:
             content = storage.read_bytes(place if own is None else own.path)
             Path(str(request["path"])).write_bytes(content)
         except FileNotFoundError:
-            raise StepError(f"there is no file {place}", hint="is its path right?") from None
+            raise StepError(f"file {place} does not exist", hint="is its path right?") from None
         return {}
 
     def place_of(self, uri: str) -> str:

@@ -39,7 +39,7 @@ def refuse_no_history(model: Model, known: SliceRecord | None, table: Transactio
     assert history is not None, "asked of others"
     lacking = [name for name in (*history.managed, *model.key_columns) if not _has(table, name)]
     if lacking and table.count_rows():
-        raise _refused(model, f"is no history: it has no column {', '.join(lacking)}")
+        raise _refused(model, f"is not a history: it has no column {', '.join(lacking)}")
     if known is not None and known.strategy == "history" and _same_keys(model, known):
         change = _foreign_change(table, known)
         if change is not None:
@@ -47,7 +47,7 @@ def refuse_no_history(model: Model, known: SliceRecord | None, table: Transactio
         return
     faults = list(_faults(table.to_df(), model, history))
     if faults:
-        raise _refused(model, f"is no history by this key: {' and '.join(faults)}")
+        raise _refused(model, f"is not a history by this key: {' and '.join(faults)}")
 
 
 def _same_keys(model: Model, known: SliceRecord) -> bool:

@@ -378,7 +378,7 @@ def _check_keys(keys: Sequence[SortKey], schema: TableSchema) -> None:
         for name in _names(key):
             if fold(name) not in known:
                 raise ColumnNotFound(
-                    f"there is no column {name!r} to sort by",
+                    f"column {name!r} to sort by does not exist",
                     hint=f"the columns are {', '.join(schema.names)}",
                     data={"column": name},
                 )

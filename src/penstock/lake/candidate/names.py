@@ -110,7 +110,7 @@ class StagedNames:
                 self._new_schemas.values()
             )
             raise SchemaNotFound(
-                f"there is no schema {name!r}",
+                f"schema {name!r} does not exist",
                 hint=f"create it (Transaction.create_schema); there are {', '.join(sorted(known))}",
                 data={"schema": name},
             )
@@ -196,7 +196,7 @@ class StagedNames:
         view = self.view(ref)
         if view is None:
             raise TableNotFound(
-                f"there is no view {ref}", hint="look at lake.views()", data={"view": str(ref)}
+                f"view {ref} does not exist", hint="look at lake.views()", data={"view": str(ref)}
             )
         return view
 
@@ -234,7 +234,7 @@ class StagedNames:
         macro = self.macro(ref, kind)
         if macro is None:
             raise NotFound(
-                f"there is no {kind} macro {ref}",
+                f"{kind} macro {ref} does not exist",
                 hint="look at lake.macros()",
                 data={"macro": str(ref)},
             )

@@ -86,7 +86,7 @@ class CandidateTable:
         schema = self._candidate.schema
         if schema is None:
             raise TableNotFound(
-                f"there is no table {self._candidate.qualified_name} yet",
+                f"table {self._candidate.qualified_name} does not exist yet",
                 hint="append or replace creates it",
                 data={"table": self._candidate.qualified_name},
             )

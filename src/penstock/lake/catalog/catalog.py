@@ -265,13 +265,13 @@ class Catalog:
             views = view_names(connection, snapshot_id)
         if fold(schema) not in map(fold, schemas):
             return SchemaNotFound(
-                f"there is no schema {schema!r} at snapshot {snapshot_id}",
+                f"schema {schema!r} does not exist at snapshot {snapshot_id}",
                 hint=did_you_mean(schema, schemas, "schemas"),
                 data={"schema": schema},
             )
         candidates = [*(f"{row.schema_name}.{row.table_name}" for row in names), *views]
         return TableNotFound(
-            f"there is no table {schema}.{name} at snapshot {snapshot_id}",
+            f"table {schema}.{name} does not exist at snapshot {snapshot_id}",
             hint=did_you_mean(f"{schema}.{name}", candidates, "tables"),
             data={"schema": schema, "table": name},
         )

@@ -87,7 +87,7 @@ def find_scope(connection: Connection, schema: str | None, table: str | None) ->
     schema_row = next((row for row in schemas if fold(row.schema_name) == fold(wanted)), None)
     if schema_row is None:
         raise SchemaNotFound(
-            f"there is no schema {wanted!r}",
+            f"schema {wanted!r} does not exist",
             hint=did_you_mean(wanted, [row.schema_name for row in schemas], "schemas"),
             data={"schema": wanted},
         )
@@ -98,7 +98,7 @@ def find_scope(connection: Connection, schema: str | None, table: str | None) ->
         if (fold(row.schema_name), fold(row.table_name)) == (fold(wanted), fold(table)):
             return "table", row.table_id
     raise TableNotFound(
-        f"there is no table {wanted}.{table}",
+        f"table {wanted}.{table} does not exist",
         hint=did_you_mean(
             f"{wanted}.{table}", [f"{r.schema_name}.{r.table_name}" for r in rows], "tables"
         ),

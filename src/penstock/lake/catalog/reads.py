@@ -159,7 +159,7 @@ def snapshot_missing(connection: Connection, at: At) -> SnapshotNotFound:
     gap = _around(connection, at.version) if at.version is not None else ""
     asked = f"snapshot {at.version}" if at.version is not None else f"snapshot at {at.timestamp}"
     return SnapshotNotFound(
-        f"there is no {asked}",
+        f"{asked} does not exist",
         hint=f"snapshots {first} to {last} remain{gap}, the first of {start}",
         data={"version": at.version, "timestamp": at.timestamp, "first": first, "last": last},
     )

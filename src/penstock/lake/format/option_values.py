@@ -57,7 +57,7 @@ def option_kind(key: str) -> OptionKind:
     close = nearest(name, OPTIONS)
     listed = ", ".join(sorted(OPTIONS))
     raise ArgumentError(
-        f"there is no option {key!r}",
+        f"option {key!r} does not exist",
         hint=f"did you mean {close}?" if close else f"there are: {listed}",
         data={"option": key},
     )

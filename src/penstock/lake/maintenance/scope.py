@@ -106,7 +106,7 @@ def _check_schema(catalog: Catalog, schema: str, snapshot_id: int) -> None:
     names = catalog.schemas(snapshot_id)
     if fold(schema) not in map(fold, names):
         raise SchemaNotFound(
-            f"there is no schema {schema!r} at snapshot {snapshot_id}",
+            f"schema {schema!r} does not exist at snapshot {snapshot_id}",
             hint=f"the schemas are {', '.join(names)}",
             data={"schema": schema},
         )

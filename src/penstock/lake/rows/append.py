@@ -74,7 +74,7 @@ def append_rows(table: CandidateTable, rows: pa.Table | Sequence[Mapping[str, ob
     name = table.candidate.qualified_name
     if not table.exists:
         raise TableNotFound(
-            f"there is no table {name}",
+            f"table {name} does not exist",
             hint="create it first: rows by themselves do not tell the types of its columns",
             data={"table": name},
         )

@@ -166,7 +166,7 @@ def _missing(
     if there is None and kind == "TABLE":
         session.catalog.table(ref.schema, ref.name, transaction.base.id)  # names the nearest
     return TableNotFound(
-        f"there is no {kind.lower()} {ref}" + (f": it is a {there}" if there else ""),
+        f"{kind.lower()} {ref} does not exist" + (f": it is a {there}" if there else ""),
         hint=f"write ALTER {there.upper()}" if there else "SHOW TABLES lists what there is",
         data={"schema": ref.schema, "table": ref.name},
     )

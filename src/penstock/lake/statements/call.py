@@ -208,7 +208,7 @@ def _refuse_open(session: Session, name: str) -> None:
 def _unknown(call: Invocation) -> ArgumentError:
     near = get_close_matches(call.name.removeprefix("ducklake_"), _KNOWN, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(_KNOWN))}"
-    problem = call.statement.wrong(f"there is no function {call.name}", call.at, hint)
+    problem = call.statement.wrong(f"function {call.name} does not exist", call.at, hint)
     return ArgumentError(problem.message, hint=problem.hint, data=problem.data)
 
 

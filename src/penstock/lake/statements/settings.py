@@ -117,7 +117,7 @@ def use(session: Session, wanted: Use) -> Answer:
         session.current.schema = DEFAULT_SCHEMA
     else:
         raise wanted.statement.wrong(
-            f"there is no schema {'.'.join((*wanted.before, wanted.name))!r}",
+            f"schema {'.'.join((*wanted.before, wanted.name))!r} does not exist",
             wanted.at,
             f"CREATE SCHEMA makes one; the lake is called {naming.called(session.lakes)}",
         )

@@ -255,7 +255,7 @@ def _schema(session: Session, show: Show) -> str:
     if fold(show.schema) in session.lakes:
         return DEFAULT_SCHEMA  # the lake's name alone, as in DuckDB
     raise SchemaNotFound(
-        f"there is no schema {show.schema!r}",
+        f"schema {show.schema!r} does not exist",
         hint=f"there are {', '.join(known)}",
         data={"schema": show.schema, "at": show.at},
     )
@@ -303,7 +303,7 @@ def _described(session: Session, ref: TableRef) -> Answer:
     if view is not None:
         return _columns(session, schema_of(names.view(view, at)), view.column_tags)
     session.catalog.table(ref.schema, ref.name, snapshot_id)  # raises and suggests
-    raise TableNotFound(f"there is no table {ref.schema}.{ref.name}")
+    raise TableNotFound(f"table {ref.schema}.{ref.name} does not exist")
 
 
 def _columns(

@@ -75,7 +75,7 @@ def column_type(reader: Reader, name: str) -> Column:
     elif word in _NEAREST:
         raise reader.unsupported(f"the type {word}", f"use {_NEAREST[word]}", at)
     else:
-        raise reader.wrong(f"there is no type {word}", "docs/types.md lists them", at)
+        raise reader.wrong(f"type {word} does not exist", "docs/types.md lists them", at)
     return _lists(reader, column)
 
 
@@ -96,7 +96,7 @@ def _decimal(reader: Reader) -> str:
         if reader.accept(","):
             scale = reader.whole_number()
         if not (1 <= precision <= 38 and scale <= precision):
-            raise reader.wrong(f"there is no DECIMAL({precision},{scale})", "38 digits at most")
+            raise reader.wrong(f"DECIMAL({precision},{scale}) does not exist", "38 digits at most")
         reader.expect(")")
     return f"decimal({precision},{scale})"
 
@@ -125,7 +125,7 @@ def _timely(reader: Reader, kind: str) -> str:
     if reader.accept("("):
         digits = reader.whole_number()
         if kind == "timestamp" and digits not in _SECONDS:
-            raise reader.wrong(f"there is no TIMESTAMP({digits})", "there are 0, 3, 6 and 9")
+            raise reader.wrong(f"TIMESTAMP({digits}) does not exist", "there are 0, 3, 6 and 9")
         reader.expect(")")
     if reader.accept("WITHOUT", "TIME", "ZONE"):
         return kind

@@ -95,7 +95,7 @@ def tests_of(value: Value, draft: Draft) -> tuple[DataTest, ...]:
         known = (*draft.audits, *AUDITS)
         guess = nearest(name, known)
         hint = f"did you mean {guess}?" if guess else f"the audits are {', '.join(known)}"
-        raise value.wrong(f"there is no audit {first.value}", hint)
+        raise value.wrong(f"audit {first.value} does not exist", hint)
     build, required, optional = AUDITS[name]
     options = _options(value)
     blocking = options.pop("blocking", None)

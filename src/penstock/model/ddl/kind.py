@@ -82,7 +82,7 @@ def _custom(draft: Draft, value: Value) -> Custom | None:
     known = {each.name for each in draft.materializations.values()}
     guess = nearest(name, known)
     hint = f"did you mean {guess}?" if guess else f"there are {', '.join(sorted(known)) or 'none'}"
-    message = f"there is no materialization {name} in materializations/"
+    message = f"materialization {name} does not exist in materializations/"
     draft.refuse(value.wrong(message, hint))
     return None
 
@@ -135,7 +135,7 @@ def _known(value: Value) -> Kind:
     if kind is None:
         guess = nearest(name.value.upper(), KINDS)
         hint = f"did you mean {guess}?" if guess else f"the kinds are {', '.join(KINDS)}"
-        raise value.wrong(f"there is no kind {name.value}", hint)
+        raise value.wrong(f"kind {name.value} does not exist", hint)
     rest = value.tokens[1:]
     if rest and (rest[0].text != "(" or closing(rest, 0) != len(rest) - 1):
         hint = f"is a comma missing before `{rest[0].text}`?"

@@ -132,7 +132,7 @@ def _refuse(line: CommentLine, kind: str, rest: str, draft: Draft) -> None:
     guess = kind if kind in FORMS else nearest(kind, FORMS)
     form = _nearest_form(guess, rest) if guess else "path/of/test"
     known = kind in FORMS or "/" in kind or not kind
-    reason = "it is not a data test" if known else f"there is no data test {kind!r}"
+    reason = "it is not a data test" if known else f"data test {kind!r} does not exist"
     draft.refuse(line, reason, f"data_test {form}")
 
 

@@ -110,7 +110,7 @@ class Scope:
         source = self.source(alias)
         if source is not None:
             return _star([source.relation], source.relation.columns)
-        reason = f"{alias}.* cannot be expanded: it is no table of the query"
+        reason = f"{alias}.* cannot be expanded: it is not a table of the query"
         if self._unqualified(alias) is not None:
             reason = f"{alias}.* cannot be expanded: the fields of {alias} are not known"
         return Star((), Doubt(reason))

@@ -211,6 +211,6 @@ def named(of: str, models: Mapping[str, str], lineage: ProjectLineage) -> tuple[
     near = nearest(of, models) or nearest(before, models)
     listed = ", ".join(sorted(models)[:10]) or "none"
     raise ArgumentError(
-        f"there is no model or column {of!r}",
+        f"model or column {of!r} does not exist",
         hint=f"did you mean {near!r}?" if near else f"write MODEL or MODEL.COLUMN: {listed}",
     )

@@ -186,7 +186,7 @@ def test_lookup_by_version_and_time(lake: Catalog) -> None:
     assert lake.snapshot(At(version=2)) == all_of_them[2]
     with pytest.raises(SnapshotNotFound, match="snapshots 0 to 3 remain"):
         lake.snapshot(At(timestamp=all_of_them[0].time - tick))
-    with pytest.raises(SnapshotNotFound, match="no snapshot 9"):
+    with pytest.raises(SnapshotNotFound, match="snapshot 9 does not exist"):
         lake.snapshot(At(version=9))
 
 

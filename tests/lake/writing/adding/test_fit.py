@@ -156,7 +156,7 @@ def test_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert names("**/[13].parquet", "a/1.parquet") == ["a/1.parquet", "a/b/3.parquet"]
     assert names(f"file://{tmp_path}/c[1].parquet") == ["c[1].parquet"]
     assert names("a") == ["a/1.parquet", "a/2.parquet", "a/b/3.parquet"]
-    with pytest.raises(DataFileMissing, match=r"no file a/9\*"):
+    with pytest.raises(DataFileMissing, match=r"file a/9\* does not exist"):
         expand("a/9*")
 
 

@@ -103,7 +103,7 @@ class Reader:
                 return pq.read_metadata(source), source.size()
         except FileNotFoundError:
             raise DataFileMissing(
-                f"there is no file {path}", hint="check the path", data={"path": path}
+                f"file {path} does not exist", hint="check the path", data={"path": path}
             ) from None
         except (pa.ArrowInvalid, OSError) as error:
             raise DataFileCorrupt(
@@ -282,7 +282,7 @@ def expand(patterns: str | Sequence[str]) -> list[str]:
         files = _expand(_absolute(os.fspath(pattern)))
         if not files:
             raise DataFileMissing(
-                f"there is no file {pattern}",
+                f"file {pattern} does not exist",
                 hint="check the path; patterns take *, ?, [ab] and ** for any directories",
                 data={"path": pattern},
             )
