@@ -69,7 +69,7 @@ def _of_lake(
                 made.get(model.target.qualified, {}),
                 tried.get(model.target.qualified, {}),
                 alive,
-                undone(connection, catalog, model.target.qualified, rolled_back),
+                undone(connection, model.target.qualified, rolled_back),
             )
             for model in models
         }
@@ -122,7 +122,7 @@ def intervals_of(
     for model in models:
         catalog = catalogs(model.target.lake)
         if catalog is not None and _is_there(catalog, model):
-            ask = partial(painted, model=model, catalog=catalog, is_gone=is_gone)
+            ask = partial(painted, model=model, is_gone=is_gone)
             found[model.name] = State(catalog).read(ask, Painted())
     return found
 
@@ -133,15 +133,14 @@ def pasts_of(catalogs: Catalogs, models: Sequence[Model]) -> Mapping[str, Past]:
     for model in models:
         catalog = catalogs(model.target.lake)
         if catalog is not None and _is_there(catalog, model):
-            ask = partial(_past, model=model, catalog=catalog)
-            found[model.name] = State(catalog).read(ask, Past())
+            found[model.name] = State(catalog).read(partial(_past, model=model), Past())
     return found
 
 
-def _past(connection: Connection, model: Model, catalog: Catalog) -> Past:
+def _past(connection: Connection, model: Model) -> Past:
     target = model.target.qualified
     if model.by_time is not None and not rebuilds(model):
-        return Past(painted=painted(connection, model, catalog))
+        return Past(painted=painted(connection, model))
     parts: tuple[tuple[Part, datetime], ...] = ()
     if model.partition is not None:
         records = reading.moments(connection, target)
@@ -158,12 +157,11 @@ def _past(connection: Connection, model: Model, catalog: Catalog) -> Past:
 def painted(
     connection: Connection,
     model: Model,
-    catalog: Catalog,
     is_gone: Callable[[ProcessId], bool] = is_gone,
 ) -> Painted:
     alive = {run.run_id for run in reading.running(connection) if not is_gone(run.process)}
     records = reading.moments(connection, model.target.qualified)
-    lost = undone(connection, catalog, model.target.qualified, rollbacks(connection))
+    lost = undone(connection, model.target.qualified, rollbacks(connection))
     left = (each for each in records if each.state is not None or each.value not in lost.gone)
     events = (
         *(Event(at, each, STALE) for value, at in lost.there if (each := interval_of(value))),

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 from penstock.engine.state import reading
 from penstock.engine.state.records import SliceRecord
 from penstock.lake.catalog.snapshots.rollbacks import Rollbacks, rollbacks
+from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
-
-    from penstock.lake.catalog.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +30,9 @@ class Undone:
     there: tuple[tuple[str, str], ...] = ()
 
 
-def undone(
-    connection: Connection, catalog: Catalog, target: str, known: Mapping[int, Rollbacks]
-) -> Undone:
+def undone(connection: Connection, target: str, known: Mapping[int, Rollbacks]) -> Undone:
     """``known`` are the rollbacks of the lake's tables."""
-    of_table = _of_table(catalog, target, known)
+    of_table = _of_table(target, known)
     if of_table is None:
         return Undone()
     records = reading.slices(connection, target)
@@ -49,13 +46,11 @@ def undone(
     return Undone(gone, tuple(there))
 
 
-def marked(
-    connection: Connection, catalog: Catalog, records: Sequence[SliceRecord]
-) -> list[SliceRecord]:
+def marked(connection: Connection, records: Sequence[SliceRecord]) -> list[SliceRecord]:
     """Records of one target, those that a rollback has undone with its snapshot."""
     made = [each.made_in for each in records if each.made_in is not None]
     known = rollbacks(connection, min(made)) if made else {}
-    of_table = _of_table(catalog, records[0].target, known) if known else None
+    of_table = _of_table(records[0].target, known) if known else None
     if of_table is None:
         return list(records)
     return [
@@ -64,12 +59,10 @@ def marked(
     ]
 
 
-def _of_table(catalog: Catalog, target: str, known: Mapping[int, Rollbacks]) -> Rollbacks | None:
-    if not known:
-        return None
-    schema, _, name = target.partition(".")
-    table = catalog.known_table(schema, name, catalog.latest())
-    return None if table is None else known.get(table.id)
+def _of_table(target: str, known: Mapping[int, Rollbacks]) -> Rollbacks | None:
+    schema, _, table = target.partition(".")
+    name = (fold(schema), fold(table))
+    return next((each for each in known.values() if each.name == name), None)
 
 
 def _is_undone(record: SliceRecord, of_table: Rollbacks) -> bool:

@@ -113,7 +113,7 @@ class State:
 
         def ask(connection: Connection) -> list[SliceRecord]:
             found = reading.slices(connection, target, unless=unless)
-            return marked(connection, self._catalog, found)
+            return marked(connection, found)
 
         return self.read(ask, [])
 
@@ -121,7 +121,7 @@ class State:
 
         def ask(connection: Connection) -> SliceRecord | None:
             found = reading.slice_(connection, target, value)
-            return None if found is None else marked(connection, self._catalog, [found])[0]
+            return None if found is None else marked(connection, [found])[0]
 
         return self.read(ask, None)
 

@@ -34,5 +34,6 @@ def test_rollbacks_are_those_of_a_table(lake: Catalog) -> None:
     done = rollback(lake, "t", before)
     assert done.snapshot is not None
     table = lake.table("main", "t", before)
+    expected = Rollbacks(((done.snapshot.id, before),), before, ("main", "t"))
     with lake.reading() as connection:
-        assert rollbacks(connection) == {table.id: Rollbacks(((done.snapshot.id, before),), before)}
+        assert rollbacks(connection) == {table.id: expected}
