@@ -142,7 +142,6 @@ def _partition(strategy: str, words: str) -> Callable[[random.Random], Form]:
             zone=zone,
             unit=HOUR if hourly else DAY,
             start=begins,
-            joint=not apart and strategy != "merge",
             not_empty=not_empty,
             window=window,
         )

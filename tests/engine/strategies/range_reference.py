@@ -53,7 +53,6 @@ class Form:
     start: datetime | None = None
     lookback: int = 0
     batch_size: int | None = None
-    joint: bool = False
     not_empty: bool = False  # a slice without rows fails its test
     window: tuple[datetime, int] = (datetime(2026, 3, 27, tzinfo=UTC), 5)
 

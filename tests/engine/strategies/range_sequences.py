@@ -77,6 +77,12 @@ class Death:
         last = isinstance(self.heard[-1], StepStarted)
         return sum(isinstance(event, StepStarted) for event in self.heard) - last
 
+    @property
+    def joint(self) -> bool:
+        """Whether one job was to make several slices."""
+        starts = [event for event in self.heard if isinstance(event, StepStarted)]
+        return any(str(event.slice).endswith(" slices)") for event in starts)
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -272,7 +278,7 @@ class Play:
         self, states: Sequence[State], slices: Sequence[Slice], death: Death
     ) -> Iterator[State]:
         """After any number of batches, with those that had begun as failed."""
-        begun = len(slices) if self.form.joint and death.begun else death.begun
+        begun = len(slices) if death.joint and death.begun else death.begun
         for number, state in enumerate(states[: begun + 1]):
             rest = slices[number:begun]
             yield tried(self.form, state, rest, good=False) if rest else state
