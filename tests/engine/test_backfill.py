@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -89,8 +89,8 @@ WHERE at >= $partition_start AND at < $partition_end AND id <> 9
 def test_intervals_that_fail_are_left_out(tmp_path: Path, spark: SparkSession) -> None:
     root = write_project(tmp_path / "p", {"models/events": EVENTS, "models/t": TIMED})
     with Project.load(root, spark=spark) as project:
-        asked = {"from_": "2026-03-27", "to": "2026-03-30", "on_event": ignore}
-        result = project.run(**asked)  # type: ignore[arg-type]
+        asked: dict[str, Any] = {"from_": "2026-03-27", "to": "2026-03-30", "on_event": ignore}
+        result = project.run(**asked)
         assert [(each.slice, each.state, each.rows) for each in result.steps[1:]] == [
             ("2026-03-27", "done", 23),
             ("2026-03-28", "failed", None),  # its 24 rows
@@ -117,10 +117,10 @@ def test_a_joint_job_that_fails_is_made_by_halves(tmp_path: Path, spark: SparkSe
 
 def test_unchanged_slices_make_no_snapshot(tmp_path: Path, spark: SparkSession) -> None:
     with project_of(tmp_path, spark, "id") as project:
-        asked = {"from_": "2026-03-26", "to": "2026-03-29", "on_event": ignore}
-        project.run(select=["events", "t"], **asked)  # type: ignore[arg-type]
+        asked: dict[str, Any] = {"from_": "2026-03-26", "to": "2026-03-29", "on_event": ignore}
+        project.run(select=["events", "t"], **asked)
         before = len(project.snapshots())
-        result = project.run(select="t", all_=True, **asked)  # type: ignore[arg-type]
+        result = project.run(select="t", all_=True, **asked)
         assert {step.state for step in result.steps} == {"unchanged"}
         assert len(project.snapshots()) == before
         state = State(project.lake("main").catalog)

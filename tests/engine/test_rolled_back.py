@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from penstock.project import Project
@@ -41,10 +43,10 @@ def test_partitions_made_since_are_missing_again(make: Make, strategy: str) -> N
             f"{strategy}\nSELECT '{{partition}}' AS day"
         }
     )
-    asked = {"fire_time": at(9), "from_": "2026-01-01", "to": "2026-01-03"}
+    asked: dict[str, Any] = {"fire_time": at(9), "from_": "2026-01-01", "to": "2026-01-03"}
     toy.run("2026-01-01", fire_time=at(9))
     good = latest(toy)
-    toy.run(**asked)  # type: ignore[arg-type]
+    toy.run(**asked)
     roll_back(toy, good)
     assert made(toy, at(9), from_="2026-01-01", to="2026-01-03") == [
         ("2026-01-02", "done"), ("2026-01-03", "done"),

@@ -305,8 +305,9 @@ def _of_moment(asked: Asked) -> list[PlannedStep]:
 
 
 def _due(line: Line, asked: Moment | None, alone: bool) -> Due:
-    """What is due; of a run for one partition the interval that begins there, or holds it, whatever
-    it holds now. A value that is no moment is for others, unless the model is ``alone``.
+    """What is due. A run for one partition makes the interval that contains its value again, even
+    where it is up to date. A value that is not a moment is meant for the partitioned models of the
+    run; where there are none (``alone``), it is an error.
     """
     if asked is None or not (alone or is_moment(asked, line.now)):
         return line.due()

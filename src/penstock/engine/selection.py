@@ -17,7 +17,7 @@ def select_steps(
     upstream: Neighbours,
     downstream: Neighbours,
 ) -> frozenset[str]:
-    """The selected names; all of them when there are no expressions.
+    """The selected names, or all names when no expression is given.
 
     ``upstream`` and ``downstream`` give everything before and after a step, however far.
     Raises ArgumentError for an expression that selects nothing, with the nearest name.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import reduce
 from math import gcd
 
@@ -239,7 +239,7 @@ def _check_expression(text: str) -> None:
 
 def _is_date(value: str) -> bool:
     try:
-        return datetime.strptime(value, "%Y-%m-%d").strftime("%Y-%m-%d") == value  # noqa: DTZ007
+        return date.fromisoformat(value).isoformat() == value
     except ValueError:
         return False
 

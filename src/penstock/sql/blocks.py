@@ -234,7 +234,7 @@ def _is_clause(tokens: Sequence[Token], at: int, last: int) -> bool:
 def _inside(
     tokens: Sequence[Token], first: int, last: int, read: Sequence[Range]
 ) -> Iterator[Range]:
-    """The queries that are no relation, outermost ones only."""
+    """The outermost queries that do not stand in FROM or WITH."""
     ends = dict(read)
     at = first
     while at < last:

@@ -1,9 +1,9 @@
 """Whether a load is the one before: then it changes nothing, whenever it is loaded again.
 
 Loads are the same that have the same rows, as far as versions depend on them: keys, times and
-tracked columns. That is told by the fingerprint by which the lake tells unchanged tables: a load
-that differs passes for the same once in 2**64. It is computed from the rows that are loaded, in the
-job that reads them, as a query need not give the same rows twice.
+tracked columns. They are compared by the lake's fingerprint of unchanged tables, so two loads that
+differ are taken for the same with a probability of 2**-64. It is computed from the rows that are
+loaded, in the job that reads them, as a query need not give the same rows twice.
 """
 
 from __future__ import annotations
