@@ -118,6 +118,10 @@ def test_what_others_changed_is_said(model: Model) -> None:
     state = LakeState((slice_of(model),), outside=outside)
     (statuses,) = model_status(model, state, lambda _: True).slices
     assert (statuses.state, statuses.outside_snapshot) == ("changed outside", 9)
+    assert statuses.rows is None
+    failed = replace(state, attempts=(attempt("failed"),))
+    (statuses,) = model_status(model, failed, lambda _: True).slices
+    assert (statuses.state, statuses.rows) == ("failed", None)
 
 
 def test_a_slice_of_another_kind_is_listed(model: Model) -> None:

@@ -115,7 +115,8 @@ class SliceStatus:
     has changed since), ``changed outside`` (its rows have, by ``outside_snapshot``: None where that
     has expired), ``other kind`` (of a `partitioned` line that has changed) or ``no model``.
 
-    ``tests``, ``tests_failed`` and ``tests_warned`` count the latest results recorded for it.
+    ``rows`` is None where none are recorded, and where others have changed them since. ``tests``,
+    ``tests_failed`` and ``tests_warned`` count the latest results recorded for it.
     ``time`` is when its current content was last published or confirmed, or when the attempt in
     ``state`` was.
     """

@@ -305,12 +305,15 @@ class Play:
     def _marks_after(
         self, before: State, then: State, to_make: Sequence[Slice]
     ) -> dict[Slice, bool]:
-        """A unit that was made again since, with no rows or the same, may count as made or not."""
+        """A unit that had no rows then, or was made again with the same, may count as made or not:
+        what has no rows needs no snapshot that would tell when it was made.
+        """
         marks: dict[Slice, bool] = {}
         for unit, good in before.marks.items():
             old, new = (_of_unit(state, unit) for state in (then, before))
             same = _same(old, new)
-            free = good and not same and self._rows_of(then, unit) == self._rows_of(before, unit)
+            rows = self._rows_of(then, unit)
+            free = good and not same and rows in ([], self._rows_of(before, unit))
             marks[unit] = unit not in to_make if free else good and then.marks.get(unit, False)
         return marks
 
@@ -332,11 +335,11 @@ class Play:
     def _recorded(self) -> dict[Slice, int | None]:
         found: dict[Slice, int | None] = {}
         (status,) = self.project.status("t")
-        outside = {each.slice for each in status.slices if each.state == "changed outside"}
+        others = {each.slice for each in status.slices if each.rows is None}
         for record in Records(self.project.lake("main").catalog).slices("main.t"):
             interval = interval_of(record.slice)
             key: Slice = (interval.start, interval.end) if interval else record.slice or None
-            found[key] = None if shown(record.slice) in outside else record.rows
+            found[key] = None if shown(record.slice) in others else record.rows
         return found
 
     @property
