@@ -57,6 +57,26 @@ def test_the_same_as_reading_everything(make: Make, seed: int) -> None:
 
 
 @pytest.mark.spark
+def test_a_new_row_with_the_key_of_an_old_one_is_refused(make: Make) -> None:
+    project = make({"models/some": MODELS["models/some"]})
+    lake = project.lake("main")
+    lake.sql(MADE)
+    lake.sql("INSERT INTO src VALUES (1, 'a', 1), (2, 'b', 1)")
+    assert project.run().state == "done"
+    lake.sql("INSERT INTO src VALUES (1, 'again', 2), (3, 'c', 1)")
+    refused = step(project.run(), "some")
+    reason = refused.reason or ""
+    assert refused.state == "failed"
+    assert "do not have a unique key (id): 1 values that come more than once" in reason
+    assert "id = 1, rows = 2" in reason
+    assert "models/some.sql:2" in reason
+    lake.sql("DELETE FROM src WHERE name = 'a'")
+    assert project.run().state == "done"
+    found = rows(project, "SELECT * FROM some ORDER BY id")
+    assert found == [(1, "AGAIN", 4), (2, "B", 2), (3, "C", 2)]
+
+
+@pytest.mark.spark
 def test_an_append_takes_each_new_row_once(make: Make) -> None:
     project = make({"models/log": LOG + "SELECT id, name FROM src"})
     lake = project.lake("main")

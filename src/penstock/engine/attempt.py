@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from penstock.engine.beginning import Beginning
-from penstock.engine.changes import reading_of
+from penstock.engine.changes import reading_of, refuse_doubled
 from penstock.engine.checks import columns
 from penstock.engine.columns import cast_to
 from penstock.engine.descriptions import describe, undescribable
@@ -53,6 +53,8 @@ from penstock.engine.view import stage as stage_view
 from penstock.engine.writing import Made
 from penstock.errors import (
     DataFileMissing,
+    MergeKeyError,
+    QueryFailed,
 )
 from penstock.lake.candidate.state import Staged
 from penstock.lake.spark.failures import file_missing
@@ -214,7 +216,22 @@ class Attempt(StepAttempt):
             return made_rows(outcome, self.model, table, self.column), outcome.files
         self.say("querying")
         beginning = Beginning.of(self.model, self.column) if begins else None
-        return (self._resolve(pins, views, beginning, given),), ()
+        resolved = self._resolve(pins, views, beginning, given)
+        if given and self.model.strategy == "merge":
+            self._refuse_doubled(resolved, self._resolve(pins, views).df, held)
+        return (resolved,), ()
+
+    def _refuse_doubled(self, changed: Resolved, whole: DataFrame, held: ExitStack) -> None:
+        """Raises MergeKeyError."""
+        held.callback(changed.df.persist().unpersist)
+        some, every = (cast_to(df, self.model.columns) for df in (changed.df, whole))
+        try:
+            refuse_doubled(self.model, some, every, self.world.lake_of(self.model).limits)
+        except QueryFailed as error:
+            raise changed.placed(error) from error.__cause__
+        except MergeKeyError as error:
+            error.location = self.model.place("unique_key")
+            raise
 
     def _execute_files(
         self, tx: Transaction, views: Views, known: SliceRecord | None, held: ExitStack

@@ -4,20 +4,28 @@ Where a model says ``incremental changes``, the slice's record has the snapshot 
 of the input are in it, recorded in the transaction of the data. The rows that changed since are
 read by the table's change feed, each once, as it is now. Rows that were removed stay in the model's
 table, as they do when a merge or an append reads everything.
+
+A merge whose input has a key twice is refused, in a run over everything and in one over changes: of
+the keys that changed, the second looks up whether rows that did not change have them too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.engine.pins import Pins, table_name
 from penstock.engine.state.records import SliceRecord
+from penstock.engine.strategies.upsert import keys_of
 from penstock.errors import DefinitionChanged, NotFound
 from penstock.lake.format.files import Table
 from penstock.lake.format.naming import TableRef
+from penstock.lake.limits import Limits
+from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.reading.feed import final_rows
+from penstock.lake.rows.merge_source import Source, check_keys, count
+from penstock.lake.spark.failures import explained
 from penstock.model.changes import changing_source, why_whole
 from penstock.model.model import Model
 from penstock.model.sources import QuerySource, TableSource
@@ -118,3 +126,24 @@ def _why_not(
     if model.strategy == "append":  # what was appended before stays as it is
         return None
     return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def refuse_doubled(model: Model, changed: DataFrame, whole: DataFrame, limits: Limits) -> None:
+    """``changed`` are rows that the query makes of what changed, ``whole`` those of all its input.
+
+    Raises MergeKeyError for keys of the first that the second has more than once, or that are NULL.
+    """
+    from pyspark.sql import functions as fn
+
+    table = model.target.qualified
+    known = keys_of(changed, model).persist()
+    try:
+        with explained(table=table):
+            source = count(Source(known, schema_of(known), model.keys), table=table)
+            if source.rows:
+                few = limits.broadcasts(source.rows, source.key_width)
+                wanted = fn.broadcast(known) if few else known
+                found = keys_of(whole, model).join(wanted, list(model.keys), "left_semi")
+                check_keys(replace(source, frame=found), table=table)
+    finally:
+        known.unpersist()

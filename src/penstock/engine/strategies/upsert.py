@@ -49,8 +49,13 @@ def stage(tx: Transaction, table: TransactionTable, df: DataFrame, model: Model)
 
 def _check_keys(rows: DataFrame, model: Model) -> None:
     """As a merge by columns has it: no key is NULL, and none comes twice."""
-    keys = rows.selectExpr(*(f"{key_in_spark(key, model)} AS {quoted(key)}" for key in model.keys))
+    keys = keys_of(rows, model)
     check_keys(Source(keys, schema_of(keys), model.keys), table=model.target.qualified)
+
+
+def keys_of(rows: DataFrame, model: Model) -> DataFrame:
+    """The keys of rows, in columns that are called as the script calls them."""
+    return rows.selectExpr(*(f"{key_in_spark(key, model)} AS {quoted(key)}" for key in model.keys))
 
 
 def key_in_spark(key: str, model: Model) -> str:
