@@ -127,7 +127,9 @@ def _slices(status: ModelStatus) -> str:
     """``materialized`` of a whole table; ``12 materialized, 1 failed`` of partitions."""
     if len(status.slices) == 1 and status.slices[0].slice is None:
         return _state(status.slices[0])
-    counts = Counter(map(_state, status.slices))
+    counts = Counter[str]()
+    for each in status.slices:
+        counts[_state(each)] += each.intervals
     return ", ".join(f"{number} {state}" for state, number in counts.items()) or "missing"
 
 

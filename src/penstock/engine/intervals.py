@@ -133,7 +133,7 @@ class Line:
         early = [each for each in outside if not expected or each.start < expected[0].start]
         later = [each for each in outside if each not in early]
         tally = replace(
-            self._tally(within, chosen), early=self._count(early), later=self._count(later)
+            self._tally(within, chosen), early=self.count(early), later=self.count(later)
         )
         return Due(chosen, tally, None if chosen else idle(tally))
 
@@ -149,6 +149,18 @@ class Line:
         lacking = minus(within, (event.interval for event in known))
         found = [*known, *(Event("", each, MISSING) for each in lacking)]
         return tuple(sorted(found, key=lambda event: event.interval))
+
+    def count(self, intervals: Iterable[Interval]) -> int:
+        """How many units these are. Raises ArgumentError for too many."""
+        number = 0
+        for interval in intervals:
+            if (interval.end - interval.start) / self.by_time.unit.shortest > 10 * MAX_SLICES:
+                raise ArgumentError(
+                    f"{interval} has more than {10 * MAX_SLICES:,} intervals of the model",
+                    hint="ask for a shorter range, or give the model a later start",
+                )
+            number += sum(1 for _ in self.by_time.units((interval,)))
+        return number
 
     def out_of_order(self, interval: Interval) -> str | None:
         """Why an interval cannot be made where each follows upon those before: some are missing, or
@@ -180,21 +192,9 @@ class Line:
     def _tally(self, expected: Intervals, chosen: Intervals) -> Tally:
         states = dict.fromkeys(each.state for each in self.painted.events)
         found = {state: intersect(expected, self.painted.of_states(state)) for state in states}
-        counts = {state: self._count(intervals) for state, intervals in found.items()}
-        counts[MISSING] = self._count(minus(expected, union(*found.values())))
-        return Tally({s: n for s, n in counts.items() if n}, self._count(chosen))
-
-    def _count(self, intervals: Iterable[Interval]) -> int:
-        """How many units these are. Raises ArgumentError for too many."""
-        number = 0
-        for interval in intervals:
-            if (interval.end - interval.start) / self.by_time.unit.shortest > 10 * MAX_SLICES:
-                raise ArgumentError(
-                    f"{interval} has more than {10 * MAX_SLICES:,} intervals of the model",
-                    hint="ask for a shorter range, or give the model a later start",
-                )
-            number += sum(1 for _ in self.by_time.units((interval,)))
-        return number
+        counts = {state: self.count(intervals) for state, intervals in found.items()}
+        counts[MISSING] = self.count(minus(expected, union(*found.values())))
+        return Tally({s: n for s, n in counts.items() if n}, self.count(chosen))
 
 
 @dataclass(frozen=True, slots=True)

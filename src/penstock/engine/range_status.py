@@ -47,9 +47,9 @@ def in_range(
 
 
 def _of_intervals(status: ModelStatus, line: Line, asked: SliceRange) -> Iterator[SliceStatus]:
-    """What was made in one batch, and what is missing, is one slice each."""
+    """What was made in one batch, and what is missing, is one slice of as many intervals."""
     slices = {each.slice: each for each in status.slices}
     for event in line.states_of(asked):
         text = str(event.interval)
-        known = slices.get(text)
-        yield SliceStatus(text, event.state) if known is None else replace(known, state=event.state)
+        known = slices.get(text, SliceStatus(text, event.state))
+        yield replace(known, state=event.state, intervals=line.count((event.interval,)))

@@ -118,7 +118,7 @@ class SliceStatus:
     ``rows`` is None where none are recorded, and where others have changed them since. ``tests``,
     ``tests_failed`` and ``tests_warned`` count the latest results recorded for it.
     ``time`` is when its current content was last published or confirmed, or when the attempt in
-    ``state`` was.
+    ``state`` was. ``intervals``: of a model by time, how many it stands for in a range.
     """
 
     slice: str | None
@@ -132,6 +132,7 @@ class SliceStatus:
     run_id: str | None = None
     reason: str | None = None
     outside_snapshot: int | None = None
+    intervals: int = 1
 
 
 _CHANGED = ("no model", "changed outside", "other kind")
