@@ -60,7 +60,7 @@ def _time_range(chance: random.Random) -> Form:
     head += [f"cron_tz '{zone}'"] if zone != "UTC" else []
     head += ["cron '@hourly'"] if hourly else []
     script = f"MODEL (name main.t, {', '.join(head)}); {select}"
-    if not written and start is not None and zone == "UTC" and chance.random() < 0.3:
+    if written is None and start is not None and zone == "UTC" and chance.random() < 0.3:
         script = _annotated(start, lookback, batch, select, hourly=hourly)
     return Form(
         f"time range of {family}",
