@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from penstock.engine.beginning import Beginning
@@ -183,15 +184,12 @@ class Attempt(StepAttempt):
         pins: Pins,
         views: Views,
         beginning: Beginning | None = None,
-        given: Mapping[QuerySource, DataFrame] | None = None,
+        given: Mapping[QuerySource, DataFrame] = MappingProxyType({}),
     ) -> Resolved:
         resolved = resolve(
             self.model.query,
             self.planned.bindings,
-            pins,
-            session=self.world.session,
-            views=views,
-            root=self.world.settings.root,
+            self.reader(pins, views),
             beginning=beginning,
             given=given,
         )

@@ -114,10 +114,7 @@ class JointAttempt(StepAttempt):
             return resolve(
                 self.model.query,
                 self.planned.bindings,
-                pins,
-                session=self.world.session,
-                views=views,
-                root=self.world.settings.root,
+                self.reader(pins, views),
                 shape=lambda rendered: text(joint_query(rendered)),
             )
 

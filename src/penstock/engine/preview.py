@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
@@ -18,6 +19,7 @@ from penstock.engine.connections import Connections
 from penstock.engine.pins import Pins, table_name
 from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.resolve import (
+    Reader,
     Resolved,
     Views,
     analysed,
@@ -173,7 +175,7 @@ class Queries:
         self,
         parsed: Query,
         bindings: Bindings,
-        args: Mapping[str, Any] | None = None,
+        args: Mapping[str, Any] = MappingProxyType({}),
         beginning: Beginning | None = None,
     ) -> Resolved:
         self.connections.drop_dead_session()
@@ -194,16 +196,8 @@ class Queries:
             pins = replace(pins, lakes=lakes_for(session, pins.lakes))
         with Views(session) as views:
             try:
-                return resolve(
-                    parsed,
-                    bindings,
-                    pins,
-                    session=session,
-                    views=views,
-                    root=self._settings.root,
-                    args=args,
-                    beginning=beginning,
-                )
+                reader = Reader(pins, session, views, self._settings.root)
+                return resolve(parsed, bindings, reader, args=args, beginning=beginning)
             except QueryFailed as error:
                 raise _as_input(error) from error.__cause__
 

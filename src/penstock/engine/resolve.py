@@ -10,6 +10,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -134,17 +135,24 @@ class Resolved:
         return place(error, self.rendered, self.names) if isinstance(error, QueryFailed) else error
 
 
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads the sources of queries: tables as ``pins`` have them, files below ``root``."""
+
+    pins: Pins
+    session: SparkSession
+    views: Views
+    root: Path
+
+
 def resolve(
     query: Query,
     bindings: Bindings,
-    pins: Pins,
+    reader: Reader,
     *,
-    session: SparkSession,
-    views: Views,
-    root: Path,
-    args: Mapping[str, Any] | None = None,
+    args: Mapping[str, Any] = MappingProxyType({}),
     beginning: Beginning | None = None,
-    given: Mapping[QuerySource, DataFrame] | None = None,
+    given: Mapping[QuerySource, DataFrame] = MappingProxyType({}),
     shape: Callable[[RenderedQuery], str] | None = None,
 ) -> Resolved:
     """Analyse the query; nothing runs yet (but the inference of a file's types).
@@ -156,22 +164,23 @@ def resolve(
     Raises QueryFailed, NotFound, ArgumentError at a place of the script, and NotJoint for macros in
     such a text.
     """
+    session, views = reader.session, reader.views
     view_names = {source: views.name() for source in query.sources}
-    rendered, macros = render(query, quoted(view_names), pins)
+    rendered, macros = render(query, quoted(view_names), reader.pins)
     rendered = rendered if shape is None else _shaped(rendered, shape, calls=macros is not None)
-    values = {**(args or {}), **rendered.args(bindings)}
+    values = {**args, **rendered.args(bindings)}
     analysis = analysed(rendered) if query.tables else None
     filters = predicates(analysis, view_names, values, session_zone(session)) if analysis else {}
     empty = beginning.source_in(query.sources) if beginning else None
     inputs = {
-        source: _files(source, query, bindings, root)
+        source: _files(source, query, bindings, reader.root)
         for source in query.files
-        if source not in (given or {})
+        if source not in given
     }
     rows = {
         source: Rows(given[source])
-        if given and source in given
-        else _read(source, inputs, bindings, pins, session, file_filter=filters.get(source))
+        if source in given
+        else _read(source, inputs, bindings, reader.pins, session, file_filter=filters.get(source))
         for source in query.sources
         if source != empty
     }
@@ -179,16 +188,15 @@ def resolve(
     by_hash = one_task and analysis is not None and are_by_equality(analysis.tree)
     _put_views(rows, view_names, views, by_hash=by_hash)
     names = {view: called(source, bindings) for source, view in view_names.items()}
-    analysis_now = _SparkAnalysis(session, rendered, names, macros, values)
+    in_spark = _SparkAnalysis(session, rendered, names, macros, values)
     if beginning is None or empty is None:
-        df = analysis_now.run()
+        df = in_spark.run()
     else:
         with _located(empty.location):
-            begun, run = view_names[empty], analysis_now.run
-            df = beginning.query(rendered.sql, begun, session, views.put, run)
+            df = beginning.query(rendered.sql, view_names[empty], session, views.put, in_spark.run)
     one_task = one_task and macros is None
-    rendered, asof = analysis_now.rendered, analysis_now.asof
-    return Resolved(df, rendered, names, query_start(query), one_task, inputs, asof)
+    start = query_start(query)
+    return Resolved(df, in_spark.rendered, names, start, one_task, inputs, in_spark.asof)
 
 
 def _shaped(
@@ -386,7 +394,7 @@ def read_source(
     inputs: dict[FileSource, Files | SeedFile] = {}
     if isinstance(source, FileSource):
         inputs[source] = _files(source, query, bindings, root)
-    return _read(source, inputs, bindings, pins, session, file_filter=None)
+    return _read(source, inputs, bindings, pins, session)
 
 
 def _read(
@@ -396,7 +404,7 @@ def _read(
     pins: Pins,
     session: SparkSession,
     *,
-    file_filter: Predicate | None,
+    file_filter: Predicate | None = None,
 ) -> Rows:
     try:
         with explained():

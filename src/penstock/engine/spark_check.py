@@ -15,7 +15,7 @@ from penstock.engine.beginning import Beginning
 from penstock.engine.columns import cast_to
 from penstock.engine.descriptions import undescribable
 from penstock.engine.pins import Pins, Readable, Rows
-from penstock.engine.resolve import Resolved, Views, query_start, resolve
+from penstock.engine.resolve import Reader, Resolved, Views, query_start, resolve
 from penstock.engine.spark import lakes_for, session_for
 from penstock.engine.versions.current import managed_fields
 from penstock.errors import Diagnostic, NotFound, PenstockError, QueryFailed
@@ -147,15 +147,9 @@ class _Checker:
                     raise _Unknown(f"the columns of {table} are not known before its first run")
                 raise _Unknown(f"no model makes {table}, and its lake does not have it")
         column = self.settings.lakes[model.target.lake].partition_column
-        return resolve(
-            query,
-            _bindings(model, query, partition),
-            self._pins(session),
-            session=session,
-            views=views,
-            root=self.settings.root,
-            beginning=Beginning.of(model, column) if own else None,
-        )
+        reader = Reader(self._pins(session), session, views, self.settings.root)
+        beginning = Beginning.of(model, column) if own else None
+        return resolve(query, _bindings(model, query, partition), reader, beginning=beginning)
 
     def _pins(self, session: SparkSession) -> Pins:
         """The tables for a query with settings of its own."""

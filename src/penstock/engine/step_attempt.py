@@ -12,7 +12,7 @@ from penstock.engine import lineage
 from penstock.engine.checks.run import Tester
 from penstock.engine.pins import Pins, Readable
 from penstock.engine.plan import PlannedStep
-from penstock.engine.resolve import Views
+from penstock.engine.resolve import Reader, Views
 from penstock.engine.results import CheckResult
 from penstock.engine.state.records import SliceRecord
 from penstock.engine.state.store import State
@@ -78,6 +78,9 @@ class StepAttempt:
             lake.transaction(author="penstock", message=message, extra=json.dumps(note)) as tx,
         ):
             yield tx, views
+
+    def reader(self, pins: Pins, views: Views) -> Reader:
+        return Reader(pins, self.world.session, views, self.world.settings.root)
 
     def tester(
         self, bindings: Bindings, pins: Pins, whole: Readable, views: Views, called: str

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.engine.columns import cast_to
 from penstock.engine.pins import Pins
-from penstock.engine.resolve import Views, resolve
+from penstock.engine.resolve import Reader, Views, resolve
 from penstock.engine.row_diff import RowDifference, differences
 from penstock.engine.row_values import Misfit, csv_rows, fitted, inferred, returned, same
 from penstock.engine.spark import session_for
@@ -150,10 +150,8 @@ class UnitTests:
                 inputs = {self._key(each, model, query, bindings): each for each in test.given}
                 query = query.without_embedded(inputs)  # rows in place of what that would give
                 given = self._given(query, inputs, test, bindings, session)
-                resolved = resolve(
-                    query, bindings, Pins({}, {}), session=session, views=views, root=self.root,
-                    given=given,
-                )  # fmt: skip
+                reader = Reader(Pins({}, {}), session, views, self.root)
+                resolved = resolve(query, bindings, reader, given=given)
                 try:
                     with explained():
                         made = resolved.df

@@ -33,7 +33,7 @@ from penstock.engine.checks.check import (
     sample_query,
 )
 from penstock.engine.pins import Pins, Readable, Rows
-from penstock.engine.resolve import Views, resolve
+from penstock.engine.resolve import Reader, Views, resolve
 from penstock.engine.results import CheckResult
 from penstock.errors import ArgumentError, Location, NotFound
 from penstock.lake.spark.failures import explained
@@ -144,10 +144,7 @@ class Tester:
         resolved = resolve(
             script.query,
             replace(self.bindings, arguments={**self.bindings.arguments, **script.arguments}),
-            self.pins,
-            session=self.session,
-            views=self.views,
-            root=self.root,
+            Reader(self.pins, self.session, self.views, self.root),
         )
         return Rows(resolved.df, resolved.one_task), script.text
 

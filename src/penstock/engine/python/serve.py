@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from penstock.engine.pins import Pins
 from penstock.engine.python.files import WrittenFile
-from penstock.engine.resolve import Views, resolve
+from penstock.engine.resolve import Reader, Views, resolve
 from penstock.errors import ArgumentError, PartitionError, PenstockError, StepError
 from penstock.lake import storage
 from penstock.lake.format.naming import quote_identifier
@@ -142,15 +142,8 @@ class Server:
             self._require_lake(lake)
         value = self.bindings.partition
         bound = arguments.bind(query.arguments, {}, partition=value, spec=spec)
-        resolved = resolve(
-            query,
-            Bindings(value, bound),
-            self.pins,
-            session=self.session,
-            views=self.views,
-            root=self.root,
-            args=request["args"],
-        )
+        reader = Reader(self.pins, self.session, self.views, self.root)
+        resolved = resolve(query, Bindings(value, bound), reader, args=request["args"])
         try:
             return self._give(resolved.df, str(request["as"]))
         except PenstockError as error:
