@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,34 +12,34 @@ from penstock.errors import Diagnostic
 from penstock.model.constants import Bindings
 from penstock.model.names import Names
 from penstock.model.partition import PartitionSpec
-from penstock.model.query import Query, read_query
+from penstock.model.query import Query, ScriptKind, read_query
 from penstock.model.render import RenderedQuery
 from penstock.model.sources import FileSource, QuerySource, TableSource
 
 NAMES = Names(("main", "analytics"), aliases={"dl": "main"})
 
 
-def read(text: str, **options: bool | str | None) -> tuple[Query | None, tuple[Diagnostic, ...]]:
+def read(text: str, **options: Any) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     settings = {"partition": PartitionSpec("daily"), **options}
-    return read_query(text, Path("m.sql"), names=NAMES, **settings)  # type: ignore[arg-type] # options by name
+    return read_query(text, Path("m.sql"), names=NAMES, **settings)
 
 
-def query(text: str, **options: bool | str | None) -> Query:
+def query(text: str, **options: Any) -> Query:
     found, findings = read(text, **options)
     assert found is not None, findings
     return found
 
 
-def render(text: str, **options: bool | str | None) -> RenderedQuery:
+def render(text: str, **options: Any) -> RenderedQuery:
     found = query(text, **options)
     return found.render({source: f"`v{n}`" for n, source in enumerate(found.sources)})
 
 
-def tables(text: str, **options: bool | str | None) -> list[str]:
+def tables(text: str, **options: Any) -> list[str]:
     return [str(table) for table in query(text, **options).reads]
 
 
-def error(text: str, **options: bool | str | None) -> tuple[int | None, int | None, str]:
+def error(text: str, **options: Any) -> tuple[int | None, int | None, str]:
     found, findings = read(text, **options)
     assert found is None
     first = next(finding for finding in findings if finding.severity == "error")
@@ -398,7 +399,7 @@ def test_a_manual_script_renders_each_statement() -> None:
     text = (
         "CREATE TABLE dl.t AS SELECT 1; INSERT INTO dl.t SELECT a FROM dl.s WHERE d = '{partition}'"
     )
-    found = query(text, manual=True)
+    found = query(text, kind=ScriptKind(manual=True))
     names: dict[QuerySource, str] = {s: s.table.table.upper() for s in found.tables}
     rendered = [statement.sql for statement in found.render_statements(names)]
     assert rendered == [

@@ -11,7 +11,7 @@ from penstock.model.arguments import bind
 from penstock.model.interval import Interval
 from penstock.model.names import Names
 from penstock.model.partition import PartitionSpec
-from penstock.model.query import Query, read_query
+from penstock.model.query import Query, ScriptKind, read_query
 from penstock.model.time_macros import TIMES, argument_of, value_of
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def query(
         names=Names(("main",)),
         dialect=dialect,
         partition=partition,
-        by_time=by_time,
+        kind=ScriptKind(by_time=by_time),
     )
     assert found is not None, findings
     return found

@@ -161,8 +161,7 @@ def resolve(
     ``beginning`` is a table that reads as empty; ``given`` are rows to read in place of sources.
     ``shape`` makes the text of a query for many slices.
 
-    Raises QueryFailed, NotFound, ArgumentError at a place of the script, and NotJoint for macros in
-    such a text.
+    Raises QueryFailed, NotFound, ArgumentError, each placed; NotJoint for macros in such a text.
     """
     session, views = reader.session, reader.views
     view_names = {source: views.name() for source in query.sources}
@@ -194,8 +193,7 @@ def resolve(
     else:
         with _located(empty.location):
             df = beginning.query(rendered.sql, view_names[empty], session, views.put, in_spark.run)
-    one_task = one_task and macros is None
-    start = query_start(query)
+    start, one_task = query_start(query), one_task and macros is None
     return Resolved(df, in_spark.rendered, names, start, one_task, inputs, in_spark.asof)
 
 

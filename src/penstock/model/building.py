@@ -25,7 +25,7 @@ from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
 from penstock.model.partition import check_spec
 from penstock.model.python_step import PythonStep
-from penstock.model.query import Query, read_query
+from penstock.model.query import Query, ScriptKind, read_query
 from penstock.model.script_macros import ScriptMacros
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import quote_identifier
@@ -94,6 +94,13 @@ def _query(
         return Query(source, declaration.dialect, names, (), arguments, start=declaration.code), ()
     if declaration.generated:
         text = text[: declaration.code] + declaration.generated
+    kind = ScriptKind(
+        by_time=declaration.strategy == TIME_RANGE,
+        manual=declaration.strategy == "manual",
+        takes_statements=declaration.takes_statements,
+        settings=declaration.settings,
+        placed=declaration.place("path") if declaration.generated else None,
+    )
     return read_query(
         text,
         declaration.path,
@@ -101,12 +108,8 @@ def _query(
         start=declaration.code,
         dialect=declaration.dialect,
         partition=declaration.partition,
-        by_time=declaration.strategy == TIME_RANGE,
-        manual=declaration.strategy == "manual",
-        takes_statements=declaration.takes_statements,
-        settings=declaration.settings,
+        kind=kind,
         macros=script.macros.saying(**variables_of(declaration)),
-        placed=declaration.place("path") if declaration.generated else None,
         lexer=lexer,
     )
 

@@ -229,70 +229,92 @@ class Query:
         raise UnsupportedSql(f"{inner.path.name} is in another dialect than what embeds it", at)
 
 
+@dataclass(frozen=True, slots=True)
+class ScriptKind:
+    """What a declaration says of the script behind it.
+
+    ``by_time``: it has the times of an interval. ``manual``: all of it are statements, else the
+    query is the last one unless it ``takes_statements`` behind that. ``settings`` are those that it
+    has besides its own. ``placed`` is where the kind SEED is said, whose query is made of that.
+    """
+
+    by_time: bool = False
+    manual: bool = False
+    takes_statements: bool = False
+    settings: tuple[Setting, ...] = ()
+    placed: Location | None = None
+
+
+_ANY = ScriptKind()
+
+
 def read_query(
     text: str,
     path: Path,
     *,
     names: Names,
     start: int = 0,
-    dialect: str = "spark",
+    dialect: str = SPARK,
     partition: PartitionSpec | None = None,
-    by_time: bool = False,
-    manual: bool = False,
-    takes_statements: bool = False,
-    settings: tuple[Setting, ...] = (),
+    kind: ScriptKind = _ANY,
     translates: bool = True,
     macros: ScriptMacros | None = None,
-    placed: Location | None = None,
     lexer: Lexer | None = None,
 ) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     """The query of the script ``text`` whose code begins at ``start``, with all findings.
 
-    ``settings`` are those that it has besides its own. ``placed`` is where the kind SEED is said,
-    whose query is made of that. ``None`` when a finding is an error: with ``translates`` also what
-    Spark has no form of.
+    ``None`` when a finding is an error: with ``translates`` also what Spark has no form of.
     """
-    arguments, findings = declared(text, path, partition=partition, by_time=by_time)
+    arguments, findings = declared(text, path, partition=partition, by_time=kind.by_time)
+    written = Source(path, text)
     try:
         source, libraries = _expanded(
-            Source(path, text), start, dialect, macros or ScriptMacros(), manual=manual
+            written, start, dialect, macros or ScriptMacros(), manual=kind.manual
         )
     except _Misused as error:
         return None, (*findings, error.finding)
-    source = replace(source, placed=placed)
+    source = replace(source, placed=kind.placed)
     script = read_script(
         source,
         names,
         start=start,
         dialect=dialect,
-        manual=manual,
-        takes_statements=takes_statements,
+        manual=kind.manual,
+        takes_statements=kind.takes_statements,
     )
-    found = [*findings, *script.findings]
-    times = [Argument(name, kind, automatic=True) for name, kind in TYPES.items()]
+    times = [Argument(name, of, automatic=True) for name, of in TYPES.items()]
     by_name = {argument.name: argument for argument in (*arguments, *times)}
-    scope = Scope(
-        source, script.names, dialect, by_name, partition is not None, lexer=lexer or Lexer()
-    )
-    parts, part_findings = _read_parts(script, scope)
-    found += part_findings
-    count = len(parts) - len(script.after)
-    query = Query(
-        source,
-        dialect,
-        script.names,
-        parts[:count],
-        (*arguments, *_used(times, parts)),
-        (*settings, *script.settings),
-        manual,
-        start,
-        parts[count:],
-        libraries=libraries,
-    )
-    found += () if placed else _seeds(query)
+    dated = partition is not None
+    scope = Scope(source, script.names, dialect, by_name, dated, lexer=lexer or Lexer())
+    parts, found = _read_parts(script, scope)
+    query = _query(script, scope, parts, arguments, kind)
+    query = replace(query, start=start, libraries=libraries)
+    found = [*findings, *script.findings, *found, *(() if kind.placed else _seeds(query))]
     if translates and not _has_error(found):
         found += _try(query)
     return (None if _has_error(found) else query), tuple(found)
+
+
+def _query(
+    script: Script,
+    scope: Scope,
+    parts: tuple[Part, ...],
+    arguments: Sequence[Argument],
+    kind: ScriptKind,
+) -> Query:
+    """The query of a script that was read in parts."""
+    count = len(parts) - len(script.after)
+    times = [each for each in scope.arguments.values() if each.name in TYPES]
+    return Query(
+        scope.source,
+        scope.dialect,
+        script.names,
+        parts[:count],
+        (*arguments, *_used(times, parts)),
+        (*kind.settings, *script.settings),
+        kind.manual,
+        after=parts[count:],
+    )
 
 
 def _read_parts(script: Script, scope: Scope) -> tuple[tuple[Part, ...], list[Diagnostic]]:

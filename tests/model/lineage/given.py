@@ -15,7 +15,7 @@ from penstock.model.lineage.script import QueryLineage, query_lineage
 from penstock.model.lineage.values import VALUE, Input, OutputColumn
 from penstock.model.model import Model
 from penstock.model.names import Names
-from penstock.model.query import read_query
+from penstock.model.query import ScriptKind, read_query
 from penstock.model.sources import TableSource
 
 NAMES = Names(("main",))
@@ -40,7 +40,7 @@ def lineage(
         Path("model.sql"),
         names=NAMES,
         dialect=dialect,
-        manual=manual,
+        kind=ScriptKind(manual=manual),
         translates=not of_view,
     )
     assert query is not None, findings
