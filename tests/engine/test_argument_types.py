@@ -12,7 +12,7 @@ from penstock.model import arguments
 from penstock.model.constants import Bindings
 from penstock.model.names import Names
 from penstock.model.partition import PartitionSpec
-from penstock.model.query import read_query
+from penstock.model.query import ScriptKind, read_query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,7 +63,11 @@ def test_values_of_every_type(spark: SparkSession, dialect: str) -> None:
     hourly = PartitionSpec("hourly", tz="America/New_York")
     text = HEADER + QUERIES[dialect]
     query, findings = read_query(
-        text, Path("m.sql"), names=Names(("main",)), dialect=dialect, partition=hourly
+        text,
+        Path("m.sql"),
+        names=Names(("main",)),
+        dialect=dialect,
+        kind=ScriptKind(partition=hourly),
     )
     assert query is not None, findings
     values = arguments.bind(query.arguments, TEXTS, partition="2026-03-08T10", spec=hourly)

@@ -12,7 +12,7 @@ from penstock.model.constants import Bindings
 from penstock.model.file_path import partition_of_a_file, path_of
 from penstock.model.names import Names
 from penstock.model.partition import PartitionSpec
-from penstock.model.query import read_query
+from penstock.model.query import ScriptKind, read_query
 
 DAILY = PartitionSpec("daily")
 
@@ -28,7 +28,9 @@ PATHS = [
 def path(call: str, partition: str | None = None, header: str = "", **values: str) -> object:
     """The path that a script with this call reads."""
     text = f"{header}\nSELECT * FROM read_csv({call})"
-    query, findings = read_query(text, Path("q.sql"), names=Names(("main",)), partition=DAILY)
+    query, findings = read_query(
+        text, Path("q.sql"), names=Names(("main",)), kind=ScriptKind(partition=DAILY)
+    )
     assert query is not None, findings
     arguments = bind(query.arguments, values, partition=partition)
     return path_of(query.files[0], Bindings(partition, arguments), query.arguments)
@@ -79,7 +81,9 @@ def test_a_partition_that_leads_to_a_file(tmp_path: Path, call: str, partition: 
     (tmp_path / "in").mkdir()
     (tmp_path / "in/2026-01-01.csv").touch()
     text = f"SELECT '{{partition}}' FROM read_csv({call})"
-    query, _ = read_query(text, Path("q.sql"), names=Names(("main",)), partition=DAILY)
+    query, _ = read_query(
+        text, Path("q.sql"), names=Names(("main",)), kind=ScriptKind(partition=DAILY)
+    )
     assert query is not None
     assert partition_of_a_file(query.files[0].path, tmp_path) == partition
 
@@ -95,7 +99,9 @@ def test_a_partition_that_leads_to_a_file(tmp_path: Path, call: str, partition: 
 )
 def test_no_value_chooses_what_is_read(source: str, message: str) -> None:
     text = f"SELECT * FROM {source}"
-    query, findings = read_query(text, Path("q.sql"), names=Names(("main",)), partition=DAILY)
+    query, findings = read_query(
+        text, Path("q.sql"), names=Names(("main",)), kind=ScriptKind(partition=DAILY)
+    )
     assert query is None
     assert message in findings[0].message
     assert findings[0].location.column is not None

@@ -17,10 +17,11 @@ from penstock.model.render import RenderedQuery
 from penstock.model.sources import FileSource, QuerySource, TableSource
 
 NAMES = Names(("main", "analytics"), aliases={"dl": "main"})
+DAILY = PartitionSpec("daily")
 
 
 def read(text: str, **options: Any) -> tuple[Query | None, tuple[Diagnostic, ...]]:
-    settings = {"partition": PartitionSpec("daily"), **options}
+    settings = {"kind": ScriptKind(partition=DAILY), **options}
     return read_query(text, Path("m.sql"), names=NAMES, **settings)
 
 
@@ -232,7 +233,7 @@ def test_errors_have_a_place(text: str, place: tuple[int, int, str]) -> None:
     "text", ["SELECT '{partition}'", "FROM read_csv('{partition}')", "SELECT $partition"]
 )
 def test_without_a_partition(text: str) -> None:
-    assert error(text, partition=None)[2] in {"partition-token", "argument"}
+    assert error(text, kind=ScriptKind())[2] in {"partition-token", "argument"}
 
 
 def test_an_argument_nearly_right() -> None:
@@ -399,7 +400,7 @@ def test_a_manual_script_renders_each_statement() -> None:
     text = (
         "CREATE TABLE dl.t AS SELECT 1; INSERT INTO dl.t SELECT a FROM dl.s WHERE d = '{partition}'"
     )
-    found = query(text, kind=ScriptKind(manual=True))
+    found = query(text, kind=ScriptKind(partition=DAILY, manual=True))
     names: dict[QuerySource, str] = {s: s.table.table.upper() for s in found.tables}
     rendered = [statement.sql for statement in found.render_statements(names)]
     assert rendered == [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.model.mapping import Edit, assemble, edited
 from penstock.model.names import Names
 from penstock.model.partition import PartitionSpec
-from penstock.model.query import read_query
+from penstock.model.query import ScriptKind, read_query
 from penstock.model.render import RenderedQuery
 
 DAILY = PartitionSpec("daily")
@@ -20,7 +20,9 @@ NAMES = Names(("main",), aliases={"dl": "main"})
 
 
 def render(text: str, dialect: str = "spark") -> RenderedQuery:
-    query, findings = read_query(text, Path("m.sql"), names=NAMES, dialect=dialect, partition=DAILY)
+    query, findings = read_query(
+        text, Path("m.sql"), names=NAMES, dialect=dialect, kind=ScriptKind(partition=DAILY)
+    )
     assert query is not None, findings
     return query.render(dict.fromkeys(query.sources, "`a_rather_long_view_name`"))
 

@@ -64,8 +64,7 @@ def query(
         Path("m.sql"),
         names=Names(("main",)),
         dialect=dialect,
-        partition=partition,
-        kind=ScriptKind(by_time=by_time),
+        kind=ScriptKind(partition=partition, by_time=by_time),
     )
     assert found is not None, findings
     return found

@@ -129,21 +129,19 @@ def _why_not(
 
 
 def refuse_doubled(model: Model, changed: DataFrame, whole: DataFrame, limits: Limits) -> None:
-    """``changed`` are rows that the query makes of what changed, ``whole`` those of all its input.
+    """``changed`` are rows that the query makes of what changed, which are kept, as this reads them
+    several times; ``whole`` are those of all its input.
 
     Raises MergeKeyError for keys of the first that the second has more than once, or that are NULL.
     """
     from pyspark.sql import functions as fn
 
     table = model.target.qualified
-    known = keys_of(changed, model).persist()
-    try:
-        with explained(table=table):
-            source = count(Source(known, schema_of(known), model.keys), table=table)
-            if source.rows:
-                few = limits.broadcasts(source.rows, source.key_width)
-                wanted = fn.broadcast(known) if few else known
-                found = keys_of(whole, model).join(wanted, list(model.keys), "left_semi")
-                check_keys(replace(source, frame=found), table=table)
-    finally:
-        known.unpersist()
+    keys = keys_of(changed, model)
+    with explained(table=table):
+        source = count(Source(keys, schema_of(keys), model.keys), table=table)
+        if source.rows:
+            few = limits.broadcasts(source.rows, source.key_width)
+            wanted = fn.broadcast(keys) if few else keys
+            found = keys_of(whole, model).join(wanted, list(model.keys), "left_semi")
+            check_keys(replace(source, frame=found), table=table)

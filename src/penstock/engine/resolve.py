@@ -137,7 +137,9 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads the sources of queries: tables as ``pins`` have them, files below ``root``."""
+    """What the sources of queries are read with: tables are as ``pins`` have them, files below
+    ``root``.
+    """
 
     pins: Pins
     session: SparkSession

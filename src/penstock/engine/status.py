@@ -323,12 +323,11 @@ def _slice_status(
     pressing = attempt if attempt and attempt.state in _PRESSING else None
     state, outside = (pressing.state, None) if pressing is not None else unpressed
     moment = (pressing.finished_at or pressing.started_at) if pressing else None
-    counted = known is not None and known.strategy not in WITHOUT_ROWS
-    theirs = unpressed[0] == "changed outside"  # how many there are now, no record says
+    counted = known and known.strategy not in WITHOUT_ROWS and unpressed[0] != "changed outside"
     return SliceStatus(
         slice=shown(value),
         state=state,
-        rows=known.rows if known and counted and not theirs else None,
+        rows=known.rows if known and counted else None,
         snapshot_id=known.made_in if known else None,
         time=moment or (known.published_at if known else None),
         tests=len(results),

@@ -95,6 +95,8 @@ def _query(
     if declaration.generated:
         text = text[: declaration.code] + declaration.generated
     kind = ScriptKind(
+        declaration.code,
+        declaration.partition,
         by_time=declaration.strategy == TIME_RANGE,
         manual=declaration.strategy == "manual",
         takes_statements=declaration.takes_statements,
@@ -105,9 +107,7 @@ def _query(
         text,
         declaration.path,
         names=names,
-        start=declaration.code,
         dialect=declaration.dialect,
-        partition=declaration.partition,
         kind=kind,
         macros=script.macros.saying(**variables_of(declaration)),
         lexer=lexer,

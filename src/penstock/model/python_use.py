@@ -18,7 +18,7 @@ from penstock.model.names import Names
 from penstock.model.partition import PartitionSpec
 from penstock.model.partition_token import TOKEN
 from penstock.model.python_code import PythonCode
-from penstock.model.query import read_query
+from penstock.model.query import ScriptKind, read_query
 
 LAKE = "penstock.lake"
 UPSERT, APPEND = "upsert_partition", "append_partition"
@@ -141,7 +141,11 @@ def _query(call: ast.Call, lake: str, uses: Uses) -> None:
         return
     names = replace(uses.names, use=(lake, DEFAULT_SCHEMA))
     query, findings = read_query(
-        text, uses.code.path, names=names, dialect=uses.dialect, partition=uses.partition
+        text,
+        uses.code.path,
+        names=names,
+        dialect=uses.dialect,
+        kind=ScriptKind(partition=uses.partition),
     )
     for finding in findings:
         if finding.severity == "error":

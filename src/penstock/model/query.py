@@ -233,11 +233,14 @@ class Query:
 class ScriptKind:
     """What a declaration says of the script behind it.
 
+    ``start`` is where its code begins, ``partition`` what its slices are, if it has some;
     ``by_time``: it has the times of an interval. ``manual``: all of it are statements, else the
     query is the last one unless it ``takes_statements`` behind that. ``settings`` are those that it
     has besides its own. ``placed`` is where the kind SEED is said, whose query is made of that.
     """
 
+    start: int = 0
+    partition: PartitionSpec | None = None
     by_time: bool = False
     manual: bool = False
     takes_statements: bool = False
@@ -253,23 +256,21 @@ def read_query(
     path: Path,
     *,
     names: Names,
-    start: int = 0,
     dialect: str = SPARK,
-    partition: PartitionSpec | None = None,
     kind: ScriptKind = _ANY,
     translates: bool = True,
     macros: ScriptMacros | None = None,
     lexer: Lexer | None = None,
 ) -> tuple[Query | None, tuple[Diagnostic, ...]]:
-    """The query of the script ``text`` whose code begins at ``start``, with all findings.
+    """The query of the script ``text``, with all findings.
 
     ``None`` when a finding is an error: with ``translates`` also what Spark has no form of.
     """
-    arguments, findings = declared(text, path, partition=partition, by_time=kind.by_time)
+    arguments, findings = declared(text, path, partition=kind.partition, by_time=kind.by_time)
     written = Source(path, text)
     try:
         source, libraries = _expanded(
-            written, start, dialect, macros or ScriptMacros(), manual=kind.manual
+            written, kind.start, dialect, macros or ScriptMacros(), manual=kind.manual
         )
     except _Misused as error:
         return None, (*findings, error.finding)
@@ -277,18 +278,18 @@ def read_query(
     script = read_script(
         source,
         names,
-        start=start,
+        start=kind.start,
         dialect=dialect,
         manual=kind.manual,
         takes_statements=kind.takes_statements,
     )
     times = [Argument(name, of, automatic=True) for name, of in TYPES.items()]
     by_name = {argument.name: argument for argument in (*arguments, *times)}
-    dated = partition is not None
+    dated = kind.partition is not None
     scope = Scope(source, script.names, dialect, by_name, dated, lexer=lexer or Lexer())
     parts, found = _read_parts(script, scope)
-    query = _query(script, scope, parts, arguments, kind)
-    query = replace(query, start=start, libraries=libraries)
+    query = _query(script, scope, parts, (*arguments, *_used(times, parts)), kind)
+    query = replace(query, libraries=libraries)
     found = [*findings, *script.findings, *found, *(() if kind.placed else _seeds(query))]
     if translates and not _has_error(found):
         found += _try(query)
@@ -299,21 +300,21 @@ def _query(
     script: Script,
     scope: Scope,
     parts: tuple[Part, ...],
-    arguments: Sequence[Argument],
+    arguments: tuple[Argument, ...],
     kind: ScriptKind,
 ) -> Query:
     """The query of a script that was read in parts."""
     count = len(parts) - len(script.after)
-    times = [each for each in scope.arguments.values() if each.name in TYPES]
     return Query(
         scope.source,
         scope.dialect,
         script.names,
         parts[:count],
-        (*arguments, *_used(times, parts)),
+        arguments,
         (*kind.settings, *script.settings),
         kind.manual,
-        after=parts[count:],
+        kind.start,
+        parts[count:],
     )
 
 

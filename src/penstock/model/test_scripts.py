@@ -21,7 +21,7 @@ from penstock.model.mapping import Edit, assemble, edited
 from penstock.model.model import TestScript
 from penstock.model.names import Names
 from penstock.model.partition import PartitionSpec
-from penstock.model.query import read_query
+from penstock.model.query import ScriptKind, read_query
 from penstock.model.script_macros import ScriptMacros
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import nearest, quote_identifier
@@ -65,9 +65,8 @@ def test_script(
         _with_names(text, named, dialect),
         path,
         names=asking.names,
-        start=read_header(text, path).end,
         dialect=dialect,
-        partition=asking.partition,
+        kind=ScriptKind(read_header(text, path).end, asking.partition),
         macros=asking.macros,
     )
     if query is None:

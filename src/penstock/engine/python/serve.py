@@ -27,7 +27,7 @@ from penstock.model.graph import table_key
 from penstock.model.model import Model
 from penstock.model.partition_token import TOKEN
 from penstock.model.python_use import APPEND, STRATEGIES, UPSERT, table_in
-from penstock.model.query import read_query
+from penstock.model.query import ScriptKind, read_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -133,7 +133,11 @@ class Server:
         names = replace(own.names, use=(str(request["lake"]), DEFAULT_SCHEMA))
         spec = self.model.partition
         query, findings = read_query(
-            str(request["sql"]), own.path, names=names, dialect=own.dialect, partition=spec
+            str(request["sql"]),
+            own.path,
+            names=names,
+            dialect=own.dialect,
+            kind=ScriptKind(partition=spec),
         )
         if query is None:
             wrong = next(finding for finding in findings if finding.severity == "error")
