@@ -9,6 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from penstock.cli.main import main
+from penstock.engine.state.store import State
+from penstock.project import Project
+from tests.engine.state.builders import publication, run_record
 from tests.engine.toy import write_project
 
 HEAD = "-- pipeline\n-- partitioned {}\n-- materialize ducklake://main/{}\n"
@@ -49,3 +52,28 @@ def test_a_value_for_one_kind_says_how_to_separate_it(root: Path) -> None:
     assert "--select days with this partition, then --select months" in result.stderr
     chosen = json.loads(plan(root, "-s", "days", "--partition", "2026-05-16", "--json").stdout)
     assert [step["slice"] for step in chosen["steps"]] == ["2026-05-16"]
+
+
+HISTORY = """
+MODEL (
+  name dim,
+  kind SCD_TYPE_2_BY_COLUMN (unique_key id, columns (tier), batch_size 1),
+  start '2026-01-01'
+);
+SELECT id, tier FROM src WHERE day = @start_date
+"""
+
+
+def test_a_plan_that_cannot_work_exits_with_2(tmp_path: Path) -> None:
+    root = write_project(tmp_path / "p", {"models/dim": HISTORY})
+    with Project.load(root) as project:
+        lake = project.lake("main")
+        lake.sql("CREATE TABLE dim (id INTEGER, tier VARCHAR)")
+        state, made = State(lake.catalog), "2026-01-01T00:00:00Z/2026-01-10T00:00:00Z"
+        state.begin_run(run_record())
+        state.confirm(publication(target="main.dim", slice=made, step="dim"), 1)
+    result = plan(root, "--partition", "2026-01-03")
+    assert (result.exit_code, "a history is made in the order" in result.stdout) == (2, True)
+    as_json = plan(root, "--partition", "2026-01-03", "--json")
+    assert as_json.exit_code == 2
+    assert json.loads(as_json.stdout)["steps"][0]["state"].startswith("failed: a history")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.cli.options import common_options, load_project, read_request, request_options
-from penstock.cli.output import print_json, print_table
+from penstock.cli.output import print_json, print_table, say
 from penstock.engine.ranges import said
+from penstock.errors import InputError
 from penstock.progress.lines import state_text
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ Examples:
 )
 @request_options
 @common_options
-def command(*, project_dir: Path | None, as_json: bool, **request: Any) -> None:
+@click.pass_context
+def command(
+    ctx: click.Context, /, *, project_dir: Path | None, as_json: bool, **request: Any
+) -> None:
     """Show the steps that `penstock run` with these options would take, each with its slice.
 
     With --from and --to: how many slices of each model are missing or failed and would be made, the
@@ -38,18 +42,20 @@ def command(*, project_dir: Path | None, as_json: bool, **request: Any) -> None:
     Notices say what is restated, by auto_restatement_cron, and why.
 
     Nothing is written. Starts no Spark, and opens the catalogs only for a range, for models by time
-    and for those that restate themselves.
+    and for those that restate themselves. The exit code is 2 when a step cannot work.
     """
     with load_project(project_dir) as project:
         plan = project.plan(**read_request(**request))
     steps = [_step(step) for step in plan.steps]
     if as_json:
         print_json({"steps": steps, "notices": plan.notices})
-        return
-    for notice in plan.notices:
-        click.echo(f"notice: {notice}", err=True)
-    columns = ("step", "table", "strategy", "slice", "state")
-    print_table(columns, [[step[name] for name in columns] for step in steps])
+    else:
+        for notice in plan.notices:
+            say(f"notice: {notice}", err=True)
+        columns = ("step", "table", "strategy", "slice", "state")
+        print_table(columns, [[step[name] for name in columns] for step in steps])
+    if any(step.blocked for step in plan.steps):
+        ctx.exit(InputError.exit_code)
 
 
 def _step(step: PlannedStep) -> dict[str, Any]:
