@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+import sqlglot
+from sqlglot import exp
 
-from penstock.model.at_macros import AtMacros, MacroError, expand
+from penstock.model.at_macros import expand
+from penstock.model.at_scope import AtMacros, Call
+from penstock.model.at_text import MacroError
 from penstock.model.loader import load_models, scan_models
 from tests.model.test_loader import LAKES, project
 
 
-def twice(plain: Sequence[str], named: Mapping[str, str]) -> str:
-    return f"2 * {plain[0]}{named.get('more', '')}"
+def twice(call: Call) -> str:
+    return f"2 * {call.plain[0]}{call.named.get('more', '')}"
 
 
 MACROS = AtMacros({"this_model": "`t`", "stage": "'evaluating'"}, {"twice": twice})
@@ -54,6 +57,83 @@ def test_what_is_made(text: str, made: str) -> None:
     assert result == made
 
 
+def tree(query: str) -> exp.Expr:
+    """A query as SQLMesh's rendering and ours can be compared: without quotes of names and without
+    brackets around conditions that need none.
+    """
+
+    def bare(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Identifier):
+            node.set("quoted", False)
+        inside = node.this if isinstance(node, exp.Paren) else node
+        return node if isinstance(inside, exp.Connector) else inside
+
+    return sqlglot.parse_one(query.lstrip(";"), dialect="spark").transform(bare)
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlmesh"),  # which SQLMesh 0.236.4 renders of the text
+    [
+        (
+            "@EACH(['v', 'c'], k -> count_if(t = @k) AS n_@{k})",
+            "count_if(t = 'v') AS n_v, count_if(t = 'c') AS n_c",
+        ),
+        ("@EACH(['v', 'c'], k -> 1 AS n_@k)", "1 AS n_v, 1 AS n_c"),
+        ("@EACH(['v', 'c'], k -> t = k AS k)", "t = 'v' AS v, t = 'c' AS c"),
+        ("@EACH(['v', 'c'], k -> t.@{k} AS @k)", "t.v AS v, t.c AS c"),
+        ("@EACH(['v', 'c'], k -> 1 AS `n_@{k}`)", "1 AS n_v, 1 AS n_c"),
+        ("@EACH(['v', 'c'], k -> @'x @{k} @k' AS c_@k)", "'x v v' AS c_v, 'x c c' AS c_c"),
+        ("@EACH(['v', 'c'], k -> @SQL('sum(@k)') AS s)", "sum(v) AS s, sum(c) AS s"),
+        ("@EACH([(a, 'A'), (b, 'B')], (c, n) -> c AS n)", "a AS A, b AS B"),
+        ("@EACH([t.a, t.b], x -> x AS n_@{x})", "t.a AS n_a, t.b AS n_b"),
+        ("@EACH([a, b], x -> X + @X AS c_@X)", "a + a AS c_a, b + b AS c_b"),
+        ("@EACH(a, b, x -> x + 1)", "a + 1, b + 1"),
+        ("@EACH(@EACH([a, b], x -> x + 1), y -> y * 2)", "a + 1 * 2, b + 1 * 2"),
+        ("@REDUCE(@EACH([a, b], x -> x = 1), (x, y) -> x AND y)", "a = 1 AND b = 1"),
+        ("@REDUCE(@FILTER([1, 2, 3], x -> x > 1), (x, y) -> x + y)", "2 + 3"),
+        ("@FILTER([a, b, c], x -> x <> b)", "a, c"),
+        ("@AND(@EACH([a, b], x -> x = 1))", "a = 1 AND b = 1"),
+        ("@OR(@EACH([a, b], x -> x = 1), c > 2)", "a = 1 OR b = 1 OR c > 2"),
+        ("@AND(a, b OR c, NULL)", "a AND (b OR c)"),
+        ("@AND(a, @OR(b, c, NULL), NULL)", "a AND (b OR c)"),
+        ("@AND(NULL, a > 1), @OR(NULL), @AND(NULL), @AND()", "a > 1, TRUE, TRUE, TRUE"),
+        ("@AND(@IF(FALSE, a > 1), b > 2), @AND(@EACH([], x -> x), b)", "b > 2, b"),
+        ("@IF('a' IN ('a', 'b'), 1, 2), @IF('c' NOT IN ('a', 'b'), 1, 2)", "1, 1"),
+        ("@EACH(['a', 'b'], x -> @IF(@x IN ('a'), 1 AS c_@x, 2 AS d_@x))", "1 AS c_a, 2 AS d_b"),
+        ("@EACH([a, b, c], x -> @IF(@x IN (a, b), 1, 2))", "1, 1, 2"),
+        ("@IF('abc' LIKE 'a%', 1, 2), @IF(LOWER('A') = 'a', 1, 2)", "1, 1"),
+        ("@IF(NOT 'a' = 'b' AND TRUE, 1, 2), @IF(NULL IS NULL, 1, 2), @IF(NULL, 1, 2)", "1, 1, 2"),
+        ("@IF(TRUE, @EACH([a, b], x -> x))", "a, b"),
+    ],
+)
+def test_it_is_what_sqlmesh_renders(text: str, sqlmesh: str) -> None:
+    assert tree(expanded(f"SELECT {text} FROM t")) == tree(f"SELECT {sqlmesh} FROM t")
+
+
+@pytest.mark.parametrize(
+    ("defined", "text", "sqlmesh"),
+    [
+        ("kinds, ['v', 'c']", "@EACH(@kinds, k -> 1 AS @{k}s) FROM t", "1 AS vs, 1 AS cs FROM t"),
+        (
+            "k, 'v'",
+            "1 AS @{k}s, @{k} AS b, @k AS c FROM x_@k.y",
+            "1 AS vs, v AS b, 'v' AS c FROM x_v.y",
+        ),
+        ("k, view", "a_@{k}_b, n_@K FROM @{k}_x", "a_view_b, n_view FROM view_x"),
+        ("k, 5", "1 AS s_@k, a_@{k}_c FROM t", "1 AS s_5, a_5_c FROM t"),
+        ("s, 'sch'", "1 FROM @s.a, @{s}.b, x.@s", "1 FROM sch.a, sch.b, x.sch"),
+        ("k, 'b c'", "@{k} AS x, n_@{k}, 1 AS @k FROM t", "`b c` AS x, `n_b c`, 1 AS `b c` FROM t"),
+    ],
+)
+def test_names_are_made_of_texts_as_sqlmesh_does(defined: str, text: str, sqlmesh: str) -> None:
+    made = expanded(f"@DEF({defined}); SELECT {text}")
+    assert tree(made) == tree(f"SELECT {sqlmesh}")
+
+
+def test_a_sign_never_makes_a_comment() -> None:
+    assert expanded("@DEF(n, -1); SELECT 2 -@n, @EACH([-3], x -> -x)") == "; SELECT 2 - -1, - -3"
+
+
 @pytest.mark.parametrize(
     ("text", "at", "message"),
     [
@@ -68,6 +148,9 @@ def test_what_is_made(text: str, made: str) -> None:
         ("SELECT @SQL(a)", 7, "`a` is not a text"),
         ("@DEF(f, (a, b) -> a); SELECT @f(1)", 29, "1 values are given for a, b"),
         ("SELECT @twice(1", 7, "the bracket of @twice( is never closed"),
+        ("SELECT n_@start_ds", 9, "a value of the run never becomes a part of a name"),
+        ("SELECT @EACH([a + 1], x -> 1 AS n_@x)", 7, "`a + 1` cannot be a part of a name"),
+        ("SELECT @STAR(t)", 7, "@STAR is a macro of SQLMesh that Penstock lacks"),
     ],
 )
 def test_what_is_wrong(text: str, at: int, message: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from penstock.model.at_macros import MacroError
+from penstock.model.at_text import MacroError
 from penstock.model.macro_libraries import Libraries, find_libraries
 from penstock.model.script_macros import Expanded, ScriptMacros, expand_calls
 

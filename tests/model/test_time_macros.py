@@ -29,7 +29,7 @@ VALUES = {
     "start_ts": "2026-01-01 00:00:00",
     "start_tstz": "2026-01-01 00:00:00+00:00",
     "start_hour": 0,
-    "start_epoch": 1767225600,
+    "start_epoch": 1767225600.0,
     "start_millis": 1767225600000,
     "end_dt": LAST,
     "end_dtntz": LAST.replace(tzinfo=None),
@@ -38,7 +38,7 @@ VALUES = {
     "end_ts": "2026-01-01 23:59:59.999999",
     "end_tstz": "2026-01-01 23:59:59.999999+00:00",
     "end_hour": 23,
-    "end_epoch": 1767311999,
+    "end_epoch": 1767311999.999999,
     "end_millis": 1767311999999,
     "execution_dt": NOW.astimezone(UTC),
     "execution_dtntz": datetime(2026, 1, 2, 2, 4, 5),  # noqa: DTZ001 - without a zone on purpose
@@ -47,7 +47,7 @@ VALUES = {
     "execution_ts": "2026-01-02 02:04:05",
     "execution_tstz": "2026-01-02 02:04:05+00:00",
     "execution_hour": 2,
-    "execution_epoch": 1767319445,
+    "execution_epoch": 1767319445.0,
     "execution_millis": 1767319445000,
 }
 
@@ -120,7 +120,8 @@ def test_spark_sees_values_of_their_types(spark: SparkSession, dialect: str) -> 
     df = spark.sql(rendered.sql, args=rendered.args(bindings))
     kinds = dict(df.dtypes)
     assert [kinds[f"start_{unit}"] for unit in ("dt", "dtntz", "date", "ds", "hour", "epoch")] == [
-        *("timestamp", "timestamp_ntz", "date", "string", "int", "bigint"),
+        *("timestamp", "timestamp_ntz", "date", "string", "int", "double"),
     ]
-    (row,) = df.selectExpr("unix_micros(end_dt) AS at", "end_dtntz", "end_millis").collect()
-    assert tuple(row) == (1767311999999999, VALUES["end_dtntz"], VALUES["end_millis"])
+    inside = "CAST(1767311999.5 AS DOUBLE) BETWEEN start_epoch AND end_epoch AS inside"
+    (row,) = df.selectExpr("unix_micros(end_dt) AS at", "end_dtntz", "end_millis", inside).collect()
+    assert tuple(row) == (1767311999999999, VALUES["end_dtntz"], VALUES["end_millis"], True)

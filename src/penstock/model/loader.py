@@ -15,7 +15,7 @@ from penstock.model.annotated import declare
 from penstock.model.annotation import parse
 from penstock.model.arguments import declared
 from penstock.model.asset import DEFAULT_SCHEMA
-from penstock.model.at_macros import AtMacros
+from penstock.model.at_scope import AtMacros
 from penstock.model.audit_blocks import DIRECTORY, AuditBlock, read_audits, split_audits
 from penstock.model.building import ScriptFile, build_model, variables_of
 from penstock.model.data_test import CustomTest

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib.util
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +34,7 @@ def python_files(directory: Path) -> tuple[list[PythonFile], tuple[Diagnostic, .
         except (SyntaxError, ValueError, OSError) as error:
             place = Location(path, getattr(error, "lineno", None), getattr(error, "offset", None))
             message = f"the file cannot be read: {getattr(error, 'msg', error)}"
-            findings.append(Diagnostic("error", message, place, "mend it", "python"))
+            findings.append(Diagnostic("error", message, place, "correct it", "python"))
     return files, tuple(findings)
 
 
@@ -43,14 +45,19 @@ def is_called(node: ast.expr, name: str) -> bool:
     )
 
 
-def module_of(path: Path) -> Any:
-    """The file as a module; it runs when it is first asked for as it is now."""
+def module_of(path: Path, imports: Callable[..., Any] | None = None) -> Any:
+    """The file as a module; it runs when it is first asked for as it is now.
+
+    ``imports`` is what it imports by in place of Python's ``__import__``.
+    """
     name = f"penstock_project_{path.stem}_{abs(hash((str(path), path.stat().st_mtime_ns)))}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None, "a .py file has one"
         assert spec.loader is not None, "of the same kind"
         module = importlib.util.module_from_spec(spec)
+        if imports is not None:
+            vars(module)["__builtins__"] = {**vars(builtins), "__import__": imports}
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)

@@ -1,19 +1,23 @@
 """Macros that a project writes in Python: functions marked ``@macro`` in ``macros/*.py``.
 
 They are found without running anything; a file runs when one of its macros is first called. A
-macro gets the texts of its arguments and returns SQL, or a list of it.
+macro gets its arguments as `penstock.model.macro_arguments` says, and returns SQL, a value, an
+expression of sqlglot's, or a list of these.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.at_macros import Function, MacroError
+from penstock.model.at_scope import Call, Function, Made
+from penstock.model.at_text import MacroError
+from penstock.model.macro_arguments import call_with, made_of
+from penstock.model.macro_imports import imports_of
 from penstock.model.python_files import PythonFile, is_called, module_of, python_files, said
 
 DIRECTORY = "macros"
@@ -23,15 +27,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 @overload
 def macro(function: F) -> F: ...
 @overload
-def macro() -> Callable[[F], F]: ...
-def macro(function: F | None = None) -> F | Callable[[F], F]:
-    """Mark a function of ``macros/*.py`` as a macro, ``@name(...)`` in the project's scripts::
+def macro(function: str | None = None) -> Callable[[F], F]: ...
+def macro(function: F | str | None = None) -> F | Callable[[F], F]:
+    """Mark a function of ``macros/*.py`` as a macro, ``@name(...)`` in the project's scripts;
+    ``@macro("other_name")`` gives it another name::
 
     @macro
     def half(column):
         return f"{column} / 2"
     """
-    return (lambda marked: marked) if function is None else function
+    return function if callable(function) else lambda marked: marked
 
 
 @dataclass(slots=True)
@@ -47,46 +52,52 @@ class PythonMacros:
         """Find them below a project's ``macros/``."""
         macros = cls()
         first: dict[str, Location] = {}
-        files, unread = python_files(root / DIRECTORY)
+        directory = root / DIRECTORY
+        files, unread = python_files(directory)
         findings = [*unread]
         for file in files:
-            for name, location in _marked(file):
+            for name, function, location in _marked(file):
                 other = first.setdefault(name.lower(), location)
                 if other is not location:
                     where = f"{other.path}:{other.line}"
                     message = f"there are two macros @{name}, the other is at {where}"
                     hint = "give one another name"
                     findings.append(Diagnostic("error", message, location, hint, "macro"))
-                macros.functions[name.lower()] = macros._function(file.path, name)
+                macros.functions[name.lower()] = macros._function(
+                    file.path, name, function, directory
+                )
         macros.findings = tuple(findings)
         return macros
 
-    def _function(self, path: Path, name: str) -> Function:
-        def call(plain: Sequence[str], named: Mapping[str, str]) -> str:
+    def _function(self, path: Path, name: str, function: str, directory: Path) -> Function:
+        def call(given: Call) -> Made:
             self.called += 1
             try:
-                return _text(getattr(module_of(path), name)(*plain, **named))
+                module = module_of(path, imports_of(directory, path))
+                return made_of(call_with(getattr(module, function), given), given.scope.dialect)
             except Exception as error:  # of the project's code: it is said with its place
-                hint = f"mend @{name} in {path.name}"
+                hint = getattr(error, "hint", None) or f"fix @{name} in {path.name}"
                 raise MacroError(f"@{name} failed at {said(error, path)}", hint) from None
 
         return call
 
 
-def _marked(file: PythonFile) -> Iterator[tuple[str, Location]]:
-    """The functions under ``@macro``, ``@macro()`` or ``@penstock.macro``."""
+def _marked(file: PythonFile) -> Iterator[tuple[str, str, Location]]:
+    """The macros of a file: functions under ``@macro``, ``@macro('name')`` or ``@x.macro()``, by
+    the names of the macros, with those of the functions.
+    """
     for node in file.tree.body:
         if isinstance(node, ast.FunctionDef):
-            marks = (m.func if isinstance(m, ast.Call) else m for m in node.decorator_list)
-            if any(is_called(mark, "macro") for mark in marks):
-                yield node.name, file.where(node)
+            for mark in node.decorator_list:
+                if is_called(mark.func if isinstance(mark, ast.Call) else mark, "macro"):
+                    yield _name(mark) or node.name, node.name, file.where(node)
+                    break
 
 
-def _text(made: object) -> str:
-    if made is None:
-        return ""
-    if isinstance(made, str):
-        return made
-    if isinstance(made, list | tuple) and all(isinstance(each, str) for each in made):
-        return ", ".join(made)
-    raise TypeError(f"it returned {type(made).__name__}, and a macro returns SQL or a list of it")
+def _name(mark: ast.expr) -> str | None:
+    """The name that a decorator gives, as ``"x"`` or ``name="x"``."""
+    if not isinstance(mark, ast.Call):
+        return None
+    given = [*mark.args[:1], *(each.value for each in mark.keywords if each.arg == "name")]
+    names = [each.value for each in given if isinstance(each, ast.Constant)]
+    return next((name for name in names if isinstance(name, str) and name), None)

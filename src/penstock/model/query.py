@@ -11,7 +11,8 @@ from penstock.errors import Diagnostic, Location
 from penstock.model.analysis import Part, Scope, read_part
 from penstock.model.arguments import OF_SLICE, Argument, declared
 from penstock.model.asset import TableName
-from penstock.model.at_macros import MacroError, expand
+from penstock.model.at_macros import expand
+from penstock.model.at_text import MacroError
 from penstock.model.mapping import Mapped, Source, Written
 from penstock.model.names import Names, UnknownName
 from penstock.model.partition import PartitionSpec

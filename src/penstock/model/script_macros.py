@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.model.at_macros import AtMacros, MacroError
+from penstock.model.at_scope import AtMacros
+from penstock.model.at_text import MacroError
 from penstock.model.macro_libraries import TEMPORARY, Libraries
 from penstock.model.macro_statement import read_macro
 from penstock.model.mapping import Body, Edit, Mapped, assemble, edited

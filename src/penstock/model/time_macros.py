@@ -36,7 +36,7 @@ _UNITS: Mapping[str, _Unit] = {
     "ts": _Unit("text", lambda at: at.replace(tzinfo=None).isoformat(sep=" ")),
     "tstz": _Unit("text", lambda at: at.isoformat(sep=" ")),
     "hour": _Unit("int", lambda at: at.hour),
-    "epoch": _Unit("bigint", lambda at: (at - _EPOCH) // timedelta(seconds=1)),
+    "epoch": _Unit("double", lambda at: (at - _EPOCH) / timedelta(seconds=1)),
     "millis": _Unit("bigint", lambda at: (at - _EPOCH) // timedelta(milliseconds=1)),
 }
 _OF_RUN = "execution"

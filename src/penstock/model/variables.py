@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.model.at_macros import MacroError
+from penstock.model.at_text import MacroError
 from penstock.model.script import Statement
 from penstock.sql.identifiers import fold, nearest
 from penstock.sql.text import Unreadable, mask, parse_expression
