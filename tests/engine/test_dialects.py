@@ -80,3 +80,21 @@ def test_queries(make: Make) -> None:
         lake.sql("SELECT id,\n  hash(id) FROM notes", dialect="duckdb")
     project.sql("INSERT INTO notes SELECT n, 'x' || n FROM range(2) t(n)", dialect="duckdb")
     assert lake.table("notes").to_df().count() == 3
+
+
+def test_texts_stay_as_written(make: Make) -> None:
+    """Spark's variables, as ``${env:NAME}``, are texts in models and their tests."""
+    select = "SELECT a, upper(a) AS b FROM (VALUES ('${env:PATH}')) AS v(a)"
+    header = "-- pipeline\n-- data_test expression a = '${env:PATH}'\n"
+    project = make(
+        {
+            "models/spark": f"{header}-- materialize ducklake://main/s\n{select}",
+            "models/duck": f"{header}-- dialect duckdb\n-- materialize ducklake://main/d\n{select}",
+        }
+    )
+    assert [step.state for step in project.run().steps] == ["done", "done"]
+    for table in ("s", "d"):
+        shown = project.sql(f"SELECT a, b, '${{system:user.home}}' AS c FROM {table}")
+        assert [tuple(row) for row in shown.collect()] == [
+            ("${env:PATH}", "${ENV:PATH}", "${system:user.home}")
+        ]

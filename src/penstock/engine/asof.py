@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Location, PenstockError, QueryFailed
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.text import run_sql
 from penstock.model.asof import ASOF_SETTING, condition_at, starts
 from penstock.model.asof_join import AsofJoin, NotPlanned, find_join
 from penstock.model.asof_lookup import BYTES
@@ -54,7 +55,7 @@ class _Asking:
         """The types of a query's columns. Raises NotPlanned where Spark does not take it."""
         try:
             with explained():
-                schema = self.session.sql(sql, args=dict(self.args)).schema
+                schema = run_sql(self.session, sql, args=dict(self.args)).schema
         except PenstockError as error:
             raise NotPlanned(f"a side of it is not understood by itself: {error.message}") from None
         return [field.dataType for field in schema.fields]
@@ -68,7 +69,7 @@ class _Asking:
 
     def _bytes(self, sql: str) -> float:
         with explained():
-            rows = self.session.sql(f"EXPLAIN COST {sql}", args=dict(self.args)).collect()
+            rows = run_sql(self.session, f"EXPLAIN COST {sql}", args=dict(self.args)).collect()
         return estimate(str(rows[0][0]))
 
 

@@ -20,6 +20,7 @@ from penstock.errors import DefinitionChanged, Location, SchemaMismatch
 from penstock.lake.format.naming import fold
 from penstock.model.declaration import SchemaChange
 from penstock.model.model import Model
+from penstock.sql.substitution import unsubstituted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -128,7 +129,9 @@ def _not_keys(keys: Sequence[str], table: TransactionTable, place: Place | None)
     from pyspark.sql import functions as fn
 
     rows = table.to_df() if place is None else table.slice_df(*place)
-    named = rows.selectExpr(*(f"{key} AS _penstock_{at}" for at, key in enumerate(keys)))
+    named = rows.selectExpr(
+        *(unsubstituted(f"{key} AS _penstock_{at}") for at, key in enumerate(keys))
+    )
     counted = named.groupBy(*named.columns).agg(fn.count("*").alias("_penstock_rows"))
     is_null = fn.lit(False)
     for name in named.columns:

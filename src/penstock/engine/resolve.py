@@ -34,6 +34,7 @@ from penstock.lake.queries.resolver import Resolver
 from penstock.lake.queries.running import rewritten
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import session_zone
+from penstock.lake.spark.text import run_sql
 from penstock.model.asof import plain
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
@@ -261,10 +262,10 @@ class _SparkAnalysis:
     def _rows(self) -> DataFrame:
         values, sql = dict(self.values), self.rendered.sql
         if self.macros is None:
-            return self.session.sql(sql, args=values)
+            return run_sql(self.session, sql, args=values)
         frames = {view: self.session.table(view) for view in self.names}
         whole = rewritten(self.session, sql, self.macros, views=frames)
-        return self.session.sql(whole.text, args=values, **dict[str, Any](whole.frames))
+        return run_sql(self.session, whole.text, values, whole.frames)
 
 
 def render(

@@ -137,6 +137,8 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
     conf = {
         "spark.master": master,
         "spark.sql.session.timeZone": "UTC",
+        # Texts stay as written, in Python steps, too: '${env:HOME}' is not the environment's value.
+        "spark.sql.variable.substitute": "false",
         # Spark compiles generated code, some 10 ms a class, and caches the classes by its text. A
         # run of eight steps has about a hundred, the default size of the cache: those of the first
         # step are evicted before the next run.

@@ -20,6 +20,7 @@ from penstock.model.time_range import TimeColumn
 from penstock.sql.dialect import to_spark
 from penstock.sql.identifiers import did_you_mean, quoted
 from penstock.sql.literals import text_literal
+from penstock.sql.substitution import unsubstituted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -103,7 +104,7 @@ def time_values(df: DataFrame, column: TimeColumn, unit: IntervalUnit, dialect: 
     be a time, and one that cannot tell the units of the model apart.
     """
     value = _value(df, column, dialect)
-    kind = dict(df.selectExpr(f"{value} AS t").dtypes)["t"]
+    kind = dict(df.selectExpr(unsubstituted(f"{value} AS t")).dtypes)["t"]
     family = next((read for name, read in _FAMILIES.items() if kind.startswith(name)), None)
     if family is None:
         raise StepError(

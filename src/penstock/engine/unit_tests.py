@@ -23,6 +23,7 @@ from penstock.errors import (
     PenstockError,
 )
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.text import run_sql
 from penstock.model import arguments
 from penstock.model.constants import Bindings
 from penstock.model.cte import of_cte
@@ -207,7 +208,9 @@ class UnitTests:
 
         if rows.query is not None:
             with explained():
-                return session.sql(to_spark(normalized(rows.query, self.dialect), self.dialect))
+                return run_sql(
+                    session, to_spark(normalized(rows.query, self.dialect), self.dialect)
+                )
         names, values = self._values(rows)
         declared = {fold(name): kind for name, kind in rows.columns.items()}
         names = list(dict.fromkeys([*names, *rows.columns]))

@@ -25,6 +25,7 @@ from penstock.lake.rows.engine import stage
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot, moment
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import SparkSource, session_zone
+from penstock.lake.spark.text import as_condition
 from penstock.lake.transaction import Staged, Transaction, TransactionTable
 from penstock.lake.writing.adding.fit import Rules
 from penstock.sql.conditions import Predicate
@@ -113,14 +114,14 @@ class Table:
         if self.view is not None and not row_ids and not self._is_there(at):
             rows = self.view(self.ref, at)
             if rows is not None:
-                return rows if where is None else rows.where(where)
+                return rows if where is None else rows.where(as_condition(where))
         spark = self.spark()
         if isinstance(where, str) and predicate is None:
             predicate = of_where(where, zone=session_zone(spark))
         df = scan.read(spark, self._scan(at, predicate), row_ids=row_ids)
         if row_ids:
             df = df.withColumnRenamed(scan.ROW_ID, "rowid").drop(scan.BEGIN)
-        return df if where is None else df.where(where)
+        return df if where is None else df.where(as_condition(where))
 
     def scan_at(self, version: int, predicate: Predicate | None = None) -> scan.Scan:
         """What `to_df` reads at a snapshot of a table, not a view: ``orders.scan_at(1).files``.

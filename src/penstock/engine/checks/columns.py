@@ -10,6 +10,7 @@ from penstock.engine.checks.expression import columns_in, in_spark
 from penstock.engine.checks.run import build
 from penstock.errors import ArgumentError, Location, QueryFailed
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.text import run_sql
 from penstock.model.data_test import (
     CustomTest,
     DataTest,
@@ -77,7 +78,7 @@ def _verify_condition(
     try:
         with explained():
             query = f"SELECT ({sql}\n) AS condition FROM (SELECT {columns}) AS {_VIEW}"
-            ((_, kind),) = session.sql(query).dtypes
+            ((_, kind),) = run_sql(session, query).dtypes
     except QueryFailed as error:
         error.location = place
         raise

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.engine.checks.check import Aggregate, Check, UniqueKey, quoted
 from penstock.lake.spark.session import cache_of
+from penstock.lake.spark.text import expr, run_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -41,7 +42,7 @@ def count(session: SparkSession, checks: Sequence[Check], view: str) -> Counts:
     fails = True  # possibly, tests of rows or of keys
     if keys or whole:
         args = _args(of_rows.values())
-        rows = session.sql(pass_query(checks, keys, view), args=args)
+        rows = run_sql(session, pass_query(checks, keys, view), args=args)
         failures, fails = _pass(session, rows, whole, len(keys), marked=bool(of_rows))
     if of_rows and fails:
         failures |= _count_rows(session, of_rows, view)
@@ -86,7 +87,7 @@ def _count_rows(session: SparkSession, checks: Mapping[int, Check], view: str) -
     observed = Observation()
     query = failing_rows(checks, view)
     wanted = _columns(session, {_flag(at): f"sum({_flag(at)})" for at in checks})
-    rows = session.sql(query, args=_args(checks.values())).observe(observed, *wanted)
+    rows = run_sql(session, query, args=_args(checks.values())).observe(observed, *wanted)
     rows.where(_ALL_ROWS_BUT).collect()
     found = observed.get
     return {at: found[_flag(at)] or 0 for at in checks}
@@ -151,18 +152,17 @@ def _repeated(session: SparkSession, rows: DataFrame, keys: int) -> DataFrame:
     """
     names = [_key(at) for at in range(keys)]
     hashed = names[0] if keys == 1 else f"explode(array({', '.join(names)}))"
-    one_more = session.sql("SELECT CAST(0 AS BIGINT) AS hashed")
+    one_more = run_sql(session, "SELECT CAST(0 AS BIGINT) AS hashed")
     hashes = rows.selectExpr(f"{hashed} AS hashed").where("hashed IS NOT NULL").unionAll(one_more)
     counts = _columns(session, {"occurrences": "count(*)"})
     return hashes.groupBy("hashed").agg(*counts).where(f"occurrences > 1 OR hashed = {_MARK}")
 
 
 def _columns(session: SparkSession, metrics: Mapping[str, str]) -> list[Column]:
-    from pyspark.sql import functions as fn
 
     return cache_of(session).get(
         ("metrics", *metrics.items()),
-        lambda: [fn.expr(f"{sql} AS {name}") for name, sql in metrics.items()],
+        lambda: [expr(f"{sql} AS {name}") for name, sql in metrics.items()],
     )
 
 

@@ -38,6 +38,7 @@ from penstock.engine.results import CheckResult
 from penstock.errors import ArgumentError, Location, NotFound
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import cache_of
+from penstock.lake.spark.text import expr, run_sql
 from penstock.model import data_test
 from penstock.model.asset import Asset, table_of
 from penstock.model.constants import Bindings
@@ -210,7 +211,7 @@ def _failing(session: SparkSession, checks: Sequence[Check]) -> DataFrame:
     """A row for each failure, with the columns of `failing_query`."""
     args: dict[str, Any] = {name: value for check in checks for name, value in check.args.items()}
     query = failing_query(checks)
-    parts = [] if query is None else [session.sql(query, args=args)]
+    parts = [] if query is None else [run_sql(session, query, args=args)]
     parts += [
         check.failing.selectExpr(*marks(checks, at))
         for at, check in enumerate(checks)
@@ -231,11 +232,10 @@ def _counts(failing: DataFrame, columns: Sequence[str]) -> list[int]:
     An aggregation would shuffle, and Spark plans the rest of a query anew after each shuffle.
     """
     from pyspark.sql import Observation
-    from pyspark.sql import functions as fn
 
     observation = Observation()
     sums = cache_of(failing.sparkSession).get(
-        ("sums", *columns), lambda: [fn.expr(f"sum({name}) AS {name}") for name in columns]
+        ("sums", *columns), lambda: [expr(f"sum({name}) AS {name}") for name in columns]
     )
     # Spark cannot fold this condition: it evaluates it on every row, and collects none.
     failing.observe(observation, *sums).where("spark_partition_id() < 0").collect()
@@ -245,7 +245,7 @@ def _counts(failing: DataFrame, columns: Sequence[str]) -> list[int]:
 
 def _samples(session: SparkSession, check: Check, rows: int) -> tuple[Mapping[str, Any], ...]:
     if isinstance(check.failing, str):
-        some = session.sql(sample_query(check.failing, rows), args=dict(check.args))
+        some = run_sql(session, sample_query(check.failing, rows), args=dict(check.args))
     else:
         some = check.failing.limit(rows)
     return tuple(row.asDict(recursive=True) for row in some.collect())

@@ -60,6 +60,7 @@ from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.engine import stage as stage_rows
 from penstock.lake.rows.spark_finder import rows_of
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.text import as_condition, expr
 from penstock.model.history import History
 from penstock.sql.identifiers import quoted
 from penstock.sql.predicate import of_where
@@ -115,7 +116,7 @@ def _check_written(table: TransactionTable, load: Load, rules: Rules) -> None:
     from pyspark.sql import functions as fn
 
     written = table.to_df().select(*map(quoted, load.columns))
-    keys = [fn.expr(text) for _, text in rules.keys]
+    keys = [expr(text) for _, text in rules.keys]
     if rules.history.updated_at:
         keys.append(fn.col(quoted(rules.history.updated_at)))
     names = [f"_penstock_{number}" for number in range(len(keys))]
@@ -326,7 +327,7 @@ def _with_last(table: TransactionTable, load: Load, rules: Rules, *, ask: bool) 
     text = f"{ended} IS NOT NULL"
     if history.updated_at is None:  # only what ended later than now matters
         text = f"{ended} > {literal_text(rules.now, rules.kind)}"
-    closed = table.to_df(_where(text)).where(text)
+    closed = table.to_df(_where(text)).where(as_condition(text))
     last = late_rows.last_of(closed, rules)
     keys = rules.key_columns
     unknown = diff.where(fn.col(LOADED).isNotNull() & fn.col(OPEN).isNull())

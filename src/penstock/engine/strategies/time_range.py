@@ -15,6 +15,7 @@ from penstock.engine.strategies.slice import ByTime, Slice
 from penstock.engine.time_values import TimeValues, time_values
 from penstock.errors import StepError
 from penstock.lake.candidate.state import Staged
+from penstock.lake.spark.text import as_condition, expr
 from penstock.model.interval import Intervals, union
 
 if TYPE_CHECKING:
@@ -50,14 +51,14 @@ def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
 def rows_of(table: TransactionTable, by_time: ByTime, intervals: Intervals) -> DataFrame:
     """The rows that the table will have in these intervals."""
     ranges = _ranges(table.to_df(), by_time.time_range, intervals, by_time.dialect)
-    return table.to_df(ranges.condition.files).where(ranges.where)
+    return table.to_df(ranges.condition.files).where(as_condition(ranges.where))
 
 
 def rows_in_ranges(
     rows: DataFrame, time_range: TimeRange, intervals: Intervals, dialect: str
 ) -> DataFrame:
     """Those of a published table."""
-    return rows.where(_ranges(rows, time_range, intervals, dialect).where)
+    return rows.where(as_condition(_ranges(rows, time_range, intervals, dialect).where))
 
 
 def _ranges(rows: DataFrame, time_range: TimeRange, intervals: Intervals, dialect: str) -> Ranges:
@@ -97,7 +98,7 @@ def _replaced(
     observation = None if into.by_time.layout.clustered_by else Observation()
     watched = df if observation is None else df.observe(observation, *_columns(counting))
     staged = table.replace_ranges(
-        watched.where(ranges.where), ranges, known_fingerprint=into.known_fingerprint
+        watched.where(as_condition(ranges.where)), ranges, known_fingerprint=into.known_fingerprint
     )
     if observation is not None and staged.slice_rows:
         return staged, observation.get
@@ -106,9 +107,8 @@ def _replaced(
 
 
 def _columns(counting: Mapping[str, str]) -> list[SparkColumn]:
-    from pyspark.sql import functions as fn
 
-    return [fn.expr(text).alias(name) for name, text in counting.items()]
+    return [expr(text).alias(name) for name, text in counting.items()]
 
 
 def _without_time(df: DataFrame, values: TimeValues, counts: Counts) -> StepError:

@@ -19,6 +19,7 @@ from penstock.model.model import Model
 from penstock.model.upsert import SOURCE, TARGET, Matched, on_side
 from penstock.sql.dialect import DUCKDB, to_spark
 from penstock.sql.identifiers import quoted
+from penstock.sql.substitution import unsubstituted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,7 +56,9 @@ def _check_keys(rows: DataFrame, model: Model) -> None:
 
 def keys_of(rows: DataFrame, model: Model) -> DataFrame:
     """The keys of rows, in columns that are called as the script calls them."""
-    return rows.selectExpr(*(f"{key_in_spark(key, model)} AS {quoted(key)}" for key in model.keys))
+    return rows.selectExpr(
+        *(unsubstituted(key_in_spark(key, model)) + f" AS {quoted(key)}" for key in model.keys)
+    )
 
 
 def key_in_spark(key: str, model: Model) -> str:

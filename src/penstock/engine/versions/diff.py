@@ -25,6 +25,7 @@ from penstock.engine.versions.load import (
 )
 from penstock.lake.format.naming import fold
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
+from penstock.lake.spark.text import expr
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def versions_of(rows: DataFrame, rules: Rules) -> Versions:
         *(fn.col(quoted(name)).alias(columns[fold(name)]) for name in own),
         *PLACE,
         *(fn.col(key).alias(f"{OLD}{key}") for key in rules.key_columns),
-        fn.expr(before).alias(BEFORE),
+        expr(before).alias(BEFORE),
         fn.col(quoted(history.valid_from)).alias(SINCE),
         fn.lit(True).alias(OPEN),
     )

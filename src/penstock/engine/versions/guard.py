@@ -19,6 +19,7 @@ from penstock.lake.catalog.snapshots.history import changes_of_others
 from penstock.lake.catalog.snapshots.rollbacks import Rollbacks, rollbacks
 from penstock.lake.format.naming import fold
 from penstock.lake.snapshot import At, Snapshot
+from penstock.lake.spark.text import expr
 from penstock.model.history import History
 from penstock.model.model import Model
 from penstock.sql.identifiers import quoted
@@ -83,7 +84,7 @@ def _faults(rows: DataFrame, model: Model, history: History) -> Iterator[str]:
     from pyspark.sql import Window
     from pyspark.sql import functions as fn
 
-    keys = {f"_penstock_{n}": fn.expr(text) for n, (_, text) in enumerate(keys_in_spark(model))}
+    keys = {f"_penstock_{n}": expr(text) for n, (_, text) in enumerate(keys_in_spark(model))}
     since, until = fn.col(quoted(history.valid_from)), fn.col(quoted(history.valid_to))
     window = Window.partitionBy(*keys).orderBy(since, until.asc_nulls_last())
     next_since = fn.lead(since).over(window)

@@ -15,6 +15,7 @@ from penstock.engine.versions.diff import OLD, PLACE, Versions
 from penstock.engine.versions.load import AT, ORDER, Rules, with_keys
 from penstock.engine.versions.moments import converted
 from penstock.lake.spark.session import session_zone
+from penstock.lake.spark.text import expr
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def last_of(closed: DataFrame, rules: Rules) -> DataFrame:
     parts = [
         fn.col(quoted(history.valid_to)).alias(UNTIL),
         fn.col(quoted(history.valid_from)).alias(SINCE),
-        fn.expr(before).alias(BEFORE),
+        expr(before).alias(BEFORE),
     ]
     keyed = with_keys(closed, rules).groupBy(*rules.key_columns)
     last = keyed.agg(fn.max(fn.struct(*parts)).alias("last"))

@@ -16,6 +16,7 @@ from penstock.engine.versions.moments import KINDS, converted, literal
 from penstock.errors import ColumnNotFound, MergeKeyError, SchemaMismatch
 from penstock.lake.format.naming import fold
 from penstock.lake.spark.session import session_zone
+from penstock.lake.spark.text import expr
 from penstock.model.history import History
 from penstock.sql.identifiers import nearest, quoted
 
@@ -115,13 +116,12 @@ def marked(load: Load, rules: Rules, *, once: bool = False) -> Load:
 
 def with_keys(df: DataFrame, rules: Rules) -> DataFrame:
     """``df`` with its keys."""
-    from pyspark.sql import functions as fn
 
     for name, text in rules.keys:
         if text == quoted(name):
             _column(df, name, "key")
     pairs = zip(rules.key_columns, rules.keys, strict=True)
-    return df.withColumns({column: fn.expr(text) for column, (_, text) in pairs})
+    return df.withColumns({column: expr(text) for column, (_, text) in pairs})
 
 
 def bad(rows: DataFrame, rules: Rules) -> MergeKeyError:

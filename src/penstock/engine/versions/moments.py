@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from penstock.lake.spark.text import expr
+
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
@@ -19,9 +21,8 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - without a zone, as the columns a
 
 def literal(moment: datetime, kind: str) -> SparkColumn:
     """An aware moment as a column of this type."""
-    from pyspark.sql import functions as fn
 
-    return fn.expr(literal_text(moment, kind))
+    return expr(literal_text(moment, kind))
 
 
 def literal_text(moment: datetime, kind: str) -> str:

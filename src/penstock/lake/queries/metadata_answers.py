@@ -14,6 +14,7 @@ from penstock.lake.format.files import Table
 from penstock.lake.format.naming import fold
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.spark_types import spark_type
+from penstock.lake.spark.text import run_sql
 from penstock.sql.duckdb.guards import unguarded
 from penstock.sql.identifiers import quoted
 
@@ -95,7 +96,7 @@ def answer(
         f"CAST(:v{at} AS {kind}) AS {quoted(aggregate.name)}"
         for at, (aggregate, (_, kind)) in enumerate(zip(aggregates, values, strict=True))
     ]
-    return spark.sql(f"SELECT {', '.join(items)}", args=arguments)
+    return run_sql(spark, f"SELECT {', '.join(items)}", args=arguments)
 
 
 def knows(

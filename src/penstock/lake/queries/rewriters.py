@@ -18,6 +18,7 @@ from penstock.lake.format.naming import fold
 from penstock.lake.queries import travel
 from penstock.lake.snapshot import At
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.text import run_sql
 from penstock.sql.conditions import Predicate
 from penstock.sql.identifiers import quoted
 from penstock.sql.lake_functions import Arguments, Call, calls_of
@@ -178,7 +179,7 @@ def _value(node: exp.Expression, spark: SparkSession, args: Mapping[str, Any]) -
             f"{node.sql('spark')} names a column", hint="a table function takes values"
         )
     with explained():
-        return spark.sql(f"SELECT {node.sql('spark')}", args=dict(args)).collect()[0][0]
+        return run_sql(spark, f"SELECT {node.sql('spark')}", args=dict(args)).collect()[0][0]
 
 
 def _number(text: str) -> int | float:

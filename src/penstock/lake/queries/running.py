@@ -11,6 +11,7 @@ from penstock.lake.format.naming import fold
 from penstock.lake.queries.rewriters import REWRITERS, Names, Work
 from penstock.lake.queries.travel import in_zone
 from penstock.lake.spark.failures import SPARKS_SQL, explain, explained
+from penstock.lake.spark.text import run_sql
 from penstock.sql.tables import Analysis, analyse
 from penstock.sql.text import Edit, Unreadable, edited, touches_line
 
@@ -117,8 +118,8 @@ def _run(work: Work, text: str, edits: Sequence[Edit]) -> DataFrame:
     values = dict(work.args) or None
     try:
         if not edits:
-            return work.spark.sql(text, args=values)
-        df = work.spark.sql(edited(text, edits), args=values, **dict[str, Any](work.frames))
+            return run_sql(work.spark, text, args=values)
+        df = run_sql(work.spark, edited(text, edits), values, work.frames)
         df.schema  # noqa: B018 - Spark Connect analyses late: its errors belong here
         return df
     except Exception as error:  # placed if it is Spark's, else raised as it is
@@ -132,7 +133,7 @@ def _unreadable(
 ) -> QueryFailed:
     """Spark's message where it refuses the text as well, else Penstock's."""
     try:
-        spark.sql(text, args=dict(args))
+        run_sql(spark, text, args=dict(args))
     except Exception as error:  # whatever it is, the text is refused below
         explained_error = explain(error)
         if explained_error.data.get("condition", "").startswith("PARSE"):

@@ -13,6 +13,7 @@ from penstock.errors import ArgumentError, UnsupportedFeature
 from penstock.lake.format.values.duck_text import Interval, parse_interval
 from penstock.lake.snapshot import At, moment, version
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.text import run_sql
 from penstock.sql.time_travel import Travel
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _computed(travel: Travel, args: Mapping[str, Any], spark: SparkSession | Non
             hint="write a number, a time in quotes, or now() less an interval",
         )
     with explained():
-        return spark.sql(f"SELECT {travel.text}", args=dict(args)).collect()[0][0]
+        return run_sql(spark, f"SELECT {travel.text}", args=dict(args)).collect()[0][0]
 
 
 def from_now(node: Any) -> datetime | None:

@@ -28,6 +28,7 @@ from penstock.lake.rows.spark_finder import find, find_updated, rows_of
 from penstock.lake.rows.stager import Files, remove_both, write, write_found
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import session_zone
+from penstock.lake.spark.text import as_condition, expr
 from penstock.sql.identifiers import quoted
 from penstock.sql.predicate import contrary, of_where
 from penstock.sql.text import SqlExpression
@@ -208,7 +209,7 @@ def _matching(table: StagedTable, source: Scan, match: Condition) -> DataFrame:
     where = match.for_spark
     row_ids = isinstance(where, str) and _names_rowid(where, table.schema.names)
     rows = rows_of(table, source, row_ids=row_ids)
-    matching = rows if where is None else rows.where(where)
+    matching = rows if where is None else rows.where(as_condition(where))
     return matching.drop(ROWID) if row_ids else matching
 
 
@@ -231,7 +232,7 @@ def _satisfying(table: StagedTable, df: DataFrame, where: str | SparkColumn) -> 
 
     name = table.candidate.qualified_name
     rows = df.select(*align(df, table.written_schema, table=name))
-    condition = fn.expr(where) if isinstance(where, str) else where
+    condition = expr(where) if isinstance(where, str) else where
     shown = fn.to_json(fn.struct(*map(quoted, rows.columns[:8])), {"ignoreNullFields": "false"})
     said = f"a new row of {name} does not satisfy the condition of what it replaces: "
     refusal = fn.raise_error(fn.concat(fn.lit(said), shown))

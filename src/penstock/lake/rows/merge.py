@@ -36,6 +36,7 @@ from penstock.lake.rows.new_rows import expressions, not_null, rewrite, write_ro
 from penstock.lake.rows.spark_finder import find, rows_of
 from penstock.lake.rows.stager import Files, write
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.text import expr
 from penstock.lake.writing.spark import Written
 from penstock.sql.identifiers import quoted
 from penstock.sql.text import SqlExpression
@@ -167,10 +168,9 @@ def _pairs(job: _Job) -> DataFrame:
 
 
 def _match(change: RowChange) -> SparkColumn:
-    from pyspark.sql import functions as fn
 
     on = change.on.condition
-    return fn.expr(on.text) if isinstance(on, SqlExpression) else on
+    return expr(on.text) if isinstance(on, SqlExpression) else on
 
 
 def _clause(job: _Job) -> SparkColumn:
@@ -192,7 +192,7 @@ def _condition(clause: Clause) -> SparkColumn:
 
     if clause.condition is None:
         return fn.lit(True)
-    return fn.expr(clause.condition) if isinstance(clause.condition, str) else clause.condition
+    return expr(clause.condition) if isinstance(clause.condition, str) else clause.condition
 
 
 def _new_values(job: _Job, joined: DataFrame) -> list[SparkColumn]:

@@ -15,6 +15,7 @@ from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.reading.conversions.align import align
 from penstock.lake.reading.conversions.spark_types import cast_type
 from penstock.lake.rows.route import compares
+from penstock.lake.spark.text import expr
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def count(source: Source, *, table: str, measure: bool = False) -> Source:
     """
     from pyspark.sql import functions as fn
 
-    size = fn.expr(f"coalesce(sum({_bytes(source)}), 0L)") if measure else fn.lit(-1)
+    size = expr(f"coalesce(sum({_bytes(source)}), 0L)") if measure else fn.lit(-1)
 
     (found,) = source.frame.agg(
         fn.count(fn.lit(1)).alias("rows"),
@@ -233,9 +234,8 @@ def _type_of(source: Source, key: str) -> str:
 
 
 def _any_null(source: Source) -> SparkColumn:
-    from pyspark.sql import functions as fn
 
-    return fn.expr(" OR ".join(f"{quoted(key)} IS NULL" for key in source.keys))
+    return expr(" OR ".join(f"{quoted(key)} IS NULL" for key in source.keys))
 
 
 def _refused(source: Source, table: str, nulls: int, duplicates: int) -> MergeKeyError:

@@ -18,6 +18,7 @@ from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.conversions.casts import stored
 from penstock.lake.reading.scan import ROW_ID, Scan
 from penstock.lake.rows.found import Found
+from penstock.lake.spark.text import expr
 from penstock.lake.writing.spark import Written, write
 from penstock.sql.identifiers import quoted
 
@@ -127,7 +128,7 @@ def _value(value: object) -> SparkColumn:
     from pyspark.sql import functions as fn
 
     if isinstance(value, str):
-        return fn.expr(value)
+        return expr(value)
     return value if isinstance(value, Expression) else fn.lit(value)
 
 

@@ -18,9 +18,11 @@ from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.rows.append import append_frame
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.engine import stage
+from penstock.lake.spark.text import as_condition
 from penstock.lake.writing import fingerprint
 from penstock.sql.identifiers import quoted
 from penstock.sql.literals import text_literal
+from penstock.sql.substitution import unsubstituted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,7 +77,7 @@ def _expression(rows: DataFrame, key: str) -> str:
 
 def _condition(rows: DataFrame, keys: Sequence[str], table: str) -> str | None:
     """The condition that a row is in a partition of ``rows``; None where there is no row."""
-    named = rows.selectExpr(*(f"{key} AS k{at}" for at, key in enumerate(keys)))
+    named = rows.selectExpr(*(unsubstituted(f"{key} AS k{at}") for at, key in enumerate(keys)))
     texts = named.distinct().selectExpr(*(f"CAST(k{at} AS STRING)" for at in range(len(keys))))
     values = texts.limit(MOST + 1).collect()
     if len(values) > MOST:
@@ -122,5 +124,5 @@ def _is_same(table: StagedTable, rows: DataFrame, where: str) -> bool:
     """Whether the partitions hold these rows already."""
     if not fingerprint.can_tell(table.schema):
         return False
-    current = table.to_df().where(where)
+    current = table.to_df().where(as_condition(where))
     return fingerprint.of(current, table.schema) == fingerprint.of(rows, table.schema)

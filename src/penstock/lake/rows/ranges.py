@@ -18,6 +18,7 @@ from penstock.lake.reading.conversions.align import typed
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.engine import proven, removed
 from penstock.lake.rows.overwrite import Replacing, as_it_was, is_same
+from penstock.lake.spark.text import as_condition
 from penstock.sql.conditions import And, Compare, Constant, IsNull, Or, Predicate
 from penstock.sql.conditions import Condition as FileCondition
 from penstock.sql.identifiers import did_you_mean, quoted
@@ -117,7 +118,7 @@ def replace_ranges(table: StagedTable, ranges: Ranges, new: Replacing) -> Staged
 
 def rows_in(table: StagedTable, ranges: Ranges) -> DataFrame:
     """The rows of the candidate state that are in the ranges."""
-    return table.to_df(ranges.condition.files).where(ranges.where)
+    return table.to_df(ranges.condition.files).where(as_condition(ranges.where))
 
 
 def _may_be(table: StagedTable, condition: Condition, rows: int) -> bool:

@@ -21,6 +21,7 @@ from penstock.lake.methods import add_files, altering
 from penstock.lake.queries.travel import from_now
 from penstock.lake.snapshot import moment
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.text import run_sql
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Current, Session
 from penstock.lake.statements.targets import existing
@@ -168,7 +169,7 @@ def _computed(session: Session, value: Argument) -> Any:
     if moment is not None:
         return moment
     with explained():
-        row = session.spark().sql(f"SELECT {value.text}", args=dict(session.args)).collect()[0]
+        row = run_sql(session.spark(), f"SELECT {value.text}", args=dict(session.args)).collect()[0]
         return row[0]
 
 

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from penstock.lake.queries import running as queries
 from penstock.lake.queries.travel import in_zone
+from penstock.lake.spark.text import run_sql
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import Target, without_schema
 from penstock.sql.identifiers import quoted
@@ -47,7 +48,9 @@ class Variables:
         """The name of the variable that has this value."""
         if key not in self.names:
             name = f"{self.prefix}_{len(self.names)}"
-            self.spark.sql(f"DECLARE OR REPLACE VARIABLE {name} = :value", args={"value": value})
+            run_sql(
+                self.spark, f"DECLARE OR REPLACE VARIABLE {name} = :value", args={"value": value}
+            )
             self.names[key] = name
         return self.names[key]
 
@@ -60,7 +63,7 @@ def variables(session: Session) -> Iterator[Variables]:
         yield names
     finally:
         for name in names.names.values():
-            names.spark.sql(f"DROP TEMPORARY VARIABLE IF EXISTS {name}")
+            run_sql(names.spark, f"DROP TEMPORARY VARIABLE IF EXISTS {name}")
         for view in names.views:
             names.spark.catalog.dropTempView(view)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type
+from penstock.lake.spark.text import expr
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -67,10 +68,9 @@ def row_hash(columns: Sequence[Column], seed: int = 0) -> SparkColumn:
 
     It is built as SQL text: a call to the JVM for each part would take longer than a small write.
     """
-    from pyspark.sql import functions as fn
 
     parts = (str(seed), *_null_flags(columns), *(_hashable(column) for column in columns))
-    return fn.expr(f"xxhash64({', '.join(parts)})")
+    return expr(f"xxhash64({', '.join(parts)})")
 
 
 def _hashable(column: Column) -> str:

@@ -32,6 +32,7 @@ from penstock.lake.reading.conversions.spark_types import as_parquet
 from penstock.lake.reading.parquet.footers import describe
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import cache_of, prepare
+from penstock.lake.spark.text import run_sql
 from penstock.lake.storage import open_system
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.settings import WriteSettings
@@ -271,8 +272,8 @@ def _is_there(spark: SparkSession, name: str) -> bool:
     from pyspark.errors import PySparkException
 
     try:
-        spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {_PROBE} AS '{name}'")
-        spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {_PROBE}")
+        run_sql(spark, f"CREATE OR REPLACE TEMPORARY FUNCTION {_PROBE} AS '{name}'")
+        run_sql(spark, f"DROP TEMPORARY FUNCTION IF EXISTS {_PROBE}")
     except PySparkException as error:
         return error.getCondition() != "CANNOT_LOAD_FUNCTION_CLASS"
     return True

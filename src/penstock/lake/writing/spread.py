@@ -29,6 +29,7 @@ from penstock.lake.format.partitioning import (
 )
 from penstock.lake.format.types import parse
 from penstock.lake.format.values.bounds import base_type
+from penstock.lake.spark.text import expr
 from penstock.sql.dialect import to_spark
 from penstock.sql.identifiers import quoted
 from penstock.sql.text import Unreadable
@@ -138,9 +139,8 @@ def sort_columns(keys: Sequence[SortKey]) -> list[SparkColumn]:
 
 
 def _ordered(key: SortKey) -> SparkColumn:
-    from pyspark.sql import functions as fn
 
-    value = fn.expr(_spark_text(key))
+    value = expr(_spark_text(key))
     if key.descending:
         return value.desc_nulls_last() if key.nulls_last else value.desc_nulls_first()
     return value.asc_nulls_last() if key.nulls_last else value.asc_nulls_first()

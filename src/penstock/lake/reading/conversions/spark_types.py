@@ -21,6 +21,7 @@ from penstock.lake.format.types import (
     to_spark_schema,
 )
 from penstock.lake.format.values.bounds import base_type
+from penstock.lake.spark.text import expr
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ def _within(highest: str) -> Convert:
     def check(value: SparkColumn, path: str) -> SparkColumn:
         from pyspark.sql import functions as fn
 
-        fits = (value >= 0) & (value <= fn.expr(highest))
+        fits = (value >= 0) & (value <= expr(highest))
         message = f"column {path} holds 0 to {highest} only"
         return fn.when(fits | value.isNull(), value).otherwise(fn.raise_error(message))
 

@@ -29,6 +29,7 @@ from urllib.parse import quote
 from penstock.lake.format.files import DataFile, DeleteFile
 from penstock.lake.spark.failures import explained, file_corrupt, file_missing
 from penstock.lake.spark.session import cache_of
+from penstock.lake.spark.text import expr
 from penstock.lake.storage import is_remote
 
 if TYPE_CHECKING:
@@ -244,9 +245,8 @@ def with_row_id(df: DataFrame, name: str, embedded: str, position: str) -> DataF
 
     Call it last: it drops the columns that `with_facts` added.
     """
-    from pyspark.sql import functions as fn
 
-    row_id = fn.expr(f"coalesce({embedded}, {_START} + {position})")
+    row_id = expr(f"coalesce({embedded}, {_START} + {position})")
     return df.withColumn(name, row_id).drop(_START, _FIRST, _SNAPSHOTS, _ENDS)
 
 
