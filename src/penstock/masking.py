@@ -15,20 +15,27 @@ MASK = "***"
 _NAME = r"pass(?:word|wd|phrase)?|pwd|secret|token|credentials?"
 _SECRET_NAME = re.compile(rf"(?:{_NAME})$|secret|password|passwd|token", re.IGNORECASE)
 # `password = '...'`, `sslpassword=...`, `"secret_key": "..."`; a value without quotes ends at the
-# next name, or at the end.
+# next name, or at the end. No part is tried again at each letter or blank of a long run.
 _PAIR = re.compile(
-    rf"""(?P<name>[\w.]*(?:{_NAME})(?:[._]?key)?['"]?\s*[=:]\s*)
+    rf"""(?P<name>(?:{_NAME})(?:[._]?key)?['"]?\s*[=:]\s*)
     (?: '(?:[^'\\]|\\.)*'(?=[\s&,;)\]}}]|$)
       | "(?:[^"\\]|\\.)*"(?=[\s&,;)\]}}]|$)
-      | .*?(?=\s+[\w.]+\s*=|&|$) )""",
+      | .*?(?=(?<!\s)\s+[\w.]+\s*=|&|$) )""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-_URL = re.compile(r"(://[^:/?#\s]*:).*@", re.DOTALL)  # to the last @: a password may have one
+_USER = re.compile(r"://[^:/?#\s]*:")
 
 
 def masked(text: str) -> str:
     """``text`` without the passwords of the connection strings, URLs and settings in it."""
-    return _PAIR.sub(rf"\g<name>{MASK}", _URL.sub(rf"\1{MASK}@", text))
+    return _PAIR.sub(rf"\g<name>{MASK}", _without_password(text))
+
+
+def _without_password(text: str) -> str:
+    """A URL's password ends at the last @ of the text, as it may have one itself."""
+    last = text.rfind("@")
+    user = _USER.search(text, 0, last) if last >= 0 else None
+    return text if user is None else f"{text[: user.end()]}{MASK}{text[last:]}"
 
 
 def is_secret(name: str) -> bool:

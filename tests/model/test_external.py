@@ -53,6 +53,7 @@ def test_what_is_read(tmp_path: Path) -> None:
         ("- name: t\n  gateway: x", (2, 12), "a lake is the first part of a table's name"),
         ("- name: t\n- name: T", (2, 9), "main.T is described twice, first in external"),
         ("- name: made", (1, 9), "main.made is made by made, so it is not external"),
+        ("- name: !!python/name:os.x [y]", (1, 9), "the tag !!python/name:os.x is not known"),
         ("- name: [", (1, 10), "expected the node content"),
     ],
 )  # fmt: skip

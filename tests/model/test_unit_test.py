@@ -94,7 +94,11 @@ def test_an_empty_file() -> None:
     [
         ("a: [", 1, "while parsing|expected"),
         ("- a", 1, "the file is not a mapping"),
-        ("t:\n  model: m\n  outputs: {query: [{a: !x 1}]}", 3, "could not determine a constructor"),
+        ("t:\n  model: m\n  outputs: {query: [{a: !x 1}]}", 3, "the tag !x is not known"),
+        ("- " * 20_000, 1, "nested more than 100 deep"),
+        ("[" * 20_000, 1, "nested more than 100 deep"),
+        ("t:\n  model: [m]\n  outputs: {query: []}", 2, "a text is expected, not a sequence"),
+        ("? [a]\n: {}", 1, "a text is expected, not a sequence"),
         ("t:\n  outputs: {query: []}", 2, "the test t names no model"),
         ("t:\n  model: m", 2, "the test t says no outputs"),
         ("t:\n  model: m\n  outputs: {}", 3, "neither query nor ctes"),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.errors import Location, ModelError, PenstockError
+from penstock.sql.text import too_deep
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -18,6 +19,8 @@ def fail(error: Exception, *, debug: bool = False) -> int:
 
     if debug:
         say("".join(traceback.format_exception(error)), err=True, nl=False)
+    if isinstance(error, RecursionError):
+        error = too_deep()
     say(message_of(error), err=True)
     return error.exit_code if isinstance(error, PenstockError) else EXIT_FAILED
 

@@ -13,6 +13,7 @@ from penstock.model.asset import FileName, TableName
 from penstock.model.external import FILE, External
 from penstock.model.graph import table_key
 from penstock.model.model import Model
+from penstock.model.yaml_file import Reading
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog
@@ -91,13 +92,9 @@ def create_external(
 
 def _require_list(text: str, path: Path) -> None:
     """Raise ArgumentError where entries cannot be added behind what the file has."""
-    import yaml
+    from yaml.nodes import SequenceNode
 
-    try:
-        readable = isinstance(yaml.safe_load(text), list)
-    except yaml.YAMLError:
-        readable = False
-    if not readable:
+    if not isinstance(Reading(path, "external").root(text), SequenceNode):
         raise ArgumentError(
             f"no entry can be added to {path}: it is not a list with a dash for each",
             hint="write `- name: schema.table` for each entry, or move the file away",

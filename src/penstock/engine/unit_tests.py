@@ -40,7 +40,7 @@ from penstock.model.unit_test import (
     TestRows,
     UnitTest,
 )
-from penstock.model.yaml_file import loader
+from penstock.model.yaml_file import Reading
 from penstock.sql.dialect import normalized, to_spark
 from penstock.sql.identifiers import fold, nearest
 from penstock.sql.types import spark_type
@@ -303,12 +303,20 @@ class UnitTests:
 
 
 def _rows_of_yaml(text: str, path: Path, location: Location) -> tuple[Mapping[str, Any], ...]:
-    import yaml
+    from yaml.constructor import ConstructorError
 
+    reading = Reading(path, "unit-test")
+    root = reading.root(text)
     try:
-        listed = yaml.load(text, Loader=loader())
-    except yaml.YAMLError as error:
-        raise ArgumentError(f"{path.name} is not YAML: {error}", location=location) from None
+        listed = None if root is None else reading.value(root)
+    except ConstructorError as error:
+        reading.refuse_tag(error)
+    for found in reading.findings:
+        raise ArgumentError(
+            f"{path.name} is not YAML of rows: {found.message}, at {found.location}",
+            hint=found.hint,
+            location=location,
+        )
     if not isinstance(listed, list) or not all(isinstance(row, Mapping) for row in listed):
         raise ArgumentError(
             f"{path.name} is not a list of rows",

@@ -16,7 +16,7 @@ from penstock.model.rewrites import query_starts
 from penstock.sql.dialect import SPARK, parse
 from penstock.sql.lexer import Lexer
 from penstock.sql.tables import named_tables, span_of
-from penstock.sql.text import Unreadable, mask
+from penstock.sql.text import DEEP_HINT, TOO_DEEP, Unreadable, mask
 from penstock.sql.tokens import ARGUMENT, NAME, WORD, Token, closing, depth_of, may_be_alias
 from penstock.sql.trees import exp
 
@@ -85,7 +85,8 @@ def find_references(
     try:
         tree = parse(text, dialect, lexer)[0]
     except Unreadable as unread:
-        error = UnreadableQuery(f"the query cannot be read{unread}", start + unread.at)
+        hint = DEEP_HINT if TOO_DEEP in str(unread) else None
+        error = UnreadableQuery(f"the query cannot be read{unread}", start + unread.at, hint)
         if dialect != SPARK or not is_sparks_own(tokens, str(error)):
             raise error from None
         return _by_tokens(tokens, masked, hidden, error)

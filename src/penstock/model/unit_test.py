@@ -79,9 +79,9 @@ def read_unit_tests(text: str, path: Path) -> tuple[tuple[UnitTest, ...], tuple[
     root = reading.root(text)
     if root is None:
         return (), tuple(reading.findings)
-    entries = reading.mapping(root, "the file")
-    read = _dbt if _UNIT_TESTS in entries else _sqlmesh
     try:
+        entries = reading.mapping(root, "the file")
+        read = _dbt if _UNIT_TESTS in entries else _sqlmesh
         tests = list(read(reading, entries))
     except yaml.constructor.ConstructorError as error:
         reading.refuse_tag(error)

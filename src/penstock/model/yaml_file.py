@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from penstock.errors import Diagnostic, Location
 from penstock.sql.identifiers import nearest
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node
 
 Entries = Mapping[str, "Node"]
+_DEEPEST = 100  # lists and mappings in one another
+_PLAIN = "tag:yaml.org,2002:"  # the prefix of YAML's own tags
+_PLAIN_VALUES = "write plain values: texts, numbers, dates, lists and mappings"
 
 
 @dataclass(slots=True)
@@ -26,21 +29,46 @@ class Reading:
     findings: list[Diagnostic] = field(default_factory=list)
 
     def root(self, text: str) -> Node | None:
-        """The one document of a file's text; ``None``, and a finding, where that is not YAML."""
+        """The one document of a file's text; ``None``, and a finding, where that is not YAML of
+        plain values.
+        """
         import yaml
 
         try:
-            return yaml.compose(text, Loader=loader())
+            self._refuse_deep(text)
+            root: Node | None = yaml.compose(text, Loader=loader())
         except yaml.YAMLError as error:
             problem = getattr(error, "problem", None) or str(error)
-            hint = "mend the YAML: a colon and a blank after a name, lists by dashes"
+            hint = "correct the YAML: a colon and a blank after a name, lists by dashes"
+            hint = _PLAIN_VALUES if isinstance(error, yaml.constructor.ConstructorError) else hint
             self._refuse(getattr(error, "problem_mark", None), problem, hint)
             return None
+        foreign = None if root is None else _foreign(root)
+        if foreign is not None:
+            problem = f"the tag {foreign.tag.replace(_PLAIN, '!!')} is not known"
+            self._refuse(foreign.start_mark, problem, _PLAIN_VALUES)
+            return None
+        return root
+
+    def _refuse_deep(self, text: str) -> None:
+        """Raise ConstructorError before PyYAML, which calls itself for each level, fails at it."""
+        import yaml
+
+        # Each level takes a bracket, or a line that is indented further.
+        if text.count("[") + text.count("{") + text.count("\n") + text.count("- ") < _DEEPEST:
+            return
+        depth = 0
+        for event in yaml.parse(text, Loader=loader()):
+            depth += isinstance(event, yaml.events.CollectionStartEvent)
+            depth -= isinstance(event, yaml.events.CollectionEndEvent)
+            if depth > _DEEPEST:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"it is nested more than {_DEEPEST} deep", event.start_mark
+                )
 
     def refuse_tag(self, error: yaml.constructor.ConstructorError) -> None:
         """A tag, or a key that is a list."""
-        hint = "write plain values: texts, numbers, dates, lists and mappings"
-        self._refuse(error.problem_mark, str(error.problem), hint)
+        self._refuse(error.problem_mark, str(error.problem), _PLAIN_VALUES)
 
     def _refuse(self, mark: Any, problem: str, hint: str) -> None:
         where = Location(self.path, mark.line + 1, mark.column + 1) if mark else Location(self.path)
@@ -55,8 +83,24 @@ class Reading:
     def value(self, node: Node) -> Any:
         return loader()("").construct_object(node, deep=True)
 
+    @overload
+    def text(self, node: None) -> None: ...
+
+    @overload
+    def text(self, node: Node) -> str: ...
+
     def text(self, node: Node | None) -> str | None:
-        """A text as it is written, be it a date or a number to YAML."""
+        """A text as it is written, be it a date or a number to YAML.
+
+        Raises ConstructorError for a list or a mapping.
+        """
+        from yaml.constructor import ConstructorError
+        from yaml.nodes import ScalarNode
+
+        if node is not None and not isinstance(node, ScalarNode):
+            raise ConstructorError(
+                None, None, f"a text is expected, not a {node.id}", node.start_mark
+            )
         return None if node is None else str(node.value)
 
     def mapping(self, node: Node, what: str, known: tuple[str, ...] = ()) -> dict[str, Node]:
@@ -68,7 +112,7 @@ class Reading:
             return {}
         found: dict[str, Node] = {}
         for key, value in pairs(node):
-            name = str(key.value)
+            name = self.text(key)
             if name in found:
                 self.error(key, f"{what} has {name} twice", "keep one of them")
             elif known and name not in known:
@@ -107,3 +151,23 @@ def loader() -> type[yaml.SafeLoader]:
 
 def pairs(node: MappingNode) -> Iterator[tuple[Node, Node]]:
     yield from node.value
+
+
+def _foreign(root: Node) -> Node | None:
+    """The first node, as written, with a tag that is not among YAML's own."""
+    from yaml.nodes import CollectionNode, MappingNode
+
+    waiting, seen = [root], set[int]()  # an alias is the node that it names
+    known = {*loader().yaml_constructors, f"{_PLAIN}merge", f"{_PLAIN}value"}
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.tag not in known:
+            return node
+        if isinstance(node, MappingNode):
+            waiting += [part for pair in reversed(node.value) for part in reversed(pair)]
+        elif isinstance(node, CollectionNode):
+            waiting += reversed(node.value)
+    return None

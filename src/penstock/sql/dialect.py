@@ -37,13 +37,16 @@ def parse(text: str, dialect: str = SPARK, lexer: Lexer | None = None) -> list[e
     from sqlglot.errors import ParseError, TokenError
 
     lexer = lexer or Lexer()
-    first: ParseError | TokenError | AssertionError | None = None
+    first: ParseError | TokenError | AssertionError | RecursionError | None = None
     for name in _READERS[dialect]:
         try:
             trees = reader(name)().parser().parse(lexer.words(text, name), text)
             return [tree for tree in trees if tree is not None]
         except (ParseError, TokenError, AssertionError) as error:  # it asserts on some unions
             first = first or error
+        except RecursionError as error:
+            first = error
+            break
     assert first is not None, "there are readers"
     reason, at = misread(first, text)
     raise Unreadable(reason, at) from first

@@ -270,10 +270,15 @@ class Reader:
     def _case(self) -> int:
         """``CASE ... END``, in which WHEN and THEN are its own."""
         self.next()
-        while not self.sees("END"):
+        inner = 0  # counted, as a chain of ELSE CASE may be deeper than Python calls itself
+        while inner or not self.sees("END"):
             if self.done:
                 raise self.wrong("CASE has no END")
-            self.skip()
+            inner += self.sees("CASE") - self.sees("END")
+            if self.sees("CASE") or self.sees("END"):
+                self.next()
+            else:
+                self.skip()
         return self.next().end
 
     def past_with(self) -> str:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 # sqlglot's own objects in its messages
 _INTERNAL = re.compile(r" (but got <Token|missing for <class).*", re.DOTALL)
+_NESTING = re.compile(r"[()\[\]{}]|\b(?:CASE|END)\b", re.IGNORECASE)
+TOO_DEEP = "brackets, CASE or operators are nested too deeply in it"
+DEEP_HINT = "name inner parts in WITH or in views; a long chain of CASE is a join with a table"
 Span = tuple[int, int]  # ``text[start:end]``
 
 
@@ -35,6 +38,8 @@ def misread(error: Exception, text: str) -> tuple[str, int]:
 
     It gives the line and the last column of the word that it stumbled over.
     """
+    if isinstance(error, RecursionError):  # it calls itself for each level
+        return f": {TOO_DEEP}", _deepest(text)
     detail = (getattr(error, "errors", None) or [{}])[0]
     word = str(detail.get("highlight") or "")
     line, column = detail.get("line"), detail.get("col")
@@ -44,6 +49,21 @@ def misread(error: Exception, text: str) -> tuple[str, int]:
     reason = _INTERNAL.sub("", str(detail.get("description") or "it ends too early"))
     near = f" near `{word}`" if word else ""
     return f"{near}: {reason}", min(at, len(text))
+
+
+def _deepest(text: str) -> int:
+    """Where the nesting of brackets and CASE is deepest, about: texts count as well."""
+    depth = most = at = 0
+    for match in _NESTING.finditer(text):
+        depth += 1 if match[0].upper() in {"(", "[", "{", "CASE"} else -1
+        if depth > most:
+            most, at = depth, match.start()
+    return at
+
+
+def too_deep() -> QueryFailed:
+    """The error for SQL that is nested deeper than Python can call itself."""
+    return QueryFailed(f"the SQL cannot be read: {TOO_DEEP}", hint=DEEP_HINT)
 
 
 class Unreadable(Exception):

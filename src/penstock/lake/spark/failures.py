@@ -19,6 +19,7 @@ from penstock.errors import (
     SparkLost,
 )
 from penstock.sql.duckdb import guards
+from penstock.sql.text import too_deep
 
 _CONDITION = re.compile(
     r"\[([A-Z][A-Z0-9_.]+)\]\s*(.*?)(?=\s*SQLSTATE:|\n\s*at |\n\n|$)", re.DOTALL
@@ -174,6 +175,8 @@ def explained(*, table: str | None = None, snapshot_id: int | None = None) -> It
         yield
     except PenstockError:
         raise
+    except RecursionError:  # without its thousand frames
+        raise too_deep() from None
     except Exception as error:  # Spark and py4j share no root; other errors pass through
         if not _from_spark(error):
             raise
