@@ -85,8 +85,8 @@ def find_references(
     try:
         tree = parse(text, dialect, lexer)[0]
     except Unreadable as unread:
-        hint = DEEP_HINT if TOO_DEEP in str(unread) else None
-        error = UnreadableQuery(f"the query cannot be read{unread}", start + unread.at, hint)
+        deep = DEEP_HINT if TOO_DEEP in str(unread) else None
+        error = UnreadableQuery(f"the query cannot be read{unread}", start + unread.at, deep)
         if dialect != SPARK or not is_sparks_own(tokens, str(error)):
             raise error from None
         return _by_tokens(tokens, masked, hidden, error)

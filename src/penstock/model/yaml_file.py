@@ -58,6 +58,7 @@ class Reading:
         if text.count("[") + text.count("{") + text.count("\n") + text.count("- ") < _DEEPEST:
             return
         depth = 0
+        event: Any
         for event in yaml.parse(text, Loader=loader()):
             depth += isinstance(event, yaml.events.CollectionStartEvent)
             depth -= isinstance(event, yaml.events.CollectionEndEvent)
@@ -95,12 +96,12 @@ class Reading:
         Raises ConstructorError for a list or a mapping.
         """
         from yaml.constructor import ConstructorError
-        from yaml.nodes import ScalarNode
+        from yaml.nodes import MappingNode, ScalarNode
 
         if node is not None and not isinstance(node, ScalarNode):
-            raise ConstructorError(
-                None, None, f"a text is expected, not a {node.id}", node.start_mark
-            )
+            kind = "mapping" if isinstance(node, MappingNode) else "list"
+            problem = f"a text is expected, not a {kind}"
+            raise ConstructorError(None, None, problem, node.start_mark)
         return None if node is None else str(node.value)
 
     def mapping(self, node: Node, what: str, known: tuple[str, ...] = ()) -> dict[str, Node]:
