@@ -367,6 +367,11 @@ class Transaction:
         """For ``tx.sql("CALL lake.set_option(...)")``: written at the commit, with no snapshot."""
         self._options.append(write)
 
+    @property
+    def has_changes(self) -> bool:
+        """Whether anything is staged."""
+        return bool(self._changes() or self._options)
+
     def commit(self) -> Snapshot | None:
         """Publish what was staged: ``tx.commit()``; ``None`` when nothing was staged.
 

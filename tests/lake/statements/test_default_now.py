@@ -54,6 +54,19 @@ def test_made_by_duckdb(tmp_path: Path) -> None:
     assert is_recent(at)
 
 
+def test_constants(plain: Lake, tmp_path: Path) -> None:
+    """Expressions of constants are evaluated by both."""
+    plain.sql("CREATE TABLE c (a INT, b VARCHAR DEFAULT 'x' || 'y', d DOUBLE DEFAULT -(2 * 3))")
+    plain.sql("ALTER TABLE c ALTER a SET DEFAULT 7 - 4", dialect="duckdb")
+    plain.sql("INSERT INTO c (d) VALUES (1.5); INSERT INTO c VALUES (5, DEFAULT, DEFAULT)")
+    plain.table("c").append([{"a": 6}])
+    plain.close()
+    with duck.attach(f"ducklake:sqlite:{tmp_path}/m.sqlite") as con:
+        con.execute("INSERT INTO c (d) VALUES (9)")
+        found = con.execute("SELECT * FROM c ORDER BY a, d").fetchall()
+    assert found == [(3, "xy", 1.5), (3, "xy", 9.0), (5, "xy", -6.0), (6, "xy", -6.0)]
+
+
 def test_other_expressions_are_refused(plain: Lake) -> None:
     plain.sql("CREATE TABLE u (a INT, b VARCHAR DEFAULT now(), c DOUBLE DEFAULT random())")
     for text in ("INSERT INTO u (a, b) VALUES (1, 'x')", "INSERT INTO u (a, c) VALUES (1, 1.5)"):

@@ -160,6 +160,19 @@ def test_a_transaction_that_fails(lake: Lake) -> None:
     assert len(lake.snapshots()) == 2
 
 
+def test_a_statement_that_fails_with_nothing_to_undo(lake: Lake) -> None:
+    """As errors of DuckDB's binder, it does not end the transaction."""
+    lake.sql("BEGIN")
+    with pytest.raises(SchemaMismatch):
+        lake.sql("INSERT INTO t (a) VALUES (NULL)")
+    lake.sql("INSERT INTO t (a) VALUES (1)")
+    for text in ("DELETE FROM nosuch", "INSERT INTO nosuch VALUES (1)", "DROP TABLE nosuch"):
+        with pytest.raises(TableNotFound):
+            lake.sql(text)
+    lake.sql("COMMIT")
+    assert len(lake.snapshots()) == 3
+
+
 def test_statements_of_a_transaction_object(lake: Lake) -> None:
     with lake.transaction(author="me") as transaction:
         transaction.sql("INSERT INTO t (a) VALUES (1)")

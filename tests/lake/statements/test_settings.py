@@ -51,3 +51,13 @@ def test_a_value_that_does_not_fit_is_placed(lake: Lake, value: str) -> None:
 def test_a_backoff_below_one_would_retry_ever_faster(lake: Lake) -> None:
     with pytest.raises(PenstockError, match="from 1 on"):
         lake.sql("SET ducklake_retry_backoff = 0.5")
+
+
+def test_settings_of_duckdbs_that_are_options_of_the_lake(lake: Lake) -> None:
+    with pytest.raises(PenstockError, match="is not supported") as caught:
+        lake.sql("SET ducklake_target_file_size = '1MB'")
+    assert "CALL lake.set_option('target_file_size', ...)" in (caught.value.hint or "")
+    lake.sql("CREATE TABLE t (id INTEGER)")
+    lake.sql("CALL lake.set_option('target_file_size', '1MB', table_name = 't')")
+    with pytest.raises(PenstockError, match="no parameter"):
+        lake.sql("CALL lake.set_option('target_file_size', '1MB', tabel = 't')")

@@ -21,7 +21,7 @@ from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.reading import scan
 from penstock.lake.reading.arrow_files import read_small
-from penstock.lake.reading.conversions.align import with_moment
+from penstock.lake.reading.conversions.align import with_values
 from penstock.lake.reading.conversions.spark_types import cast_type, literal
 from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.lake.snapshot import Snapshot
@@ -76,9 +76,11 @@ class CandidateTable:
 
     @property
     def written_schema(self) -> TableSchema:
-        """The columns for rows to be written: a default ``now()`` is when the transaction began."""
+        """The columns for rows to be written, with the values of defaults such as ``1 + 1``;
+        ``now()`` is when the transaction began.
+        """
         context = self._context
-        return with_moment(self.schema, context.started, lambda: session_zone(context.spark()))
+        return with_values(self.schema, context.started, lambda: session_zone(context.spark()))
 
     @property
     def schema(self) -> TableSchema:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from penstock.errors import CommitConflict, UnsupportedFeature
+from penstock.errors import CommitConflict
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.snapshots import expiry
 from penstock.lake.format.changes import ChangeSet, TableChange
@@ -89,18 +89,11 @@ def add_data_files(
 def stage_data_files(
     catalog: Catalog, table: TransactionTable, paths: str | Sequence[str], rules: Rules = STRICT
 ) -> tuple[tuple[AddedFile, ...], Also]:
-    """`add_data_files` in a transaction: the files, and what has to run in its commit.
-
-    Raises UnsupportedFeature for a table whose definition the transaction changes.
+    """`add_data_files` in a transaction, which may make or alter the table before: the files, and
+    what has to run in its commit.
     """
     candidate = table.candidate
-    info = candidate.base
-    if info is None or candidate.schema != info.schema or candidate.partitioning is not None:
-        raise UnsupportedFeature(
-            f"files cannot be added to {candidate.qualified_name} in the transaction that makes or "
-            "alters it",
-            hint="COMMIT before, then add them",
-        )
+    info = _as_staged(table)
     files = Reader(info, rules, rules.hive_partitioning).read_all(expand(paths))
     staged = {file.path for file in candidate.added} & {file.path for file in files}
     if staged:
@@ -114,6 +107,24 @@ def stage_data_files(
         _check_new(connection, catalog.data_path, info, files, snapshot_id)
 
     return tuple(AddedFile(file.path, file.record_count, file.size_bytes) for file in files), look
+
+
+def _as_staged(table: TransactionTable) -> Table:
+    """The table as the transaction has it so far; id 0 where the transaction makes it."""
+    candidate, base, new = table.candidate, table.candidate.base, table.candidate.create
+    if new is None and base is not None:
+        return replace(base, schema=table.schema, partition_by=candidate.partition_by)
+    assert new is not None, "a table that does not exist"
+    return Table(
+        0,
+        new.uuid,
+        candidate.schema_name,
+        candidate.name,
+        new.path,
+        table.schema,
+        table.context.base.id,
+        partition_by=candidate.partition_by,
+    )
 
 
 def _with_mappings(files: Sequence[DataFile], staged: Sequence[DataFile]) -> list[DataFile]:
@@ -139,7 +150,7 @@ def _check_new(
 ) -> None:
     """Check within the commit, so that two writers cannot both add the same file."""
     paths = {file.path for file in files}
-    known = expiry.in_force(connection, table, before=snapshot) & paths
+    known = expiry.in_force(connection, table, before=snapshot) & paths if table.id else set()
     if known:
         raise CommitConflict(
             f"{len(known)} of these files are in table {table.qualified_name} already, such as "

@@ -30,6 +30,7 @@ from penstock.sql import lake_functions
 from penstock.sql.literals import Literal, NoLiteral, literal
 from penstock.sql.statement import Reader, StatementText, begun
 from penstock.sql.text import Span, SqlExpression
+from penstock.sql.tokens import NAME, WORD
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,7 +76,7 @@ def _arguments(reader: Reader) -> tuple[tuple[Argument, ...], dict[str, Argument
     while not reader.accept(")"):
         if (positional or named) and not reader.accept(","):
             raise reader.wrong(f", is expected, not {reader.shown()}")
-        if reader.ahead(1).text in {"=>", ":="}:
+        if reader.token.kind in {WORD, NAME} and reader.ahead(1).text in {"=>", ":=", "="}:
             at, name = reader.token.start, fold(reader.name("a parameter"))
             reader.next()
             if name in named:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import LakeError, NotFound, PenstockError
+from penstock.errors import LakeError, NotFound, PenstockError, UnsupportedFeature
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.definitions.macros import load_macros
 from penstock.lake.format.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
@@ -90,7 +90,10 @@ class Session:
             with transaction.all_or_nothing():
                 yield transaction
         except BaseException as error:
-            if self.current.passed:  # it goes on with what other statements did
+            # A Transaction object continues with what other statements did, and one of BEGIN where
+            # there are none, or where DuckDB's binder would have refused the statement.
+            refused = isinstance(error, NotFound | UnsupportedFeature)
+            if self.current.passed or refused or not transaction.has_changes:
                 raise
             self.current.failed = True
             if isinstance(error, PenstockError):

@@ -46,6 +46,12 @@ _SETTINGS: Mapping[str, _Setting] = {
     "ducklake_retry_wait_ms": _Setting("a number of milliseconds", Decimal(100), _wait),
     "ducklake_retry_backoff": _Setting("a number from 1 on", Decimal("1.5"), _backoff),
 }
+# Settings of DuckDB's session that are options of the lake here, for all who write to it.
+_OPTIONS: Mapping[str, str] = {
+    "ducklake_default_data_inlining_row_limit": "data_inlining_row_limit",
+    "ducklake_target_file_size": "target_file_size",
+    "ducklake_write_deletion_vectors": "write_deletion_vectors",
+}
 _OTHERS = "use CALL set_option(...) for the lake's options, spark.conf for the session's"
 
 
@@ -127,6 +133,9 @@ def use(session: Session, wanted: Use) -> Answer:
 def _known(reader: Reader, word: str) -> str:
     at = reader.token.start
     name = reader.name("a setting").lower()
+    if name in _OPTIONS:
+        hint = f"write CALL lake.set_option('{_OPTIONS[name]}', ...): it is an option of the lake"
+        raise reader.unsupported(f"{word} {name}", hint, at)
     if name not in _SETTINGS:
         hint = f"{_OTHERS}; {word} takes {', '.join(_SETTINGS)}"
         raise reader.unsupported(f"{word} {name}", hint, at)

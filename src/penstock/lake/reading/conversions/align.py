@@ -25,6 +25,7 @@ from penstock.lake.reading.conversions.spark_types import (
 )
 from penstock.lake.reading.conversions.widening import fits_decimal
 from penstock.lake.spark.session import cache_of
+from penstock.sql.constants import constant
 from penstock.sql.identifiers import nearest, quoted
 
 if TYPE_CHECKING:
@@ -366,26 +367,38 @@ _DAYS = frozenset({"current_date", "today()"})
 _KNOWN = {"timestamptz": _TIMES, "timestamp": _TIMES, "date": _TIMES | _DAYS}
 
 
-def with_moment(schema: TableSchema, moment: datetime, zone: Callable[[], str]) -> TableSchema:
-    """The columns with defaults such as ``now()`` replaced by their values at ``moment``.
+def with_values(schema: TableSchema, moment: datetime, zone: Callable[[], str]) -> TableSchema:
+    """The columns with defaults such as ``1 + 1``, and ``now()`` at ``moment``, replaced by values.
 
-    A time without a zone, and a date, are in the session's ``zone``.
+    A time without a zone, and a date, are in the session's ``zone``. Others stay expressions.
     """
-    if not any(_is_of_moment(column) for column in schema.columns):
+    if all(column.default_kind != "expression" for column in schema.columns):
         return schema
-    columns = (
-        replace(column, default=_text(column, moment, zone), default_kind="literal")
-        if _is_of_moment(column)
-        else column
-        for column in schema.columns
-    )
-    return TableSchema(tuple(columns))
+    return TableSchema(tuple(_with_value(column, moment, zone) for column in schema.columns))
 
 
-def _is_of_moment(column: Column) -> bool:
+def _with_value(column: Column, moment: datetime, zone: Callable[[], str]) -> Column:
     if column.default is None or column.default_kind != "expression":
-        return False
-    return column.default.strip().lower() in _KNOWN.get(column.type, ())
+        return column
+    if column.default.strip().lower() in _KNOWN.get(column.type, ()):
+        value: str | None = _text(column, moment, zone)
+    else:
+        value = _constant(column, column.default)
+    return column if value is None else replace(column, default=value, default_kind="literal")
+
+
+def _constant(column: Column, expression: str) -> str | None:
+    """The text of a constant that is of the column's kind, which numbers are of a text's."""
+    value = constant(expression)
+    kinds = _OF_TEXT if isinstance(value, str) else _OF_NUMBER
+    return str(value) if value is not None and base_type(column.type) in kinds else None
+
+
+_OF_TEXT = frozenset({"varchar"})
+_OF_NUMBER = frozenset(
+    {*(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "varchar"}
+    | {"float32", "float64", "decimal"}
+)
 
 
 def _text(column: Column, moment: datetime, zone: Callable[[], str]) -> str:
