@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from penstock.cli.main import main
+from penstock.cli.main import COMMANDS, main
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,6 +122,11 @@ def test_links_lead_somewhere(page: str) -> None:
     directory = (ROOT / page).parent
     links = re.findall(r"\]\((?!https?:)([^)#\s]+)", (ROOT / page).read_text())
     assert [link for link in links if not (directory / link).exists()] == []
+
+
+def test_every_command_is_in_the_table_of_cli_md() -> None:
+    rows = re.findall(r"^\| `penstock ([a-z-]+)", (ROOT / "docs/cli.md").read_text(), re.M)
+    assert set(rows) == set(COMMANDS)
 
 
 def test_contributing_names_files_that_exist() -> None:

@@ -69,7 +69,7 @@ def test_a_run_is_lines_and_a_second_one_changes_nothing(shop: Path) -> None:
 
 def test_a_failed_test_shows_its_rows_and_ends_with_1(failed: Result) -> None:
     assert failed.exit_code == 1
-    assert "broken failed; main.broken is as it was" in failed.stdout
+    assert "broken failed; main.broken was not created" in failed.stdout
     assert "test accepted_values customer failed on 1 row" in failed.stdout
     assert "grace" in failed.stdout
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,35 @@ def test_help_lists_every_command_with_a_line() -> None:
 def test_unknown_command_is_wrong_input_and_names_the_nearest() -> None:
     result = CliRunner().invoke(main, ["statsu"])
     assert result.exit_code == 2
-    assert "No such command 'statsu'" in result.output
+    assert "No such command 'statsu'. Did you mean 'status'?" in result.output
+    assert "Did you mean 'check'?" in CliRunner().invoke(main, ["chek"]).output
+
+
+def test_an_unknown_option_names_only_the_nearest() -> None:
+    output = CliRunner().invoke(main, ["plan", "--partion", "1"]).output
+    assert "--partition" in output
+    assert "'--to'" not in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (("status", "--bogus"), "NoSuchOption"),
+        (("chek",), "UsageError"),
+        (("status", "--project", "nowhere"), "ConfigError"),
+        (("sql", "--limit", "x"), "BadParameter"),
+        (("run", "--arg", "x"), "ArgumentError"),
+    ],
+)
+def test_a_wrong_request_is_json_too(
+    arguments: tuple[str, ...], kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, [*arguments, "--json"])
+    error = json.loads(result.stdout)["error"]
+    assert list(error) == ["type", "message", "hint", "location", "data"]
+    assert (error["type"], result.exit_code) == (kind, 2)
+    assert error["message"].split("\n")[0] in result.stderr
 
 
 def test_no_project_anywhere_is_wrong_input(

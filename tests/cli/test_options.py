@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
-from penstock.cli.options import find_project, parse_pairs, parse_payload
+from penstock.cli.main import main
+from penstock.cli.options import complete_model, find_project, parse_pairs, parse_payload
 from penstock.errors import ArgumentError
+from tests.engine.toy import write_project
 
 
 def test_pairs_keep_every_sign_after_the_first_equals() -> None:
@@ -25,6 +29,35 @@ def test_the_nearest_project_upwards(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "models" / "raw").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "models" / "raw")
     assert find_project() == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("penstock status cl", ["clean/a", "clean/b"]),
+        ("penstock show ", ["clean/a", "clean/b", "raw/a"]),
+        ("penstock run raw/a --select cle", ["clean/a", "clean/b"]),
+        ("penstock sta", ["status"]),
+    ],
+)
+def test_the_shell_completes_models_and_commands(
+    words: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = "-- pipeline\n-- materialize ducklake://main/{}\nSELECT 1 AS x"
+    models = {"clean/a": "a", "clean/b": "b", "raw/a": "c"}
+    scripts = {f"models/{name}": head.format(table) for name, table in models.items()}
+    monkeypatch.chdir(write_project(tmp_path / "p", scripts))
+    environment = {"_PENSTOCK_COMPLETE": "bash_complete", "COMP_WORDS": words}
+    environment["COMP_CWORD"] = str(len(words.split(" ")) - 1)
+    answer = CliRunner().invoke(main, [], prog_name="penstock", env=environment).stdout
+    assert [line.removeprefix("plain,") for line in answer.splitlines()] == expected
+
+
+def test_a_project_with_errors_completes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert complete_model(click.Context(main), main.params[0], "") == []
 
 
 def test_payload_is_an_object() -> None:

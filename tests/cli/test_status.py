@@ -26,7 +26,19 @@ def test_an_embedded_model_is_said_to_make_nothing(tmp_path: Path) -> None:
     assert "state     embedded\n" in shown
 
 
+def test_show_says_what_a_slice_is(tmp_path: Path) -> None:
+    by_time = "MODEL (name t, kind INCREMENTAL_BY_TIME_RANGE (time_column d), cron '@hourly');\n"
+    scripts = {
+        "models/t": f"{by_time}SELECT TIMESTAMP '2026-01-01' AS d",
+        "models/m": "-- pipeline\n-- partitioned monthly\n-- materialize ducklake://main/m\n"
+        "SELECT '{partition}' AS m",
+    }
+    project = write_project(tmp_path / "p", scripts)
+    assert "slice     an interval of time, by hour\n" in printed(project, "show", "t")
+    assert "slice     monthly\n" in printed(project, "show", "m")
+
+
 def test_a_model_that_never_ran(tmp_path: Path) -> None:
     project = write_project(tmp_path / "p", {"models/t": "MODEL (name t, kind FULL);\nSELECT 1"})
     assert "t makes main.t (replace)" in printed(project, "status", "t")
-    assert "No result of a data test is recorded." in printed(project, "show", "t", "--tests")
+    assert "No such result of a data test is recorded." in printed(project, "show", "t", "--tests")

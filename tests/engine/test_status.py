@@ -74,6 +74,16 @@ def test_a_published_slice_is_materialized(model: Model) -> None:
     )
 
 
+def test_slices_are_in_the_order_of_time_whatever_their_texts(tmp_path: Path) -> None:
+    script = SCRIPT.replace("daily", 'monthly format="%b %Y"')
+    project = Project.load(write_project(tmp_path / "p", {"models/clean/a": script}))
+    months = project.model("clean/a")
+    values = ("Apr 2026", "Aug 2026", "Dec 2025", "2026-01-01")
+    records = [replace(slice_of(months), slice=value) for value in values]
+    shown = [each.slice for each in status(months, slices=records).slices]
+    assert shown == ["Dec 2025", "Apr 2026", "Aug 2026", "2026-01-01"]
+
+
 def test_another_definition_is_stale(model: Model) -> None:
     assert status(model, slices=[slice_of(model, definition_hash="old")]).state == "stale"
 

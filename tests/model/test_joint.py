@@ -113,6 +113,16 @@ def test_in_doubt_slices_are_made_one_by_one(tmp_path: Path, query: str, why: st
     assert why in str(why_apart(model_of(tmp_path, query)))
 
 
+def test_what_says_the_slice_is_quoted_as_written_or_by_its_line(tmp_path: Path) -> None:
+    query = "SELECT a\nFROM s\nWHERE {} = '{{partition}}'"
+    short = why_apart(model_of(tmp_path, query.format("abs(day)")))
+    assert short == "what says the slice, abs(day), is more than columns, casts and texts"
+    said = "what says the slice in line 6 is more than columns, casts and texts"
+    assert why_apart(model_of(tmp_path, query.format(f"greatest({', '.join('abc' * 20)})"))) == said
+    duckdb = model_of(tmp_path, query.format("strftime(day, '%Y')"), "-- dialect duckdb\n")
+    assert why_apart(duckdb) == said.replace("6", "7")
+
+
 def test_what_is_not_in_the_query(tmp_path: Path) -> None:
     query = "SELECT a FROM s WHERE day = '{partition}'"
     merge = model_of(tmp_path, query, strategy=" key=a")

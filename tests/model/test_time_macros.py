@@ -12,7 +12,7 @@ from penstock.model.interval import Interval
 from penstock.model.names import Names
 from penstock.model.partition import PartitionSpec
 from penstock.model.query import Query, ScriptKind, read_query
-from penstock.model.time_macros import TIMES, argument_of, value_of
+from penstock.model.time_macros import TIMES, argument_of, as_written, value_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,3 +125,8 @@ def test_spark_sees_values_of_their_types(spark: SparkSession, dialect: str) -> 
     inside = "CAST(1767311999.5 AS DOUBLE) BETWEEN start_epoch AND end_epoch AS inside"
     (row,) = df.selectExpr("unix_micros(end_dt) AS at", "end_dtntz", "end_millis", inside).collect()
     assert tuple(row) == (1767311999999999, VALUES["end_dtntz"], VALUES["end_millis"], True)
+
+
+def test_the_name_of_an_argument_is_shown_as_the_macro_that_was_written() -> None:
+    assert as_written(argument_of("start_ds")) == "@start_ds"
+    assert as_written("penstock_at_noon") == "penstock_at_noon"

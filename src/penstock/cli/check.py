@@ -8,6 +8,7 @@ import click
 
 from penstock.cli.options import common_options, load_project
 from penstock.cli.output import print_json, say
+from penstock.cli.paths import local
 from penstock.errors import ModelError
 from penstock.progress.view import count
 
@@ -44,7 +45,7 @@ def command(ctx: click.Context, *, spark: bool, project_dir: Path | None, as_jso
         print_json({"models": [model.name for model in project.models], "diagnostics": findings})
     else:
         for finding in findings:
-            say(str(finding), err=True)
+            say(local(str(finding)), err=True)
         say(f"{count(len(project.models), 'model')}, {_summary(errors, len(findings))}")
     if errors:
         ctx.exit(ModelError.exit_code)

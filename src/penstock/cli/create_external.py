@@ -8,6 +8,7 @@ import click
 
 from penstock.cli.options import common_options, load_project
 from penstock.cli.output import print_json, say
+from penstock.cli.paths import local
 from penstock.progress.view import count
 
 
@@ -31,7 +32,7 @@ def command(*, project_dir: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(created)
         return
-    say(f"{count(len(created.added), 'table')} added to {created.path}")
+    say(f"{count(len(created.added), 'table')} added to {local(str(created.path))}")
     for name in created.added:
         say(f"  {name}{': not there, so no columns' if name in created.unknown else ''}")
     for name in created.unread:

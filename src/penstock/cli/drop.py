@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.options import common_options, load_project
+from penstock.cli.options import common_options, complete_model, load_project
 from penstock.cli.output import print_json
 from penstock.errors import ArgumentError
 from penstock.progress.view import count
@@ -21,7 +21,7 @@ Examples:
   penstock drop marts/delays_daily
   penstock drop raw/flights --slice 2013-01-02 --yes""",
 )
-@click.argument("model")
+@click.argument("model", shell_complete=complete_model)
 @click.option("--slice", "value", metavar="VALUE", help="This slice only, such as 2013-01-02.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @common_options

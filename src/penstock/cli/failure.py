@@ -6,6 +6,9 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
+from click import ClickException
+
+from penstock.cli.paths import local
 from penstock.errors import Location, ModelError, PenstockError
 from penstock.sql.text import too_deep
 
@@ -21,8 +24,15 @@ def fail(error: Exception, *, debug: bool = False) -> int:
         say("".join(traceback.format_exception(error)), err=True, nl=False)
     if isinstance(error, RecursionError):
         error = too_deep()
-    say(message_of(error), err=True)
+    say(local(message_of(error)), err=True)
     return error.exit_code if isinstance(error, PenstockError) else EXIT_FAILED
+
+
+def fail_as_json(error: Exception) -> None:
+    """The error as one line of JSON on stdout: ``{"error": {...}}``, as the last one of a run."""
+    from penstock.cli.output import say, to_json
+
+    say(to_json({"error": plain_error(error)}))
 
 
 def message_of(error: BaseException) -> str:
@@ -53,12 +63,20 @@ def _placed(error: PenstockError) -> tuple[str, str]:
     return f"{Location('query', *numbers)}: ", error.message.removesuffix(said)
 
 
-def plain_error(error: PenstockError) -> Mapping[str, Any]:
-    """An error as ``--json`` prints it."""
+def plain_error(error: Exception) -> Mapping[str, Any]:
+    """An error as ``--json`` prints it: type, message, hint, location and data."""
+    hint = location = None
+    data: Mapping[str, Any] = {}
+    message = error.format_message() if isinstance(error, ClickException) else str(error)
+    if isinstance(error, PenstockError):
+        message, hint, data = error.message, error.hint, error.data
+        location = str(error.location) if error.location else None
+    if isinstance(error, ModelError):
+        data = {"diagnostics": error.diagnostics}
     return {
         "type": type(error).__name__,
-        "message": error.message,
-        "hint": error.hint,
-        "location": str(error.location) if error.location else None,
-        "data": error.data,
+        "message": message,
+        "hint": hint,
+        "location": location,
+        "data": data,
     }

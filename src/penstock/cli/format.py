@@ -8,6 +8,7 @@ import click
 
 from penstock.cli.options import as_option, common_options, load_project
 from penstock.cli.output import print_json, say
+from penstock.cli.paths import local
 from penstock.progress.view import count
 
 CHANGES = 1  # the exit code of --check where a file would change
@@ -48,7 +49,7 @@ def command(
         print_json({"changed": [str(path) for path in changed]})
     else:
         for path in changed:
-            say(f"{'would change' if check else 'changed'} {path}")
+            say(f"{'would change' if check else 'changed'} {local(str(path))}")
         say(f"{count(len(changed), 'file')} {'would change' if check else 'changed'}")
     if check and changed:
         ctx.exit(CHANGES)

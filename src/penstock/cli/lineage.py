@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import common_options, load_project
+from penstock.cli.options import common_options, complete_model, load_project
 from penstock.cli.output import print_json, say
 from penstock.progress.view import visible
 
@@ -30,7 +30,7 @@ Examples:
   penstock lineage raw/flights.dest --downstream
   penstock lineage clean/flights --rows --json""",
 )
-@click.argument("of", metavar="MODEL[.COLUMN]")
+@click.argument("of", metavar="MODEL[.COLUMN]", shell_complete=complete_model)
 @click.option(
     "--upstream",
     "direction",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import pairwise
 
 import click
 
-from penstock.cli.failure import EXIT_INTERRUPTED, fail
+from penstock.cli.failure import EXIT_INTERRUPTED, fail, fail_as_json
+from penstock.sql.identifiers import nearest
 
 # Name to module, in the order of the help. A module is imported when its command is called.
 COMMANDS = {
@@ -51,6 +53,21 @@ class LazyGroup(click.Group):
         command: click.Command = import_module(COMMANDS[cmd_name]).command
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Remember whether JSON is asked for, also where the rest cannot be understood."""
+        ctx.meta["penstock.json"] = _asks_for_json(args)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = str(args[0])
+        if name in COMMANDS or name.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        guess = nearest(name, COMMANDS)
+        said = f" Did you mean {guess!r}?" if guess else ""
+        raise click.UsageError(f"No such command {name!r}.{said}", ctx)
+
     def invoke(self, ctx: click.Context) -> None:
         """Run the command; any error that is not click's own ends as one message."""
         try:
@@ -59,10 +76,23 @@ class LazyGroup(click.Group):
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(EXIT_INTERRUPTED)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+        except (click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except click.ClickException as error:
+            if isinstance(error, click.NoSuchOption) and error.possibilities:
+                error.possibilities[1:] = []  # the nearest; the others are merely short
+            if ctx.meta["penstock.json"]:
+                fail_as_json(error)
             raise
         except Exception as error:  # the last place: a fault is one message too
+            if ctx.meta["penstock.json"]:
+                fail_as_json(error)
             ctx.exit(fail(error, debug=ctx.meta.get("penstock.debug", False)))
+
+
+def _asks_for_json(args: Sequence[str]) -> bool:
+    given = args[: args.index("--")] if "--" in args else args
+    return bool({"--json", "--format=json"} & set(given)) or ("--format", "json") in pairwise(given)
 
 
 # Trees of a thousand queries are garbage in cycles: by default a tenth of a cold check is spent on

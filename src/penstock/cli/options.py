@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from penstock.cli import paths
 from penstock.errors import ArgumentError, ConfigError
 from penstock.events import EventSink, ignore
 
@@ -19,6 +21,14 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 CONFIG_NAME = "penstock.toml"
+
+
+def complete_model(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """The names of models that begin with a text, for the shell; none of a project with errors."""
+    with suppress(Exception), load_project(ctx.params.get("project_dir")) as project:
+        names = [model.name for model in project.models]
+        return sorted(name for name in names if name.startswith(incomplete))
+    return []
 
 
 def project_option(function: F) -> F:
@@ -118,7 +128,7 @@ def range_options(verb: str) -> Callable[[F], F]:
 def request_options(function: F) -> F:
     """The request of a run; the command passes the values on to `read_request`."""
     options = (
-        click.argument("models", nargs=-1, metavar="[MODEL]..."),
+        click.argument("models", nargs=-1, metavar="[MODEL]...", shell_complete=complete_model),
         click.option(
             "--partition", metavar="VALUE", help="The partition to make, such as 2013-01-02."
         ),
@@ -127,7 +137,7 @@ def request_options(function: F) -> F:
             "--all",
             "all_",
             is_flag=True,
-            help="With a range: make also the slices that are made already.",
+            help="With a range: also rebuild existing slices.",
         ),
         click.option(
             "--select",
@@ -135,6 +145,7 @@ def request_options(function: F) -> F:
             "selected",
             multiple=True,
             metavar="MODEL",
+            shell_complete=complete_model,
             help="As MODEL: only these, by name or pattern; may be given several times.",
         ),
         click.option(
@@ -153,7 +164,7 @@ def request_options(function: F) -> F:
         click.option(
             "--full-refresh",
             is_flag=True,
-            help="Make the tables of the named models anew: all that is there is dropped.",
+            help="Rebuild the tables of the named models; their existing rows are dropped.",
         ),
     )
     for option in reversed(options):
@@ -219,6 +230,7 @@ def load_project(directory: Path | None, on_event: EventSink = ignore) -> Projec
     ``on_event`` hears that Spark starts, where a command needs it to read rows.
     """
     root = directory or find_project()
+    paths.remember(root)
     from penstock.project import Project
 
     project = Project.load(root)
@@ -269,7 +281,9 @@ def lake_settings(project_dir: Path | None, name: str | None) -> tuple[str, Lake
     """
     from penstock.config import load_settings
 
-    lakes = load_settings(project_dir or find_project()).lakes
+    root = project_dir or find_project()
+    paths.remember(root)
+    lakes = load_settings(root).lakes
     known = ", ".join(lakes)
     if name is None:
         if len(lakes) > 1:

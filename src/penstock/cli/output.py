@@ -7,7 +7,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -18,6 +18,8 @@ from uuid import UUID
 
 import click
 
+from penstock.cli.paths import with_local_paths
+from penstock.cli.tables import PLAIN, Look, aligned, draw, is_terminal
 from penstock.events import Event, EventSink, SparkStarted, SparkStarting
 from penstock.progress.lines import lines, text_line
 from penstock.progress.view import count, seconds, visible
@@ -38,8 +40,10 @@ def print_json(value: Any) -> None:
     click.echo(to_json(value, indent=2))
 
 
-def print_table(columns: Sequence[str], rows: Rows, *, empty: str = "(no rows)") -> None:
-    """Rows under headings: boxed on a terminal, aligned text in a pipe.
+def print_table(
+    columns: Sequence[str], rows: Rows, *, look: Look = PLAIN, empty: str = "(no rows)"
+) -> None:
+    """Rows under headings: in the width of a terminal, or aligned text in a pipe.
 
     ``empty`` stands in for a table without rows.
     """
@@ -49,7 +53,9 @@ def print_table(columns: Sequence[str], rows: Rows, *, empty: str = "(no rows)")
     if not texts:
         say(empty)
     elif is_terminal():
-        _rich_table(columns, texts, numeric)
+        from rich.console import Console
+
+        draw(Console(), columns, texts, numeric, look)
     else:
         for line in aligned([list(columns), *texts], numeric):
             say(line)
@@ -60,10 +66,6 @@ def print_samples(check: CheckResult) -> None:
     if check.samples:
         columns = list(check.samples[0])
         print_table(columns, [[row.get(name) for name in columns] for row in check.samples])
-
-
-def is_terminal() -> bool:
-    return sys.stdout.isatty()
 
 
 def cell(value: Any) -> str:
@@ -78,37 +80,11 @@ def cell(value: Any) -> str:
     return visible(simple if isinstance(simple, str) else to_json(simple))
 
 
-def aligned(table: Sequence[Sequence[str]], numeric: Sequence[bool]) -> list[str]:
-    """Columns padded to their widest cell, two spaces between them; numbers to the right."""
-    widths = [max(len(row[index]) for row in table) for index in range(len(numeric))]
-    return [
-        "  ".join(
-            text.rjust(width) if right else text.ljust(width)
-            for text, width, right in zip(row, widths, numeric, strict=True)
-        ).rstrip()
-        for row in table
-    ]
-
-
 def _numeric(values: Any) -> bool:
     known = [value for value in values if value is not None]
     return bool(known) and all(
         isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in known
     )
-
-
-def _rich_table(columns: Sequence[str], texts: list[list[str]], numeric: Sequence[bool]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name, right in zip(columns, numeric, strict=True):
-        table.add_column(Text(name), justify="right" if right else "left", overflow="fold")
-    for row in texts:
-        table.add_row(*(Text(text) for text in row))  # Text: data is never read as markup
-    Console().print(table)
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
@@ -236,15 +212,21 @@ _PRINTERS: Mapping[str, Callable[[QueryResult], None]] = {
 }
 
 
-def watch(*, as_json: bool) -> AbstractContextManager[EventSink]:
+@contextmanager
+def watch(*, as_json: bool) -> Iterator[EventSink]:
     """The sink of a run: a live table on a terminal, otherwise a line an event."""
     if as_json:
-        return lines(say, json_line)
+        with lines(say, json_line) as sink:
+            yield sink
+        return
     if is_terminal():
         from penstock.progress.live import live_table
 
-        return live_table()
-    return lines(say, text_line)
+        shown = live_table()
+    else:
+        shown = lines(say, text_line)
+    with shown as sink:
+        yield with_local_paths(sink)
 
 
 def json_line(event: Event) -> str:

@@ -9,6 +9,8 @@ import click
 
 from penstock.cli.options import common_options, load_project, read_request, request_options
 from penstock.cli.output import print_json, print_table, say
+from penstock.cli.paths import local
+from penstock.cli.tables import Look
 from penstock.engine.ranges import said
 from penstock.errors import InputError
 from penstock.progress.lines import state_text
@@ -51,9 +53,10 @@ def command(
         print_json({"steps": steps, "notices": plan.notices})
     else:
         for notice in plan.notices:
-            say(f"notice: {notice}", err=True)
+            say(local(f"notice: {notice}"), err=True)
         columns = ("step", "table", "strategy", "slice", "state")
-        print_table(columns, [[step[name] for name in columns] for step in steps])
+        rows = [[local(step[name] or "") for name in columns] for step in steps]
+        print_table(columns, rows, look=Look(("strategy", "table"), ("state",)))
     if any(step.blocked for step in plan.steps):
         ctx.exit(InputError.exit_code)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.options import (
+    complete_model,
     debug_option,
     format_option,
     limit_option,
@@ -28,7 +29,7 @@ Examples:
   penstock preview clean/flights --partition 2013-01-02 --limit 5
   penstock preview marts/airline_ranking --table --format markdown""",
 )
-@click.argument("model")
+@click.argument("model", shell_complete=complete_model)
 @click.option("--table", is_flag=True, help="Show the table that is published, not the query.")
 @click.option("--partition", metavar="VALUE", help="The partition, such as 2013-01-02.")
 @click.option("--arg", "-a", "pairs", multiple=True, metavar="NAME=VALUE", help="An argument.")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import common_options, load_project, range_options
+from penstock.cli.options import common_options, complete_model, load_project, range_options
 from penstock.cli.output import print_json, print_table, to_json, watch
-from penstock.cli.run import plain_result, print_failures, print_warnings
+from penstock.cli.run import plain_result, print_failures, print_warnings, what_is_left
+from penstock.cli.tables import Look
 from penstock.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ Examples:
   penstock restate marts/sales --from 2013-01-01 --to 2013-01-31 --downstream --yes
   penstock restate marts/customers --dry-run""",
 )
-@click.argument("model")
+@click.argument("model", shell_complete=complete_model)
 @range_options("make again")
 @click.option("--downstream", is_flag=True, help="Also the models that read it, however far.")
 @click.option("--dry-run", is_flag=True, help="Only show what it would do.")
@@ -75,11 +76,12 @@ def command(
             _ask()
         with watch(as_json=as_json) as sink:
             result = project.restate(model, from_, to, downstream=downstream, on_event=sink)
+        left = what_is_left(project, result)
     if as_json:
         click.echo(to_json({"result": plain_result(result)}))
     else:
         print_warnings(result)
-        print_failures(result)
+        print_failures(result, left)
     ctx.exit(result.exit_code)
 
 
@@ -88,7 +90,7 @@ def _show(found: Sequence[Restated], *, as_json: bool) -> None:
         print_json(found)
         return
     rows = [(each.model, each.table, *_what(each)) for each in found]
-    print_table(("model", "table", "slices", "rows now", ""), rows)
+    print_table(("model", "table", "slices", "rows now", ""), rows, look=Look(("table",)))
 
 
 def _what(restated: Restated) -> tuple[str, str, str]:

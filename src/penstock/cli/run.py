@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +12,14 @@ import click
 from penstock.cli.failure import message_of, plain_error
 from penstock.cli.options import common_options, load_project, read_request, request_options
 from penstock.cli.output import plain, print_samples, say, to_json, watch
+from penstock.cli.paths import local
+from penstock.errors import PenstockError
+from penstock.model.kinds import WITHOUT_ROWS
 from penstock.progress.view import count
 
 if TYPE_CHECKING:
     from penstock.engine.results import CheckResult, RunResult, StepResult
+    from penstock.project import Project
 
 
 @click.command(
@@ -69,11 +75,12 @@ def command(
     asked = read_request(**request)
     with load_project(project_dir) as project, watch(as_json=as_json) as sink:
         result = project.run(**asked, jobs=jobs, new_catalog=new_catalog, on_event=sink)
+        left = what_is_left(project, result)
     if as_json:
         click.echo(to_json({"result": plain_result(result)}))
     else:
         print_warnings(result)
-        print_failures(result)
+        print_failures(result, left)
     ctx.exit(result.exit_code)
 
 
@@ -99,18 +106,35 @@ def print_warnings(result: RunResult) -> None:
                 print_samples(check)
 
 
-def print_failures(result: RunResult) -> None:
+def what_is_left(project: Project, result: RunResult) -> Mapping[str, str]:
+    """What the failed steps have left of their tables, by step: nothing, or what was there."""
+    left: dict[str, str] = {}
+    for step in result.steps:
+        if step.state == "failed" and step.name not in left:
+            left[step.name] = _left(project, step)
+    return left
+
+
+def _left(project: Project, step: StepResult) -> str:
+    if step.strategy not in WITHOUT_ROWS:
+        with suppress(PenstockError):  # the catalog itself may be what is gone
+            there = project.show(step.name).columns
+            return f"{step.target} {'is as it was' if there else 'was not created'}"
+    return "nothing was published"
+
+
+def print_failures(result: RunResult, left: Mapping[str, str]) -> None:
     """Why each failed step failed, with the rows its data tests found."""
     for step in result.steps:
         if step.state != "failed":
             continue
         what = f"{step.name} {step.slice}" if step.slice else step.name
-        say(f"\n{what} failed; {step.target} is as it was")
+        say(f"\n{what} failed; {left[step.name]}")
         failed = [check for check in step.checks if check.outcome == "failed"]
         for check in failed:
             _print_check(check)
         if step.error is not None and not failed:
-            say(message_of(step.error))
+            say(local(message_of(step.error)))
 
 
 def _print_check(check: CheckResult) -> None:

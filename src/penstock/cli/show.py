@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import as_option, common_options, load_project
+from penstock.cli.options import as_option, common_options, complete_model, load_project
 from penstock.cli.output import print_json, print_samples, print_table, say
+from penstock.cli.paths import local
 from penstock.cli.status import clock
+from penstock.cli.tables import Look
 from penstock.errors import ArgumentError
-from penstock.progress.view import seconds
+from penstock.progress.view import one_line, seconds
+from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
     from penstock.engine.results import (
@@ -30,12 +33,15 @@ if TYPE_CHECKING:
 Examples:
   penstock show clean/flights
   penstock show clean/flights --tests
+  penstock show clean/flights --tests --failed
   penstock show clean/flights --schema-history
   penstock show clean/flights --json
   penstock show clean/flights --as model""",
 )
-@click.argument("model")
+@click.argument("model", shell_complete=complete_model)
 @click.option("--tests", is_flag=True, help="Show the latest results of its data tests instead.")
+@click.option("--failed", is_flag=True, help="With --tests: only those that did not pass.")
+@click.option("--slice", "value", metavar="VALUE", help="With --tests: only those of this slice.")
 @click.option(
     "--schema-history",
     is_flag=True,
@@ -47,6 +53,8 @@ def command(
     *,
     model: str,
     tests: bool,
+    failed: bool,
+    value: str | None,
     schema_history: bool,
     form: str | None,
     project_dir: Path | None,
@@ -60,6 +68,8 @@ def command(
         raise ArgumentError(
             "--tests, --schema-history and --as show different things", hint="keep one of them"
         )
+    if (failed or value is not None) and not tests:
+        raise ArgumentError("--failed and --slice select results of tests", hint="add --tests")
     with load_project(project_dir) as project:
         if form is not None:
             _print_script(project.show_as(model, form), as_json=as_json)
@@ -71,7 +81,8 @@ def command(
             else:
                 print_changes(changes)
             return
-        shown = project.tests(model) if tests else project.show(model)
+        checks = project.tests(model) if tests else None
+        shown = project.show(model) if checks is None else selected(checks, value, failed=failed)
     if as_json:
         print_json(shown)
     elif isinstance(shown, tuple):
@@ -111,8 +122,33 @@ _SHOWN = {
 }
 
 
+def selected(
+    checks: tuple[RecordedCheck, ...], value: str | None, *, failed: bool
+) -> tuple[RecordedCheck, ...]:
+    """The results of one slice, or of those tests that did not pass.
+
+    :raises ArgumentError: no test has a result for that slice
+    """
+    if value is not None:
+        slices = [each.slice for each in checks if each.slice is not None]
+        if value not in slices:
+            guess = nearest(value, slices)
+            tested = ", ".join(dict.fromkeys(slices))
+            others = f"tested are {tested}" if tested else "leave out --slice"
+            raise ArgumentError(
+                f"no test has a result for the slice {value!r}",
+                hint=f"did you mean {guess!r}?" if guess else others,
+            )
+        checks = tuple(each for each in checks if each.slice == value)
+    return tuple(each for each in checks if not (failed and each.result.passed))
+
+
+_OUTCOMES = ("failed", "warned", "passed")
+
+
 def print_tests(checks: tuple[RecordedCheck, ...]) -> None:
-    """A line a test and slice; then the query and some rows of those that did not pass."""
+    """A line a test and slice, failures first; then the query and some rows of these."""
+    checks = tuple(sorted(checks, key=lambda each: _OUTCOMES.index(each.result.outcome)))
     rows = [
         (
             each.slice or "whole table",
@@ -125,7 +161,12 @@ def print_tests(checks: tuple[RecordedCheck, ...]) -> None:
         for each in checks
     ]
     columns = ("slice", "test", "outcome", "failures", "tested", "run")
-    print_table(columns, rows, empty="No result of a data test is recorded.")
+    print_table(
+        columns,
+        rows,
+        look=Look(("run", "tested"), ("outcome",)),
+        empty="No such result of a data test is recorded.",
+    )
     for each in checks:
         if not each.result.passed:
             where = f" on {each.slice}" if each.slice else ""
@@ -137,10 +178,10 @@ def print_detail(detail: ModelDetail) -> None:
     status = detail.status
     facts = {
         "model": status.model,
-        "file": detail.path,
+        "file": local(detail.path),
         "makes": status.makes,
         "strategy": status.strategy + (f" on {', '.join(detail.keys)}" if detail.keys else ""),
-        "slice": status.partitioned or "whole table",
+        "slice": detail.unit,
         "state": status.state,
         "reads": ", ".join(detail.inputs) or "no managed table",
     }
@@ -194,8 +235,9 @@ def _print_runs(detail: ModelDetail) -> None:
                 run.rows,
                 run.snapshot_id,
                 seconds(run.seconds),
-                run.reason,
+                one_line(local(run.reason or "")),
             )
             for run in detail.runs
         ]
-        print_table(("started", "slice", "state", "rows", "snapshot", "time", "reason"), rows)
+        columns = ("started", "slice", "state", "rows", "snapshot", "time", "reason")
+        print_table(columns, rows, look=Look(("snapshot", "time", "rows"), ("state",)))

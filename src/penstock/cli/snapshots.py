@@ -9,6 +9,7 @@ import click
 from penstock.cli.options import common_options, limit_option, load_project
 from penstock.cli.output import print_json, print_table
 from penstock.cli.status import clock
+from penstock.cli.tables import Look
 
 
 @click.command(
@@ -34,4 +35,5 @@ def command(lake: str | None, limit: int, project_dir: Path | None, as_json: boo
         (each.lake, each.id, clock(each.time), each.changes, each.author, each.message)
         for each in newest
     ]
-    print_table(columns, rows, empty="No snapshots yet: nothing has run.")
+    look = Look(("author", "lake"))
+    print_table(columns, rows, look=look, empty="No snapshots yet: nothing has run.")

@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import common_options, load_project, range_options
+from penstock.cli.options import common_options, complete_model, load_project, range_options
 from penstock.cli.output import print_json, print_table, say
+from penstock.cli.paths import local
+from penstock.cli.tables import Look
 from penstock.model.kinds import EMBEDDED
+from penstock.progress.view import one_line
 
 if TYPE_CHECKING:
     from penstock.engine.results import ModelStatus, SliceStatus
 
 
 _RUNS = 5  # of missing slices that are shown
+_MODELS = Look(("strategy", "table", "snapshot", "last made"), ("slices",))
+_RANGES = Look(("table",), ("slices",))
+_SLICES = Look(("snapshot", "time", "tests"), ("state",))
 
 
 @click.command(
@@ -30,7 +36,7 @@ Examples:
   penstock status clean/flights --from 2013-01-01 --to 2013-12-31
   penstock status --json""",
 )
-@click.argument("model", required=False)
+@click.argument("model", shell_complete=complete_model, required=False)
 @range_options("show")
 @common_options
 def command(
@@ -59,7 +65,7 @@ def command(
 def print_ranges(statuses: tuple[ModelStatus, ...]) -> None:
     rows = [(each.model, each.target, _slices(each), _missing(each)) for each in statuses]
     columns = ("model", "table", "slices", "missing")
-    print_table(columns, rows, empty="No model is partitioned.")
+    print_table(columns, rows, look=_RANGES, empty="No model is partitioned.")
 
 
 def _missing(status: ModelStatus) -> str:
@@ -91,7 +97,7 @@ def print_models(statuses: tuple[ModelStatus, ...]) -> None:
         for status in statuses
     ]
     columns = ("model", "table", "strategy", "slices", "rows", "snapshot", "last made")
-    print_table(columns, rows, empty="The project has no models yet.")
+    print_table(columns, rows, look=_MODELS, empty="The project has no models yet.")
 
 
 def print_slices(status: ModelStatus) -> None:
@@ -106,12 +112,12 @@ def print_slices(status: ModelStatus) -> None:
             each.snapshot_id,
             f"{_passed(each)}/{each.tests}" if each.tests else None,
             clock(each.time),
-            each.reason,
+            one_line(local(each.reason or "")),
         )
         for each in status.slices
     ]
     columns = ("slice", "state", "rows", "snapshot", "tests", "time", "reason")
-    print_table(columns, rows, empty="Never run.")
+    print_table(columns, rows, look=_SLICES, empty="Never run.")
 
 
 def _passed(status: SliceStatus) -> int:

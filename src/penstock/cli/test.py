@@ -10,6 +10,7 @@ import click
 
 from penstock.cli.options import common_options, load_project
 from penstock.cli.output import print_json, say, starting, to_json
+from penstock.cli.paths import local
 from penstock.progress.view import count, seconds
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def lines(result: UnitTestResult, root: Path) -> Iterator[str]:
     place = f"{path}:{result.location.line}"
     yield f"{result.state:<7} {result.name} ({result.model}, {place}{took})"
     if result.error is not None:
-        yield from (f"    {line}" for line in str(result.error).splitlines())
+        yield from (f"    {line}" for line in local(str(result.error)).splitlines())
     for cte, differences in (result.differences or {}).items():
         if differences and cte:
             yield f"    in {cte}:"

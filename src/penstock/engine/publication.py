@@ -40,7 +40,7 @@ def tests_failed(
     counts = ", ".join(f"{result.name} ({result.failures:,})" for result in failed)
     return DataTestFailed(
         f"{len(failed)} of {len(results)} data tests failed: {counts}",
-        hint=f"{target} is as it was; mend the SELECT or its inputs",
+        hint=f"nothing was published to {target}; correct the SELECT or its inputs",
         data={"results": results, "columns": columns},
     )
 

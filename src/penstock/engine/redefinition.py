@@ -18,7 +18,7 @@ from penstock.engine.state.records import WHOLE, SliceRecord
 from penstock.engine.strategies.upsert import key_in_spark
 from penstock.errors import DefinitionChanged, Location, SchemaMismatch
 from penstock.lake.format.naming import fold
-from penstock.model.declaration import SchemaChange
+from penstock.model.declaration import BY_TIME, SchemaChange
 from penstock.model.model import Model
 from penstock.sql.substitution import unsubstituted
 
@@ -52,7 +52,7 @@ def refuse_other_slices(
         holds = f"slices (its column {column} tells them apart)"
     else:
         holds = "rows that belong to no slice"
-    now = f"`partitioned {model.slicing}`" if model.slicing else "not partitioned"
+    now = _said(model.slicing) if model.slicing else "not partitioned"
     raise _changed(model, "partition", f"holds {holds}, and the model is now {now}", others)
 
 
@@ -149,12 +149,17 @@ def _of(place: Place | None) -> str:
     return "" if place is None else f"(slice {place[1]}) "
 
 
+def _said(slicing: str) -> str:
+    """What slices are, as a script says it."""
+    return "intervals of time" if slicing == BY_TIME else f"`partitioned {slicing}`"
+
+
 def listed(records: Sequence[SliceRecord]) -> str:
     """31 slices of `partitioned daily` (2013-01-01, 2013-01-02, 2013-01-03, ... 2013-01-31)"""
     kinds = sorted({record.slicing for record in records if record.slicing})
     if all(record.slice == WHOLE for record in records):
         return _count(sum(record.rows for record in records), "row")
-    of = f" of `partitioned {' and '.join(kinds)}`" if kinds else ""
+    of = f" of {' and '.join(map(_said, kinds))}" if kinds else ""
     values = [record.slice or "the whole table" for record in records]
     if len(values) > _SHOWN + 1:
         values = [*values[:_SHOWN], f"... {values[-1]}"]

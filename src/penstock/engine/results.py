@@ -236,7 +236,7 @@ class StepRun:
 class ModelDetail:
     """Everything about one model. ``columns`` is empty while there is no table yet; ``about`` has
     what its script says for people, by the names of the properties. ``libraries`` are those whose
-    macros its query calls.
+    macros its query calls; ``unit`` says what a slice of its table is.
     """
 
     status: ModelStatus
@@ -250,6 +250,7 @@ class ModelDetail:
     runs: tuple[StepRun, ...]
     about: Mapping[str, str] = field(default_factory=dict)
     libraries: tuple[str, ...] = ()
+    unit: str = "whole table"
 
 
 @dataclass(frozen=True, slots=True)

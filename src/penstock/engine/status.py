@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
 from penstock.engine.results import (
@@ -34,6 +34,7 @@ from penstock.engine.state.records import (
     is_gone,
 )
 from penstock.engine.state.store import State, find_tables
+from penstock.errors import PartitionError
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.definitions.tables import describe
 from penstock.lake.catalog.definitions.views import load_views
@@ -45,6 +46,7 @@ from penstock.model.asset import TableName
 from penstock.model.interval import interval_of
 from penstock.model.kinds import EMBEDDED, FILES, VIEW, WITHOUT_ROWS
 from penstock.model.model import Model
+from penstock.model.partition import PartitionSpec, bucket_of
 from penstock.model.slice import shown
 
 if TYPE_CHECKING:
@@ -164,9 +166,25 @@ def model_status(
                 checks.get(value, ()),
                 _what_changed(slices.get(value), model, changed),
             )
-            for value in sorted(values)
+            for value in sorted(values, key=_in_time(model.partition))
         ),
     )
+
+
+def _in_time(spec: PartitionSpec | None) -> Callable[[str], tuple[int, Any]]:
+    """The order of slices: their texts, which sort as times do; with a format of its own their
+    times, and values of another one come last.
+    """
+
+    def key(value: str) -> tuple[int, Any]:
+        if spec is None or spec.format is None:
+            return 0, value
+        try:
+            return 0, bucket_of(spec, value)
+        except PartitionError:
+            return 1, value
+
+    return key
 
 
 def _is_past(attempt: StepRecord | None, slices: Mapping[str, SliceRecord]) -> bool:
@@ -233,7 +251,14 @@ def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail
         query=model.query.text,
         runs=runs,
         about=_about(model),
+        unit=_unit(model),
     )
+
+
+def _unit(model: Model) -> str:
+    if model.by_time is not None:
+        return f"an interval of time, by {model.by_time.unit.name}"
+    return model.partition.slicing if model.partition else "whole table"
 
 
 def _about(model: Model) -> dict[str, str]:

@@ -24,6 +24,7 @@ from penstock.model.render import RenderedQuery, UnsupportedSql, trial_names
 from penstock.model.slice_column import Carrying, Reading, Scope, edited
 from penstock.model.slice_condition import NotJoint, SliceCondition, Told
 from penstock.sql.blocks import Unclear, read_query
+from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold
 from penstock.sql.row_wise import CALLED_WITHOUT_BRACKETS, VOLATILE
 from penstock.sql.text import Edit, Unreadable, parse_query
@@ -74,11 +75,27 @@ def why_apart(model: Model) -> str | None:
     """Why the slices of a model are made one by one; None where they may be made together."""
     try:
         _require(model)
-        joint_query(model.query.render(trial_names(model.query.sources)))
+        rendered = model.query.render(trial_names(model.query.sources))
+        return _why_not(rendered, translated=model.query.dialect != SPARK)
     except NotJoint as error:
         return str(error)
     except (UnsupportedSql, Unreadable):
         return "its query cannot be analysed"
+
+
+_LONG = 80  # characters that a message quotes
+
+
+def _why_not(rendered: RenderedQuery, *, translated: bool) -> str | None:
+    """Why a query is not joint. What nobody wrote, or is long, is said by its line in the file."""
+    try:
+        joint_query(rendered)
+    except NotJoint as error:
+        if not error.quoted or not (translated or len(error.quoted) > _LONG):
+            return str(error)
+        lines = rendered.sql[: error.at].split("\n")
+        place = rendered.locate(len(lines), len(lines[-1]))
+        return str(error).replace(f", {error.quoted},", f" in line {place.line}")
     return None
 
 

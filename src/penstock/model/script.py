@@ -10,6 +10,7 @@ from penstock.errors import Diagnostic
 from penstock.model.asset import DEFAULT_SCHEMA, parse_asset
 from penstock.model.mapping import Source
 from penstock.model.names import Names
+from penstock.model.time_macros import as_written
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, STRING, WORD, Token, Unclosed, words
 
@@ -183,7 +184,7 @@ def _body(statement: Statement, reading: _Reading) -> None:
         word = statement.tokens[0].value
         guess = nearest(word, ("SELECT", "WITH", "FROM", "ATTACH", "SET", "USE", "CREATE TEMP"))
         hint = f"did you mean {guess}?" if guess else "write setup statements, then one SELECT"
-        message = f"`{word}` begins no statement that a managed script may have"
+        message = f"`{as_written(word)}` begins no statement that a managed script may have"
         reading.report("error", statement.start, message, hint, "script-statement")
 
 

@@ -31,7 +31,15 @@ _MOST = 20_000  # places of the list that says which slice a moment belongs to
 
 
 class NotJoint(Exception):
-    """Slices cannot be certain to have the rows together that they have one by one."""
+    """Slices cannot be certain to have the rows together that they have one by one.
+
+    ``at`` is the offset in the query of what the message quotes as ``quoted``.
+    """
+
+    def __init__(self, message: str, quoted: str = "", at: int = 0) -> None:
+        self.quoted = quoted
+        self.at = at
+        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +124,7 @@ def condition_in(
     expression = found[0].expression
     if any(_same(each.expression) != _same(expression) for each in found):
         raise NotJoint("its bounds are for two expressions")
-    _check_expression(expression)
+    _check_expression(expression, found[0].written)
     return SliceCondition(
         expression,
         by_time=len(found) > 1,
@@ -132,12 +140,16 @@ def qualifiers(expression: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """``expression`` compared with the slice, from ``start`` to ``end`` of the text."""
+    """``expression`` compared with the slice, from ``start`` to ``end`` of the text.
+
+    ``written`` is the offset of the expression itself.
+    """
 
     expression: str
     sign: str
     start: int
     end: int
+    written: int = 0
     bound: str = PARTITION
     as_date: bool = False
 
@@ -200,6 +212,7 @@ def _condition(
         sign=_TURNED[text] if turned else "=" if text == "==" else text,
         start=tokens[first].start,
         end=tokens[last - 1].end,
+        written=tokens[other[0]].start,
         bound=bound,
         as_date=cast == "DATE",
     )
@@ -228,13 +241,14 @@ def _same(expression: str) -> str:
     return " ".join(token.text for token in tokenize(expression)).lower()
 
 
-def _check_expression(text: str) -> None:
+def _check_expression(text: str, at: int) -> None:
     tree = parse_expression(text)
     for node in tree.walk():
         if not isinstance(node, _PLAIN):
-            raise NotJoint(f"what says the slice, {text}, is more than columns, casts and texts")
+            message = f"what says the slice, {text}, is more than columns, casts and texts"
+            raise NotJoint(message, text, at)
     if tree.find(exp.Column) is None:
-        raise NotJoint(f"what says the slice, {text}, has no column")
+        raise NotJoint(f"what says the slice, {text}, has no column", text, at)
 
 
 def _is_date(value: str) -> bool:

@@ -52,6 +52,11 @@ def argument_of(macro: str) -> str:
     return f"{_MARK}{macro}"
 
 
+def as_written(name: str) -> str:
+    """A name as the script has it: ``@start_ds`` of the argument that stands for that."""
+    return f"@{name.removeprefix(_MARK)}" if name in TYPES else name
+
+
 def is_of_interval(argument: str) -> bool:
     """Whether an argument stands for a bound of the run's interval."""
     return argument in TYPES and not argument.startswith(f"{_MARK}{_OF_RUN}")

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.events import Event, EventSink, StepOutput
+from penstock.progress.fit import GAP, fit
 from penstock.progress.lines import progress_text, state_text, text_line
 from penstock.progress.view import Progress, Row, View, count, seconds, visible
 
@@ -61,7 +62,7 @@ class Picture:
         # Live cuts what exceeds the screen: then only running and failed steps are shown.
         room = len(view.rows) if self.final else max(1, console.size.height - MARGIN)
         if view.rows:
-            yield steps_table(view, now, room, self.spinner)
+            yield steps_table(view, now, room, self.spinner, console.width)
         hidden = len(view.rows) - min(room, len(view.rows))
         if hidden:
             yield Text(f"  and {hidden} more steps, waiting or done", style="dim")
@@ -77,18 +78,25 @@ class Picture:
 
 HEADINGS = ("", "step", "slice", "state", "rows", "snapshot", "time")
 FIRST_NUMBER = HEADINGS.index("rows")
+LEAST = tuple(map(HEADINGS.index, ("snapshot", "rows", "time", "slice")))  # go first, in this order
 
 
-def steps_table(view: View, now: float, room: int, spinner: Spinner) -> Table:
+def steps_table(view: View, now: float, room: int, spinner: Spinner, width: int) -> Table:
     """At most ``room`` steps, those that matter most first to stay, in the order of the run."""
-    table = Table.grid(padding=(0, 2))
-    for number in range(len(HEADINGS)):
-        table.add_column(justify="right" if number >= FIRST_NUMBER else "left")
-    table.add_row(*(Text(name, style="bold") for name in HEADINGS))
-    shown = sorted(view.rows, key=lambda row: row.state in SETTLED)[:room]
-    for row in (row for row in view.rows if row in shown):
-        table.add_row(*cells(row, now, spinner))
+    matter = sorted(view.rows, key=lambda row: row.state in SETTLED)[:room]
+    rows: list[tuple[Text | Spinner, ...]] = [tuple(Text(name, style="bold") for name in HEADINGS)]
+    rows += [cells(row, now, spinner) for row in view.rows if row in matter]
+    texts = [[each.plain if isinstance(each, Text) else "-" for each in row] for row in rows]
+    widths = fit(list(zip(*texts, strict=True)), width, LEAST) or dict.fromkeys(_NARROWEST)
+    table = Table.grid(padding=(0, GAP, 0, 0))
+    for number, chars in widths.items():
+        table.add_column(justify="right" if number >= FIRST_NUMBER else "left", width=chars)
+    for row in rows:
+        table.add_row(*(row[number] for number in widths))
     return table
+
+
+_NARROWEST = tuple(map(HEADINGS.index, ("", "step", "state")))
 
 
 def cells(row: Row, now: float, spinner: Spinner) -> tuple[Text | Spinner, ...]:

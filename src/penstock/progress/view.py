@@ -202,6 +202,11 @@ def _escaped(character: str) -> str:
     return _SHORT.get(character) or f"\\u{ord(character):04x}"
 
 
+def one_line(message: str) -> str:
+    """A message of several lines, as the cell of a table has it: ``why → next step``."""
+    return " ".join(line.strip() for line in message.splitlines())
+
+
 def count(number: int, noun: str) -> str:
     """``1 row``, ``1,842 rows``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -91,6 +91,8 @@ def _said(error: BaseException) -> str:
 
 def _is_ours(filename: str, root: str) -> bool:
     """Whether a file is the project's, not one of a package that is installed below it."""
+    if filename.startswith("<"):  # Python's own, such as <frozen importlib._bootstrap>
+        return False
     path = Path(filename).resolve()
     if not path.is_relative_to(root):
         return False
