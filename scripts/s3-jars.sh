@@ -1,32 +1,11 @@
 #!/usr/bin/env sh
 # What the tests of S3 need, by Maven, into the directory given: a server program that speaks S3
-# (S3Proxy, 55 MB) and S3A for Spark (20 MB: the few modules of the AWS SDK that it uses instead of
-# the bundle of all, 690 MB), with the class that S3A's magic committer needs on Spark's side: alone,
-# as what that jar depends on is another Hadoop. For Spark 4.3.0 there is none; 4.1.2 is the newest.
+# (S3Proxy, 55 MB), and the jars of S3A for Spark, which the package has a script for.
 # Then: PENSTOCK_TEST_S3=DIRECTORY pytest tests/lake/test_s3*.py
 set -eu
 to="${1:?where to: scripts/s3-jars.sh DIRECTORY}"
-hadoop=3.5.0 sdk=2.35.4 s3proxy=4.1.0 cloud=2.13-4.1.2
+s3proxy=4.1.0
 mkdir -p "$to"
-to="$(cd "$to" && pwd)"
-
-mvn -q -B dependency:copy -DoutputDirectory="$to/server" \
+mvn -q -B dependency:copy -DoutputDirectory="$(cd "$to" && pwd)/server" \
     -Dartifact="org.gaul:s3proxy:$s3proxy:jar:jar-with-dependencies"
-
-sdk_module() {
-    echo "<dependency><groupId>software.amazon.awssdk</groupId>"
-    echo "<artifactId>$1</artifactId><version>$sdk</version></dependency>"
-}
-cat >"$to/pom.xml" <<END
-<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>penstock</groupId><artifactId>s3a</artifactId><version>1</version><dependencies>
-<dependency><groupId>org.apache.hadoop</groupId><artifactId>hadoop-aws</artifactId>
-<version>$hadoop</version><exclusions><exclusion><groupId>software.amazon.awssdk</groupId>
-<artifactId>bundle</artifactId></exclusion></exclusions></dependency>
-$(for one in s3 s3-transfer-manager sts apache-client netty-nio-client; do sdk_module "$one"; done)
-</dependencies></project>
-END
-mvn -q -B -f "$to/pom.xml" dependency:copy-dependencies -DincludeScope=runtime \
-    -DexcludeArtifactIds=slf4j-api,commons-logging,commons-codec -DoutputDirectory="$to/spark"
-mvn -q -B dependency:copy -DoutputDirectory="$to/spark" \
-    -Dartifact="org.apache.spark:spark-hadoop-cloud_${cloud%-*}:${cloud#*-}:jar"
+sh "$(dirname "$0")/../src/penstock/lake/spark/s3-jars.sh" "$to/spark"

@@ -19,7 +19,18 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class SparkStarting:
-    """A Spark session is being started; it takes seconds."""
+    """A Spark session is being started; it takes seconds. ``master`` is that of a cluster."""
+
+    master: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SparkWaiting:
+    """The session has not started after ``seconds``; ``state`` says where that stands."""
+
+    master: str
+    seconds: float
+    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +124,7 @@ class RunFinished:
 Event = (
     RunStarted
     | SparkStarting
+    | SparkWaiting
     | SparkStarted
     | StepStarted
     | StepProgress

@@ -264,7 +264,7 @@ class Project(Inspection):
         from penstock.engine.run import run_plan
 
         lakes = self._connections.lakes(plan.lakes, self._session, new_catalog=new_catalog)
-        with showing(on_event) as sink:
+        with showing(on_event, live=not self._connections.draws_bars()) as sink:
             session = self._session(sink)
             return run_plan(
                 plan, settings=self.settings, session=session, lakes=lakes, sink=sink, jobs=jobs

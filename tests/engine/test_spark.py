@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -97,6 +99,16 @@ def test_the_project_settings_win() -> None:
 def test_a_cluster_keeps_its_own_defaults() -> None:
     assert "spark.sql.shuffle.partitions" not in session_conf(SparkSettings(master="yarn"))
     assert session_conf(SparkSettings(master="sc://host")) == {}
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://host:7077", "yarn", "k8s://host"])
+def test_neither_progress_bars_nor_the_log_run_through_the_output(master: str) -> None:
+    conf = session_conf(SparkSettings(master=master))
+    assert conf["spark.ui.showConsoleProgress"] == "false"
+    (log,) = re.findall(r"configurationFile=(\S+)", conf["spark.driver.extraJavaOptions"])
+    text = Path(urlsplit(log).path).read_text()
+    assert "rootLogger.level = off" in text
+    assert ("TaskSchedulerImpl" in text) is (master != "local[2]")
 
 
 def test_settings_that_spark_does_not_start_with_are_told_at_their_place() -> None:

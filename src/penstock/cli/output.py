@@ -20,8 +20,8 @@ import click
 
 from penstock.cli.paths import with_local_paths
 from penstock.cli.tables import PLAIN, Look, aligned, draw, is_terminal
-from penstock.events import Event, EventSink, SparkStarted, SparkStarting
-from penstock.progress.lines import lines, text_line
+from penstock.events import Event, EventSink, SparkStarted, SparkStarting, SparkWaiting
+from penstock.progress.lines import lines, starting_text, text_line
 from penstock.progress.view import count, seconds, visible
 
 if TYPE_CHECKING:
@@ -235,15 +235,19 @@ def json_line(event: Event) -> str:
 
 @contextmanager
 def starting() -> Iterator[EventSink]:
-    """A sink that shows on stderr that Spark starts: a clock on a terminal, otherwise two lines."""
+    """A sink that shows on stderr that Spark starts: a clock on a terminal, otherwise lines."""
+    told: list[Callable[[str], None]] = []
     with ExitStack() as shown:
 
         def sink(event: Event) -> None:
             if isinstance(event, SparkStarting):
                 if sys.stderr.isatty():
-                    shown.enter_context(_clock())
+                    told[:] = [shown.enter_context(_clock(starting_text(event)))]
                 else:
-                    say("starting Spark", err=True)
+                    told[:] = [lambda text: say(text, err=True)]
+                    told[0](starting_text(event))
+            elif isinstance(event, SparkWaiting):
+                told[0](starting_text(event))
             elif isinstance(event, SparkStarted):
                 shown.close()
                 if not sys.stderr.isatty():
@@ -253,14 +257,15 @@ def starting() -> Iterator[EventSink]:
 
 
 @contextmanager
-def _clock() -> Iterator[None]:
+def _clock(text: str) -> Iterator[Callable[[str], None]]:
+    """A running clock behind a text; call what it gives with the text to show from then on."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("starting Spark"), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as clock:
-        clock.add_task("", total=None)
-        yield
+        task = clock.add_task(visible(text), total=None)
+        yield lambda now: clock.update(task, description=visible(now))
 
 
 @contextmanager

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from penstock.config import LakeSettings, Settings
 from penstock.engine.cache import scripts
 from penstock.errors import ArgumentError, CatalogMissing, LakeClosed
-from penstock.events import EventSink, SparkStarted, SparkStarting
+from penstock.events import EventSink
 from penstock.lake.format.naming import LAKES, fold
 from penstock.lake.spark.session import Starter
 from penstock.model.asset import DEFAULT_LAKE, DEFAULT_SCHEMA, TableName
@@ -58,13 +57,18 @@ class Connections:
         self.check_open()
         if self._spark is None:
             from penstock.engine.spark import start_session
+            from penstock.engine.spark_wait import told_start
 
-            began = monotonic()
-            sink(SparkStarting())
-            self._spark = start_session(self.settings.spark, self.settings.name)
+            with told_start(self.settings.spark.master, sink):
+                self._spark = start_session(self.settings.spark, self.settings.name)
             self._is_own = True
-            sink(SparkStarted(monotonic() - began))
         return self._spark
+
+    def draws_bars(self) -> bool:
+        """Whether the session that a user gave draws progress bars on the terminal."""
+        if self._spark is None or self._is_own:
+            return False
+        return self._spark.conf.get("spark.ui.showConsoleProgress", "false") == "true"
 
     def require_spark(self) -> None:
         """Raise EnvironmentMissing when a session cannot be started on this machine."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.config import SparkSettings
+from penstock.engine.spark_wait import called
 from penstock.errors import ConfigError, EnvironmentMissing, SparkLost
 from penstock.model.query import Query
 
@@ -75,7 +76,7 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
 def _not_started(error: Exception, settings: SparkSettings) -> ConfigError:
     from penstock.lake.spark.failures import explain
 
-    where = f" with the master {settings.master!r}" if settings.master else ""
+    where = f" with the master {called(settings.master)!r}" if settings.master else ""
     explained = explain(error)
     cause = str(error) if isinstance(explained, SparkLost) else explained.message
     return ConfigError(
@@ -134,8 +135,13 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
     master = settings.master or "local[*]"
     if master.startswith("sc://"):
         return dict(settings.conf)
+    local = re.match(r"local\b", master) is not None
+    log = Path(__file__).with_name("log4j2.properties" if local else "log4j2-cluster.properties")
     conf = {
         "spark.master": master,
+        # Neither its progress bars nor its log run through what Penstock prints.
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log.as_uri()}",
         "spark.sql.session.timeZone": "UTC",
         # Texts stay as written, in Python steps, too: '${env:HOME}' is not the environment's value.
         "spark.sql.variable.substitute": "false",
@@ -144,14 +150,12 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         # step are evicted before the next run.
         "spark.sql.codegen.cache.maxEntries": "1000",
     }
-    if master.startswith("local"):
-        log = Path(__file__).with_name("log4j2.properties").as_uri()
+    if local:
         conf |= {
             "spark.ui.enabled": "false",
             # Otherwise each column function makes three more calls to the JVM, for stack traces
             # that our messages do not show.
             "spark.python.sql.dataFrameDebugging.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
             # A broadcast within one process crosses no network: compressing it and checking it
             # only takes time, a third of a second in a merge of a million rows.
             "spark.broadcast.compress": "false",
@@ -159,7 +163,6 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
             "spark.driver.host": "localhost",  # no look-up of the machine's own name
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.shuffle.partitions": str(_local_threads(master)),
-            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log}",
         }
     return conf | dict(settings.conf)
 

@@ -18,6 +18,7 @@ from penstock.events import (
     RunStarted,
     SparkStarted,
     SparkStarting,
+    SparkWaiting,
     StepFinished,
     StepOutput,
     StepProgress,
@@ -98,9 +99,17 @@ def _notice(event: Notice) -> str:
     return f"{event.step}: notice: {event.message}" if event.step else f"notice: {event.message}"
 
 
+def starting_text(event: SparkStarting | SparkWaiting) -> str:
+    """``starting Spark on spark://host:7077: 10 s, nothing answers at host:7077``."""
+    where = f" on {event.master}" if event.master else ""
+    waited = f": {seconds(event.seconds)}, {event.state}" if isinstance(event, SparkWaiting) else ""
+    return f"starting Spark{where}{waited}"
+
+
 LINES: dict[type, Callable[[Any], str | None]] = {
     RunStarted: _run_started,
-    SparkStarting: lambda _: "starting Spark",
+    SparkStarting: starting_text,
+    SparkWaiting: starting_text,
     SparkStarted: lambda event: f"Spark started in {seconds(event.seconds)}",
     StepStarted: _step_started,
     StepProgress: lambda event: f"{event.step}: {event.phase}",
@@ -114,15 +123,17 @@ LINES: dict[type, Callable[[Any], str | None]] = {
 
 
 @contextmanager
-def showing(on_event: EventSink | None) -> Iterator[EventSink]:
+def showing(on_event: EventSink | None, *, live: bool = True) -> Iterator[EventSink]:
     """``on_event``, or where there is none a live table on a terminal and lines elsewhere.
+
+    Not ``live``: lines in any case, as others write to the terminal too.
 
     On stderr, so that what a script prints stays its own; in a notebook on stdout, because
     notebooks show stderr as errors.
     """
     if on_event is not None:
         yield on_event
-    elif sys.stderr.isatty():
+    elif live and sys.stderr.isatty():
         from rich.console import Console
 
         from penstock.progress.live import live_table

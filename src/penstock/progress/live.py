@@ -67,13 +67,19 @@ class Picture:
         if hidden:
             yield Text(f"  and {hidden} more steps, waiting or done", style="dim")
         if view.starting_spark is not None and not self.final:
-            yield Text(f"  starting Spark, {seconds(now - view.starting_spark)}", style="dim")
+            yield Text(visible(f"  {_starting(view, now - view.starting_spark)}"), style="dim")
         if view.progress is not None and view.state is None:
             yield Text(f"  {progress_text(view.progress)}", style="dim")
         for notice in view.notices:
             yield Text(visible(f"  notice: {notice}"), style="yellow")
         if view.state is not None:
             yield Text(f"Run {view.state} in {seconds(view.seconds)}", style="bold")
+
+
+def _starting(view: View, waited: float) -> str:
+    where = f" on {view.master}" if view.master else ""
+    standing = f": {view.standing}" if view.standing else ""
+    return f"starting Spark{where}, {seconds(waited)}{standing}"
 
 
 HEADINGS = ("", "step", "slice", "state", "rows", "snapshot", "time")

@@ -17,6 +17,7 @@ from penstock.events import (
     RunStarted,
     SparkStarted,
     SparkStarting,
+    SparkWaiting,
     StepFinished,
     StepOutput,
     StepProgress,
@@ -55,6 +56,8 @@ class View:
 
     rows: tuple[Row, ...] = ()
     starting_spark: float | None = None  # since when, on the clock of Progress
+    master: str | None = None  # the cluster that it starts on, and where that stands
+    standing: str | None = None
     notices: tuple[str, ...] = ()
     state: str | None = None
     seconds: float | None = None
@@ -80,8 +83,12 @@ def _run_started(view: View, event: RunStarted, _now: float) -> View:
     return replace(view, starting_spark=None, rows=tuple(rows))
 
 
-def _spark_starting(view: View, _event: SparkStarting, now: float) -> View:
-    return replace(view, starting_spark=now)
+def _spark_starting(view: View, event: SparkStarting, now: float) -> View:
+    return replace(view, starting_spark=now, master=event.master)
+
+
+def _spark_waiting(view: View, event: SparkWaiting, _now: float) -> View:
+    return replace(view, standing=event.state)
 
 
 def _spark_started(view: View, _event: SparkStarted, _now: float) -> View:
@@ -173,6 +180,7 @@ def _change(view: View, step: str, **values: Any) -> View:
 APPLY: dict[type, Callable[[View, Any, float], View]] = {
     RunStarted: _run_started,
     SparkStarting: _spark_starting,
+    SparkWaiting: _spark_waiting,
     SparkStarted: _spark_started,
     StepStarted: _step_started,
     StepProgress: _step_progress,

@@ -6,6 +6,7 @@ import re
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -51,6 +52,8 @@ _MORE_MEMORY = (
     'give it more, as in "spark.driver.memory" = "4g" in [spark.conf] of penstock.toml '
     "(it is 1g by default)"
 )
+#: the script that downloads what Spark needs for S3, which is part of the package
+S3_JARS = Path(__file__).with_name("s3-jars.sh")
 _OURS = "USER_RAISED_EXCEPTION"
 SPARKS_SQL = "queries and expressions are in Spark's SQL: see docs/sql.md for what is added"
 _HINTS = {
@@ -136,7 +139,7 @@ def _of_the_machine(error: BaseException, text: str, condition: str | None) -> P
         return EnvironmentMissing(
             f"Spark cannot read or write S3: it lacks the class {lacks[1]}",
             hint="give it hadoop-aws of its Hadoop (3.5.0 for PySpark 4.3.0) and the AWS SDK as "
-            '"spark.jars" in [spark.conf]: scripts/s3-jars.sh DIRECTORY gets them',
+            f'"spark.jars" in [spark.conf]: `sh {S3_JARS} DIRECTORY` gets them, by Maven',
         )
     cannot_write = _CANNOT_WRITE.search(text)
     if cannot_write is not None and condition in (None, "TASK_WRITE_FAILED"):

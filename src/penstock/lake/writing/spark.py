@@ -30,7 +30,7 @@ from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.types import needs_mapping
 from penstock.lake.reading.conversions.spark_types import as_parquet
 from penstock.lake.reading.parquet.footers import describe
-from penstock.lake.spark.failures import explained
+from penstock.lake.spark.failures import S3_JARS, explained
 from penstock.lake.spark.session import cache_of, prepare
 from penstock.lake.spark.text import run_sql
 from penstock.lake.storage import open_system
@@ -258,8 +258,8 @@ def _check(spark: SparkSession) -> None:
     jars = " and ".join(_JARS[name] for name in missing)
     raise EnvironmentMissing(
         f"s3_committer = 'magic' needs {missing[-1]}, which this Spark has not",
-        hint=f"add {jars} to spark.jars, without what they depend on (scripts/s3-jars.sh fetches "
-        "them), or set s3_committer = 'file'",
+        hint=f"add {jars} to spark.jars, without what they depend on (`sh {S3_JARS} DIRECTORY` "
+        "downloads them, by Maven), or set s3_committer = 'file'",
         data={"jars": [_JARS[name] for name in missing]},
     )
 
