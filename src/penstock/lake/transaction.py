@@ -471,7 +471,9 @@ class Transaction:
             self._catalog.table(ref.schema, ref.name, self.base.id)  # says what may be meant
         raise TableNotFound(
             f"{kind} {ref} does not exist" + (f": it is a {existing}" if existing else ""),
-            hint=f"use what is for a {existing}" if existing else f"create the {kind} first",
+            hint=f"it is dropped by DROP {existing.upper()}, altered by ALTER {existing.upper()}"
+            if existing
+            else f"SHOW TABLES lists what there is; DROP {kind.upper()} IF EXISTS needs none",
             data={"schema": ref.schema, kind: ref.name},
         )
 

@@ -185,6 +185,18 @@ def _replace(reading: _Reading, index: int, token: Token, marker: str) -> None:
         reading.edits.append(Edit(token.start, token.end, f"{left}{marker}{right}"))
 
 
+def _duckdb_reads(reading: _Reading) -> bool:
+    """Whether a query that Spark's dialect cannot read is one of DuckDB's."""
+    scope = reading.scope
+    if scope.dialect == DUCKDB:
+        return False
+    try:
+        find_references(scope.source, reading.tokens, DUCKDB, reading.masked, scope.hidden)
+    except UnreadableQuery:
+        return False
+    return True
+
+
 def _references(reading: _Reading) -> References | None:
     """The tables that the statement names; None, and a finding, where that cannot be told."""
     scope, tokens = reading.scope, reading.tokens
@@ -198,7 +210,7 @@ def _references(reading: _Reading) -> References | None:
             scope.source, tokens, scope.dialect, reading.masked, scope.hidden, lexer=scope.lexer
         )
     except UnreadableQuery as error:
-        other = "correct the SQL" if scope.dialect == DUCKDB else _OTHER_DIALECT
+        other = _OTHER_DIALECT if _duckdb_reads(reading) else "correct the SQL"
         reading.error(error.offset, str(error), error.hint or other, "unreadable-query")
         return None
     if found.unread is not None:

@@ -78,12 +78,15 @@ def _read_line(
         if nearly and (nearly["type"] or "").lower() in NAMES:
             hint = f"write `-- ${nearly['name']} ({nearly['type']})`"
             findings.append(_wrong("this declares no argument as it is written", where, hint))
+            name = nearly["name"]
+            found.setdefault(name, Argument(name, "text", None, where))
         return
     name, kind = match["name"], type_of(match["type"])
     if kind is None:
         guess = nearest(match["type"], NAMES) or "text"
         hint = f"write `-- ${name} ({guess})`; the types are {', '.join(TYPES)}, and lists: text[]"
         findings.append(_wrong(f"${name} has the unknown type {match['type']!r}", where, hint))
+        found.setdefault(name, Argument(name, "text", None, where))  # its uses are no fault
         return
     if name in found:
         findings.append(_wrong(f"${name} is declared twice", where, "keep one declaration"))

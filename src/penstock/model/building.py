@@ -74,7 +74,9 @@ def build_model(
         found += _only_model(script)
     lexer = Lexer()  # of the query as it is parsed, and as it is hashed
     query, query_findings = _query(script, names, lexer)
-    found += query_findings
+    # Without its `partitioned` line a script has no partition: the one error says so.
+    lost = any(finding.details.get("lost") == "partitioned" for finding in findings)
+    found += [each for each in query_findings if not (lost and each.rule == "partition-token")]
     found += changes.findings(declaration, query)
     if query is not None:
         found += _of_query(declaration, query, script.python)

@@ -323,11 +323,19 @@ def _zone(spec: PartitionSpec) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # OSError: a directory of the database, as "Europe"
-        guess = nearest(name, available_timezones())
-        raise PartitionError(
-            f"tz={name!r} is not a time zone",
-            hint=f"did you mean {guess}?" if guess else "use an IANA name such as Europe/Paris",
-        ) from None
+        raise PartitionError(f"tz={name!r} is not a time zone", hint=_zone_hint(name)) from None
+
+
+_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])0?(\d{1,2})(?::?00)?", re.IGNORECASE)
+
+
+def _zone_hint(name: str) -> str:
+    """An offset has a zone of its own, with the other sign. Short names are like many others."""
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None and 0 < int(offset[2]) <= 12:
+        return f"write Etc/GMT{'-' if offset[1] == '+' else '+'}{int(offset[2])}, or a place"
+    guess = nearest(name, available_timezones(), cutoff=0.6 if "/" in name else 0.9)
+    return f"did you mean {guess}?" if guess else "use an IANA name such as Europe/Paris"
 
 
 def _start(spec: PartitionSpec) -> date | None:
@@ -354,7 +362,7 @@ def _check_format(spec: PartitionSpec, kind: TimeKind) -> None:
     if not told_apart:
         raise PartitionError(
             f"format={pattern!r} does not tell one {kind.unit} from another",
-            hint=f"a {spec.kind} partition may use {kind.format}",
+            hint=f"write format={kind.format}, or leave it out",
         )
 
 

@@ -91,7 +91,7 @@ def test_forms(line: str, expected: DataTest, name: str | None) -> None:
         ("accepted_values s a", "accepted_values s = a"),
         ("accepted_values s =", "accepted_values s = a,b"),
         ("accepted_values s = ''", "accepted_values s = a,b"),
-        ("relationships a -> m/t.c", "relationships a -> ducklake://main/table.column"),
+        ("relationships a -> m/t.c", "relationships a -> ducklake://m/t.c"),
         ("relationships a ducklake://m/t.c", "relationships a -> ducklake://m/t.c"),
         ("relationships a -> ducklake://", "relationships a -> ducklake://main/table.column"),
         ("sane", "path/of/test"),
@@ -166,7 +166,7 @@ def test_a_value_may_end_like_a_severity() -> None:
             "accepted_range n minimum=0",
             31,
             "`minimum=0` is not an option of this test",
-            "did you mean `min=`?",
+            "did you mean `min=0`?",
         ),
         (
             "accepted_range n >= 0",

@@ -15,6 +15,7 @@ from penstock.lake.format.changes import ChangeSet, NewMacro, NewView, TagChange
 from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, directory_name, fold, new_uuid7
 from penstock.lake.format.objects import COMMENT, View
 from penstock.lake.snapshot import Snapshot
+from penstock.sql.identifiers import quote_identifier
 from penstock.sql.macros import Macro
 
 Key = tuple[str, str]
@@ -111,7 +112,8 @@ class StagedNames:
             )
             raise SchemaNotFound(
                 f"schema {name!r} does not exist",
-                hint=f"create it (Transaction.create_schema); there are {', '.join(sorted(known))}",
+                hint=f"CREATE SCHEMA {quote_identifier(name)} makes it (create_schema in Python); "
+                f"there are {', '.join(sorted(known))}",
                 data={"schema": name},
             )
 

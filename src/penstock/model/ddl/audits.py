@@ -141,7 +141,11 @@ def _options(audit: Value) -> dict[str, Value]:
     if not rest:
         return {}
     if rest[0].text != "(" or closing(rest, 0) != len(rest) - 1:
-        raise Wrong(rest[0].start, f"`{rest[0].text}` follows the audit", "write a comma before it")
+        raise Wrong(
+            rest[0].start,
+            f"`{rest[0].text}` follows the audit",
+            "write a comma before it; several audits stand in brackets",
+        )
     found: dict[str, Value] = {}
     for group in groups(rest[1:-1], rest[-1].start):
         if len(group) < 3 or group[1].text not in {":=", "=>", "="}:

@@ -48,8 +48,8 @@ def _nearest_form(line: CommentLine) -> str:
         if word.text in _MODES or not _TABLE.fullmatch(word.text):
             continue
         path = word.text if "/" in word.text else f"{DEFAULT_LAKE}/{word.text}"
-        before, _, after = line.text.partition(word.text)
-        return f"{before}ducklake://{path}{after}"
+        start = (word.location.column or 0) - line.column
+        return f"{line.text[:start]}ducklake://{path}{line.text[start + len(word.text) :]}"
     return FORM
 
 
@@ -128,8 +128,7 @@ def _option(word: Word, value: Materialize, seen: set[str], draft: Draft) -> Mat
 
 def _fits(word: Word, name: str, text: str, draft: Draft) -> bool:
     if not unquote(text):
-        example = "column" if name in _LISTS else _CHOICES.get(name, ("1",))[0]
-        hint = f"write {name}={example}"
+        hint = f"write {name}={_example(name)}"
         draft.error(word.location, f"`{name}=` is empty", hint, rule="materialize-empty")
         return False
     if is_unclosed(text):
@@ -168,17 +167,22 @@ def _fits(word: Word, name: str, text: str, draft: Draft) -> bool:
 
 
 def _unknown(word: Word, draft: Draft) -> None:
-    hints = (*_FLAGS, *(f"{name}=" for name in _VALUED))
-    name = word.text.partition("=")[0]
-    by_name = {hint.rstrip("="): hint for hint in hints}
-    strategies = {"merge": "key=", "scd2": "history", "replace": None}
-    if "strategy" in name.casefold():
-        guess = strategies.get(word.text.partition("=")[2], "append")
-    else:
-        guess = by_name.get(nearest(name, by_name) or "")
-    draft.error(
-        word.location,
-        f"`{word.text}` is not an option of `materialize`",
-        f"did you mean `{guess}`?" if guess else f"the options are {' '.join(hints)}",
-        rule="materialize-option",
-    )
+    name, _, value = word.text.partition("=")
+    strategy = (value if "strategy" in name.casefold() else name).casefold()
+    near = nearest(name, (*_FLAGS, *_VALUED))
+    guess = _STRATEGIES.get(strategy)
+    if guess is None and near is not None:
+        guess = near if near in _FLAGS else f"{near}={value or _example(near)}"
+    hint = f"did you mean `{guess}`?" if guess else f"the options are {', '.join(_FORMS)}"
+    if strategy == "replace":
+        hint = "leave it out: a table without options is replaced"
+    message = f"`{word.text}` is not an option of `materialize`"
+    draft.error(word.location, message, hint, rule="materialize-option")
+
+
+_STRATEGIES = {"merge": "key=column", "upsert": "key=column", "scd2": "history", "append": "append"}
+_FORMS = (*_FLAGS, *(f"{name}=..." for name in _VALUED))
+
+
+def _example(name: str) -> str:
+    return "column" if name in _LISTS else _CHOICES.get(name, ("1",))[0]

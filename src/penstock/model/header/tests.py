@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from penstock.errors import Location
-from penstock.model.asset import Asset, parse_asset
+from penstock.model.asset import DEFAULT_LAKE, Asset, parse_asset
 from penstock.model.data_test import (
     ERROR,
     SEVERITIES,
@@ -33,6 +33,8 @@ _ACCEPTED = re.compile(r"(?P<column>[^\s=]+)\s*=\s*(?P<values>.*)")
 _RELATION = re.compile(r"(?P<column>\S+?)\s*->\s*(?P<target>\S+)")
 _SEVERITY = re.compile(r"(?:^|\s+)severity=(?P<value>\w*)$")
 _NAME = re.compile(r"\w+")
+_REMARK = re.compile(r"(?:^|\s+)(?:--|#|//).*")  # a comment in a line that has none
+_IN = re.compile(r"\s+(?:in|IN)\s*\((.*)\)\s*")
 _FLAGS = {"true": True, "false": False}
 
 #: kind -> what follows it, after the column
@@ -100,7 +102,8 @@ def _unknown_option(text: str, name: str, known: Sequence[str] | None) -> tuple[
     if known is None:
         return f"`{text}` is not an argument of a test", "write it as name=value"
     guess = nearest(name, known)
-    hint = f"did you mean `{guess}=`?" if guess else f"the options are {', '.join(known)}"
+    value = text.partition("=")[2] or "VALUE"
+    hint = f"did you mean `{guess}={value}`?" if guess else f"the options are {', '.join(known)}"
     return f"`{text}` is not an option of this test", hint
 
 
@@ -122,18 +125,20 @@ def _read(line: CommentLine, draft: Draft) -> DataTest | None:
     rest = _rest(line, words[0]) if words else None
     test = (build or _custom)(rest) if rest else None
     if test is None:
-        _refuse(line, kind, rest.text if rest else "", draft)
+        _refuse(line, kind, rest, draft)
     elif rest is not None and isinstance(test, AcceptedValuesTest):
         _report_lost_values(line, rest.text, test, draft)
     return test
 
 
-def _refuse(line: CommentLine, kind: str, rest: str, draft: Draft) -> None:
+def _refuse(line: CommentLine, kind: str, rest: _Rest | None, draft: Draft) -> None:
     guess = kind if kind in FORMS else nearest(kind, FORMS)
-    form = _nearest_form(guess, rest) if guess else "path/of/test"
+    text = _REMARK.sub("", rest.text) if rest else ""
+    form = _nearest_form(guess, text) if guess else "path/of/test"
     known = kind in FORMS or "/" in kind or not kind
     reason = "it is not a data test" if known else f"data test {kind!r} does not exist"
-    draft.refuse(line, reason, f"data_test {form}")
+    severity = "" if rest is None or rest.severity == ERROR else f" severity={rest.severity}"
+    draft.refuse(line, reason, f"data_test {form}{severity}")
 
 
 def _rest(line: CommentLine, first: Word) -> _Rest:
@@ -158,13 +163,24 @@ def _nearest_form(kind: str, rest: str) -> str:
     """The test of that kind on the column that the line seems to mean, if it would be valid."""
     if kind in _WITHOUT_COLUMN:
         return f"{kind}{FORMS[kind]}"
+    rest = _IN.sub(r" = \1", rest)
     words = rest.replace("=", " = ").replace("->", " -> ").split()
     column = words[0] if words and _COLUMN.fullmatch(words[0]) else "column"
     tail = " ".join(word for word in words[1:] if word not in {"=", "->"})
-    guesses = [f"{column} = {tail}", f"{column} -> {tail}", f"{column}{FORMS[kind]}"]
+    guesses = [f"{column} = {tail}", f"{column} -> {tail}", *_tables(column, tail)]
+    guesses.append(f"{column}{FORMS[kind]}")
     if kind in {"unique", "not_null"}:
         guesses.insert(0, ", ".join(rest.replace(",", " ").split()))
     return next(f"{kind} {guess}" for guess in guesses if _is_valid(kind, guess))
+
+
+def _tables(column: str, written: str) -> Iterator[str]:
+    """The reference that a name of a table and column, or of a table alone, was meant to be."""
+    path = written.removeprefix("ducklake://")
+    if re.fullmatch(r"\w+(?:[./]\w+)*", path):
+        lake = "" if "/" in path else f"{DEFAULT_LAKE}/"
+        yield f"{column} -> ducklake://{lake}{path}"
+        yield f"{column} -> ducklake://{lake}{path}.{column}"
 
 
 def _is_valid(kind: str, rest: str) -> bool:
