@@ -303,8 +303,8 @@ def moment(value: Value) -> str:
 def _comma(value: Value) -> str | None:
     """The hint where the next property seems to be read as a part of this value."""
     if len(value.tokens) > 1 and all(token.kind in _PLAIN for token in value.tokens[:2]):
-        after = value.tokens[1].text
-        return f"is a comma missing before `{after}`? Several values stand in brackets: (a, b)"
+        hint = f"is a comma missing before `{value.tokens[1].text}`?"
+        return hint if "\n" in value.text else f"{hint} Several values stand in brackets: (a, b)"
     return None
 
 
