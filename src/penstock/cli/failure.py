@@ -22,8 +22,7 @@ def fail(error: Exception, *, debug: bool = False) -> int:
 
     if debug:
         say("".join(traceback.format_exception(error)), err=True, nl=False)
-    if isinstance(error, RecursionError):
-        error = too_deep()
+    error = _clear(error)
     say(local(message_of(error)), err=True)
     return error.exit_code if isinstance(error, PenstockError) else EXIT_FAILED
 
@@ -32,7 +31,11 @@ def fail_as_json(error: Exception) -> None:
     """The error as one line of JSON on stdout: ``{"error": {...}}``, as the last one of a run."""
     from penstock.cli.output import say, to_json
 
-    say(to_json({"error": plain_error(error)}))
+    say(to_json({"error": plain_error(_clear(error))}))
+
+
+def _clear(error: Exception) -> Exception:
+    return too_deep() if isinstance(error, RecursionError) else error
 
 
 def message_of(error: BaseException) -> str:
