@@ -81,7 +81,7 @@ class JointAttempt(StepAttempt):
         first = not table.exists
         tx.create_schema(self.model.target.schema)
         self.say("writing")
-        written = writer.write_slices(table, resolved)
+        written = writer.write_slices(table, resolved, len(self.values))
         staged = self._stage(table, written, self.values)
         self.say("testing")
         checks = self._test(table, pins, views)

@@ -116,11 +116,15 @@ class Writer:
         stage_view(tx, self.model, begins=begins)
         return staged
 
-    def write_slices(self, table: TransactionTable, made: Made) -> WrittenSlices:
-        """Write rows of many slices; the managed column says which. Raises what `stage` does."""
+    def write_slices(self, table: TransactionTable, made: Made, count: int) -> WrittenSlices:
+        """Write rows of ``count`` slices, which the managed column tells apart.
+
+        Raises what `stage` does.
+        """
         df = cast_to(made.df, self.model.columns)
         try:
-            return table.write_slices(self._fit(table, df, Slice((self.managed, ""))), self.managed)
+            df = self._fit(table, df, Slice((self.managed, "")))
+            return table.write_slices(df, self.managed, count)
         except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
             raise made.placed(error) from error.__cause__
         except SchemaMismatch as error:

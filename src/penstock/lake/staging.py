@@ -111,9 +111,9 @@ class TransactionTable(StagedTable):
         """Whether `write_slices` can be used: each file holds rows of one slice."""
         return fits_slices(self, column)
 
-    def write_slices(self, df: DataFrame, column: str) -> WrittenSlices:
-        """Write the rows of many slices, which ``column`` tells apart, by one job."""
-        return write_slices(self, df, column)
+    def write_slices(self, df: DataFrame, column: str, count: int) -> WrittenSlices:
+        """Write the rows of ``count`` slices, which ``column`` tells apart, by one job."""
+        return write_slices(self, df, column, count)
 
     def stage_slices(
         self, written: WrittenSlices, values: Sequence[str], *, replaces: bool

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import SchemaMismatch
@@ -112,12 +113,15 @@ class StagedTable(DefinableTable):
         df: DataFrame,
         *,
         slice: tuple[str, object] | None = None,  # noqa: A002 - as in merge
+        partitions: int | None = None,
         with_fingerprint: bool = False,
     ) -> Written:
         """Write the rows of a DataFrame, all of one slice where ``slice`` is set, to files that
         belong to no candidate state yet and are removed with what is staged.
+
+        ``partitions`` is the number of partitions that the rows belong to, where it is known.
         """
-        target = self.target(slice)
+        target = replace(self.target(slice), partitions=partitions)
         columns = align(df, self.written_schema, table=self._candidate.qualified_name)
         written = write(df, columns, target, with_fingerprint=with_fingerprint)
         self.stage(self._candidate, written.directory)

@@ -58,13 +58,15 @@ def fits_slices(table: StagedTable, column: str) -> bool:
     return all(_is_of_one(candidate, file) for file in files.files)
 
 
-def write_slices(table: StagedTable, df: DataFrame, column: str) -> WrittenSlices:
-    """Write rows whose ``column`` says their slice; the table is created where it is missing."""
+def write_slices(table: StagedTable, df: DataFrame, column: str, count: int) -> WrittenSlices:
+    """Write the rows of ``count`` slices, which ``column`` tells apart; the table is created where
+    it is missing.
+    """
     with table.all_or_nothing():
         df = typed(df, table.candidate.schema)
         table.ensure(df, (column,))
         before = table.candidate
-        written = table.write_frame(df)
+        written = table.write_frame(df, partitions=count)
         by_value: dict[str, list[DataFile]] = defaultdict(list)
         for file in written.files:
             value = _value(before, file)

@@ -37,6 +37,7 @@ from penstock.lake.storage import open_system
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.settings import WriteSettings
 from penstock.lake.writing.spread import (
+    ValuesNotProven,
     helper_names,
     hive_paths,
     sort_columns,
@@ -58,7 +59,8 @@ class Target:
 
     ``partition_by`` are the keys of the table's partitioning, in order; ``values`` are their texts
     when all rows belong to one partition, else rows are spread over partitions. ``sort_by`` are
-    the keys that rows are sorted by, in each file and from file to file.
+    the keys that rows are sorted by, in each file and from file to file. ``partitions`` is the
+    number of partitions that the rows belong to, where it is known.
     """
 
     table: str
@@ -69,6 +71,7 @@ class Target:
     values: tuple[str | None, ...] | None = None
     sort_by: tuple[SortKey, ...] = ()
     settings: WriteSettings = field(default_factory=WriteSettings)
+    partitions: int | None = None
 
     @property
     def spreads(self) -> bool:
@@ -102,18 +105,27 @@ def write(
     the query reads is missing, EnvironmentMissing when Spark lacks the classes that publish the
     files; it leaves no staged files behind then.
     """
+    observed = with_fingerprint and fingerprint.can_tell(target.schema)
+    rows = df.select(*columns)
+    try:
+        return _write(rows, target, observed=observed, hashed=True)
+    except ValuesNotProven:
+        return _write(rows, target, observed=observed, hashed=False)
+
+
+def _write(rows: DataFrame, target: Target, *, observed: bool, hashed: bool) -> Written:
+    """Raises ValuesNotProven as `spread.values_of` does, only where ``hashed``."""
     from pyspark.sql import Observation
 
-    published = publishing_options(df.sparkSession, target.path)
+    published = publishing_options(rows.sparkSession, target.path)
     directory = _directory(target)
-    observed = with_fingerprint and fingerprint.can_tell(target.schema)
     observation = Observation() if observed else None
     try:
         make_job_directory(directory)
         with explained(table=target.table):
             # The rows may come from a session that the lake has not prepared yet.
-            prepare(df.sparkSession, storage.spark_settings(target.path))
-            frame = _arranged(df.select(*columns), target, observation)
+            prepare(rows.sparkSession, storage.spark_settings(target.path))
+            frame = _arranged(rows, target, observation, hashed=hashed)
             frame = as_parquet(frame, target.schema)
             writer = frame.write.mode("append").options(**published, **_options(target))
             if target.spreads:
@@ -133,13 +145,16 @@ def write(
     return Written(files, sum(file.record_count for file in files), directory, seen)
 
 
-def _arranged(frame: DataFrame, target: Target, observation: Observation | None) -> DataFrame:
+def _arranged(
+    frame: DataFrame, target: Target, observation: Observation | None, *, hashed: bool
+) -> DataFrame:
     """The rows, shuffled to the tasks that write them, and sorted.
 
     A table that is neither partitioned nor sorted is written without a shuffle. Partitions are
     gathered, else every task would write a file for each of them; adaptive execution coalesces
-    small ones and splits large ones. Sorted rows are range-partitioned: each file has a range of
-    its own.
+    small blocks of the shuffle and splits large ones. With as many blocks as partitions it splits
+    none but of a large partition, and so writes one file for each. Sorted rows are
+    range-partitioned: each file has a range of its own.
     """
     order = sort_columns(target.sort_by) if target.settings.sort else []
 
@@ -155,7 +170,9 @@ def _arranged(frame: DataFrame, target: Target, observation: Observation | None)
         # Range partitioning samples its input by a job of its own, which must not be observed.
         return observed(frame.orderBy(*order) if order else frame)
     helpers = helper_names(target.partition_by)
-    frame = with_helpers(observed(frame), target.partition_by).hint("rebalance", *helpers)
+    frame = with_helpers(observed(frame), target.partition_by, hashed=hashed)
+    gathered = [*helpers] if target.partitions is None else [target.partitions, *helpers]
+    frame = frame.hint("rebalance", *gathered)
     return frame.sortWithinPartitions(*helpers, *order) if order else frame
 
 
@@ -185,8 +202,7 @@ def _described(directory: str, target: Target) -> tuple[DataFile, ...]:
             continue
         file = replace(staged, uses_mapping=mapped)
         if target.partition_by:
-            below = file.path[len(directory) :]
-            values = target.values or values_of(directory, below, target.partition_by)
+            values = target.values or values_of(file, directory, target.partition_by)
             file = replace(file, partition_id=target.partition_id, partition_values=values)
         files.append(file)
     return tuple(_in_place(directory, files, target) if target.spreads else files)

@@ -1,9 +1,11 @@
 """Rows spread over the partitions of a table and sorted within them, for files with narrow bounds.
 
 Spark removes the columns that it partitions by from the files, but the format requires them there.
-So it partitions by helper columns, whose directories have the value's text in hex: no file system,
-locale or escaping changes it. For a value that is too long the directory has a digest, and the
-value is read from the file.
+So it partitions by helper columns. Spark sorts the rows of a task by them, much faster by numbers
+than by texts: the helper of a text is its hash, and the value is read from the file's bounds, which
+prove that the file holds no other. Where they do not, the rows are written again by helpers whose
+directories have the value's text in hex: no file system, locale or escaping changes it. For a value
+that is too long the directory has a digest, and the value is read from the file.
 
 ``bucket(N)`` of a column is an expression of Spark, without Python or a separate pass. Spark's
 ``hash`` is MurmurHash3 with the seed 42, and the hash of one argument is the seed of the next; so a
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake import storage
+from penstock.lake.format.files import DataFile
 from penstock.lake.format.objects import SortKey
 from penstock.lake.format.partitioning import (
     PartitionKey,
@@ -42,22 +45,33 @@ if TYPE_CHECKING:
 _HELPER = "_penstock_part"
 _SEGMENT = re.compile(rf"{_HELPER}(\d+)=([^/]*)")
 _LONGEST = 100  # bytes of a text in a directory's name
+_NULL = "__HIVE_DEFAULT_PARTITION__"  # as Spark calls the directory of a helper that is NULL
 
 
 def helper_names(keys: Sequence[PartitionKey]) -> list[str]:
     return [f"{_HELPER}{at}" for at, _ in enumerate(keys)]
 
 
-def with_helpers(frame: DataFrame, keys: Sequence[PartitionKey]) -> DataFrame:
-    """``frame``, which has the table's columns, with a helper column for each key."""
+class ValuesNotProven(Exception):
+    """A file may hold rows of several partitions: the hashes of their values are equal."""
+
+
+def with_helpers(frame: DataFrame, keys: Sequence[PartitionKey], *, hashed: bool) -> DataFrame:
+    """``frame``, which has the table's columns, with a helper column for each key.
+
+    ``hashed``: texts are told apart by their hashes, see `values_of`.
+    """
     helpers = zip(helper_names(keys), keys, strict=True)
-    return frame.select("*", *(_helper(key).alias(name) for name, key in helpers))
+    return frame.select("*", *(_helper(key, hashed).alias(name) for name, key in helpers))
 
 
-def _helper(key: PartitionKey) -> SparkColumn:
-    """``v`` and the text in hex, ``h`` and its digest, ``n`` for NULL."""
+def _helper(key: PartitionKey, hashed: bool) -> SparkColumn:
+    """A hash, or ``v`` and the text in hex, ``h`` and its digest, ``n`` for NULL."""
     from pyspark.sql import functions as fn
 
+    if hashed and _is_hashed(key):
+        value = fn.col(quoted(key.column.name))
+        return fn.when(value.isNotNull(), fn.xxhash64(value))
     text = _text(key)
     if base_type(key.column.type) not in {"varchar", "json"} or key.transform != "identity":
         marked = fn.concat(fn.lit("v"), fn.hex(text))
@@ -66,6 +80,10 @@ def _helper(key: PartitionKey) -> SparkColumn:
         long = fn.concat(fn.lit("h"), fn.sha2(text.cast("binary"), 256))
         marked = fn.when(fn.octet_length(text) <= _LONGEST, short).otherwise(long)
     return fn.when(text.isNull(), fn.lit("n")).otherwise(fn.coalesce(marked, fn.lit("n")))
+
+
+def _is_hashed(key: PartitionKey) -> bool:
+    return base_type(key.column.type) == "varchar" and key.transform == "identity"
 
 
 def _text(key: PartitionKey) -> SparkColumn:
@@ -89,27 +107,43 @@ def _text(key: PartitionKey) -> SparkColumn:
     return fn.concat(text, fn.lit("+00")) if kind == "timestamptz" else text
 
 
-def values_of(directory: str, below: str, keys: Sequence[PartitionKey]) -> tuple[str | None, ...]:
-    """The partition values of the file ``below`` a directory, by the helper directories there."""
-    texts = [text for _, text in _SEGMENT.findall(below)]
-    path = f"{directory}{below}"
-    return tuple(_value(path, key, text) for key, text in zip(keys, texts, strict=True))
+def values_of(
+    file: DataFile, directory: str, keys: Sequence[PartitionKey]
+) -> tuple[str | None, ...]:
+    """The partition values of a staged file below ``directory``, by its helper directories.
+
+    Raises ValuesNotProven for a hash where the file's bounds are not one value, UnsupportedFeature
+    for a value that no catalog can store.
+    """
+    texts = [text for _, text in _SEGMENT.findall(file.path[len(directory) :])]
+    return tuple(_value(file, key, text) for key, text in zip(keys, texts, strict=True))
 
 
-def _value(path: str, key: PartitionKey, text: str) -> str | None:
-    if text == "n":
+def _value(file: DataFile, key: PartitionKey, text: str) -> str | None:
+    if text in {"n", _NULL}:
         return None
     name = key.column.name
-    text_value = (
-        bytes.fromhex(text[1:]).decode() if text[0] == "v" else storage.first_value(path, name)
-    )
-    if "\x00" in text_value:
+    if text[0] == "v":
+        value = bytes.fromhex(text[1:]).decode()
+    elif text[0] == "h":
+        value = storage.first_value(file.path, name)
+    else:
+        value = _only_value(file, key)
+    if "\x00" in value:
         raise UnsupportedFeature(
             f"a value of {name} to partition by has a NUL character, which no catalog can store",
             hint="remove it from the value in the SELECT",
             data={"column": name},
         )
-    return text_value if key.transform != "identity" else catalog_text(key.column.type, text_value)
+    return value if key.transform != "identity" else catalog_text(key.column.type, value)
+
+
+def _only_value(file: DataFile, key: PartitionKey) -> str:
+    """The value of all rows of a file. Spark writes the bounds of short texts in full."""
+    stats = next((each for each in file.stats if each.column_id == key.column.id), None)
+    if stats is None or stats.min_value is None or stats.min_value != stats.max_value:
+        raise ValuesNotProven
+    return stats.min_value
 
 
 def hive_paths(
