@@ -124,6 +124,14 @@ def test_links_lead_somewhere(page: str) -> None:
     assert [link for link in links if not (directory / link).exists()] == []
 
 
+def test_getting_started_shows_the_model_that_init_writes() -> None:
+    (shown,) = (
+        block.text for block in blocks("docs/getting-started.md") if "order_id," in block.text
+    )
+    written = ROOT / "src/penstock/cli/template/models/orders.sql"
+    assert shown == written.read_text()
+
+
 def test_every_command_is_in_the_table_of_cli_md() -> None:
     rows = re.findall(r"^\| `penstock ([a-z-]+)", (ROOT / "docs/cli.md").read_text(), re.M)
     assert set(rows) == set(COMMANDS)
