@@ -49,6 +49,13 @@ def test_where_no_table_fits_each_row_is_a_record() -> None:
     assert lines[:2] == ["model     clean/flights", "table     main.flights"]
 
 
+def test_a_word_that_does_not_fit_beside_its_name_is_below_it() -> None:
+    lines = [line.rstrip() for line in drawn(22).splitlines()]
+    assert lines[:2] == ["model", "  clean/flights"]
+    assert "  marts/delays_daily" in lines
+    assert "marts/delays_daily" in drawn(12).splitlines()  # broken by the terminal, not by us
+
+
 def test_states_are_coloured_and_names_are_not() -> None:
     text = drawn(80, colours=True)
     assert "\x1b[32m12 materialized\x1b[0m, \x1b[1;31m1 failed\x1b[0m" in text

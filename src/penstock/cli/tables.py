@@ -76,7 +76,7 @@ def draw(
     least = [columns.index(name) for name in look.least]
     widths = fit(texts, console.width, least)
     if widths is None:
-        console.print(_records(columns, rows, look))
+        _records(console, columns, rows, look)
         return
     console.print(_boxed(columns, rows, numeric, look, widths))
     left_out = [name for number, name in enumerate(columns) if number not in widths]
@@ -105,21 +105,33 @@ def _boxed(
     return table
 
 
-def _records(columns: Sequence[str], rows: Sequence[Sequence[str]], look: Look) -> RenderableType:
-    from rich.console import Group
+def _records(
+    console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], look: Look
+) -> None:
+    """A line for each value, behind its name; below it where a word does not fit there."""
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    tables: list[RenderableType] = []
-    for row in rows:
-        table = Table.grid(padding=(0, GAP, 0, 0))
-        table.add_column(no_wrap=True)
-        table.add_column(overflow="fold")
-        for name, text in zip(columns, row, strict=True):
-            if text:
+    names = max(map(len, columns)) + GAP
+    longest = max((len(word) for row in rows for text in row for word in text.split()), default=0)
+    beside = names + longest <= console.width
+    for number, row in enumerate(rows):
+        if number:
+            console.print()
+        shown = [(name, text) for name, text in zip(columns, row, strict=True) if text]
+        if beside:
+            table = Table.grid(padding=(0, GAP, 0, 0))
+            for name, text in shown:
                 table.add_row(Text(name, style="dim"), _cell(name, text, look))
-        tables += [table, Text()]
-    return Group(*tables[:-1])
+            console.print(table)
+            continue
+        for name, text in shown:
+            console.print(Text(name, style="dim"))
+            # The terminal itself breaks a word that is wider than it, which can still be copied.
+            too_wide = any(len(word) + GAP > console.width for word in text.split())
+            cell = _cell(name, text, look)
+            console.print(cell if too_wide else Padding(cell, (0, 0, 0, GAP)), soft_wrap=too_wide)
 
 
 def _cell(column: str, text: str, look: Look) -> Text:
