@@ -196,7 +196,7 @@ def _merge(on: _On, spark: bool, **arguments: Any) -> None:
     _run("merge_adjacent_files", on, arguments, spark=spark)
 
 
-@command.command("rewrite-data-files", short_help="Write files with many deleted rows anew.")
+@command.command("rewrite-data-files", short_help="Rewrite files with many deleted rows.")
 @click.option("--delete-threshold", type=float, metavar="SHARE", help="0 to 1 [default: 0.95].")
 @_table
 @_schema

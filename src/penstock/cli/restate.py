@@ -1,4 +1,4 @@
-"""``penstock restate``: the slices of a range made again."""
+"""``penstock restate``: rebuild the slices of a range."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ def command(
     project_dir: Path | None,
     as_json: bool,
 ) -> None:
-    """Make the slices of MODEL from --from to --to again, both included, whatever they hold now.
+    """Rebuild the slices of MODEL from --from to --to, inclusive, even if they are up to date.
 
-    Shows the slices and the rows that are there now, and asks. Rows that the query does not return
-    any more are gone afterwards; a slice without rows ends empty. A model by time is restated in
-    one commit. Earlier snapshots keep what was there.
+    Shows the slices and their current rows, and asks. Rows that the query no longer returns are
+    removed; a slice without rows ends empty. A model by time is restated in one commit. Earlier
+    snapshots keep the rows of before.
 
-    A model without ranges is made again as a whole, without --from and --to: a merge, an
-    INCREMENTAL_BY_PARTITION, an INCREMENTAL_UNMANAGED, a CUSTOM or a history from nothing.
+    A model without ranges is rebuilt as a whole, without --from and --to: a merge, an
+    INCREMENTAL_BY_PARTITION, an INCREMENTAL_UNMANAGED, a CUSTOM or a history from an empty table.
 
-    With --downstream also what is there of the models that read it. MODEL may then be a table that
-    others write, as external_models.yaml describes it.
+    With --downstream also the existing slices of the models that read it. MODEL may then be a table
+    that others write, as external_models.yaml describes it.
 
     Models with disable_restatement are refused, or with --downstream left out, and so are those
     whose rows are only ever added.
@@ -97,7 +97,7 @@ def _what(restated: Restated) -> tuple[str, str, str]:
     if restated.skipped:
         return "", "", restated.skipped
     rows = "" if restated.rows is None else f"{restated.rows:,}"
-    what = "made anew: all of it goes" if restated.anew else "made again"
+    what = "rebuilt from an empty table" if restated.anew else "rebuilt"
     return restated.slice or "whole table", rows, what
 
 
@@ -108,4 +108,4 @@ def _ask() -> None:
             "restate asks for confirmation, and there is no terminal to ask on",
             hint="to do it: --yes; to see only what it would do: --dry-run",
         )
-    click.confirm("Make these again?", abort=True, err=True)
+    click.confirm("Rebuild these?", abort=True, err=True)

@@ -1,4 +1,4 @@
-"""``penstock restore``: a catalog made again from a backup, without Spark."""
+"""``penstock restore``: restore a catalog from a backup, without Spark."""
 
 from __future__ import annotations
 

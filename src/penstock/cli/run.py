@@ -62,15 +62,15 @@ def command(
     the last holds the result.
 
     --from and --to make the slices of a range that are missing or have failed, with --all all of
-    them. A slice that fails stops no other: only the same slices of what reads it are skipped. Run
-    it again after a failure, Ctrl-C or a kill, and it does what is left.
+    them. A slice that fails stops no other: only the same slices of its readers are skipped. Run
+    the command again after a failure, Ctrl-C or a kill: it continues with what is left.
 
     The exit code is 0 when all is done (or there is nothing to do), 1 when something failed, 2 for
     a wrong request, 130 after Ctrl-C.
 
-    --full-refresh makes the tables of the models that you name anew, by their definitions of now.
-    Of a partitioned model every slice is dropped, and the one of this run is made. Tests come
-    before publication as ever, and earlier snapshots keep what was there.
+    --full-refresh rebuilds the tables of the named models with their current definitions. Of a
+    partitioned model every slice is dropped, and only the one of this run is made. Tests run before
+    publication as always, and earlier snapshots keep the rows of before.
     """
     asked = read_request(**request)
     with load_project(project_dir) as project, watch(as_json=as_json) as sink:

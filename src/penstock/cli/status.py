@@ -45,7 +45,7 @@ def command(
     """Show the state of every model, or of each slice of MODEL. Starts no Spark.
 
     A slice is missing, running, materialized, failed, or stale: its definition has changed since.
-    "changed outside" names the snapshot in which somebody else changed or dropped it; "other kind"
+    "changed outside" names the snapshot in which another writer changed or dropped it; "other kind"
     is a slice of another `partitioned` line. A table that no model makes any more is listed last.
 
     With --from and --to: the slices of partitioned models in a range, the missing ones among them.

@@ -50,7 +50,7 @@ def live_table(console: Console | None = None) -> Iterator[EventSink]:
 
 
 class Picture:
-    """Drawn anew at each refresh, so that running seconds count up."""
+    """Redrawn at each refresh, so that running seconds count up."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
