@@ -53,6 +53,13 @@ def test_a_context_that_has_stopped_is_lost_too(text: str) -> None:
     assert isinstance(explain(Py4JNetworkError(text)), SparkLost)
 
 
+def test_a_path_in_s3_without_its_file_system_says_what_to_set() -> None:
+    text = 'UnsupportedFileSystemException: No FileSystem for scheme "s3"\n\tat org.apache.hadoop'
+    error = explain(RuntimeError(text))
+    assert isinstance(error, EnvironmentMissing)
+    assert '"spark.hadoop.fs.s3.impl" = "org.apache.hadoop.fs.s3a.S3AFileSystem"' in str(error.hint)
+
+
 def test_s3_without_its_classes_says_what_spark_needs() -> None:
     name = "org.apache.hadoop.fs.s3a.S3AFileSystem"
     text = f"RuntimeException: java.lang.ClassNotFoundException: Class {name} not found\n\tat"

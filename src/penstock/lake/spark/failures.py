@@ -35,6 +35,7 @@ _INTERNAL = re.compile(r"`(?:_penstock_|_ducklake_internal_|_metadata)")
 _JAVA_CAUSE = re.compile(r"(?:java|org)\.[\w.$]+(?:Exception|Error): ([^\n]+)")
 _SCHEME = re.compile(r"^file:/+")
 _NO_S3 = re.compile(r"Class (org\.apache\.hadoop\.fs\.s3a\.\w+) not found")
+_NO_SCHEME = re.compile(r'No FileSystem for scheme "?(s3[an]?)\b')
 _CANNOT_WRITE = re.compile(
     r"^(?:[^\n]*(?:Exception|Error): )?"
     r"([^\n]*?(?:Mkdirs failed|Permission denied|Read-only file system|No space left)[^\n]*)",
@@ -140,6 +141,14 @@ def _of_the_machine(error: BaseException, text: str, condition: str | None) -> P
             f"Spark cannot read or write S3: it lacks the class {lacks[1]}",
             hint="give it hadoop-aws of its Hadoop (3.5.0 for PySpark 4.3.0) and the AWS SDK as "
             f'"spark.jars" in [spark.conf]: `sh {S3_JARS} DIRECTORY` gets them, by Maven',
+        )
+    scheme = _NO_SCHEME.search(text)
+    if scheme is not None:
+        return EnvironmentMissing(
+            f"Spark does not read {scheme[1]}:// paths as it is set up",
+            hint=f'write "spark.hadoop.fs.{scheme[1]}.impl" = '
+            '"org.apache.hadoop.fs.s3a.S3AFileSystem" in [spark.conf] of penstock.toml, with the '
+            f"keys; it needs the jars that `sh {S3_JARS} DIRECTORY` downloads as spark.jars",
         )
     cannot_write = _CANNOT_WRITE.search(text)
     if cannot_write is not None and condition in (None, "TASK_WRITE_FAILED"):
