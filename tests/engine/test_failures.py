@@ -182,6 +182,21 @@ def test_a_step_that_another_run_was_quicker_than_is_done_anew(make: Make) -> No
     assert [event for event in events if isinstance(event, Notice) and "done anew" in event.message]
 
 
+def test_two_runs_of_one_new_slice_merge_its_keys_once(make: Make) -> None:
+    head = "-- pipeline\n-- partitioned daily\n-- materialize ducklake://main/t key=id\n"
+    project = make({"models/t": head + "SELECT id FROM range(2)"})
+    project.run(partition="2026-01-01")
+
+    def race(event: Event) -> None:
+        if event == StepProgress("t", "publishing"):
+            with Project.load(project.settings.root) as other:
+                other.run(partition="2026-01-02")
+
+    project.run(partition="2026-01-02", on_event=race)
+    found = rows(project, "SELECT _wm_partition, count(*), count(DISTINCT id) FROM t GROUP BY 1")
+    assert sorted(found) == [("2026-01-01", 2, 2), ("2026-01-02", 2, 2)]
+
+
 def test_spark_that_went_away_is_said(make: Make) -> None:
     def gone(event: Event) -> None:
         if event == StepProgress("t", "writing"):

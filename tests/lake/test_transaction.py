@@ -22,7 +22,7 @@ from penstock.lake.transaction import Transaction
 from tests.lake.conftest import Rows, table_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -183,25 +183,48 @@ def test_changes_of_the_same_rows_conflict(
     assert {str(path) for path in files_below(lake) - deletes} == known
 
 
-@pytest.mark.parametrize("mine", ["slice", "condition", "whole"])
-def test_an_empty_slice_is_not_replaced_twice(lake: Lake, rows: Rows, mine: str) -> None:
-    """Two that replace the same nothing, by whatever means, would leave the rows of both."""
-    first = [] if mine == "whole" else [(2, "b")]
-    if mine == "whole":
-        lake.table("t").append(rows(KV, first))
-    else:
-        lake.table("t").replace_slice(rows(KV, first), "k", 2)
+ON_KEY = "MERGE INTO t USING (SELECT 1 AS k, 'a' AS v) AS s ON t.k = s.k"
+FILLS: dict[str, Callable[[Transaction, DataFrame], object]] = {
+    "slice": lambda tx, new: tx.table("t").replace_slice(new, "k", 1),
+    "condition": lambda tx, new: tx.table("t").overwrite(new, "k = 1"),
+    "whole": lambda tx, new: tx.table("t").replace(new),
+    "merge": lambda tx, new: tx.table("t").merge(new, "k"),
+    "merge in a slice": lambda tx, new: tx.table("t").merge(new, "v", slice=("k", 1)),
+    "merge by a condition": lambda tx, new: (
+        tx.table("t").merge_into(new, "t.k < s.k + 1").when_not_matched_insert_all().execute()
+    ),
+    "MERGE": lambda tx, _: tx.sql(
+        f"{ON_KEY} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    ),
+    "MERGE with a condition": lambda tx, _: tx.sql(
+        f"{ON_KEY} WHEN MATCHED AND s.v <> t.v THEN DELETE WHEN NOT MATCHED THEN INSERT *"
+    ),
+}
+OTHER_ROWS = {"slice", "condition", "merge in a slice"}  # which such a fill leaves alone
+
+
+@pytest.mark.parametrize("fill", FILLS)
+def test_nothing_is_not_filled_twice(lake: Lake, rows: Rows, fill: str) -> None:
+    """Two that fill the same nothing, by whatever means, would leave the rows of both."""
+    first = [(2, "b")] if fill in OTHER_ROWS else []
+    lake.table("t").append(rows(KV, first), partition_by=["k"] if first else [])
     tx = lake.transaction()
-    for table in (tx.table("t"), lake.table("t")):
-        if mine == "slice":
-            table.replace_slice(rows(KV, [(1, "a")]), "k", 1)
-        elif mine == "condition":
-            table.overwrite(rows(KV, [(1, "a")]), "k = 1")
-        else:
-            table.replace(rows(KV, [(1, "a")]))
+    FILLS[fill](tx, rows(KV, [(1, "a")]))
+    with lake.transaction() as other:
+        FILLS[fill](other, rows(KV, [(1, "a")]))
     with pytest.raises(CommitConflict, match=r"changed rows of main\.t"):
         tx.commit()
     assert table_of(lake.table("t").to_df()) == [(1, "a"), *first]
+
+
+@pytest.mark.parametrize("fill", ["slice", "merge in a slice"])
+def test_slices_are_filled_beside_each_other(lake: Lake, rows: Rows, fill: str) -> None:
+    lake.table("t").replace_slice(rows(KV, [(2, "b")]), "k", 2)
+    tx = lake.transaction()
+    FILLS[fill](tx, rows(KV, [(1, "a")]))
+    lake.table("t").replace_slice(rows(KV, [(3, "c")]), "k", 3)
+    tx.commit()
+    assert table_of(lake.table("t").to_df()) == [(1, "a"), (2, "b"), (3, "c")]
 
 
 def _files(lake: Lake, version: int) -> list[DataFile]:

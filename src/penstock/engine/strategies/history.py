@@ -291,7 +291,7 @@ def _written(
     if closed.unchanged and appended.unchanged:
         return _unchanged(table, None)
     # Rows that others add meanwhile may be versions of the same keys.
-    table.stage(replace(table.candidate, depends_on_rows=True))
+    table.depend()
     return Staged(
         rows_written=closed.rows_written + appended.rows_written,
         rows_inserted=appended.rows_inserted,

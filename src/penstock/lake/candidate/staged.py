@@ -108,6 +108,26 @@ class StagedTable(DefinableTable):
         if not self.exists:
             self.create_for(df, partition_by)
 
+    def depend(self, slice_of: SliceOf | None = None, *, mixed: bool = False) -> None:
+        """Let the commit fail if another one changes rows of the table, or of a slice, meanwhile.
+
+        What is staged was made from the rows that are there, also where there are none: two that
+        fill the same nothing would leave the rows of both. ``mixed``: files hold rows of the slice
+        and of others. What this transaction itself created nobody else can change.
+        """
+        candidate = self._candidate
+        if not candidate.reads_base:
+            return
+        if slice_of is not None:
+            name, text = self.slice_key(*slice_of)
+            # What others write meanwhile goes by the names that the columns had.
+            based = candidate.base_name(self._column(name))
+            if based is not None and not mixed:
+                slices = (*candidate.replaces, (based, text))
+                self._candidate = replace(candidate, replaces=slices)
+                return
+        self._candidate = replace(candidate, depends_on_rows=True)
+
     def write_frame(
         self,
         df: DataFrame,

@@ -81,8 +81,8 @@ def _overwrite(table: StagedTable, change: RowChange) -> Staged:
     staged = files.stage(table)
     if existed:
         # Rows that others insert meanwhile may satisfy it too. (DuckDB 1.5.5 lets no delete
-        # follow an insert; two that replace the same nothing would leave the rows of both.)
-        table.stage(replace(table.candidate, depends_on_rows=True))
+        # follow an insert.)
+        table.depend()
     return staged
 
 

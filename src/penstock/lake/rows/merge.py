@@ -10,7 +10,7 @@ says what the keys are, and between which values they lie.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -120,7 +120,7 @@ def _job(table: StagedTable, change: RowChange, source: DataFrame) -> _Job:
 
 def _run(job: _Job) -> Staged:
     if not job.scanned.files.files and job.scanned.files.inlined is None:
-        return Files(inserted=_inserted(job, None)).stage(job.table)
+        return _staged(job, Files(inserted=_inserted(job, None)))
     pairs = _pairs(job).persist()
     found = Found()
     try:
@@ -136,9 +136,17 @@ def _run(job: _Job) -> Staged:
     finally:
         found.release()
         pairs.unpersist()
+    return _staged(job, files)
+
+
+def _staged(job: _Job, files: Files) -> Staged:
+    """Stage what the MERGE writes; rows that others write meanwhile may match some of the source.
+
+    One that writes nothing does not depend on them: it may as well have been before them.
+    """
     staged = files.stage(job.table)
     if not staged.unchanged:
-        job.table.stage(replace(job.table.candidate, depends_on_rows=True))
+        job.table.depend()
     return staged
 
 

@@ -91,7 +91,9 @@ def _merged(table: StagedTable, df: DataFrame, match: Keys, slice_of: SliceOf | 
     limits = table.context.limits
     large = is_large(live_rows(scanned.files.files), limits)
     if not scanned.files.files and scanned.files.inlined is None:
-        return _into_nothing(table, df, keys, target)
+        staged = _into_nothing(table, df, keys, target)
+        _depend(table, staged, slice_of, mixed=bool(maybe))
+        return staged
     with explained(table=name):
         bare = large and is_bare_scan(table.context.spark(), df)
     source = merge_source(df, table.written_schema, keys, table=name, keep=not bare)
@@ -113,12 +115,17 @@ def _merged(table: StagedTable, df: DataFrame, match: Keys, slice_of: SliceOf | 
     finally:
         if not bare:
             source.frame.unpersist()
-    if not staged.unchanged:
-        table.stage(replace(table.candidate, depends_on_rows=True))
+    _depend(table, staged, slice_of, mixed=bool(maybe))
     if slice_of is not None and mixed:
         return replace(staged, slice_rows=table.slice_df(*slice_of).count())
     more = staged.rows_inserted - staged.rows_deleted
     return replace(staged, slice_rows=all_rows(scanned.files) + more)
+
+
+def _depend(table: StagedTable, staged: Staged, slice_of: SliceOf | None, *, mixed: bool) -> None:
+    """Rows that others write meanwhile may have keys of the source."""
+    if not staged.unchanged:
+        table.depend(slice_of, mixed=mixed)
 
 
 def _into_few(table: StagedTable, job: MergeJob) -> Staged:

@@ -55,8 +55,8 @@ def replace_table(table: StagedTable, new: Replacing) -> Staged:
     if unchanged and is_same(table, written, new.known, files, current):
         return as_it_was(table, written)
     staged = _staged(table, take_all(table), written)
-    if not staged.rows_deleted:  # two that replace the same nothing would leave the rows of both
-        table.stage(replace(table.candidate, depends_on_rows=True))
+    if not staged.rows_deleted:
+        table.depend()
     return staged
 
 
@@ -112,25 +112,11 @@ def _stage_slice(
     """Stage that the rows of a slice go, and those written come; files that hold no others are not
     read.
     """
-    before, (column, value) = table.candidate, slice_of
     removed = end_whole(table, table.scan_all(), whole)
     if maybe or table.files().inlined is not None:
         removed = remove_both(removed, lambda: _rows_of_slice(table, maybe, slice_of))
     staged = _staged(table, removed, written)
-    # What others write meanwhile goes by the names that the columns had.
-    name, text = table.slice_key(column, value)
-    known = table.schema.find(name)
-    assert known is not None, "slice_key has found it"
-    based = before.base_name(known)
-    replaced = () if based is None else ((based, text),)
-    unknown = before.reads_base and based is None
-    table.stage(
-        replace(
-            table.candidate,
-            depends_on_rows=before.depends_on_rows or bool(maybe) or unknown,
-            replaces=(*before.replaces, *replaced),
-        )
-    )
+    table.depend(slice_of, mixed=bool(maybe))
     return staged
 
 

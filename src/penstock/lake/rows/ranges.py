@@ -111,8 +111,7 @@ def replace_ranges(table: StagedTable, ranges: Ranges, new: Replacing) -> Staged
             return as_it_was(table, written)
         gone = removed(table, RowChange.delete(condition))
         staged = replace(gone, inserted=written, in_files=True).stage(table)
-        # What others write into the ranges meanwhile would stay beside the new rows.
-        table.stage(replace(table.candidate, depends_on_rows=True))
+        table.depend()  # what others write into the ranges would stay beside the new rows
         return replace(staged, fingerprint=written.fingerprint, slice_rows=written.rows)
 
 

@@ -96,7 +96,8 @@ def stage_slices(
         new = Written(files, rows, written.directory)
         Files(removed, inserted=new, in_files=True).stage(table)
         if replaces:
-            _depend(table, written, anew)
+            for value in anew:
+                table.depend((written.column, value))
     now = there if replaces else _by_value(table, values)
     return {
         value: Staged(
@@ -164,15 +165,3 @@ def _fingerprints(table: StagedTable, column: str, files: Sequence[DataFile]) ->
     name = next(name for name in rows.columns if fold(name) == fold(column))
     sums = rows.groupBy(quoted(name)).agg(*fingerprint.aggregates(table.schema)).collect()
     return {row[name]: fingerprint.text(row.asDict()) for row in sums}
-
-
-def _depend(table: StagedTable, written: WrittenSlices, values: Sequence[str]) -> None:
-    """What others write into these slices meanwhile conflicts with them."""
-    known = table.schema.find(written.column)
-    assert known is not None, "the table is partitioned by it"
-    based, candidate = written.before.base_name(known), table.candidate
-    if based is not None:
-        replaced = tuple((based, value) for value in values)
-        table.stage(replace(candidate, replaces=(*candidate.replaces, *replaced)))
-    elif written.before.reads_base:
-        table.stage(replace(candidate, depends_on_rows=True))
