@@ -63,3 +63,40 @@ def test_refused(lake: Lake) -> None:
     with pytest.raises(ArgumentError, match="is not a partition transform"):
         change.partition_by("week(k)")
     assert lake.catalog.latest().id == before
+
+
+NO_CHANGES = (
+    "ALTER TABLE t ADD COLUMN IF NOT EXISTS k INT",
+    "ALTER TABLE t ADD COLUMN IF NOT EXISTS s.x INT",
+    "ALTER TABLE t DROP COLUMN IF EXISTS nope",
+    "ALTER TABLE t DROP COLUMN IF EXISTS s.nope",
+    "ALTER TABLE t SET PARTITIONED BY (K)",
+    "ALTER TABLE t SET SORTED BY (k)",
+    "ALTER TABLE u RESET PARTITIONED BY",
+    "ALTER TABLE u RESET SORTED BY",
+)
+
+
+@pytest.mark.parametrize("dialect", ["spark", "duckdb"])
+def test_what_changes_nothing_makes_no_snapshot(lake: Lake, dialect: str) -> None:
+    """A script that begins with such lines excludes nobody who inserts meanwhile."""
+    lake.sql("CREATE TABLE u (k INT)")
+    change, other = lake.table("t").alter, lake.table("u").alter
+    change.partition_by("k")
+    change.sort_by("k")
+    before = lake.catalog.latest().id
+    insert = lake.transaction()
+    insert.sql("INSERT INTO t (k) VALUES (2)")
+    for statement in NO_CHANGES:
+        lake.sql(statement, dialect=dialect)
+    assert change.add_column("k", "int", if_not_exists=True) is None
+    assert (change.partition_by("K"), change.sort_by("k")) == (None, None)
+    assert (other.partition_by(), other.sort_by()) == (None, None)
+    assert lake.catalog.latest().id == before
+    insert.commit()
+    assert lake.catalog.latest().id == before + 1
+
+
+def test_a_column_that_is_there_keeps_its_comment(lake: Lake) -> None:
+    lake.sql("ALTER TABLE t ADD COLUMN IF NOT EXISTS k INT COMMENT 'another'")
+    assert lake.table("t").describe().column_comment("k") is None

@@ -16,7 +16,13 @@ import sqlglot
 from sqlglot import exp
 
 from penstock.errors import ColumnNotFound, NameTaken, SchemaMismatch, UnsupportedFeature
-from penstock.lake.candidate.state import Candidate, renamed_fields, restaged, with_versions
+from penstock.lake.candidate.state import (
+    Candidate,
+    renamed_fields,
+    restaged,
+    same_fields,
+    with_versions,
+)
 from penstock.lake.candidate.table import CandidateTable
 from penstock.lake.catalog.definitions import tables
 from penstock.lake.catalog.inlined.limit import row_limit
@@ -94,10 +100,13 @@ class DefinableTable(CandidateTable):
         """Give the table these columns: a column with an id replaces the one that has the id, a
         column without an id is new, and columns that are missing are dropped (see `lake.alter`).
 
-        Raises SchemaMismatch for a column that is to be NOT NULL and has NULLs,
+        The columns that it has stage nothing: a commit that alters a table excludes those of all
+        who write to it. Raises SchemaMismatch for a column that is to be NOT NULL and has NULLs,
         UnsupportedFeature for one that the table is partitioned or sorted by and that is dropped.
         """
         before, candidate = self.schema, self._candidate
+        if schema == before:
+            return
         after = self.numbered(schema)
         _check_names(after.columns, candidate.qualified_name)
         were = set(before.names)
@@ -138,8 +147,13 @@ class DefinableTable(CandidateTable):
         return numbered
 
     def set_partitioning(self, fields: Sequence[PartitionField]) -> None:
-        """Partition later writes by these keys; without keys they are not partitioned."""
+        """Partition later writes by these keys; without keys they are not partitioned.
+
+        The keys that it has stage nothing, as in `alter`.
+        """
         partition_columns(self.schema, fields)
+        if same_fields(fields, self._candidate.partition_by):
+            return
         # Files that were staged for a partitioning which no commit ever sees have none.
         added = tuple(
             file if file.partition_id is not None else replace(file, partition_values=None)
@@ -153,8 +167,13 @@ class DefinableTable(CandidateTable):
             self._candidate = replace(candidate, partitioning=tuple(fields))
 
     def set_sorting(self, keys: Sequence[SortKey]) -> None:
-        """Sort later writes and compactions by these keys; without keys they are not sorted."""
+        """Sort later writes and compactions by these keys; without keys they are not sorted.
+
+        The keys that it has stage nothing, as in `alter`.
+        """
         _check_keys(keys, self.schema)
+        if tuple(keys) == self.sort_keys():
+            return
         if self._candidate.create is not None:
             create = replace(self._candidate.create, sort_by=tuple(keys))
             self._candidate = replace(self._candidate, create=create)

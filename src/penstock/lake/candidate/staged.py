@@ -43,11 +43,8 @@ class StagedTable(DefinableTable):
         self._partition_by, self._sort_by = partition_by, tuple(map(SortKey, sort_by))
         if not self.exists:
             return
-        fields = partition_fields(self.schema, partition_by)
-        if fields != tuple(self._candidate.partition_by):
-            self.set_partitioning(fields)
-        if self._sort_by != self.sort_keys():
-            self.set_sorting(self._sort_by)
+        self.set_partitioning(partition_fields(self.schema, partition_by))
+        self.set_sorting(self._sort_by)
 
     def wanted_fields(
         self, schema: TableSchema, partition_by: str | Sequence[str]

@@ -274,6 +274,13 @@ def renamed_fields(
     )
 
 
+def same_fields(one: Sequence[PartitionField], other: Sequence[PartitionField]) -> bool:
+    """Whether both partition alike, whatever the letter case of their columns."""
+    return [(fold(key.column), key.transform) for key in one] == [
+        (fold(key.column), key.transform) for key in other
+    ]
+
+
 def restaged(candidate: Candidate, before: TableSchema, after: TableSchema) -> Candidate:
     """The candidate before its columns change, with staged files that stay readable.
 

@@ -102,12 +102,7 @@ class Altering:
         return self.alone(lambda table: table.drop())
 
     def _alter(self, change: Callable[[TableSchema], TableSchema]) -> Snapshot | None:
-        def stage(table: TransactionTable) -> None:
-            after = change(table.schema)
-            if after != table.schema:
-                table.alter(after)
-
-        return self.alone(stage)
+        return self.alone(lambda table: table.alter(change(table.schema)))
 
 
 def _path(column: Path) -> tuple[str, ...]:

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.lake.candidate.state import Removed, Staged
+from penstock.lake.candidate.state import Removed, Staged, same_fields
 from penstock.lake.format.files import DataFile, FileSet, all_rows, live_rows
-from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import same_columns
 from penstock.lake.format.types import from_spark_schema, to_spark_schema
 from penstock.lake.reading.conversions.align import typed
@@ -142,10 +141,8 @@ def _keeps_table(table: StagedTable, df: DataFrame, partition_by: str | Sequence
     held, wanted = (
         from_spark_schema(to_spark_schema(schema)) for schema in (candidate.schema, schema_of(df))
     )
-    now = [(fold(key.column), key.transform) for key in candidate.partition_by]
     fields = table.wanted_fields(candidate.schema, partition_by)
-    then = [(fold(field.column), field.transform) for field in fields]
-    return now == then and same_columns(held, wanted)
+    return same_fields(candidate.partition_by, fields) and same_columns(held, wanted)
 
 
 def is_same(

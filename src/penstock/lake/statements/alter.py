@@ -256,9 +256,11 @@ def _with_comments(change: Change, comments: list[tuple[str, str]]) -> Action:
     alter = _altered(change)
 
     def act(transaction: Transaction, ref: TableRef) -> None:
+        there = transaction.table(name_of(ref)).schema
         alter(transaction, ref)
         for name, text in comments:
-            transaction.comment_on_column(name_of(ref), name, text)
+            if there.find(name) is None:  # else IF NOT EXISTS has left the column as it was
+                transaction.comment_on_column(name_of(ref), name, text)
 
     return act
 
