@@ -33,15 +33,17 @@ class Bench:
     def __init__(self, stack: ExitStack, folder: Path, spark: SparkSession) -> None:
         self.spark = spark
         self._stack, self._folder = stack, folder
-        self._processes: dict[str, DuckDBProcess] = {}
+        self._processes: dict[tuple[str, str], DuckDBProcess] = {}
         self._postgres: str | None = None
         self._count = 0
 
-    def duckdb(self, version: str) -> DuckDBProcess:
-        if version not in self._processes:
-            process = self._processes[version] = DuckDBProcess(version)
+    def duckdb(self, version: str, role: str = "") -> DuckDBProcess:
+        """The process of a version; another one for each role."""
+        key = version, role
+        if key not in self._processes:
+            process = self._processes[key] = DuckDBProcess(version)
             self._stack.callback(process.close)
-        return self._processes[version]
+        return self._processes[key]
 
     def postgres(self) -> str:
         if self._postgres is None:

@@ -33,11 +33,19 @@ def by_duckdb(folder: Path, statements: Iterable[str]) -> None:
             connection.execute(statement)
 
 
-def by_penstock(folder: Path, statements: Iterable[str], spark: Any = None) -> None:
+def by_penstock(
+    folder: Path,
+    statements: Iterable[str],
+    spark: Any = None,
+    *,
+    dialect: str = "spark",
+    **options: Any,
+) -> None:
     folder.mkdir()
-    with Lake.attach(uri(folder), data_path=f"{folder}/data", spark=spark, name="lk") as lake:
+    options |= {"data_path": f"{folder}/data", "spark": spark, "name": "lk"}
+    with Lake.attach(uri(folder), **options) as lake:
         for statement in statements:
-            lake.sql(statement)
+            lake.sql(statement, dialect=dialect)
 
 
 def catalog(folder: Path, table: str) -> list[tuple[Any, ...]]:

@@ -42,21 +42,27 @@ def _insert_into(table: Table) -> Insert:
 
 @dataclass(slots=True)
 class Tokens:
-    """``changes_made`` as it grows; each token is noted once."""
+    """``changes_made`` as it grows; each token is noted once. Those of one kind are in the order of
+    their ids, names in the order in which they were noted.
+    """
 
-    texts: dict[str, dict[str, None]] = field(default_factory=dict)
+    texts: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def of(self, kind: str, number: int) -> None:
         """``altered_table:3``."""
-        self.texts.setdefault(kind, {})[f"{kind}:{number}"] = None
+        self.texts.setdefault(kind, {})[f"{kind}:{number}"] = number
 
     def named(self, kind: str, *names: str) -> None:
         """``created_table:"main"."t"``."""
         quoted = ".".join('"' + name.replace('"', '""') + '"' for name in names)
-        self.texts.setdefault(kind, {})[f"{kind}:{quoted}"] = None
+        self.texts.setdefault(kind, {})[f"{kind}:{quoted}"] = 0
 
     def text(self) -> str:
-        return ",".join(token for kind in _ORDER for token in self.texts.get(kind, ()))
+        ordered = (sorted(texts, key=texts.__getitem__) for texts in map(self._of_kind, _ORDER))
+        return ",".join(token for tokens in ordered for token in tokens)
+
+    def _of_kind(self, kind: str) -> dict[str, int]:
+        return self.texts.get(kind, {})
 
 
 @dataclass(slots=True)

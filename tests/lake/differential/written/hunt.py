@@ -58,6 +58,7 @@ class Room:
             self._folder / f"lake{self._count}",
             postgres=self._bench.postgres() if kind == "postgres" else None,
             limit=limit,
+            watching=self._bench.duckdb("1.5.5", "watching"),
         )
 
     def check(

@@ -79,6 +79,9 @@ class Model:
         """Of a query of one column."""
         return sorted(number for (number,) in self._connection.execute(query).fetchall())
 
+    def rows_of(self, query: str) -> list[tuple[object, ...]]:
+        return [tuple(row) for row in self._connection.execute(query).fetchall()]
+
     def effect(self, text: str, table: str) -> Effect:
         """Run it, and return its effect on the rows of ``table``."""
         before = self.rows(table)

@@ -24,6 +24,7 @@ from tests.lake.differential.written.ours import Penstock
 from tests.lake.differential.written.script import Script, Step
 from tests.lake.differential.written.shown import of_arrow
 from tests.lake.differential.written.theirs import Answer, Theirs
+from tests.lake.differential.written.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,12 +68,18 @@ class _Open:
 
 class Player:
     def __init__(
-        self, spark: SparkSession, duckdb: DuckDBProcess, script: Script, home: Home
+        self,
+        spark: SparkSession,
+        duckdb: DuckDBProcess,
+        script: Script,
+        home: Home,
+        watch: Watch | None = None,
     ) -> None:
         self.script, self.home = script, home
         self.ours = Penstock(spark, home, script.inline)
         self.beside = Penstock(spark, home, script.inline)  # somebody else, as @other
         self.theirs = Theirs(duckdb, home, script.inline)
+        self.watch = watch
         self.model = Model()
         self.played = Played(script, home)
         self.latest = 0
@@ -90,6 +97,7 @@ class Player:
             if self.open is not None:
                 self.step(Step("ROLLBACK", self.open.by))
             self.turn("duckdb")
+            self.insert_beside()
             with self.timed("reading"):
                 self.played.last = self.theirs.read(limit, self.script.text)
             self.played.answers += self.played.last
@@ -98,6 +106,8 @@ class Player:
             self.ours.close()
             with suppress(DuckDBError):
                 self.theirs.close()
+            if self.watch is not None:
+                self.watch.close()
             self.model.close()
         return self.played
 
@@ -308,10 +318,32 @@ class Player:
         self.turn(step.by)
         latest = (self.theirs if step.by == "duckdb" else self.ours).latest()
         if latest != self.latest:
+            self.remember(latest)
+            self.look(step)
+
+    def remember(self, latest: int) -> None:
+        """The model's rows as those of the snapshots since the last look."""
+        if latest != self.latest:
             state = self.model.state()
             for version in range(self.latest + 1, latest + 1):
                 self.played.states[version] = state
             self.latest = latest
+
+    def look(self, step: Step) -> None:
+        """Ask the DuckDB that stays attached."""
+        if self.watch is not None:
+            with self.timed("watching"):
+                problems = self.watch.problems(self.model)
+                self.played.problems += [f"{step}: {problem}" for problem in problems]
+
+    def insert_beside(self) -> None:
+        """The DuckDB that stays attached inserts rows, whose ids are compared as all are."""
+        if self.watch is None:
+            return
+        with self.timed("watching"):
+            for table in self.model.tables():
+                self.watch.insert(self.model, table)
+                self.remember(self.theirs.latest())
 
 
 def keys_of(rows: pa.Table | None) -> list[int]:
@@ -331,8 +363,15 @@ def play(
     *,
     postgres: str | None = None,
     limit: int | None = None,
+    watching: DuckDBProcess | None = None,
 ) -> Played:
-    """Play ``script`` on a lake of its own below ``folder``; DuckDB answers ``limit`` questions."""
+    """Play ``script`` on a lake of its own below ``folder``; DuckDB answers ``limit`` questions.
+
+    ``watching`` is attached throughout, where the catalog takes several at a time.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     home = places.make(kind, folder, postgres if kind == "postgres" else None)
-    return Player(spark, duckdb, script, home).run(limit)
+    watch = None
+    if watching is not None and kind != "duckdb":
+        watch = Watch(watching, home, script.inline)
+    return Player(spark, duckdb, script, home, watch).run(limit)

@@ -280,7 +280,7 @@ def _write_files(work: Work, change: TableChange, target: Target) -> None:
     if target.id in work.defined:
         writes.define(work, target, change.schema_name)
     if change.inline is not None:
-        writes.write(work, target, change.inline)
+        writes.write(work, target, change.inline, adds_files=bool(change.add))
 
 
 @dataclass(frozen=True, slots=True)

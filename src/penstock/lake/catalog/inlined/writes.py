@@ -4,7 +4,9 @@ As DuckDB 1.5.5 does it (measured): a table has one inlined table for each versi
 made when the table is created or altered, or by the first insert (then the version of the lake's
 schema goes up by one, for others to see it, without a row in ``ducklake_schema_versions``). DuckDB
 inserts into the newest one, whatever the table's columns are by then: so every alteration of a
-table that has one makes another.
+table that has one makes another. A commit takes one file id for each table that gets inlined rows
+and no file: attached DuckDBs hold a table's statistics for as long as ``next_file_id`` stays the
+same, and would find no new row by its bounds and give row ids twice.
 """
 
 from __future__ import annotations
@@ -61,8 +63,8 @@ def define(work: Work, target: Target, schema_name: str) -> None:
         _make(work, target)
 
 
-def write(work: Work, target: Target, change: InlineChange) -> None:
-    """Write the change of one table.
+def write(work: Work, target: Target, change: InlineChange, *, adds_files: bool) -> None:
+    """Write the change of one table; ``adds_files``: the commit adds files to it, too.
 
     Raises CommitConflict where a row or file that it removes or deletes from has ended.
     """
@@ -75,6 +77,8 @@ def write(work: Work, target: Target, change: InlineChange) -> None:
     if change.insert is not None and change.insert.num_rows:
         name = _for_rows(work, target.id) or _make(work, target)
         _insert(work, target, change, name)
+        if not adds_files:
+            work.ids.file()  # by which attached DuckDBs see that statistics have changed
         work.tokens.of("inlined_insert", target.id)
 
 
