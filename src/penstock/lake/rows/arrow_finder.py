@@ -144,7 +144,7 @@ def _assigned(
     assigned: dict[str, Expression] = {}
     for name, value in values.items():
         column = schema.find(name)
-        if column is None or column.name in assigned:
+        if column is None or column.name in assigned or column.name not in kinds:
             raise NotSupportedByArrow(f"{name!r} is assigned")
         new = expression(value, kinds) if isinstance(value, str) else plain(value)
         assigned[column.name] = new.cast(kinds[column.name])
