@@ -58,6 +58,16 @@ def test_deletes_that_the_catalog_holds_count(place: Place) -> None:
     assert duck.rows(place.uri, "SELECT count(*), min(rowid) FROM t") == [(18, 0)]
 
 
+def test_a_flush_by_duckdb_after_it_shows_no_row_twice(place: Place) -> None:
+    """DuckDB 1.5.5 flushes inlined deletes of files that have ended, beside what these had."""
+    deletes = ["DELETE FROM t WHERE i < 4", "CALL ducklake_flush_inlined_data('lk')"]
+    play(place, [*TABLE, ROWS.format(0, 20), *deletes, "DELETE FROM t WHERE i = 7"], inline=5)
+    before = seen(place)
+    maintain(place, "rewrite_data_files", delete_threshold=0)
+    play(place, ["CALL ducklake_flush_inlined_data('lk')"], inline=5)
+    assert seen(place, 5) == before
+
+
 def test_columns_that_came_and_went(place: Place) -> None:
     """The new file has the old columns, by their ids; what is new has its default."""
     more = ["ALTER TABLE t ADD COLUMN z INT DEFAULT 5", "ALTER TABLE t RENAME COLUMN s TO name"]

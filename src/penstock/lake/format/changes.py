@@ -199,19 +199,6 @@ class MergeFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class RewriteFiles:
-    """Files with many deleted rows are rewritten without those.
-
-    The sources and their delete files end, so older snapshots still read them; the new files begin.
-    """
-
-    table_id: int
-    table_name: str
-    table_path: str
-    files: tuple[NewFile, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Flushed:
     """The ``rows`` of one inlined table, called ``name``, as staged files.
 
@@ -241,6 +228,23 @@ class FlushInlined:
     deletes: Mapping[int, DeleteFile] = field(default_factory=dict)
     deleted: int = 0
     replaces: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteFiles:
+    """Files with many deleted rows are rewritten without those.
+
+    The sources and their delete files end, so older snapshots still read them; the new files begin.
+    ``folded`` are the inlined deletes of the sources as delete files, which end with them: DuckDB
+    1.5.5 would make delete files of them when it flushes, although their data files have ended, and
+    read rows of older snapshots twice.
+    """
+
+    table_id: int
+    table_name: str
+    table_path: str
+    files: tuple[NewFile, ...]
+    folded: FlushInlined | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,15 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.errors import ArgumentError, CommitUnknown, EnvironmentMissing
+from penstock.lake import storage
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.options import columns_at, layout_begins
 from penstock.lake.format.changes import MergeFiles, NewFile, RewriteFiles
 from penstock.lake.format.files import DataFile, FileSet, Table
+from penstock.lake.maintenance.folding import Folding, fold_rewritten
 from penstock.lake.maintenance.reading import deletes_of
 from penstock.lake.maintenance.scope import (
     Compacted,
@@ -111,16 +113,26 @@ def compact(lake: HasCatalog, state: AsItIs, plan: Plan, resources: Resources) -
     """
     table = state.table
     done: list[NewFile] = []
+    folding = Folding(table, state.base.id, [])
+
+    def discard() -> None:
+        remove_staged(done)
+        for directory in folding.directories:
+            storage.remove_directory(directory)
+
     try:
         _write(lake, plan, resources, done)
         if done:
             compaction = plan.kind(table.id, table.qualified_name, table.path, tuple(done))
+            if isinstance(compaction, RewriteFiles):
+                folded = fold_rewritten(folding, state.files, done)
+                compaction = replace(compaction, folded=folded)
             what = f"compaction of {table.qualified_name}"
-            publish(lake, state.base, (compaction,), lambda: remove_staged(done), what)
+            publish(lake, state.base, (compaction,), discard, what)
     except CommitUnknown:
         raise
     except BaseException:
-        remove_staged(done)
+        discard()
         raise
     return [
         Compacted(

@@ -23,22 +23,19 @@ from penstock.lake.catalog.inlined.flush import Held, load_held
 from penstock.lake.catalog.options import write_facts
 from penstock.lake.format.changes import Flushed, FlushInlined
 from penstock.lake.format.delete_files import sequence
-from penstock.lake.format.delete_files import write as write_deletes
 from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, SNAPSHOT_ID
 from penstock.lake.format.files import (
     BEGIN_COLUMN,
     END_COLUMN,
     ROW_ID_COLUMN,
     DataFile,
-    DeleteFile,
     Partial,
     Table,
 )
 from penstock.lake.format.inlined.values import arrow_schema, batches
-from penstock.lake.format.naming import new_uuid7
 from penstock.lake.format.partitioning import partition_keys
+from penstock.lake.maintenance.folding import Folding
 from penstock.lake.maintenance.scope import HasCatalog, base_of, each, publish, tables_meant
-from penstock.lake.reading.deleted.positions import Whose, load
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lake.writing.settings import write_settings
 from penstock.lake.writing.spark import Target
@@ -144,7 +141,14 @@ class _Job:
             self.table.id, self.table.qualified_name, self.table.path, self.snapshot_id
         )
         flush = replace(flush, flushed=tuple(self._flushed(stored) for stored in held))
-        return flush if deletes is None else self._with_deletes(flush, deletes.rows)
+        if deletes is None:
+            return flush
+        files = self.catalog.files(self.table, self.snapshot_id).files
+        return self._folding.fold(flush, deletes.rows, files)
+
+    @property
+    def _folding(self) -> Folding:
+        return Folding(self.table, self.snapshot_id, self.directories)
 
     def _flushed(self, held: Held) -> Flushed:
         """One file for each partition, with a delete file of the rows that ended."""
@@ -196,48 +200,13 @@ class _Job:
         delete = None
         if pc.any(ended).as_py():
             places = sequence(system.num_rows).filter(_whole(ended))
-            delete = self._delete_file(file.path, places, _whole(ends.drop_null()))
+            delete = self._folding.delete_file(file.path, places, _whole(ends.drop_null()))
         return replace(
             file,
             begin_snapshot=pc.min(begins).as_py(),
             row_id_start=pc.min(system[ROW_ID_COLUMN]).as_py(),
             partial=Partial(pc.max(begins).as_py()),
             delete=delete,
-        )
-
-    def _with_deletes(self, flush: FlushInlined, rows: pa.Table) -> FlushInlined:
-        """Inlined deletes, folded with the delete files that their data files have."""
-        files = self.catalog.files(self.table, self.snapshot_id).files
-        by_id = {file.id: file for file in files if file.id is not None}
-        hit = [by_id[id_] for id_ in rows["file_id"].unique().to_pylist()]
-        before = [file for file in hit if file.delete is not None]
-        gone = load(before, Whose(self.table.qualified_name, self.snapshot_id))
-        earlier = {positions.file.id: positions for positions in gone}
-        deletes: dict[int, DeleteFile] = {}
-        for file in hit:
-            mine = rows.filter(pc.equal(rows["file_id"], file.id))
-            positions, since = [_whole(mine["position"])], [_whole(mine["snapshot"])]
-            if file.id in earlier:
-                positions.append(earlier[file.id].positions)
-                since.append(earlier[file.id].since)
-            assert file.id is not None, "it is in the catalog"
-            deletes[file.id] = self._delete_file(
-                file.path, pa.concat_arrays(positions), pa.concat_arrays(since)
-            )
-        replaced = frozenset(f.delete.id for f in before if f.delete and f.delete.id is not None)
-        return replace(flush, deletes=deletes, deleted=rows.num_rows, replaces=replaced)
-
-    def _delete_file(self, path: str, positions: pa.Array, since: pa.Array) -> DeleteFile:
-        """A staged delete file with the snapshot that deleted each row."""
-        directory = f"{self.table.path}{new_uuid7()}"
-        self.directories.append(directory)
-        name = f"{directory}/deletes.parquet"
-        storage.make_parent(name)
-        ordered = pa.table([positions, since], ["pos", "since"]).sort_by("pos")
-        return replace(
-            write_deletes(name, path, ordered["pos"], ordered["since"]),
-            begin_snapshot=pc.min(since).as_py(),
-            partial_max=pc.max(since).as_py(),
         )
 
 

@@ -44,6 +44,8 @@ def _merge(work: Work, compaction: MergeFiles) -> None:
 
 def _rewrite(work: Work, compaction: RewriteFiles) -> None:
     sources = _sources(compaction)
+    if compaction.folded is not None:
+        flush.fold(work, compaction.folded)
     for chunk in chunks(sources):
         of_table = (
             t.data_file.c.data_file_id.in_(chunk),

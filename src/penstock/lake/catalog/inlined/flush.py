@@ -139,7 +139,23 @@ def _empty_deletes(work: Work, flush: FlushInlined) -> None:
         raise _changed(flush)
 
 
-def _write_deletes(work: Work, flush: FlushInlined, deletes: Mapping[int, DeleteFile]) -> None:
+def fold(work: Work, folded: FlushInlined) -> None:
+    """Register delete files with inlined deletes of data files that end in this commit, and which
+    end with them; before these do.
+
+    Raises CommitConflict where such a delete has changed since they were read.
+    """
+    _empty_deletes(work, folded)
+    _write_deletes(work, folded, folded.deletes, end=work.snapshot_id)
+
+
+def _write_deletes(
+    work: Work,
+    flush: FlushInlined,
+    deletes: Mapping[int, DeleteFile],
+    *,
+    end: int | None = None,
+) -> None:
     """Register delete files; each replaces an older one, which is scheduled for deletion."""
     c = t.delete_file.c
     before: list[Any] = []
@@ -166,6 +182,7 @@ def _write_deletes(work: Work, flush: FlushInlined, deletes: Mapping[int, Delete
                 "delete_file_id": work.ids.file(),
                 "table_id": flush.table_id,
                 "begin_snapshot": file.begin_snapshot,
+                "end_snapshot": end,
                 "partial_max": file.partial_max,
                 "data_file_id": key,
                 "format": file.format,
