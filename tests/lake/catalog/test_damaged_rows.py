@@ -27,6 +27,8 @@ ACTS: Mapping[str, Callable[[Lake], object]] = {
     "merge": Lake.merge_adjacent_files,
     "rewrite": Lake.rewrite_data_files,
     "cleanup": Lake.cleanup_old_files,
+    "expire": lambda lake: lake.expire_snapshots(versions=[0]),
+    "expire_dry": lambda lake: lake.expire_snapshots(versions=[0], dry_run=True),
 }
 
 
@@ -38,6 +40,7 @@ def _option(key: str, value: str) -> str:
     ("damage", "acts"),
     [
         ("UPDATE ducklake_snapshot SET snapshot_time = 'yesterday'", "append snapshots tables"),
+        ("DELETE FROM ducklake_snapshot", "append tables expire expire_dry"),
         ("UPDATE ducklake_snapshot SET snapshot_time = NULL", "append snapshots merge"),
         ("UPDATE ducklake_snapshot SET next_file_id = 'x'", "append merge"),
         ("UPDATE ducklake_table_stats SET next_row_id = 'x'", "append"),

@@ -120,6 +120,12 @@ def test_postgres_without_data_path_asks_for_one(postgres_uri: str) -> None:
         Catalog.open(postgres_uri)
 
 
+def test_a_timeout_that_is_no_number() -> None:
+    """The only keyword that the driver reads, and not libpq."""
+    with pytest.raises(ConfigError, match="connect_timeout that is not a number: 'soon'"):
+        Catalog.open("ducklake:postgres:dbname=x connect_timeout=soon", data_path="data")
+
+
 def test_a_catalog_of_duckdbs_gets_our_indexes_when_asked(tmp_path: Path) -> None:
     duck.required()
     uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"

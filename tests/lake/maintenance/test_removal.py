@@ -81,6 +81,19 @@ def test_orphans_by_their_age(place: Place) -> None:
         maintain(place, "delete_orphaned_files", cleanup_all=True, older_than=now)
 
 
+def test_checksums_go_with_their_files(place: Place) -> None:
+    """DuckDB removes the data file alone."""
+    play(place, ROWS)
+    names = [f"ducklake-{new_uuid7()}.parquet" for _ in range(2)]
+    gone, there = (f".{name}.crc" for name in names)
+    old, _, orphan = _file(place, gone), _file(place, there), _file(place, names[1])
+    _file(place, ".notes.txt.crc")
+    listed = maintain(place, "delete_orphaned_files", cleanup_all=True)
+    assert sorted(file.path for file in listed) == sorted([old, orphan])
+    left = {path.name for path in Path(place.data_path).rglob("*.crc")}
+    assert left == {".notes.txt.crc"}
+
+
 def test_a_write_in_progress_counts_as_old_as_its_youngest_file(place: Place) -> None:
     play(place, ROWS)
     write = new_uuid7()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,7 @@ from penstock.lake.storage import is_remote, open_system, read_ends, remove_file
 
 _RUNNING = "_temporary"  # where Spark keeps the files of a write in progress
 _GRACE = dt.timedelta(hours=1)
+_CHECKSUMS = re.compile(r"\.(.+)\.crc")
 
 
 def delete_orphaned_files(
@@ -52,7 +54,8 @@ def delete_orphaned_files(
     the same and differ only by age. So only files last changed before ``older_than`` are removed;
     without it, those older than the option ``delete_older_than``, or than two days. All files of a
     write have the age of the youngest. ``cleanup_all`` removes files of any age, for when nobody
-    writes, but not those of a Spark job that wrote within the last hour. Other kinds of files stay.
+    writes, but not those of a Spark job that wrote within the last hour. Spark's checksums go with
+    their data files, also where DuckDB has removed these. Other kinds of files stay.
     """
     catalog = lake.catalog
     before = age_limit(catalog, older_than, cleanup_all=cleanup_all)
@@ -66,11 +69,15 @@ def delete_orphaned_files(
     named = {data_path.canonical(path) for path in known} | {
         data_path.canonical(file.path) for file in waiting
     }
-    orphans = sorted(
-        file.path
-        for file in _old_enough(there, before)
-        if file.path.endswith(LAKE_FILES) and data_path.canonical(file.path) not in named
-    )
+    paths = {file.path for file in there}
+
+    def is_orphan(path: str) -> bool:
+        checked = _checked_by(path)
+        if checked is not None:  # DuckDB removes data files alone, without their checksums
+            return checked.endswith(LAKE_FILES) and checked not in paths
+        return path.endswith(LAKE_FILES) and data_path.canonical(path) not in named
+
+    orphans = sorted(file.path for file in _old_enough(there, before) if is_orphan(file.path))
     listed = [
         Removed(path, owned.why_left(path) if data_path.holds(path) else OUTSIDE)
         for path in orphans
@@ -78,6 +85,13 @@ def delete_orphaned_files(
     if not dry_run:
         remove([file.path for file in listed if file.left is None])
     return listed
+
+
+def _checked_by(path: str) -> str | None:
+    """The file whose checksums Spark has written to this one; ``None`` for any other."""
+    folder, slash, name = path.rpartition("/")
+    checks = _CHECKSUMS.fullmatch(name)
+    return None if checks is None else f"{folder}{slash}{checks[1]}"
 
 
 def _old_enough(files: Iterable[Found], before: dt.datetime | None) -> Iterator[Found]:

@@ -41,6 +41,7 @@ def expire_snapshots(
         before = by_option(catalog, "expire_older_than")
     if before is None and versions is None:
         return []
+    catalog.latest()  # raises CatalogCorrupt where there is none
     wanted = frozenset(versions) if versions is not None else None
 
     def goes(snapshot: Snapshot) -> bool:
@@ -49,8 +50,7 @@ def expire_snapshots(
         return before is not None and snapshot.time < before
 
     if dry_run:
-        *listed, _ = catalog.snapshots()
-        return [_row(snapshot) for snapshot in listed if goes(snapshot)]
+        return [_row(snapshot) for snapshot in catalog.snapshots()[:-1] if goes(snapshot)]
     gone = catalog.write_alone(
         lambda connection: expiry.expire(connection, catalog.data_path, goes)
     )

@@ -207,14 +207,9 @@ def _announce(connection: Connection) -> None:
     raw.will_write = _writes(connection)
 
 
-def _postgres_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
-    try:
-        import psycopg
-    except ImportError as error:
-        raise EnvironmentMissing(
-            "a catalog in PostgreSQL needs the driver psycopg",
-            hint="pip install 'penstock[postgres]'",
-        ) from error
+def _connection_options(where: CatalogLocation) -> dict[str, Any]:
+    """The keywords of libpq in the connection string. Raises ConfigError."""
+    import psycopg
 
     try:
         options: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(where.target)
@@ -226,7 +221,27 @@ def _postgres_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
             hint="write postgres:dbname=NAME host=HOST, with libpq's keywords, or a URL; a value "
             "with a blank stands in single quotes: password='two words'",
         ) from None
-    options = {**_POSTGRES_DEFAULTS, **options}
+    timeout = options.get("connect_timeout", "0")
+    try:
+        int(float(timeout))  # as psycopg reads it, which looks at no other value
+    except (ValueError, OverflowError):
+        raise ConfigError(
+            f"the catalog {where} has a connect_timeout that is not a number: {timeout!r}",
+            hint="write the seconds to wait, as connect_timeout=10",
+        ) from None
+    return options
+
+
+def _postgres_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
+    try:
+        import psycopg
+    except ImportError as error:
+        raise EnvironmentMissing(
+            "a catalog in PostgreSQL needs the driver psycopg",
+            hint="pip install 'penstock[postgres]'",
+        ) from error
+
+    options = {**_POSTGRES_DEFAULTS, **_connection_options(where)}
 
     def connect() -> psycopg.Connection[Any]:
         connection: psycopg.Connection[Any] = psycopg.connect(**options)

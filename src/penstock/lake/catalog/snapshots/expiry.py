@@ -42,8 +42,7 @@ def expire(
     Needs a transaction that is alone in writing. Files that no snapshot sees any more are scheduled
     for deletion.
     """
-    *listed, _ = reads.snapshots(connection)
-    gone = [snapshot for snapshot in listed if goes(snapshot)]
+    gone = [snapshot for snapshot in reads.snapshots(connection)[:-1] if goes(snapshot)]
     for chunk in chunks([snapshot.id for snapshot in gone]):
         for table in (t.snapshot, t.snapshot_changes):
             connection.execute(table.delete().where(table.c.snapshot_id.in_(chunk)))
