@@ -1,10 +1,13 @@
 """Penstock and DuckDB change and compact one table side by side: both read each snapshot.
 
     python -m tests.lake.concurrent.soak --runs 20 --seconds 60
+    python -m tests.lake.concurrent.soak --catalog sqlite --catalog postgres --inline 20
 
-On PostgreSQL, without inlining. Deletes and updates take turns: DuckDB 1.5.5 does not see another
-delete of a file that had deletes before, its own either (``--beside`` lets them race, and shows
-it). Each writer inserts, deletes and updates rows that it has looked up
+Two writers of each: one of both stays attached throughout, the other attaches anew for each change.
+Without inlining deletes and updates take turns: DuckDB 1.5.5 does not see another delete of a file
+that had deletes before, its own either (``--beside`` lets them race, and shows it). With
+``--inline`` all changes take turns, and DuckDB does not rewrite files: docs/lakes.md says what it
+gets wrong there alone. Each writer inserts, deletes and updates rows that it has looked up
 in its transaction, compacts, rewrites, expires and cleans up now and then, and says what it did in
 which snapshot. Readers read old snapshots meanwhile. In the end each snapshot that is left must
 hold in both engines what the writers said, and so must what the readers saw.
@@ -22,22 +25,26 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.errors import CommitUnknown, DataFileMissing, PenstockError
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, SNAPSHOT_ID
-from penstock.lake.format.files import DataFile, FileSet
+from penstock.lake.format.files import ROW_ID_COLUMN, DataFile, FileSet
 from penstock.lake.lake import Lake
 from penstock.lake.reading.deleted.positions import Whose, load
 from penstock.lake.reading.scan import Scan
 from penstock.lake.rows.deletes import remove
+from penstock.lake.rows.found import Found
+from penstock.lake.rows.stager import write_found
 from penstock.lake.spark.session import source
 from penstock.lake.transaction import Transaction
 from penstock.lake.writing.arrow import write_history
@@ -48,7 +55,8 @@ from tests.lake.differential import places
 
 KEPT = 40  # snapshots that expiry leaves
 Row = tuple[int, int]  # id and version
-Placed = Mapping[Row, tuple[DataFile, int, int]]  # file, position and row id
+# File (None: in the catalog), position and row id.
+Placed = Mapping[Row, tuple[DataFile | None, int, int]]
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,8 @@ class Job:
     log: str
     seconds: float
     seed: int
+    inline: int = 0  # the number of rows up to which they are inlined
+    anew: bool = False  # attaches for each change
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,11 @@ class Penstock:
     """A writer that needs no Spark: rows are looked up by Arrow, and removed as DELETE does it."""
 
     def __init__(self, job: Job) -> None:
-        self.lake = Lake.attach(job.uri, data_path=job.data_path)
+        self._job = job
+        self.attach()
+
+    def attach(self) -> None:
+        self.lake = Lake.attach(self._job.uri, data_path=self._job.data_path)
 
     def insert(self, rows: Sequence[Row]) -> Done:
         with self._begun() as transaction:
@@ -103,20 +117,26 @@ class Penstock:
             keys = scanned.keys()
             for row in rows:
                 file, position, _ = there[row]
-                by_file.setdefault(keys.key(file.path), []).append(position)
+                if file is not None:
+                    by_file.setdefault(keys.key(file.path), []).append(position)
+            inlined = tuple(there[row][2] for row in rows if there[row][0] is None)
             positions = {
                 key: pa.array(sorted(at_file), pa.int64()) for key, at_file in by_file.items()
             }
-            counts = {key: len(array) for key, array in positions.items()}
-            spark: Any = None  # few rows on a local disk are written without it
-            removed = remove(spark, scanned, positions, counts, str(table.candidate.path))
             new = tuple((id_, v + 1) for id_, v in rows) if act == "update" else ()
-            written = []
-            if new:
-                ids = pa.chunked_array([pa.array([there[row][2] for row in rows], pa.int64())])
-                values = pa.table({"id": [r[0] for r in new], "v": [r[1] for r in new]})
-                written.append(write_history(values, table.target(None), {EMBEDDED_ROW_ID: ids})[0])
-            table.take(removed, written)
+            ids = pa.chunked_array([pa.array([there[row][2] for row in rows], pa.int64())])
+            values = pa.table({"id": [r[0] for r in new], "v": [r[1] for r in new]})
+            if self._job.inline:
+                found = Found.of(positions, inlined)
+                found = found.with_values(values, ids) if new else found
+                write_found(table, scanned, found).stage(table)
+            else:
+                counts = {key: len(array) for key, array in positions.items()}
+                spark: Any = None  # few rows on a local disk are written without it
+                removed = remove(spark, scanned, positions, counts, str(table.candidate.path))
+                target = table.target(None)
+                written = [write_history(values, target, {EMBEDDED_ROW_ID: ids})[0]] if new else []
+                table.take(removed, written)
             made = transaction.commit()
         return Done("penstock", act, made.id if made else None, new, tuple(rows))
 
@@ -129,6 +149,8 @@ class Penstock:
             self.lake.merge_adjacent_files("main.t")
         elif act == "rewrite":
             self.lake.rewrite_data_files("main.t", delete_threshold=0.2)
+        elif act == "flush":
+            self.lake.flush_inlined_data("main.t")
         else:
             self.lake.cleanup_old_files(cleanup_all=True)
 
@@ -147,7 +169,12 @@ class Penstock:
 
 class DuckDB:
     def __init__(self, job: Job) -> None:
-        self.connection = duck.attach(job.uri, job.data_path.rstrip("/"), inline=0)
+        self._job = job
+        self.attach()
+
+    def attach(self) -> None:
+        job = self._job
+        self.connection = duck.attach(job.uri, job.data_path.rstrip("/"), inline=job.inline)
         self.connection.execute("SET enable_progress_bar = false")
 
     def insert(self, rows: Sequence[Row]) -> Done:
@@ -176,8 +203,11 @@ class DuckDB:
         versions = self.versions()[:-KEPT] if act == "expire" else []
         if act == "expire" and not versions:
             return
+        if act == "rewrite" and self._job.inline:
+            return
         self._run(
             {
+                "flush": "CALL ducklake_flush_inlined_data('lk', table_name => 't')",
                 "merge": "CALL ducklake_merge_adjacent_files('lk', 't')",
                 "rewrite": "CALL ducklake_rewrite_data_files('lk', 't', delete_threshold => 0.2)",
                 "expire": f"CALL ducklake_expire_snapshots('lk', versions => {versions})",
@@ -190,6 +220,9 @@ class DuckDB:
 
     def versions(self) -> list[int]:
         return sorted(version for (version,) in self._run("SELECT snapshot_id FROM lk.snapshots()"))
+
+    def rows(self, query: str) -> list[Any]:
+        return self._run(query)
 
     def close(self) -> None:
         self.connection.close()
@@ -208,8 +241,9 @@ class DuckDB:
 
 
 ENGINES: Mapping[str, type[Penstock] | type[DuckDB]] = {"penstock": Penstock, "duckdb": DuckDB}
-_ACTS = ("insert", "delete", "update", "merge", "rewrite", "expire", "clean")
-_WEIGHTS = (8, 10, 5, 2, 2, 1, 1)
+_ACTS = ("insert", "delete", "update", "merge", "rewrite", "expire", "clean", "flush")
+_WEIGHTS = (8, 10, 5, 2, 2, 1, 1, 2)
+_TURNS = ("delete", "update")  # which exclude each other
 # The table went ahead, or the file was cleaned up: what a writer or a reader has to live with.
 _PASSING = (duckdb.Error, PenstockError)
 
@@ -223,15 +257,19 @@ def write(name: str, job: Job, turns: AbstractContextManager[Any]) -> None:
             act = chosen.choices(_ACTS, _WEIGHTS)[0]
             done = Done(name, act)
             try:
-                if act == "insert":
-                    done = engine.insert([(next(fresh), 0) for _ in range(chosen.randint(1, 12))])
-                elif act in ("delete", "update"):
-                    with turns:
+                with turns if job.inline or act in _TURNS else nullcontext():
+                    if job.anew:
+                        engine.close()
+                        engine.attach()
+                    if act == "insert":
+                        rows = [(next(fresh), 0) for _ in range(chosen.randint(1, 12))]
+                        done = engine.insert(rows)
+                    elif act in _TURNS:
                         done = getattr(engine, act)(
                             lambda rows: chosen.sample(rows, min(len(rows), chosen.randint(1, 5)))
                         )
-                else:
-                    engine.maintain(act)
+                    else:
+                        engine.maintain(act)
             except CommitUnknown as error:
                 done = replace(done, act="unknown", error=str(error))
             except _PASSING as error:
@@ -244,8 +282,8 @@ def watch(name: str, job: Job, turns: AbstractContextManager[Any]) -> None:
     with closing(ENGINES[name](job)) as engine, Path(job.log).open("a") as log:
         until = time.monotonic() + job.seconds
         while time.monotonic() < until:
-            version = chosen.choice(engine.versions()[1:] or [1])
             try:
+                version = chosen.choice(engine.versions()[1:] or [1])
                 rows = tuple(engine.read(version))
                 if version in engine.versions():  # else it expired while it was read
                     done = Done(name, "read", version, rows)
@@ -265,7 +303,7 @@ def rows_at(catalog: Catalog, version: int) -> list[Row]:
 
 def rows_of(scanned: Scan) -> Placed:
     """The rows of a scan with their places, read by Arrow. Raises AssertionError for one twice."""
-    placed: dict[Row, tuple[DataFile, int, int]] = {}
+    placed: dict[Row, tuple[DataFile | None, int, int]] = {}
     for file in scanned.files.files:
         content = _read(file)
         gone = _gone(scanned.files, file, scanned.snapshot_id)
@@ -277,7 +315,19 @@ def rows_of(scanned: Scan) -> Placed:
                 assert row not in placed, f"row {row} comes twice"
                 own = ids[at]
                 placed[row] = (file, at, (file.row_id_start or 0) + at if own is None else own)
+    for row, row_id in _inlined(scanned):
+        assert row not in placed, f"row {row} comes twice"
+        placed[row] = (None, 0, row_id)
     return placed
+
+
+def _inlined(scanned: Scan) -> Iterator[tuple[Row, int]]:
+    """The rows that the catalog holds, with their ids."""
+    for part in () if scanned.files.inlined is None else scanned.files.inlined.parts:
+        columns = {column.name: str(column.id) for column in part.schema.columns}
+        names = (columns["id"], columns["v"], ROW_ID_COLUMN)
+        for id_, v, row_id in zip(*(part.rows[n].to_pylist() for n in names), strict=True):
+            yield (int(id_), int(v)), row_id
 
 
 def _read(file: DataFile) -> Mapping[str, list[Any]]:
@@ -288,14 +338,17 @@ def _read(file: DataFile) -> Mapping[str, list[Any]]:
 
 
 def _gone(files: FileSet, file: DataFile, version: int | None) -> set[int]:
-    assert files.inlined is None
-    assert files.inlined_deletes is None
     listed = [replace(file, delete=delete, more_deletes=()) for delete in file.deletes]
-    return {
+    gone = {
         at
         for deleted in load(listed, Whose("main.t", version))
         for at in deleted.positions.to_pylist()
     }
+    if files.inlined_deletes is not None:
+        rows = files.inlined_deletes.rows
+        of_file = rows.filter(pc.equal(rows["file_id"], file.id))
+        gone.update(of_file["position"].to_pylist())
+    return gone
 
 
 @dataclass(frozen=True)
@@ -306,19 +359,22 @@ class Result:
     compared: int
 
 
-def soak(place: Place, folder: Path, seconds: float, seed: int, *, beside: bool = False) -> Result:
+def soak(
+    place: Place, folder: Path, seconds: float, seed: int, *, beside: bool = False, inline: int = 0
+) -> Result:
     with place.open() as catalog:
         staging.create(catalog, "t", staging.columns(id="int64", v="int64"))
     with Lake.attach(place.uri, data_path=place.data_path) as lake:
-        lake.set_option("data_inlining_row_limit", 0)
-    job = Job(place.uri, place.data_path, 0, "", seconds, seed)
+        lake.set_option("data_inlining_row_limit", inline)
+    job = Job(place.uri, place.data_path, 0, "", seconds, seed, inline)
     context = get_context("spawn")
     turns = nullcontext() if beside else context.Lock()
     people = [(write, "penstock"), (write, "duckdb")] * 2 + [(watch, "penstock"), (watch, "duckdb")]
-    jobs = [
-        (act, name, replace(job, number=at, log=str(folder / f"{at}.log"), seed=seed * 100 + at))
-        for at, (act, name) in enumerate(people, 1)
-    ]
+    own = (
+        replace(job, number=at, log=f"{folder}/{at}.log", seed=seed * 100 + at, anew=at in {3, 4})
+        for at in range(1, len(people) + 1)
+    )
+    jobs = [(*each, own_job) for each, own_job in zip(people, own, strict=True)]
     processes = [
         context.Process(target=act, args=(name, arguments, turns)) for act, name, arguments in jobs
     ]
@@ -364,7 +420,8 @@ def _compare(place: Place, job: Job, done: Sequence[Done]) -> tuple[int, list[st
             problems += _differs(
                 f"{seen.by} read, while others wrote,", seen.snapshot, seen.added, wanted
             )
-    engines = [(name, make(job)) for name, make in ENGINES.items()]
+    theirs = DuckDB(job)
+    engines: list[tuple[str, Penstock | DuckDB]] = [("penstock", Penstock(job)), ("duckdb", theirs)]
     versions = [version for version in engines[0][1].versions() if version]
     for version in versions:
         for name, engine in engines:
@@ -374,6 +431,9 @@ def _compare(place: Place, job: Job, done: Sequence[Done]) -> tuple[int, list[st
                 problems.append(f"{name} at {version}: {type(error).__name__}: {error}"[:300])
                 continue
             problems += _differs(name, version, rows, truth.get(version, end))
+    query = "SELECT count(*) - count(DISTINCT rowid) FROM t"
+    ((twice,),) = theirs.rows(query)
+    problems += [f"{twice} row ids come twice"] if twice else []
     for _, engine in engines:
         engine.close()
     return len(versions), problems
@@ -394,16 +454,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--beside", action="store_true", help="deletes do not take turns")
+    parser.add_argument("--catalog", choices=("sqlite", "postgres"), action="append")
+    parser.add_argument("--inline", type=int, default=0, help="rows that the catalog takes")
     options = parser.parse_args(arguments)
     wrong = 0
-    with postgres.server() as conninfo:
-        for seed in range(options.seed, options.seed + options.runs):
+    kinds = options.catalog or ["postgres"]
+    with postgres.server() if "postgres" in kinds else nullcontext("") as conninfo:
+        for seed, kind in product(range(options.seed, options.seed + options.runs), kinds):
             with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-                home = places.make("postgres", Path(folder) / "lake", conninfo)
+                home = places.make(kind, Path(folder) / "lake", conninfo)
                 place = Place(home.uri, home.data_path)
-                result = soak(place, Path(folder), options.seconds, seed, beside=options.beside)
-                places.drop(home)
-            print(f"seed {seed}: {result.snapshots} snapshots, {result.compared} compared,")
+                how = {"beside": options.beside, "inline": options.inline}
+                result = soak(place, Path(folder), options.seconds, seed, **how)
+                if kind == "postgres":
+                    places.drop(home)
+            print(f"{kind}, seed {seed}: {result.snapshots} snapshots, {result.compared} compared,")
             print(f"  {dict(sorted(result.counts.items()))}")
             print(
                 *result.problems[:20], f"  {len(result.problems)} differences", sep="\n", flush=True
