@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import Diagnostic
+from penstock.model import rewrites
 from penstock.model.names import Names
 from penstock.model.query import read_query
+from penstock.model.rewrites import duckdb_forms
+from penstock.sql.missing import _of_pyspark
+from penstock.sql.tokens import tokenize
+from penstock.sql.trust import FUNCTIONS
 
 NAMES = Names(("main",), aliases={"dl": "main"})
 
@@ -21,7 +26,7 @@ def findings(text: str, dialect: str = "duckdb") -> tuple[Diagnostic, ...]:
     ("text", "reason"),
     [
         ("-- head\nSELECT id,\n  §hash(id) AS h FROM dl.t", "hash"),
-        ("SELECT §a FROM dl.t UNION ALL BY NAME SELECT a FROM dl.u", "BY NAME"),
+        ("SELECT §a FROM dl.t UNION ALL BY NAME SELECT * FROM dl.u", "BY NAME"),
         ("SELECT id, §strftime(ts, '%c') AS s FROM dl.t", "%c"),
         ("SELECT §* REPLACE (a + 1 AS a) FROM dl.t", "REPLACE"),
         ("CREATE TEMP VIEW v AS SELECT id,\n  §hash(id) AS h FROM dl.t;\nFROM v", "hash"),
@@ -53,6 +58,24 @@ def test_what_can_be_translated_is_no_finding() -> None:
         "SELECT §date_diff('day', a, b) AS days FROM dl.t",
         "SELECT l§[1:2] AS part FROM dl.t",
         "SELECT §COLUMNS('a') FROM dl.t",
+        "SELECT §[1, 2] AS l",
+        "SELECT a IN §[1, 2] AS k FROM dl.t",
+        "SELECT §MAP {'k': 1} AS m",
+        "SELECT §{'k': 1} AS s",
+        "SELECT a FROM dl.t §UNION ALL BY NAME SELECT a FROM dl.u",
+        "SELECT §DISTINCT ON (a) a FROM dl.t",
+        "SELECT a FROM dl.t §USING SAMPLE 10%",
+        "SELECT * §REPLACE (1 AS a) FROM dl.t",
+        "SELECT dl.t.* §REPLACE (1 AS a) FROM dl.t",
+        "SELECT a FROM dl.t LIMIT §10%",
+        "SELECT a FROM dl.t WHERE a §GLOB 'x*'",
+        "SELECT a FROM dl.t WHERE a §SIMILAR TO 'x'",
+        "SELECT §range(3) AS l",
+        "SELECT explode(§range(3)) AS i",
+        "SELECT §today() AS d",
+        "SELECT a §// 2 AS h FROM dl.t",
+        "SELECT j§->>'a' AS a FROM dl.t",
+        "SELECT filter(l, §lambda x: x > 1) AS k FROM dl.t",
     ],
 )
 def test_duckdb_forms_in_spark_name_the_dialect(text: str) -> None:
@@ -69,3 +92,26 @@ def test_what_spark_has_is_no_form_of_duckdb() -> None:
         "strlen, t.list, transform(l, x -> x + 1), array_agg(a), 'strptime(s)' FROM dl.t"
     )
     assert findings(text, "spark") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a * replace(b, 'x', 'y'), m['a'], (l)[0], f(x)[1], array(1)[0], v:l[0].b FROM dl.t",
+        "SELECT CASE WHEN a THEN b[0] ELSE c[1] END[0], l[0][1], `x`[1], 6 / 2 / 3 FROM dl.t",
+        "SELECT r.id FROM dl.t JOIN range(3) r ON true, range(4) s LIMIT 10 % 3",
+        "SELECT id FROM (SELECT id FROM range(10)) WHERE id IN (SELECT id FROM (range(3)))",
+        "SELECT range, similar, glob FROM dl.t JOIN dl.u USING (sample)",
+        "SELECT DISTINCT (a), b glob FROM dl.t UNION SELECT 1, 2 ORDER BY name",
+        "SELECT time_bucket(INTERVAL '1' DAY, ts), datepart('year', ts), map(1, 2) FROM dl.t",
+        "SELECT sum(a) OVER (ORDER BY b RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM dl.t",
+    ],
+)
+def test_what_looks_like_duckdbs_and_is_sparks(text: str) -> None:
+    assert list(duckdb_forms(tokenize(text))) == []
+
+
+def test_no_function_of_spark_is_taken_for_one_of_duckdb() -> None:
+    installed = _of_pyspark()
+    assert "time_bucket" in installed
+    assert not rewrites._FUNCTIONS & (FUNCTIONS | installed)

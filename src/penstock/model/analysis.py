@@ -138,7 +138,10 @@ def _bind_tokens(reading: _Reading) -> None:
 def _refuse_foreign(reading: _Reading) -> None:
     if reading.scope.dialect != SPARK:
         return
+    read = {reading.tokens[index].start for index in reading.taken}  # options of files
     for offset, form in duckdb_forms(reading.tokens):
+        if offset in read:
+            continue
         message = f"{form} is DuckDB's SQL, and the script is in Spark's"
         reading.error(offset, message, "add `-- dialect duckdb` to the header", "duckdb-form")
 
