@@ -120,6 +120,20 @@ def test_settings_that_spark_does_not_start_with_are_told_at_their_place() -> No
     assert error.exit_code == 2
 
 
+def test_a_master_that_never_answers_is_told_without_a_java_stack() -> None:
+    """As PySpark says it when a cluster's master has not answered for a minute."""
+    text = (
+        "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
+        ": java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n"
+        "This stopped SparkContext was created at:\n\n\tat py4j.Gateway.invoke(Gateway.java:238)"
+    )
+    error = _not_started(RuntimeError(text), SparkSettings(master="spark://127.0.0.1:1"))
+    assert error.message == (
+        "Spark does not start with the master 'spark://127.0.0.1:1': Cannot call methods on a "
+        "stopped SparkContext; nothing answers at 127.0.0.1:1"
+    )
+
+
 def test_a_session_that_works_is_alive(spark: SparkSession) -> None:
     assert is_alive(spark)
     with ThreadPoolExecutor(1) as other:

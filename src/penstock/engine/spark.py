@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.config import SparkSettings
-from penstock.engine.spark_wait import called
+from penstock.engine.spark_wait import called, standing
 from penstock.errors import ConfigError, EnvironmentMissing, SparkLost
 from penstock.model.query import Query
 
@@ -74,11 +74,14 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
 
 
 def _not_started(error: Exception, settings: SparkSettings) -> ConfigError:
-    from penstock.lake.spark.failures import explain
+    from penstock.lake.spark.failures import explain, java_cause
 
     where = f" with the master {called(settings.master)!r}" if settings.master else ""
     explained = explain(error)
-    cause = str(error) if isinstance(explained, SparkLost) else explained.message
+    cause = explained.message
+    if isinstance(explained, SparkLost):  # it has not even begun to work
+        cause, master = java_cause(str(error)), called(settings.master)
+        cause = cause if master is None else f"{cause.rstrip('.')}; {standing(master)}"
     return ConfigError(
         f"Spark does not start{where}: {cause.removeprefix('Spark: ')}",
         location=settings.origin,

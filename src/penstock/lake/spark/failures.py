@@ -212,7 +212,7 @@ def _condition(error: BaseException, text: str) -> tuple[str | None, str]:
     condition = get() if get is not None else None
     match = _CONDITION.search(text)
     if match is None:
-        return condition, _java_cause(text)
+        return condition, java_cause(text)
     return condition or match[1], _SUGGESTED.sub(_suggestion, " ".join(match[2].split()))
 
 
@@ -222,7 +222,7 @@ def _suggestion(match: re.Match[str]) -> str:
     return f" Did you mean one of the following? [{', '.join(names)}]." if names else ""
 
 
-def _java_cause(text: str) -> str:
+def java_cause(text: str) -> str:
     """The innermost message of a Java stack, or the first line of the text."""
     causes = _JAVA_CAUSE.findall(text)
     if causes:
@@ -260,7 +260,7 @@ def _file_corrupt(
     match = _BAD_FILE.search(text)
     path = local_path(match[1]) if match else "a data file"
     _, named, why = cause.partition(f"{match[1]}. ") if match else ("", "", "")
-    return file_corrupt(path, why if named and why else _java_cause(text), table, snapshot_id)
+    return file_corrupt(path, why if named and why else java_cause(text), table, snapshot_id)
 
 
 def file_missing(path: str, table: str | None, snapshot_id: int | None) -> DataFileMissing:
