@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,7 @@ from penstock.engine.pins import (
 from penstock.engine.publication import MadeSlice, publication, tests_failed
 from penstock.engine.python import files
 from penstock.engine.python.files import WrittenFile
+from penstock.engine.python.scratch import scratch
 from penstock.engine.python.step import Outcome, made_rows, runner_of
 from penstock.engine.redefinition import (
     listed,
@@ -257,7 +257,7 @@ class Attempt(StepAttempt):
             self.state.confirm(each, None, as_of=tx.base.id)
 
     def _run_python(self, pins: Pins, views: Views, held: ExitStack) -> Outcome:
-        folder = held.enter_context(TemporaryDirectory(prefix="penstock-step-"))
+        folder = held.enter_context(scratch())
         return runner_of(self.world, self.planned, pins, views, folder).run()
 
     def _written(

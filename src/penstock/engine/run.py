@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from penstock.config import Settings
 from penstock.engine.idle import ended, nothing_to_do
 from penstock.engine.plan import Plan, PlannedStep
+from penstock.engine.python.scratch import remove_abandoned
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.state.records import RunRecord, this_process
 from penstock.engine.state.store import State, now
@@ -108,6 +109,7 @@ def _begin(world: World) -> None:
     for name, state in world.states.items():
         for dead in state.begin_run(record):
             world.sink(Notice(f"run {dead} on lake {name} was killed; marked abandoned"))
+    remove_abandoned()
 
 
 def _end(world: World, result: RunResult) -> None:
