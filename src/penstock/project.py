@@ -273,13 +273,16 @@ class Project(Inspection):
     def drop(self, model: str, slice: str | None = None) -> Dropped:  # noqa: A002 - what it is
         """Drop a model's table, or a slice, as a new snapshot: ``project.drop("orders")``.
 
-        Earlier snapshots keep the rows. Raises TableNotFound and ArgumentError for what is not
+        Earlier snapshots keep the rows. Of a step that writes files what is recorded is
+        forgotten, and the files stay. Raises TableNotFound and ArgumentError for what is not
         there.
         """
-        from penstock.engine.drop import drop
+        from penstock.engine.drop import drop, forget_files
 
         made, lake = self.model(model), self.model(model).target.lake
         if self._catalog(lake) is None:
             raise TableNotFound(f"lake {lake} does not exist yet", hint="nothing has run")
+        if made.python is not None and not made.target.is_table:
+            return forget_files(self.lake(lake), made.target, made.python.writes, slice)
         column = self.settings.lakes[lake].partition_column
         return drop(self.lake(lake), made.target, slice, column, made.history)

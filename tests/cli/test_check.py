@@ -142,10 +142,33 @@ def test_what_nothing_acts_on_is_reported(project: Path) -> None:
     header = "".join(f"-- {line}\n" for line in idle)
     (project / "models/t.sql").write_text(f"{header}-- on ducklake://main/u debounce=1m\n{STEP}")
     result = check(project)
-    assert (result.exit_code, result.stdout) == (0, "1 model, no errors, 6 warnings\n")
+    assert (result.exit_code, result.stdout) == (0, "1 model, no errors, 7 warnings\n")
     places = sorted(line.split(": ")[0][-5:] for line in result.stderr.splitlines()[::2])
-    assert places == [f"l:{number}:4" for number in range(1, 7)]
+    assert places == [f"l:{number}:4" for number in (1, 2, 3, 4, 5, 6, 6)]
+    assert "no step of the project writes s3://x" in result.stderr
+    assert "t.sql:6:4: warning: no model makes main.u, and its lake does not" in result.stderr
     assert "t.sql:4:4: warning: nothing acts on `freshness` in this version" in result.stderr
+
+
+def test_a_table_that_nobody_makes(project: Path) -> None:
+    (project / "models/orders.sql").write_text("-- materialize ducklake://main/orders\nSELECT 1")
+    (project / "models/t.sql").write_text(
+        "-- materialize ducklake://main/t\n"
+        "SELECT * FROM orders\nJOIN order USING (a)\nJOIN elsewhere"
+    )
+    (project / "models/step.py").write_text(
+        "# materialize ducklake://main/step\nimport penstock\n"
+        'def main() -> None:\n    return penstock.lake("main").read("gone")\n'
+    )
+    result = check(project)
+    assert (result.exit_code, result.stdout) == (0, "3 models, no errors, 3 warnings\n")
+    for place, table, hint in (
+        ("t.sql:3:6", "order", "did you mean orders?"),
+        ("t.sql:4:6", "elsewhere", "the model fails until there is such a table"),
+        ("step.py:3:1", "gone", "the model fails until there is such a table"),
+    ):
+        assert f"{place}: warning: no model makes main.{table}, and its lake" in result.stderr
+        assert f"→ {hint}" in result.stderr
 
 
 def test_names_that_a_history_reserves(project: Path) -> None:

@@ -89,6 +89,7 @@ def test_the_command_asks_first(project: Project) -> None:
         "slices": [DAYS[1]],
         "rows": 2,
         "snapshot_id": 3,
+        "files": False,
     }
     done = CliRunner().invoke(main, [*arguments, "--yes"])
     assert done.stdout == "dropped main.t at snapshot 4: 2 rows\n"

@@ -197,3 +197,62 @@ def test_a_partition_that_nothing_uses(tmp_path: Path) -> None:
         "partition-unused",
         "write def main(partition: str, ...), unless each slice is meant to hold everything",
     )
+
+
+WRITER = (
+    '# pipeline\n# partitioned daily\nimport penstock\nBASE = "exports"\n'
+    'U = f"{BASE}/" + "{partition}/x.json"\n'
+    "def main(partition: str) -> None:\n"
+    '    penstock.lake("main").write_file(U, b"{}")\n'
+)
+
+
+@pytest.mark.parametrize(
+    "header_and_path",
+    [
+        ("partitioned daily", "'exports/' || '{partition}' || '/x.json'"),
+        ("partitioned monthly", "'./exports/' || '{partition}' || '-*/x.json'"),
+        ("tag whole", "'exports/*/x.json'"),
+        ("tag whole", "['other.json', 'exports/2026-01-01/x.json']"),
+        ("tag whole", "'exports'"),
+    ],
+)
+def test_a_query_comes_after_the_step_that_writes_its_file(
+    tmp_path: Path, header_and_path: tuple[str, str]
+) -> None:
+    header, path = header_and_path
+    reader = f"-- {header}\n-- materialize ducklake://main/a\nSELECT * FROM read_json({path})"
+    loaded = load(
+        tmp_path,
+        WRITER,
+        "z",
+        models__a=reader,
+        models__b="-- materialize ducklake://main/b\nSELECT 1",
+    )
+    assert not loaded.errors
+    assert Graph.of(loaded.models).parents == {"a": ("z",), "b": (), "z": ()}
+
+
+def test_s3_files_of_queries_and_on_lines(tmp_path: Path) -> None:
+    text = WRITER.replace('"exports"', '"s3://lake/raw"')
+    reader = "-- materialize ducklake://main/a\nSELECT * FROM read_json('s3a://lake/raw/1/x.json')"
+    on = "-- on s3://lake/raw/{partition}/x.json\n-- materialize ducklake://main/b\nSELECT 1 AS n"
+    loaded = load(tmp_path, text, "z", models__a=reader, models__b=on)
+    assert Graph.of(loaded.models).order() == ("z", "a", "b")
+    assert not [finding for finding in loaded.diagnostics if finding.rule == "idle"]
+
+
+def test_a_circle_through_a_file_is_an_error(tmp_path: Path) -> None:
+    text = WRITER.replace("import penstock", "# on ducklake://main/a\nimport penstock")
+    reader = "-- partitioned daily\n-- materialize ducklake://main/a\n"
+    reader += "SELECT * FROM read_json('exports/' || '{partition}' || '/x.json')"
+    (found,) = load(tmp_path, text, "z", models__a=reader).errors
+    assert found.rule == "cycle"
+    assert Path(found.location.path).name == "a.sql"
+
+
+def test_a_step_by_time_has_no_one_slice(tmp_path: Path) -> None:
+    header = "# partitioned daily\n# materialize ducklake://main/t time=d\n"
+    (found,) = load(tmp_path, f"{header}def main(partition: str): ...\n").errors
+    assert found.message.startswith("a parameter partition has no value in a step with `time=`")
+    assert found.location.line == 3

@@ -42,6 +42,9 @@ def command(
         print_json(dropped)
         return
     whole = dropped.table if value is None else f"slice {value} of {dropped.table}"
+    if dropped.files:
+        click.echo(f"forgot {whole}: the files stay, and the next run writes them again")
+        return
     at = f" at snapshot {dropped.snapshot_id}" if dropped.snapshot_id is not None else ""
     click.echo(f"dropped {whole}{at}: {count(dropped.rows, 'row')}")
 

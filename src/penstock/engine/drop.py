@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.engine.pins import table_name
@@ -58,8 +59,40 @@ def drop(
         snapshot = tx.commit()
     if snapshot is None:
         state.forget(target.qualified, value)
-    dropped = [value] if value is not None else [slice_ for slice_ in recorded if slice_ != WHOLE]
-    return Dropped(str(target), tuple(dropped), rows, snapshot.id if snapshot else None)
+    made_in = snapshot.id if snapshot else None
+    return Dropped(str(target), _dropped(value, recorded), rows, made_in)
+
+
+def forget_files(lake: Lake, target: TableName, uris: Sequence[str], value: str | None) -> Dropped:
+    """Forget the files that a step writes, or those of its slice ``value``; they stay where they
+    are. Raises TableNotFound where nothing is recorded, ArgumentError for an unknown slice.
+    """
+    state = State(lake.catalog)
+    state.prepare()
+    recorded = [slice_.slice for slice_ in state.slices(target.qualified)]
+    if not recorded:
+        raise TableNotFound(
+            f"no run has recorded files {target}", hint="penstock status lists what is there"
+        )
+    if value is not None and value not in recorded:
+        raise _no_slice(target, value, recorded)
+    for uri in dict.fromkeys((target.qualified, *uris)):
+        state.forget(uri, value)
+    return Dropped(str(target), _dropped(value, recorded), 0, None, files=True)
+
+
+def _dropped(value: str | None, recorded: Sequence[str]) -> tuple[str, ...]:
+    if value is not None:
+        return (value,)
+    return tuple(slice_ for slice_ in recorded if slice_ != WHOLE)
+
+
+def _no_slice(target: TableName, value: str, recorded: Sequence[str]) -> ArgumentError:
+    shown = ", ".join([slice_ for slice_ in recorded if slice_ != WHOLE][:_SHOWN])
+    return ArgumentError(
+        f"{target} has no slice {value!r}",
+        hint=f"its slices are {shown}" if shown else "it has none: leave --slice out",
+    )
 
 
 def _drop(
@@ -80,9 +113,5 @@ def _drop(
     in_slices = any(fold(name) == fold(column) for name in table.schema.names)
     rows = table.drop_slice(column, value) if in_slices else 0
     if not rows and value not in recorded:
-        shown = ", ".join([slice_ for slice_ in recorded if slice_ != WHOLE][:_SHOWN])
-        raise ArgumentError(
-            f"{target} has no slice {value!r}",
-            hint=f"its slices are {shown}" if shown else "it has none: leave --slice out",
-        )
+        raise _no_slice(target, value, recorded)
     return rows

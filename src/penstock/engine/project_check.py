@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,14 +20,18 @@ from penstock.errors import Diagnostic, LakeError, Location, PenstockError
 from penstock.lake.catalog.database.location import parse_location
 from penstock.lake.format.naming import fold
 from penstock.lake.storage import Storage, bucket_of, is_remote, refuse_unknown, storage_elsewhere
-from penstock.model.asset import TableName, table_of
+from penstock.model.asset import DEFAULT_SCHEMA, FileName, TableName, table_of
 from penstock.model.data_test import RelationshipsTest
 from penstock.model.external import External, unlike
+from penstock.model.file_uris import may_be, one_spelling
 from penstock.model.graph import makers_of, table_key
 from penstock.model.kinds import EMBEDDED
 from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
 from penstock.model.moments import read_moment
+from penstock.model.partition_token import TOKEN
+from penstock.model.sources import table_read
+from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog
@@ -49,7 +54,7 @@ def check_project(
         *_no_models(settings, models),
         *_not_run(models),
         *_future_starts(models, datetime.now(UTC)),
-        *_referenced(models, catalogs if not broken else None),
+        *_referenced(models, externals, catalogs if not broken else None),
         *_seeds(models, settings.root),
         *check_unit_tests(settings.root, models),
         *(unlike(externals, columns_in(catalogs)) if not broken else ()),
@@ -81,23 +86,98 @@ def _future_starts(models: Sequence[Model], now: datetime) -> Iterator[Diagnosti
             yield Diagnostic("warning", message, model.place("start"), hint, "future-start")
 
 
-def _referenced(models: Sequence[Model], catalogs: Catalogs | None) -> Iterator[Diagnostic]:
-    """Tables of ``relationships`` and ``depends_on`` that no model makes and no lake has."""
+def _referenced(
+    models: Sequence[Model], externals: Sequence[External], catalogs: Catalogs | None
+) -> Iterator[Diagnostic]:
+    """Tables that models read, wait for or test against, and that neither a model makes nor a lake
+    has; and files of ``on`` lines that no step writes."""
     makers = makers_of(models)
+    described = {table_key(external.table) for external in externals}
+    known: dict[str, bool] = {}
+
+    def is_missing(table: TableName) -> bool:
+        key = table_key(table)
+        if key not in known:
+            known[key] = key in makers or _is_there(table, catalogs)
+        return not known[key]
+
+    written = [(file, model.name) for model in models for file in model.files_written]
     for model in models:
-        for waited in model.depends_on:
-            if table_key(waited) not in makers and not _is_there(waited, catalogs):
-                message = f"no model makes {waited}, and its lake does not have it"
-                place = model.place("depends_on")
-                hint = "nothing runs before the model: is the name right?"
-                yield Diagnostic("warning", message, place, hint, "depends-on")
-        for test, place in model.placed_tests:
-            parent = table_of(test.to) if isinstance(test, RelationshipsTest) else None
-            if parent is None or table_key(parent) in makers or _is_there(parent, catalogs):
-                continue
-            message = f"no model makes {parent}, and its lake does not have it"
-            hint = "the test fails until there is such a table: is the name right?"
-            yield Diagnostic("warning", message, place, hint, "test-table")
+        for reference in _references(model):
+            table = reference.table
+            if reference.rule == "missing-table" and table_key(table) in described:
+                continue  # it is for the description to be right
+            if _as_lake(table) not in makers and is_missing(table):
+                message = f"no model makes {table}, and its lake does not have it"
+                near = nearest(table.table, [each.target.table for each in models])
+                hint = f"did you mean {near}?" if near else reference.hint
+                yield Diagnostic("warning", message, reference.place, hint, reference.rule)
+        yield from _on_files(model, written)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """A table that a model names; ``hint`` says what comes of it where there is none."""
+
+    table: TableName
+    place: Location
+    hint: str
+    rule: str
+
+
+def _references(model: Model) -> Iterator[_Reference]:
+    """Each table once, by what is most telling of it."""
+    seen: set[str] = set()
+    for reference in (*_waited(model), *_read(model), *_tested(model)):
+        if table_key(reference.table) not in seen or reference.rule == "test-table":
+            seen.add(table_key(reference.table))
+            yield reference
+
+
+def _waited(model: Model) -> Iterator[_Reference]:
+    hint = "nothing runs before the model: is the name right?"
+    for table in model.depends_on:
+        yield _Reference(table, model.place("depends_on"), hint, "depends-on")
+    for number, trigger in enumerate(model.schedule.triggers):
+        waited = None if trigger.asset is None else table_of(trigger.asset)
+        if waited is not None and TOKEN not in str(waited):
+            yield _Reference(waited, model.place(f"on:{number}"), hint, "on-table")
+
+
+def _read(model: Model) -> Iterator[_Reference]:
+    hint = "the model fails until there is such a table: is the name right?"
+    for source in model.query.sources:
+        table = table_read(source)
+        if table is not None:
+            place = source.location or model.place("target")
+            yield _Reference(table, place, hint, "missing-table")
+    for table in () if model.python is None else model.python.reads:
+        if not isinstance(table, FileName):
+            yield _Reference(table, model.python_place, hint, "missing-table")
+
+
+def _tested(model: Model) -> Iterator[_Reference]:
+    hint = "the test fails until there is such a table: is the name right?"
+    for test, place in model.placed_tests:
+        parent = table_of(test.to) if isinstance(test, RelationshipsTest) else None
+        if parent is not None:
+            yield _Reference(parent, place, hint, "test-table")
+
+
+def _as_lake(table: TableName) -> str:
+    """The key of the table that is meant where an ATTACH was forgotten, which is said already."""
+    return table_key(replace(table, schema=DEFAULT_SCHEMA))
+
+
+def _on_files(model: Model, written: Sequence[tuple[str, str]]) -> Iterator[Diagnostic]:
+    for number, trigger in enumerate(model.schedule.triggers):
+        asset = trigger.asset
+        if asset is None or not asset.is_file:
+            continue
+        if not any(may_be(one_spelling(str(asset)), file) for file, _ in written):
+            message = f"no step of the project writes {asset}, so nothing runs before the model"
+            hint = "start it by penstock run, from cron or another scheduler"
+            yield Diagnostic("warning", message, model.place(f"on:{number}"), hint, "on-file")
 
 
 def _seeds(models: Sequence[Model], root: Path) -> Iterator[Diagnostic]:

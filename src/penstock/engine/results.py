@@ -100,13 +100,15 @@ class RunResult:
 class Dropped:
     """A table that was dropped, or ``slices`` of it. ``rows`` are those that went.
 
-    ``snapshot_id`` is None where the table was gone already, and only its records went.
+    ``snapshot_id`` is None where the table was gone already, and only its records went. ``files``:
+    the records were of files, which stay.
     """
 
     table: str
     slices: tuple[str, ...]
     rows: int
     snapshot_id: int | None
+    files: bool = False
 
 
 @dataclass(frozen=True, slots=True)

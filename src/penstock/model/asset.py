@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.errors import Location
 from penstock.model.header.lines import split_values
+from penstock.sql.identifiers import dotted
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,16 @@ class Asset:
         prefix = next(prefix for prefix, kind in _PREFIXES if kind == self.kind)
         return f"{prefix}{self.path}"
 
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file that steps read and write by its URI."""
+        return self.kind == "s3object"
+
+    @property
+    def is_made(self) -> bool:
+        """Whether a model may make it, so that others run after that."""
+        return self.is_file or self.kind == "ducklake"
+
 
 @dataclass(frozen=True, slots=True)
 class TableName:
@@ -32,6 +43,11 @@ class TableName:
     lake: str
     schema: str
     table: str
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the lake has it; files lie elsewhere, and the lake only records them."""
+        return True
 
     @property
     def qualified(self) -> str:
@@ -56,6 +72,10 @@ class FileName(TableName):
     @classmethod
     def of(cls, lake: str, uri: str) -> FileName:
         return cls(lake, "", uri)
+
+    @property
+    def is_table(self) -> bool:
+        return False
 
     @property
     def qualified(self) -> str:
@@ -97,12 +117,14 @@ def parse_asset(text: str, *, bare_ducklake: bool = True) -> Asset | None:
 
 
 def table_of(asset: Asset) -> TableName | None:
-    """The table of ``ducklake://lake/[schema.]table``; ``None`` when it names none."""
+    """The table of ``ducklake://lake/[schema.]table``, each name plain or in quotes of either kind;
+    ``None`` when it names none."""
     if asset.kind != "ducklake":
         return None
     lake, _, rest = asset.path.partition("/")
-    parts = rest.split(".")
-    if not lake or not all(parts) or len(parts) > 2 or "/" in rest:
+    is_quoted = '"' in rest or "`" in rest
+    parts = dotted(rest) if is_quoted else rest.split(".")
+    if not lake or not parts or not all(parts) or len(parts) > 2 or ("/" in rest and not is_quoted):
         return None
     schema = parts[0] if len(parts) == 2 else DEFAULT_SCHEMA
     return TableName(lake, schema, parts[-1])

@@ -9,15 +9,17 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from penstock.errors import Diagnostic, PartitionError
 from penstock.model import changes
 from penstock.model.analysis import Part
-from penstock.model.asset import TableName, table_of
+from penstock.model.asset import FileName, TableName, table_of
 from penstock.model.condition import misread_condition
 from penstock.model.data_test import ExpressionTest, RelationshipsTest
 from penstock.model.declaration import Declaration
+from penstock.model.file_uris import one_spelling, patterns_of
 from penstock.model.history import History, taken_names
 from penstock.model.kinds import BY_READERS, KINDS, OF_INTERVALS, TIME_RANGE
 from penstock.model.mapping import Source
@@ -40,7 +42,7 @@ TARGET = "ducklake://main/table"
 @dataclass(frozen=True, slots=True)
 class ScriptFile:
     """A script as read: ``name`` is that of its model; ``tests`` are its custom tests. ``python``
-    runs in place of a query.
+    runs in place of a query. ``root`` is the project's directory, from which paths are.
     """
 
     name: str
@@ -49,6 +51,7 @@ class ScriptFile:
     tests: tuple[TestScript, ...] = ()
     macros: ScriptMacros = field(default_factory=ScriptMacros)
     python: PythonStep | None = None
+    root: Path = Path()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,7 @@ def _of_query(
     yield from _of_intervals(declaration, query)
     if declaration.strategy in BY_READERS:
         yield from _of_readers(declaration, query)
-    if declaration.history is not None:
+    if declaration.history is not None and python is None:
         yield from _of_history(declaration.history, query)
     if declaration.target in query.reads or python is not None:
         return
@@ -245,8 +248,24 @@ def _model(script: ScriptFile, query: Query, lexer: Lexer, findings: Sequence[Di
         ),
         test_scripts=script.tests,
         test_reads=tuple(_test_reads(declaration, script.tests)),
+        files_read=tuple(dict.fromkeys(_files_read(script, query))),
+        files_written=tuple(
+            one_spelling(uri, script.root) for uri in (() if step is None else step.writes)
+        ),
         warnings=tuple(findings),
     )
+
+
+def _files_read(script: ScriptFile, query: Query) -> Iterator[str]:
+    """The files of its query, its code and its ``on`` lines."""
+    for source in (*query.files, *query.statements.files):
+        yield from patterns_of(source.path, script.root)
+    for name in () if script.python is None else script.python.reads:
+        if isinstance(name, FileName):
+            yield one_spelling(name.table, script.root)
+    for asset in (trigger.asset for trigger in script.declaration.schedule.triggers):
+        if asset is not None and asset.is_file:
+            yield one_spelling(str(asset), script.root)
 
 
 def _reads(declaration: Declaration, query: Query) -> tuple[TableName, ...]:
@@ -327,7 +346,7 @@ def _idle(declared: _Declared) -> Iterator[Diagnostic]:
     idle = {
         f"on:{number}": trigger.kind if trigger.asset is None else trigger.asset.kind
         for number, trigger in enumerate(schedule.triggers)
-        if trigger.asset is None or trigger.asset.kind != "ducklake"
+        if trigger.asset is None or not trigger.asset.is_made
     }
     idle |= {
         f"on:{number}": "debounce"

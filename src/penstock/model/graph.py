@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 
 from penstock.errors import ArgumentError, Diagnostic, Location, ModelError
 from penstock.model.asset import TableName
+from penstock.model.file_uris import asset_key, may_be
 from penstock.model.history import current_view
 from penstock.model.model import Model
 from penstock.model.sources import table_read
@@ -106,7 +107,7 @@ def check_graph(models: Sequence[Model]) -> tuple[Diagnostic, ...]:
 
 def table_key(table: TableName) -> str:
     """The same for all spellings of one table's name."""
-    return str(table).casefold()
+    return asset_key(str(table))
 
 
 def names_of(model: Model) -> tuple[str, ...]:
@@ -142,16 +143,22 @@ def made_by(model: Model) -> tuple[TableName, ...]:
 
 def _edges(models: Sequence[Model]) -> dict[str, tuple[str, ...]]:
     makers = makers_of(models)
-    return {
-        model.name: tuple(
-            dict.fromkeys(
-                makers[table_key(table)]
-                for table in model.inputs
-                if makers.get(table_key(table), model.name) != model.name
-            )
-        )
-        for model in models
-    }
+    files = [(file, model.name) for model in models for file in model.files_written]
+    edges: dict[str, tuple[str, ...]] = {}
+    for model in models:
+        tables = (makers.get(table_key(table)) for table in model.inputs)
+        parents = dict.fromkeys((*tables, *writers_of(model, files)))
+        edges[model.name] = tuple(p for p in parents if p is not None and p != model.name)
+    return edges
+
+
+def writers_of(model: Model, files: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """The models that write what ``model`` reads; ``files`` are those written, each with its
+    model. A query may read a directory; what Python reads is a file."""
+    for read in model.files_read:
+        for file, name in files:
+            if may_be(read, file, directories=model.python is None):
+                yield name
 
 
 def _with_tests(models: Sequence[Model], edges: dict[str, tuple[str, ...]]) -> Edges:
@@ -209,7 +216,7 @@ def _cycles(models: Sequence[Model]) -> tuple[Diagnostic, ...]:
             Diagnostic(
                 "error",
                 f"the models depend on each other: {path}",
-                _place(model, by_name[circle[1 % len(circle)]].target),
+                _place(model, by_name[circle[1 % len(circle)]]),
                 "let one of them read something else",
                 "cycle",
                 {"cycle": list(circle)},
@@ -233,11 +240,15 @@ def _circle(edges: Edges) -> tuple[str, ...] | None:
     return None
 
 
-def _place(model: Model, table: TableName) -> Location:
-    """Where ``model`` says that it reads ``table``."""
+def _place(model: Model, parent: Model) -> Location:
+    """Where ``model`` says that it reads what ``parent`` makes."""
+    made = {table_key(table) for table in made_by(parent)}
     for source in model.query.sources:
         read = table_read(source)
-        if read is not None and table_key(read) == table_key(table) and source.location is not None:
+        if read is not None and table_key(read) in made and source.location is not None:
+            return source.location
+    for source in model.query.files:
+        if parent.files_written and source.location is not None:
             return source.location
     for name, place in model.places.items():
         if name.startswith("on:"):

@@ -101,6 +101,8 @@ def _why_not(rendered: RenderedQuery, *, translated: bool) -> str | None:
 
 def _require(model: Model) -> None:
     """Raise NotJoint for what is not in the query itself."""
+    if model.python is not None:
+        raise NotJoint("Python makes its rows, for one slice at a time")
     spec = model.partition
     if spec is None or spec.kind not in TIME_KINDS:
         raise NotJoint("it has no partitions by time")

@@ -288,7 +288,8 @@ def _understood(path: Path, text: str, place: Place) -> _File:
     tests, test_findings = _test_scripts(declaration, [arg.name for arg in own], place)
     name = path.relative_to(place.models).with_suffix("").as_posix()
     uses, unknown = place.libraries.used(parse(text, path)[0], path)
-    script = ScriptFile(name, text, declaration, tests, place.macros.using(uses))
+    macros = place.macros.using(uses)
+    script = ScriptFile(name, text, declaration, tests, macros, root=place.root)
     findings = (*findings, *test_findings, *unknown)
     model, findings = build_model(script, place.names, findings)
     return _File(path, findings, model, tests)
@@ -306,7 +307,9 @@ def _python(path: Path, text: str, place: Place) -> _File:
     own = [argument.name for argument in script.step.arguments]
     tests, test_findings = _test_scripts(script.declaration, own, place)
     name = path.relative_to(place.models).with_suffix("").as_posix()
-    file = ScriptFile(name, text, script.declaration, tests, place.macros, script.step)
+    file = ScriptFile(
+        name, text, script.declaration, tests, place.macros, script.step, root=place.root
+    )
     model, findings = build_model(file, place.names, (*findings, *test_findings))
     return _File(path, findings, model, tests)
 

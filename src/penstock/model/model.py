@@ -39,7 +39,9 @@ class Model(Declaration):
     (``clean/flights``). ``reads`` are the managed tables its query refers to, in the order of first
     mention; ``test_reads`` those that only its data tests look at, its own not among them.
     ``definition_hash`` changes when the meaning of the script may have changed. ``python`` makes
-    the rows where the query has no parts.
+    the rows where the query has no parts. ``files_read`` and ``files_written`` are paths and URIs
+    in the spelling of `penstock.model.file_uris`, patterns among them; those of ``on``
+    lines are read.
     """
 
     name: str
@@ -49,6 +51,8 @@ class Model(Declaration):
     python: PythonStep | None = None
     test_scripts: tuple[TestScript, ...] = ()
     test_reads: tuple[TableName, ...] = ()
+    files_read: tuple[str, ...] = ()
+    files_written: tuple[str, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
 
     @property

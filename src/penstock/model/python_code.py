@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -53,16 +53,15 @@ class PythonCode:
             if isinstance(node, ast.AnnAssign):
                 targets = [node.target]
             value = getattr(node, "value", None)
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            text = _folded(value, found) if isinstance(value, ast.expr) else None
+            if text is not None:
                 names = (each.id for each in targets if isinstance(each, ast.Name))
-                found |= dict.fromkeys(names, (value.value, node))
+                found |= dict.fromkeys(names, (text, node))
         return found
 
     def text_of(self, node: ast.expr | None) -> str | None:
         """The text that an expression is, where that is written down."""
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            return node.value
-        return self.texts.get(node.id) if isinstance(node, ast.Name) else None
+        return None if node is None else _folded(node, self.placed_texts)
 
     def dotted(self, node: ast.expr) -> str | None:
         """The full name of ``Table``, ``pa.Table`` or ``int``."""
@@ -118,6 +117,27 @@ def read_code(
         message = f"the file is not Python: {getattr(error, 'msg', error)}"
         hint = "correct the line; Penstock reads it as this Python does"
         return None, (Diagnostic("error", message, place, hint, "python"),)
+
+
+def _folded(node: ast.expr, known: Mapping[str, tuple[str, ast.stmt]]) -> str | None:
+    """The text that an expression of constants is: ``BASE + "/x"``, ``f"{BASE}/x"``."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.Name(id=name):
+            return known[name][0] if name in known else None
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _joined([left, right], known)
+        case ast.JoinedStr(values=values):
+            return _joined(values, known)
+        case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
+            return _folded(value, known)
+    return None
+
+
+def _joined(nodes: Sequence[ast.expr], known: Mapping[str, tuple[str, ast.stmt]]) -> str | None:
+    texts = [_folded(node, known) for node in nodes]
+    return None if None in texts else "".join(text for text in texts if text is not None)
 
 
 def _run(node: ast.AST) -> Iterator[ast.AST]:

@@ -13,11 +13,13 @@ from pathlib import Path
 from penstock.errors import Diagnostic, Location
 from penstock.model.annotated import declare
 from penstock.model.annotation import Annotations, parse
+from penstock.model.arguments import PARTITION
 from penstock.model.asset import DEFAULT_SCHEMA, Asset, FileName, Materialize, TableName, table_of
 from penstock.model.declaration import Declaration
 from penstock.model.header.written import quoted
-from penstock.model.kinds import FILES
+from penstock.model.kinds import FILES, TIME_RANGE
 from penstock.model.names import Names
+from penstock.model.partition_token import TOKEN
 from penstock.model.python_code import PythonCode, read_code
 from penstock.model.python_step import PythonStep, read_signature
 from penstock.model.python_use import APPEND, STRATEGIES, UPSERT, Uses, Write, uses_of
@@ -60,6 +62,7 @@ def read_python(text: str, path: Path, root: Path, names: Names, dialect: str) -
         return PythonScript(findings=(*findings, *more))
     if declaration is not None:
         said = (*said, *_rules(declaration, uses))
+        said = (*said, *_of_time(declaration, step, uses))
     if step is not None:
         step = _with_uses(step, uses)
     return PythonScript(declaration, step, (*findings, *said))
@@ -167,6 +170,21 @@ def _rules(declaration: Declaration, uses: Uses) -> Iterator[Diagnostic]:
             said = ", ".join(declaration.keys)
             message = f"the key is {', '.join(write.keys)} here, and {said} in the header"
             yield _error(write, uses.code, message, "leave it out here")
+
+
+def _of_time(declaration: Declaration, step: PythonStep | None, uses: Uses) -> Iterator[Diagnostic]:
+    """One value for the slice, which a step has not that may make several intervals at once."""
+    if declaration.strategy != TIME_RANGE:
+        return
+    own = () if step is None else step.arguments
+    argument = next((each for each in own if each.name == PARTITION), None)
+    place = argument.location if argument is not None else None
+    if argument is not None or uses.uses_partition:
+        what = "a parameter partition" if argument is not None else TOKEN
+        message = f"{what} has no value in a step with `time=`, which may make several days at once"
+        hint = "write def main(partition_start: datetime, partition_end: datetime)"
+        where = place or declaration.place("target")
+        yield Diagnostic("error", message, where, hint, "python-time")
 
 
 def _with_uses(step: PythonStep, uses: Uses) -> PythonStep:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.model.asset import Asset, ColumnLineage, TableName, table_of
+from penstock.model.file_uris import asset_key
 from penstock.model.graph import table_key
 from penstock.model.history import current_view
 from penstock.model.lineage.relation import Relation, table
@@ -86,7 +87,7 @@ class ProjectLineage:
     models: Mapping[str, ModelLineage]
 
     def of(self, target: TableName | str) -> ModelLineage | None:
-        return self.models.get(str(target).casefold())
+        return self.models.get(asset_key(str(target)))
 
 
 def step_of(model: Model, schemas: Schemas) -> Step:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.model.constants import Bindings, Constant
+from penstock.model.constants import Bindings
+from penstock.model.file_uris import text_of
 from penstock.model.lineage.queries import relation_of
 from penstock.model.lineage.relation import Column, Doubt, Relation, Rest, Value, table
 from penstock.model.lineage.values import Input, OutputColumn, Unknown
 from penstock.model.mapping import Mapped
-from penstock.model.partition_token import TOKEN
 from penstock.model.query import Query
 from penstock.model.references import own_masks
 from penstock.model.render import trial_names, whole_text
@@ -69,7 +69,7 @@ def _relation(source: QuerySource, tables: Tables) -> Relation:
     if isinstance(source, TableSource):
         return tables(source)
     if isinstance(source, FileSource):
-        path = path_of(source.path)
+        path = text_of(source.path)
         why = f"the columns of {path} are not known without reading it"
         return table(path, _named(source), why)
     return _function(source, tables)
@@ -91,25 +91,6 @@ def _function(source: FunctionSource, tables: Tables) -> Relation:
     rest = (Rest(read),) if read.missing is not None else ()
     columns = (*added, *read.columns)
     return Relation(columns, missing=read.missing, rest=rest, counted=read.counted)
-
-
-def path_of(path: Constant) -> str:
-    """The path of a file as the script has it, with the names of its values in their places."""
-    try:
-        value = path.evaluate(Bindings(TOKEN, _Names()))
-    except Exception:  # whatever a value that is only a name does not do
-        return str(path)
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-class _Names(dict[str, object]):
-    """Each argument's value is its name."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __missing__(self, name: str) -> str:
-        return f"${name}"
 
 
 def _said(relation: Relation, text: Mapped, query: Query) -> QueryLineage:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import ArgumentError
+from penstock.model.file_uris import asset_key
 from penstock.model.graph import names_of
 from penstock.model.lineage.models import ProjectLineage
 from penstock.model.lineage.values import ROWS, Input, ModelLineage, OutputColumn, Unknown
@@ -62,7 +63,7 @@ Links = Mapping[Key, Sequence[Input]]
 
 
 def _key(asset: str, column: str) -> Key:
-    return asset.casefold(), fold(column)
+    return asset_key(asset), fold(column)
 
 
 def trace(
