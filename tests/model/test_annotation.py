@@ -43,8 +43,6 @@ REPORTED = {
     "// materialize ducklake://m/t appendix": "error",
     "// materialize notauri\n// materialize ducklake://m/ok": "warning",
     "// materialized ducklake://m/t": "error",
-    '// data_test unique "weird col"': "error",
-    "// data_test accepted_values s = '',x": "warning",
     "// data_test accepted_values s a": "error",
     "// data_test uniq id": "error",
     "// column a <- ducklake://m/t.c, bad, datatable://p/q.d": "warning",

@@ -130,7 +130,7 @@ class Slice:
         schema = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
         self.session.createDataFrame(self.rows, schema).createOrReplaceTempView(view)
         self.session.createDataFrame([(1,)], "a int").createOrReplaceTempView(f"{view}_dim")
-        dim = ReferencedTable(f"{view}_dim", ("a",), lambda _: None)
+        dim = ReferencedTable(f"{view}_dim", "main.dim", ("a",), lambda _: None)
         return [
             build(test, Scope(view, TYPES, f"t{n}", Location(Path("m")), lambda _: dim, _script))
             for n, test in enumerate(tests)

@@ -51,7 +51,9 @@ SCOPE = Scope(
     types={"Id": "int", "name": "string", "a`b": "string", "price": "decimal(9,2)"},
     prefix="t0",
     location=Location(Path("m.sql"), 4, 1),
-    tables=lambda _: ReferencedTable("ref", ("Code", "label"), lambda _: None),
+    tables=lambda _: ReferencedTable(
+        "ref", "`main`.`main`.`ref`", ("Code", "label"), lambda _: None
+    ),
     scripts=lambda test: (Rows(cast("DataFrame", f"rows of {test.path}"), one_task=True), "SELECT"),
 )
 
@@ -91,6 +93,9 @@ def test_relationships_is_an_anti_join() -> None:
     check = relationships.build(test, SCOPE)
     assert "LEFT ANTI JOIN `ref` AS referenced ON tested.`Id` = referenced.`Code`" in str(
         check.failing
+    )
+    assert shown(check, "v", "t").startswith(
+        "SELECT tested.* FROM t AS tested LEFT ANTI JOIN `main`.`main`.`ref` AS referenced ON"
     )
 
 

@@ -42,6 +42,16 @@ from penstock.model.data_test import (
             None,
         ),
         ("tests/sane", CustomTest("tests/sane"), "tests/sane"),
+        ('unique "Order Id"', UniqueTest(("Order Id",)), "unique Order Id"),
+        ('not_null "a,b", `c "d"`', NotNullTest(("a,b", 'c "d"')), None),
+        ("accepted_values `a=b` = '',x", AcceptedValuesTest("a=b", ("", "x")), None),
+        ('accepted_values "s ""t"""=\'\'', AcceptedValuesTest('s "t"', ("",)), None),
+        ('accepted_range "Order Id" min=0', AcceptedRangeTest("Order Id", "0"), None),
+        (
+            'relationships "Order Id"->ducklake://main/s."my table".`a.b`',
+            RelationshipsTest("Order Id", Asset("ducklake", 'main/s."my table"'), "a.b"),
+            None,
+        ),
         ("unique a, b", UniqueTest(("a", "b")), "unique a, b"),
         ("unique a,b", UniqueTest(("a", "b")), "unique a, b"),
         ("not_null a, b", NotNullTest(("a", "b")), "not_null a, b"),
@@ -79,7 +89,9 @@ def test_forms(line: str, expected: DataTest, name: str | None) -> None:
         ("UNIQUE id", "unique id"),
         ("unique", "unique column"),
         ("unique a b", "unique a, b"),
-        ('unique "weird col"', "unique column"),
+        ("unique id -- the order's", "unique id"),
+        ("not_null id, severity=warn", "not_null id severity=warn"),
+        ("accepted_values \"Order Id\" 'a,b', c", "accepted_values \"Order Id\" = 'a,b', c"),
         ("notnull id", "not_null id"),
         ("unique a,", "unique a"),
         ("accepted_range n", "accepted_range n min=0 max=100"),
@@ -90,7 +102,6 @@ def test_forms(line: str, expected: DataTest, name: str | None) -> None:
         ("expression", "expression column > 0"),
         ("accepted_values s a", "accepted_values s = a"),
         ("accepted_values s =", "accepted_values s = a,b"),
-        ("accepted_values s = ''", "accepted_values s = a,b"),
         ("relationships a -> m/t.c", "relationships a -> ducklake://m/t.c"),
         ("relationships a ducklake://m/t.c", "relationships a -> ducklake://m/t.c"),
         ("relationships a -> ducklake://", "relationships a -> ducklake://main/table.column"),
@@ -103,6 +114,23 @@ def test_a_lost_test_is_an_error_with_the_nearest_form(line: str, form: str) -> 
     assert annotations.data_tests == ()
     assert (finding.severity, finding.hint) == ("error", f"write `-- data_test {form}`")
     assert (finding.location.line, finding.location.column) == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "column"),
+    [
+        ("accepted_values a = 'x", "`'x`: a quote is not closed, or something follows it", 34),
+        ("accepted_values a = 'x' y", "`'x' y`: a quote is not closed, or something follows", 34),
+        ('unique "id', '`"id`: the name of the column has no closing "', 21),
+        ("accepted_range `id min=0", "`id min=0`: the name of the column has no closing `", 29),
+        ('relationships "a -> ducklake://m/t.c', "has no closing", 28),
+    ],
+)
+def test_a_quote_that_is_not_closed(line: str, message: str, column: int) -> None:
+    annotations, (finding,) = parse(f"-- data_test {line}", "m.sql")
+    assert annotations.data_tests == ()
+    assert message in finding.message
+    assert (finding.severity, finding.location.column) == ("error", column)
 
 
 def test_tests_accumulate() -> None:

@@ -64,8 +64,9 @@ class Check:
     ``predicate`` is true for the rows that fail, where these are rows of the slice; ``aggregate``
     and ``key`` say what fails otherwise. A check with none of them is a query of its own.
     ``shown`` is the query of what fails as a user would write it, where that is not ``failing``.
-    ``views`` are those that the query reads and that are made when it runs. ``one_task``: one task
-    finds what fails.
+    ``views`` are those that the query reads and that are made when it runs; ``called`` are the
+    tables that some of them are of, as a user writes these. ``one_task``: one task finds what
+    fails.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Check:
     proof: Proof | None = None
     one_task: bool = False
     shown: str = ""
+    called: Mapping[str, str] = field(default_factory=dict)
     severity: str = "error"
 
     @property
@@ -99,21 +101,24 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class ReferencedColumn:
-    """A column of another table, which is to be registered as ``view``.
+    """A column of another table, ``called`` so by users, which is to be registered as ``view``.
 
     ``collected`` gives its values, where the table is small enough to read on the driver.
     """
 
     view: str
     column: str
+    called: str
     collected: Callable[[], pa.ChunkedArray | None]
 
 
 @dataclass(frozen=True, slots=True)
 class ReferencedTable:
-    """Another table: its view, its columns, and `ReferencedColumn.collected` of a column."""
+    """Another table: its view, what users call it, its columns, and
+    `ReferencedColumn.collected` of a column."""
 
     view: str
+    called: str
     columns: tuple[str, ...]
     collected: Callable[[str], pa.ChunkedArray | None]
 
@@ -145,7 +150,7 @@ class Scope:
     def referenced(self, asset: Asset, column: str) -> ReferencedColumn:
         table = self.tables(asset)
         actual = find_column(column, table.columns, asset.path, self.location)
-        return ReferencedColumn(table.view, actual, lambda: table.collected(actual))
+        return ReferencedColumn(table.view, actual, table.called, lambda: table.collected(actual))
 
 
 def find_column(name: str, columns: Sequence[str], where: str, location: Location | None) -> str:

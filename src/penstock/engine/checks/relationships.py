@@ -24,7 +24,8 @@ def build(test: RelationshipsTest, scope: Scope) -> Check:
         f"WHERE tested.{column} IS NOT NULL"
     )
     proof = Proof((name,), lambda rows: holds(rows[name], referenced.collected()))
-    return Check(test.name, failing, views=(scope.view, referenced.view), proof=proof)
+    views, called = (scope.view, referenced.view), {referenced.view: referenced.called}
+    return Check(test.name, failing, views=views, called=called, proof=proof)
 
 
 def holds(values: pa.ChunkedArray, referenced: pa.ChunkedArray | None) -> bool:

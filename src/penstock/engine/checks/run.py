@@ -32,7 +32,7 @@ from penstock.engine.checks.check import (
     quoted,
     sample_query,
 )
-from penstock.engine.pins import Pins, Readable, Rows
+from penstock.engine.pins import Pins, Readable, Rows, slice_as_table
 from penstock.engine.resolve import Reader, Views, resolve
 from penstock.engine.results import CheckResult
 from penstock.errors import ArgumentError, Location, NotFound
@@ -134,7 +134,10 @@ class Tester:
             view = self.views.name()
             made[view] = readable.rows
             return ReferencedTable(
-                view, tuple(readable.types), lambda name: _collected(readable, name)
+                view,
+                slice_as_table(table, None),
+                tuple(readable.types),
+                lambda name: _collected(readable, name),
             )
 
         return find
@@ -203,7 +206,9 @@ def shown(check: Check, view: str, called: str) -> str:
     """The query of what fails as a user runs it, over the table as it is ``called``."""
     if check.shown or not isinstance(check.failing, str):
         return check.shown
-    text = check.failing.replace(quoted(view), called)
+    text = check.failing
+    for name, table in {view: called, **check.called}.items():
+        text = text.replace(quoted(name), table)
     return _MARKER.sub(lambda marker: text_literal(check.args[marker[1]]), text)
 
 

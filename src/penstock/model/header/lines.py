@@ -113,12 +113,28 @@ _VALUE = re.compile(rf"\s*(?:{_SINGLE}|{_DOUBLE}|(?P<bare>[^,]*?))\s*(?:,|$)")
 
 def split_values(text: str) -> list[str]:
     """The values of a comma list, without blanks around them and without their quotes."""
-    values: list[str] = []
+    return [value for value, _ in quoted_values(text)]
+
+
+def quoted_values(text: str) -> list[tuple[str, bool]]:
+    """The same, each with whether it is in quotes: an empty text is a value only in those."""
+    values: list[tuple[str, bool]] = []
     for match in _VALUE.finditer(text):
         if match.start() == len(text) and not text.endswith(","):
             break
-        values.append(_value(match))
+        values.append((_value(match), match["bare"] is None))
     return values
+
+
+_QUOTED, _PLAIN = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`', r"""[^\s"'`=,][^\s"'=,]*"""
+#: the name of a column: plain, or in either kind of quotes; and as short as what follows lets it be
+COLUMN, SHORTEST = f"(?:{_QUOTED}|{_PLAIN})", f"(?:{_QUOTED}|{_PLAIN}?)"
+
+
+def name_of(text: str) -> str:
+    """The column that `COLUMN` matches, without its quotes."""
+    quote = text[:1]
+    return text[1:-1].replace(quote * 2, quote) if quote in {'"', "`"} else text
 
 
 def unquote(text: str) -> str:

@@ -24,13 +24,26 @@ from penstock.model.data_test import (
     UniqueTest,
 )
 from penstock.model.header.draft import Draft
-from penstock.model.header.lines import CommentLine, Word, is_unclosed, split_values, unquote
+from penstock.model.header.lines import (
+    COLUMN,
+    SHORTEST,
+    CommentLine,
+    Word,
+    is_unclosed,
+    name_of,
+    quoted_values,
+    unquote,
+)
 from penstock.sql.identifiers import nearest
 
-_COLUMN = re.compile(r"[^\s\"'=,]+")
-_COLUMNS = re.compile(rf"{_COLUMN.pattern}(?:\s*,\s*{_COLUMN.pattern})*")
-_ACCEPTED = re.compile(r"(?P<column>[^\s=]+)\s*=\s*(?P<values>.*)")
-_RELATION = re.compile(r"(?P<column>\S+?)\s*->\s*(?P<target>\S+)")
+_COLUMN = re.compile(COLUMN)
+_COLUMNS = re.compile(rf"{COLUMN}(?:\s*,\s*{COLUMN})*")
+_ACCEPTED = re.compile(rf"(?P<column>{COLUMN})\s*=\s*(?P<values>.*)")
+_RELATION = re.compile(
+    rf"(?P<column>{SHORTEST})\s*->\s*"
+    r"""(?P<target>(?:"(?:[^"]|"")*"|`(?:[^`]|``)*`|[^\s"`])+)"""
+)
+_TARGET = re.compile(r"""(?P<path>.+)\.(?P<column>"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^\s"'`=,.]+)""")
 _SEVERITY = re.compile(r"(?:^|\s+)severity=(?P<value>\w*)$")
 _NAME = re.compile(r"\w+")
 _REMARK = re.compile(r"(?:^|\s+)(?:--|#|//).*")  # a comment in a line that has none
@@ -164,13 +177,13 @@ def _nearest_form(kind: str, rest: str) -> str:
     if kind in _WITHOUT_COLUMN:
         return f"{kind}{FORMS[kind]}"
     rest = _IN.sub(r" = \1", rest)
-    words = rest.replace("=", " = ").replace("->", " -> ").split()
-    column = words[0] if words and _COLUMN.fullmatch(words[0]) else "column"
-    tail = " ".join(word for word in words[1:] if word not in {"=", "->"})
+    names = [match.group() for match in _COLUMN.finditer(rest)]
+    column = names[0] if names else "column"
+    tail = rest.partition(column)[2].strip().removeprefix("=").removeprefix("->").strip()
     guesses = [f"{column} = {tail}", f"{column} -> {tail}", *_tables(column, tail)]
     guesses.append(f"{column}{FORMS[kind]}")
     if kind in {"unique", "not_null"}:
-        guesses.insert(0, ", ".join(rest.replace(",", " ").split()))
+        guesses.insert(0, ", ".join(names))
     return next(f"{kind} {guess}" for guess in guesses if _is_valid(kind, guess))
 
 
@@ -192,19 +205,30 @@ def _is_valid(kind: str, rest: str) -> bool:
 
 
 def split_asset_column(text: str) -> tuple[Asset, str] | None:
-    """``<asset>.<column>`` cut at its last dot."""
-    path, dot, column = text.rpartition(".")
-    asset = parse_asset(path) if dot and column else None
-    return None if asset is None else (asset, column)
+    """``<asset>.<column>`` cut at the dot before its column, which may be in quotes."""
+    for match in (_TARGET.fullmatch(text), re.fullmatch(r"(?P<path>.+)\.(?P<column>.+)", text)):
+        asset = None if match is None else parse_asset(match["path"])
+        if match is not None and asset is not None:
+            return asset, name_of(match["column"])
+    return None
 
 
 def _columns(rest: _Rest) -> tuple[str, ...] | None:
+    _require_closed(rest)
     if not _COLUMNS.fullmatch(rest.text):
         return None
-    columns = tuple(name.strip() for name in rest.text.split(","))
+    columns = tuple(name_of(match.group()) for match in _COLUMN.finditer(rest.text))
     if len(set(columns)) < len(columns):
         raise _Wrong(rest.location, f"`{rest.text}` names a column twice", "name each once")
     return columns
+
+
+def _require_closed(rest: _Rest) -> None:
+    """Raise `_Wrong` for a column that a quote opens and none closes."""
+    for quote in ('"', "`"):
+        if rest.text.startswith(quote) and rest.text.count(quote) % 2:
+            message = f"`{rest.text}`: the name of the column has no closing {quote}"
+            raise _Wrong(rest.location, message, "close it")
 
 
 def _unique(rest: _Rest) -> DataTest | None:
@@ -218,18 +242,27 @@ def _not_null(rest: _Rest) -> DataTest | None:
 
 
 def _accepted_values(rest: _Rest) -> DataTest | None:
+    _require_closed(rest)
     match = _ACCEPTED.fullmatch(rest.text)
-    values = tuple(value for value in split_values(match["values"]) if value) if match else ()
-    if match is None or not values:
+    if match is None:
         return None
-    return AcceptedValuesTest(match["column"], values, severity=rest.severity)
+    if is_unclosed(match["values"]):
+        message = f"`{match['values']}`: a quote is not closed, or something follows it"
+        hint = "close it; a quote inside of a value is doubled: 'it''s'"
+        raise _Wrong(rest.line.at(rest.offset + match.start("values")), message, hint)
+    values = tuple(value for value, quoted in quoted_values(match["values"]) if value or quoted)
+    if not values:
+        return None
+    return AcceptedValuesTest(name_of(match["column"]), values, severity=rest.severity)
 
 
 def _accepted_range(rest: _Rest) -> DataTest | None:
-    column, *more = rest.words() or (None,)
-    if column is None or not more or not _COLUMN.fullmatch(column.text):
+    _require_closed(rest)
+    match = _COLUMN.match(rest.text)
+    after = rest.text[match.end() :] if match else ""
+    if match is None or not after[:1].isspace():
         return None
-    options = rest.options(column, ("min", "max", "inclusive"))
+    options = rest.options(Word(match.group(), rest.location), ("min", "max", "inclusive"))
     low, high, inclusive = (options.get(name) for name in ("min", "max", "inclusive"))
     if low is None and high is None:
         return None
@@ -240,7 +273,7 @@ def _accepted_range(rest: _Rest) -> DataTest | None:
         message = f"no value is from {low.text} to {high.text}"
         raise _Wrong(high.location, message, "write the smaller bound as min=")
     return AcceptedRangeTest(
-        column.text,
+        name_of(match.group()),
         low.text if low else None,
         high.text if high else None,
         _FLAGS[inclusive.text] if inclusive else True,
@@ -280,11 +313,12 @@ def _expression(rest: _Rest) -> DataTest | None:
 
 
 def _relationships(rest: _Rest) -> DataTest | None:
+    _require_closed(rest)
     match = _RELATION.fullmatch(rest.text)
     found = split_asset_column(match["target"]) if match else None
     if match is None or found is None:
         return None
-    return RelationshipsTest(match["column"], *found, severity=rest.severity)
+    return RelationshipsTest(name_of(match["column"]), *found, severity=rest.severity)
 
 
 def _custom(rest: _Rest) -> DataTest | None:
@@ -310,7 +344,8 @@ _KINDS: Mapping[str, Callable[[_Rest], DataTest | None]] = {
 def _report_lost_values(
     line: CommentLine, rest: str, test: AcceptedValuesTest, draft: Draft
 ) -> None:
-    written = len(split_values(rest.partition("=")[2]))
+    match = _ACCEPTED.fullmatch(rest)
+    written = len(quoted_values(match["values"])) if match else 0
     if written > len(test.values):
         draft.warn(
             line.location,

@@ -72,6 +72,15 @@ def quoted(value: str) -> str:
     return '"' + value.replace('"', '""') + '"'
 
 
+def column_name(name: str) -> str:
+    """A column of a test, in quotes where it needs them."""
+    return name if re.fullmatch(r"[^\s,=`'\"]+", name) and "->" not in name else _option(name)
+
+
+def _columns(names: Sequence[str]) -> str:
+    return ", ".join(map(column_name, names))
+
+
 def _listed(values: Sequence[str]) -> str:
     return ",".join(map(quoted, values))
 
@@ -140,21 +149,22 @@ def _options(**options: object) -> str:
 def _accepted_range(test: AcceptedRangeTest) -> str:
     low, high = (None if end is None else quoted(end) for end in (test.minimum, test.maximum))
     options = _options(min=low, max=high, inclusive=None if test.inclusive else "false")
-    return f"accepted_range {test.column}{options}"
+    return f"accepted_range {column_name(test.column)}{options}"
 
 
 # Any: each writer takes its own kind of test, which the key promises.
 _TESTS: Mapping[type[DataTest], Callable[[Any], str]] = {
-    UniqueTest: lambda test: f"unique {', '.join(test.columns)}",
-    NotNullTest: lambda test: f"not_null {', '.join(test.columns)}",
+    UniqueTest: lambda test: f"unique {_columns(test.columns)}",
+    NotNullTest: lambda test: f"not_null {_columns(test.columns)}",
     AcceptedValuesTest: lambda test: (
-        f"accepted_values {test.column} = {', '.join(map(_text, test.values))}"
+        f"accepted_values {column_name(test.column)} = {', '.join(map(_text, test.values))}"
     ),
     AcceptedRangeTest: _accepted_range,
     RowCountTest: lambda test: f"row_count{_options(min=test.minimum, max=test.maximum)}",
     ExpressionTest: lambda test: f"expression {test.sql}",
     RelationshipsTest: lambda test: (
-        f"relationships {test.column} -> {_asset(test.to)}.{test.to_column}"
+        f"relationships {column_name(test.column)} -> "
+        f"{_asset(test.to)}.{column_name(test.to_column)}"
     ),
     CustomTest: lambda test: (
         test.path + "".join(f" {name}={quoted(value)}" for name, value in test.options)
