@@ -146,6 +146,9 @@ def test_the_bounds_of_an_hour_are_not_dates() -> None:
         ("double", "1e3", 1000.0),
         ("decimal", "1.50", Decimal("1.50")),
         ("decimal(10,2)", "1.50", Decimal("1.50")),
+        ("decimal(4,2)", "-99.9900", Decimal("-99.9900")),
+        ("decimal(3)", "1.2e2", Decimal("1.2e2")),
+        ("decimal(2,2)", "0.00", Decimal("0.00")),
         ("boolean", "TRUE", True),
         ("boolean", "0", False),
         ("date", "2026-05-16", date(2026, 5, 16)),
@@ -185,6 +188,12 @@ def test_values_are_typed(type_name: str, text: str, value: object) -> None:
         ("bigint", str(2**63)),
         ("double", "abc"),
         ("decimal", "NaN"),
+        ("decimal", "1" * 39),
+        ("decimal(10,2)", "1.505"),
+        ("decimal(4,2)", "123.45"),
+        ("decimal(3)", "0.5"),
+        ("decimal(3)", "1e3"),
+        ("decimal(38)", "1e999999999"),
         ("boolean", "maybe"),
         ("date", "2026-02-30"),
         ("date", "x' OR '1'='1"),
@@ -259,6 +268,16 @@ def test_the_partition_is_never_asked_for_as_an_argument() -> None:
     assert "-- partitioned daily" in (caught.value.hint or "")
 
 
+def test_a_decimal_is_never_rounded() -> None:
+    with pytest.raises(ArgumentError) as error:
+        bind([Argument("rate", "decimal(10,2)")], {"rate": "1.505"})
+    assert error.value.message == (
+        "argument rate: '1.505' is not a valid decimal(10,2): "
+        "it has 3 digits behind the point, and the type 2"
+    )
+    assert error.value.hint == "write it like rate=0.00"
+
+
 def test_a_name_that_no_script_declares() -> None:
     known = ["cutoff"]
     unknown({"cutoff": "x"}, known)
@@ -273,6 +292,8 @@ def test_a_name_that_no_script_declares() -> None:
         ("STRING", "text"),
         ("numeric(3,1)", "decimal(3,1)"),
         ("struct", None),
+        ("decimal(39)", None),
+        ("decimal(2,3)", None),
         ("real[]", "double[]"),
     ],
 )

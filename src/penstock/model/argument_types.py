@@ -51,8 +51,7 @@ def type_of(written: str) -> ArgumentType | None:
         return None if element is None or element.name not in _IN_LISTS else _list_of(element)
     match = _DECIMAL.fullmatch(plain)
     if match:
-        name = f"decimal({match[1]},{match[2] or 0})"
-        return ArgumentType(name, _decimal, "1.50", name.upper(), name.upper())
+        return _decimal_of(int(match[1]), int(match[2] or 0))
     return TYPES.get(_ALIASES.get(plain, plain))
 
 
@@ -74,7 +73,39 @@ def _decimal(text: str) -> object:
     value = Decimal(text.strip())
     if not value.is_finite():
         raise Wrong
+    if sum(_digits(value)) > _MOST_DIGITS:
+        raise Wrong(f"a decimal has at most {_MOST_DIGITS} digits")
     return value
+
+
+def _digits(value: Decimal) -> tuple[int, int]:
+    """How many there are before the point, and behind it without zeros at the end."""
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int), "it is finite"
+    kept = len("".join(map(str, digits)).rstrip("0"))
+    exponent += len(digits) - kept
+    return (max(kept + exponent, 0), max(-exponent, 0)) if kept else (0, 0)
+
+
+def _decimal_of(precision: int, scale: int) -> ArgumentType | None:
+    """``decimal(precision,scale)``; None where no engine has it. A value is never rounded."""
+    if not 1 <= precision <= _MOST_DIGITS or scale > precision:
+        return None
+
+    def read(text: str) -> object:
+        value = _decimal(text)
+        assert isinstance(value, Decimal), "it reads one"
+        before, behind = _digits(value)
+        if behind > scale:
+            raise Wrong(f"it has {behind} digits behind the point, and the type {scale}")
+        if before > precision - scale:
+            raise Wrong(
+                f"it has {before} digits before the point, and the type {precision - scale}"
+            )
+        return value
+
+    name, example = f"decimal({precision},{scale})", f"{0:.{scale}f}"
+    return ArgumentType(name, read, example, name.upper(), name.upper())
 
 
 def _naive(text: str) -> object:
@@ -163,6 +194,7 @@ def _item(element: ArgumentType, item: object) -> object:
     return value.isoformat(sep=" ") if isinstance(value, datetime) else value
 
 
+_MOST_DIGITS = 38
 _LIST = re.compile(r"(.*[^\s\]])\s*\[\s*\]")
 _DECIMAL = re.compile(r"(?:decimal|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 _HEX = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{2})*)|[xX]'((?:[0-9a-fA-F]{2})*)'")
