@@ -23,15 +23,23 @@ MODEL = """MODEL (
 def test_a_seed_is_loaded_and_stays_until_it_changes(make: Make) -> None:
     project = make({"models/codes": MODEL.format("")})
     file = Path(project.settings.root, "codes.csv")
-    file.write_text('\ufeffid;name;price;ok\n1;"a;""b""";1.5;true\n\n2;;-;NA\n')
-    assert step(project.run(), "codes").state == "done"
+    text = '\ufeffid;name;price;ok;code;digits\n1;"a;""b""";1.5;true;1_0;١\n\n2;;-;NA;2;2\n'
+    file.write_text(text)
+    result = project.run()
+    assert step(result, "codes").state == "done"
+    assert "codes.csv: 1 value `NA` of ok read as NULL" in result.notices[0].message
     assert rows(project, "SELECT * FROM codes ORDER BY id") == [
-        (1, 'a;"b"', 1.5, True),
-        (2, None, None, None),
+        (1, 'a;"b"', 1.5, True, "1_0", "١"),
+        (2, None, None, None, "2", "2"),
     ]
     assert step(project.run(), "codes").state == "unchanged"
     types = {column.name: column.type for column in project.show("codes").columns}
-    assert types == {"id": "int64", "name": "varchar", "price": "float64", "ok": "boolean"}
+    assert types == {
+        "id": "int64",
+        "name": "varchar",
+        "price": "float64",
+        "ok": "boolean",
+    } | dict.fromkeys(("code", "digits"), "varchar")
     file.write_text("id;name;price;ok\n007;-;2;x\n")
     columns = ", columns (code TEXT, label TEXT, price DECIMAL(9, 2), ok TEXT)"
     project = make({"models/codes": MODEL.format(columns)})
@@ -74,6 +82,7 @@ def test_a_file_that_is_wrong(make: Make, content: bytes | None, message: str) -
         ("a,\n1,2\n", {}, "x.csv, line 1: the header has no name for column 2"),
         ("a\n1\n", {"encoding": "utf-16"}, "x.csv: it is not utf-16"),
         ("a,b\n1,2\n", {"columns": ["a"]}, "x.csv, line 1: the row has 2 of 1 columns"),
+        (f"a\n{'x' * 131_073}\n", {}, "line 2: a value has more than 131,072 characters"),
     ],
 )
 def test_texts_that_cannot_be_read(
@@ -83,6 +92,19 @@ def test_texts_that_cannot_be_read(
     seed = seed_file("x.csv", options, root=tmp_path, location=None)
     with pytest.raises(QueryFailed, match=message):
         seed.texts()
+
+
+def test_texts_that_are_null_unasked_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("region,n\nNA,1\nNA,-\nEU,\nnull,NA\n")
+    options = {"na_values": {"n": ("-", "NA")}}
+    seed = seed_file("x.csv", options, root=tmp_path, location=None)
+    said = [text.partition(";")[0] for text in seed.notices()]
+    assert said == [
+        "x.csv: 2 values `NA` of region read as NULL",
+        "x.csv: 1 value `null` of region read as NULL",
+    ]
+    kept = seed_file("x.csv", {"keep_default_na": False}, root=tmp_path, location=None)
+    assert not list(kept.notices())
 
 
 def test_an_option_that_is_none(tmp_path: Path) -> None:

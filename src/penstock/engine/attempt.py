@@ -193,8 +193,8 @@ class Attempt(StepAttempt):
             beginning=beginning,
             given=given,
         )
-        for said in resolved.asof:
-            self.notice(f"line {said.location.line}: {said.message}")
+        for said in resolved.notices():
+            self.notice(said)
         return resolved
 
     def _rows(

@@ -57,6 +57,9 @@ class Files:
         reader = cache_of(session).get(key, lambda: self._reader(session))
         return reader.load(list(self.paths))
 
+    def notices(self) -> tuple[str, ...]:
+        return ()
+
     def blamed(self, error: PenstockError) -> QueryFailed | None:
         """Spark's error about one of these files, in the user's words; None for other errors."""
         cause = f"{error.message}\n{error.__cause__ or ''}"

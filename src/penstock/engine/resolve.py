@@ -126,6 +126,13 @@ class Resolved:
     files: Mapping[FileSource, Files | SeedFile] = field(default_factory=dict)
     asof: tuple[AsofNotice, ...] = ()
 
+    def notices(self) -> Iterator[str]:
+        """What is worth knowing of its ASOF JOINs, and of the files that it reads."""
+        for said in self.asof:
+            yield f"line {said.location.line}: {said.message}"
+        for read in self.files.values():
+            yield from read.notices()
+
     def placed(self, error: PenstockError) -> PenstockError:
         """The error at its place in the script, in the user's names; of a bad input file, its."""
         for source, read in self.files.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import csv
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,20 @@ class SeedFile:
             columns.append(values)
         return session.createDataFrame(list(zip(*columns, strict=True)), StructType(schema))
 
+    def notices(self) -> Iterator[str]:
+        """The texts that are NULL although nobody has said so: a region ``NA`` may be one."""
+        names, rows = self.texts()
+        own = self.settings.na_values
+        for at, name in enumerate(names):
+            asked = own.get(name, ()) if isinstance(own, Mapping) else own
+            nulls = self.settings.nulls(name) - {"", *asked}
+            for text, count in Counter(row[at] for row in rows if row[at] in nulls).items():
+                what = "1 value" if count == 1 else f"{count:,} values"
+                yield (
+                    f"{self.path.name}: {what} `{text}` of {name} read as NULL; to keep texts "
+                    "like that, write csv_settings (keep_default_na = false, na_values = (''))"
+                )
+
     def blamed(self, error: PenstockError) -> QueryFailed | None:
         """The error of a value that does not fit the type of its column, with its line."""
         misfit = _MISFIT.search(error.message)
@@ -91,7 +106,13 @@ class SeedFile:
             reason = error.reason if isinstance(error, UnicodeDecodeError) else str(error)
             raise self._wrong(f"it is not {self.settings.encoding} ({reason})", None) from None
         except csv.Error as error:
-            raise self._wrong(f"it is not CSV: {error}", reader.line_num) from None
+            reason = f"it is not CSV: {error}"
+            if "field limit" in str(error):
+                reason = (
+                    f"a value has more than {csv.field_size_limit():,} characters, which is the"
+                )
+                reason += " most that a seed may have; read the file by read_csv in a model"
+            raise self._wrong(reason, reader.line_num) from None
         names = list(self.settings.columns) or rows[0]
         if "" in names:
             raise self._wrong(f"the header has no name for column {names.index('') + 1}", 1)
@@ -174,7 +195,7 @@ def _typed(texts: Sequence[str | None]) -> tuple[Any, Sequence[Any]]:
 
     forms: tuple[tuple[Any, Callable[[str], Any]], ...] = (
         (t.LongType(), _integer),
-        (t.DoubleType(), float),
+        (t.DoubleType(), _double),
         (t.BooleanType(), _BOOLEANS.__getitem__),
     )
     if any(text is not None for text in texts):
@@ -187,7 +208,18 @@ def _typed(texts: Sequence[str | None]) -> tuple[Any, Sequence[Any]]:
 
 
 def _integer(text: str) -> int:
-    value = int(text)
-    if not -_LONG <= value < _LONG or "_" in text:
+    value = int(_plain(text))
+    if not -_LONG <= value < _LONG:
         raise ValueError
     return value
+
+
+def _double(text: str) -> float:
+    return float(_plain(text))
+
+
+def _plain(text: str) -> str:
+    """Without what Python alone takes in a number: ``1_000``, and digits of other scripts."""
+    if "_" in text or not text.isascii():
+        raise ValueError
+    return text
