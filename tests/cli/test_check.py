@@ -171,6 +171,22 @@ def test_a_table_that_nobody_makes(project: Path) -> None:
         assert f"→ {hint}" in result.stderr
 
 
+def test_what_sqlmesh_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "gateways: {}\nmodel_defaults:\n  dialect: duckdb\n  start: 2024-01-01\nlinter: {}\n"
+    (project / "config.yaml").write_text(text)
+    (project / "models/t.sql").write_text("MODEL (name t, blueprints ((a := 1)));\nSELECT 1 AS n")
+    said = check(project).stderr
+    assert (
+        "config.yaml: warning: the file is SQLMesh's, and Penstock does not read it: "
+        "gateways, model_defaults.dialect, model_defaults.start, linter" in said
+    )
+    assert "model_defaults.start: in each MODEL (...)" in said
+    assert "`blueprints` cannot be given: a script makes one model" in said
+    (project / "penstock.toml").unlink()
+    monkeypatch.chdir(project)
+    assert "write a penstock.toml beside it" in CliRunner().invoke(main, ["check"]).stderr
+
+
 def test_names_that_a_history_reserves(project: Path) -> None:
     header = "-- materialize ducklake://main/t history key=a"
     (project / "models/t.sql").write_text(f"{header}\nSELECT 1 AS a,\n  now() AS valid_from")

@@ -218,9 +218,13 @@ def find_project() -> Path:
     for candidate in (current, *current.parents):
         if (candidate / CONFIG_NAME).is_file():
             return candidate
+    # Late: a project has no need of it.
+    from penstock.sqlmesh_config import start_hint
+
     raise ConfigError(
         f"there is no {CONFIG_NAME} in {current} or in any directory above it",
-        hint="start a project with `penstock init`, or name one with --project DIR",
+        hint=start_hint(current)
+        or "start a project with `penstock init`, or name one with --project DIR",
     )
 
 

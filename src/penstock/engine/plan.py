@@ -29,9 +29,9 @@ from penstock.model.file_path import path_of
 from penstock.model.graph import Graph, Makers, chains, makers_of
 from penstock.model.interval import Interval
 from penstock.model.kinds import EMBEDDED, FILES, TIME_RANGE, VIEW
-from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
 from penstock.model.moments import is_moment, read_moment
+from penstock.model.not_models import FIRST_MODEL
 from penstock.model.partition import Moment
 from penstock.model.slice import WHOLE, Part, Slice, described
 

@@ -26,9 +26,9 @@ from penstock.model.external import External, unlike
 from penstock.model.file_uris import may_be, one_spelling
 from penstock.model.graph import makers_of, table_key
 from penstock.model.kinds import EMBEDDED
-from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
 from penstock.model.moments import read_moment
+from penstock.model.not_models import FIRST_MODEL
 from penstock.model.partition_token import TOKEN
 from penstock.model.sources import table_read
 from penstock.sql.identifiers import nearest

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from penstock import sqlmesh_config
 from penstock.errors import Diagnostic, Location, ModelError
 from penstock.model.annotated import declare
 from penstock.model.annotation import parse
@@ -20,7 +21,7 @@ from penstock.model.audit_blocks import DIRECTORY, AuditBlock, read_audits, spli
 from penstock.model.building import ScriptFile, build_model, variables_of
 from penstock.model.data_test import CustomTest
 from penstock.model.ddl import read as ddl
-from penstock.model.ddl.syntax import MODEL, begins_model
+from penstock.model.ddl.syntax import begins_model
 from penstock.model.declaration import Declaration
 from penstock.model.embedding import embed
 from penstock.model.external import External, external_files, read_externals, wrong_entries
@@ -28,10 +29,10 @@ from penstock.model.graph import check_graph
 from penstock.model.header.lines import read_header
 from penstock.model.macro_libraries import DIRECTORY as LIBRARIES
 from penstock.model.macro_libraries import FileText, Libraries, find_libraries
-from penstock.model.mapping import Source
 from penstock.model.materialization import Materialization, materializations
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Macros, Names
+from penstock.model.not_models import report_other_languages, report_script
 from penstock.model.packing import AskedMacros, Packed, pack, unpack
 from penstock.model.python_macros import PythonMacros
 from penstock.model.python_models import SUFFIX as PYTHON
@@ -40,8 +41,7 @@ from penstock.model.script_macros import ScriptMacros
 from penstock.model.sources import TableSource
 from penstock.model.test_scripts import Asking, audit_script, test_script
 from penstock.model.validity import closed_intervals
-from penstock.sql.identifiers import nearest
-from penstock.sql.tokens import NAME, STRING, Token, Unclosed, words
+from penstock.sql.tokens import words
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +180,7 @@ def scan_models(
     findings += _forgotten_aliases(models)
     findings += closed_intervals(models)
     findings += report_other_languages(place.models)
+    findings += sqlmesh_config.findings(root)
     externals, found = _externals(place)
     findings += (*found, *wrong_entries(externals, models))
     return Loaded(tuple(models), tuple(findings), externals, libraries)
@@ -402,75 +403,3 @@ def _candidates(name: str, place: Place) -> Iterable[Path]:
     for directory in (place.root, place.models):
         yield directory / name
         yield directory / f"{name}.sql"
-
-
-HEADER = "-- materialize ducklake://main/table"
-FIRST_MODEL = (
-    "a model is a .sql file below models/ whose header says `-- materialize ducklake://LAKE/TABLE`"
-    ", or that begins with MODEL (name SCHEMA.TABLE, kind FULL);"
-)
-#: scripts in which other runners of annotated scripts have steps, and `.sql` in capitals
-SCRIPT_SUFFIXES = (".ts", ".js", ".sh", ".go", ".sql", ".py")
-_TYPESCRIPT = (".ts", ".js")
-#: findings of a header that matter although it declares no step: it may have been meant to
-_MEANT = ("misspelt-keyword", "late-annotation", "block-comment", "dropped-materialize")
-
-
-def report_script(
-    text: str, path: Path, findings: tuple[Diagnostic, ...]
-) -> tuple[Diagnostic, ...]:
-    """What to say of a ``.sql`` file whose header, with these ``findings``, declares no step."""
-    meant = tuple(finding for finding in findings if finding.rule in _MEANT)
-    if meant:
-        return meant
-    source = Source(path, text)
-    start = read_header(text, path).end
-    try:
-        tokens = words(text, start=start)
-    except Unclosed as error:
-        where = source.location(error.offset)
-        return (_headerless(where),)
-    return tuple(_of_code(tokens, source))
-
-
-def _of_code(tokens: Sequence[Token], source: Source) -> Iterator[Diagnostic]:
-    if not tokens:
-        return
-    where = source.location(tokens[0].start)
-    if tokens[0].kind not in {NAME, STRING} and [token.text for token in tokens[1:2]] == ["("]:
-        word = tokens[0].text
-        if nearest(word, (MODEL,), cutoff=0.75):
-            message = f"`{word} (...)` is not a known statement, so the file makes no model"
-            hint = f"did you mean {MODEL} (...)?"
-            yield Diagnostic("error", message, where, hint, "model-ddl")
-            return
-    yield _headerless(where)
-
-
-def _headerless(where: Location) -> Diagnostic:
-    message = "the file has no annotation that makes it a model, so nothing runs it"
-    hint = f"begin it with `{HEADER}` or MODEL (...), or move it out of the models directory"
-    return Diagnostic("warning", message, where, hint, "no-header")
-
-
-def report_other_languages(directory: Path) -> Iterator[Diagnostic]:
-    """Scripts below ``directory`` that have a step's header in a file that is not ``.sql``."""
-    for path in sorted(directory.rglob("*")):
-        if path.suffix.lower() not in SCRIPT_SUFFIXES or path.suffix in {".sql", PYTHON}:
-            continue
-        if not path.is_file():
-            continue
-        annotations, _ = parse(path.read_text(encoding="utf-8-sig", errors="replace"), path)
-        places = annotations.places
-        where = places.get("pipeline") or places.get("materialize")
-        if where is not None:
-            message = f"a {path.suffix} file is not taken: a step is a .sql or .py file"
-            severity = "warning"
-            if path.suffix.lower() in _TYPESCRIPT:
-                message, severity = (
-                    f"steps in TypeScript ({path.suffix}) are not supported",
-                    "error",
-                )
-            sql, python = (path.with_suffix(suffix).name for suffix in (".sql", PYTHON))
-            hint = f"write the step as a SELECT in {sql}, or def main(...) in {python}"
-            yield Diagnostic(severity, message, where, hint, "not-sql")

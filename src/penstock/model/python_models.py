@@ -6,7 +6,7 @@ writes by a helper: one table, or else files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from penstock.model.declaration import Declaration
 from penstock.model.header.written import quoted
 from penstock.model.kinds import FILES, TIME_RANGE
 from penstock.model.names import Names
+from penstock.model.not_models import report_python
 from penstock.model.partition_token import TOKEN
 from penstock.model.python_code import PythonCode, read_code
 from penstock.model.python_step import PythonStep, read_signature
@@ -42,7 +43,8 @@ def read_python(text: str, path: Path, root: Path, names: Names, dialect: str) -
     """The step of a file, if its header declares one."""
     annotations, findings = parse(text, path, dialect=dialect)
     if not annotations.in_pipeline and annotations.materialize is None:
-        return PythonScript(findings=_meant(findings))
+        module, _ = read_code(text, path, root)
+        return PythonScript(findings=report_python(module, annotations, findings, names))
     code, wrong = read_code(text, path, root)
     if code is None:
         return PythonScript(findings=(*findings, *wrong))
@@ -66,12 +68,6 @@ def read_python(text: str, path: Path, root: Path, names: Names, dialect: str) -
     if step is not None:
         step = _with_uses(step, uses)
     return PythonScript(declaration, step, (*findings, *said))
-
-
-def _meant(findings: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Of a file without a header, which may be a module that steps import."""
-    rules = ("misspelt-keyword", "late-annotation")
-    return tuple(f for f in findings if f.rule in rules and "pipeline" in f.message)
 
 
 def _home(annotations: Annotations, names: Names) -> str:

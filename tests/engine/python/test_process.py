@@ -51,6 +51,16 @@ def test_rows_are_a_file_and_lines_are_heard(tmp_path: Path) -> None:
     assert sorted(lines) == [("stderr", "three"), ("stdout", "one 3"), ("stdout", "two")]
 
 
+@pytest.mark.parametrize(
+    ("module", "hint"), [("wmill", "penstock.lake(...)"), ("nosuch.part", "pip install nosuch")]
+)
+def test_a_module_that_is_not_installed(tmp_path: Path, module: str, hint: str) -> None:
+    failed = run(job(tmp_path, f"import {module}\ndef main(): ...\n"))["failed"]
+    assert failed["message"].startswith("ModuleNotFoundError: No module named")
+    assert hint in failed["hint"]
+    assert failed["traceback"] == [f"step.py:1, in <module>: import {module}"]
+
+
 def test_what_it_raises_names_the_lines_of_the_project(tmp_path: Path) -> None:
     helping = "import json\ndef read(text):\n    return json.loads(text)\n"
     (tmp_path / "helping.py").write_text(helping)

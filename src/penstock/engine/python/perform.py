@@ -18,6 +18,10 @@ from penstock.engine.python.job import Job
 from penstock.errors import PenstockError
 
 _MOST_FRAMES = 20
+WMILL = (
+    "Penstock has its helpers: import penstock, then penstock.lake(...).read, .query, "
+    ".upsert_partition, .append_partition, .write_file and .read_file"
+)
 
 
 def perform(job: Job, context: Context) -> dict[str, Any]:
@@ -74,10 +78,20 @@ def failure(error: BaseException, job: Job) -> dict[str, Any]:
     ]
     return {
         "message": _said(error),
-        "hint": error.hint if isinstance(error, PenstockError) else None,
+        "hint": _hint(error),
         "line": own[-1].lineno if own else None,
         "traceback": lines,
     }
+
+
+def _hint(error: BaseException) -> str | None:
+    if isinstance(error, PenstockError):
+        return error.hint
+    if isinstance(error, ModuleNotFoundError) and error.name is not None:
+        if error.name.split(".")[0] == "wmill":
+            return WMILL
+        return f"install it: pip install {error.name.split('.')[0]}"
+    return None
 
 
 def _said(error: BaseException) -> str:

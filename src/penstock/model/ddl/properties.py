@@ -204,6 +204,10 @@ PROPERTIES: Mapping[str, Handler] = {
     "virtual_environment_mode": _NO_VIRTUAL,
     "physical_version": _refused("a table has the snapshots of its lake", _AWAY),
     "signals": _refused("nothing waits for signals in this version", "use depends_on for tables"),
+    "blueprints": _refused(
+        "a script makes one model",
+        "write a script for each blueprint; a macro may say what they share",
+    ),
     "grants": _refused("a lake has no rights of its own", "grant them in the catalog's database"),
     "grants_target_layer": _NO_VIRTUAL,
     "retention": _refused(

@@ -1,0 +1,85 @@
+"""The configuration of SQLMesh beside a project: it is not read, and what to write in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import Diagnostic, Location
+
+_NAMES = ("config.yaml", "config.yml", "config.py")
+#: keys that only SQLMesh's configuration has
+_OURS = frozenset({"gateways", "default_gateway", "model_defaults", "default_connection"})
+#: what there is in place of each key, of `model_defaults` with its name before
+_INSTEAD: Mapping[str, str] = {
+    "gateways": "[lakes.main] catalog and data_path in penstock.toml",
+    "default_gateway": "the first of [lakes] in penstock.toml",
+    "model_defaults.dialect": '[project] dialect = "duckdb" (or "spark") in penstock.toml',
+    "variables": "@DEF(name, value) in a script, or an argument: `-- $name (text) = 'value'`",
+    "before_all": "a model with `-- materialize manual`",
+    "after_all": "a model with `-- materialize manual`",
+}
+_IN_MODEL = "in each MODEL (...)"
+
+
+def find(root: Path) -> Path | None:
+    """The file of a directory that configures SQLMesh."""
+    return next((root / name for name in _NAMES if _is_sqlmesh(root / name)), None)
+
+
+def start_hint(directory: Path) -> str | None:
+    """What to do in a directory that is a project of SQLMesh and none of Penstock."""
+    path = find(directory)
+    if path is None:
+        return None
+    return (
+        f"{path.name} is SQLMesh's: write a penstock.toml beside it, with [project] name and "
+        "dialect, and [lakes.main] catalog and data_path; `penstock check` says what else to change"
+    )
+
+
+def findings(root: Path) -> Iterator[Diagnostic]:
+    """A warning for a configuration of SQLMesh: which of its keys have a counterpart, and where."""
+    path = find(root)
+    if path is None:
+        return
+    keys = list(_keys(_read(path)))
+    said = f": {', '.join(keys)}" if keys else ""
+    instead = [f"{key}: {_instead(key)}" for key in keys if _instead(key)]
+    message = f"the file is SQLMesh's, and Penstock does not read it{said}"
+    hint = "; ".join(instead) or "write what it says in penstock.toml, then remove the file"
+    yield Diagnostic("warning", message, Location(path), hint, "sqlmesh-config")
+
+
+def _instead(key: str) -> str | None:
+    return _INSTEAD.get(key, _IN_MODEL if key.startswith("model_defaults.") else None)
+
+
+def _is_sqlmesh(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    if path.suffix == ".py":
+        return "sqlmesh" in path.read_text(encoding="utf-8", errors="replace")
+    return bool(_OURS & _read(path).keys())
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """What a YAML file says; nothing of one that cannot be read."""
+    if path.suffix == ".py":
+        return {}
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8", errors="replace"))
+    except (yaml.YAMLError, RecursionError, OSError, ValueError):
+        return {}
+    return content if isinstance(content, Mapping) else {}
+
+
+def _keys(content: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in content.items():
+        if key == "model_defaults" and isinstance(value, Mapping):
+            yield from (f"{key}.{name}" for name in value)
+        else:
+            yield str(key)
