@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
     from penstock.lake.queries.explain import Explanation
-    from penstock.model.lineage.models import ProjectLineage
+    from penstock.model.lineage.models import ProjectLineage, Schemas
     from penstock.model.lineage.trace import Trace
 
 
@@ -174,6 +174,10 @@ class Inspection:
         the lakes. Starts no Spark.
         """
         self._connections.check_open()
+        return self._lineage()[0]
+
+    def _lineage(self) -> tuple[ProjectLineage, Schemas]:
+        """The columns of all models, and of the tables and views that the lakes have."""
         from penstock.engine.lineage import schemas
         from penstock.model.lineage.models import project_lineage
 
@@ -182,7 +186,7 @@ class Inspection:
         found = project_lineage(self.graph.ordered(self.models), known, cache)
         if cache is not None:
             cache.save()
-        return found
+        return found, known
 
     def tests(self, model: str) -> tuple[RecordedCheck, ...]:
         """The latest results of a model's data tests: ``project.tests("orders")``.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.config import load_settings
 from penstock.engine.connections import Connections
-from penstock.errors import Diagnostic, TableNotFound
+from penstock.errors import Diagnostic, LakeError, TableNotFound
 from penstock.events import EventSink
 from penstock.inspection import Inspection
 from penstock.model.loader import Place
@@ -100,8 +100,10 @@ class Project(Inspection):
 
         about = check_project(self.settings, self.models, self.externals, self._catalog)
         findings = (*self._loaded.diagnostics, *about)
-        if not spark or any(finding.rule == "lake" for finding in findings):
+        if any(finding.rule == "lake" for finding in findings):
             return findings
+        if not spark:
+            return (*findings, *self._column_findings())
         from penstock.engine.spark_check import check_queries
 
         ordered = self.graph.ordered(self.models)
@@ -111,6 +113,18 @@ class Project(Inspection):
         session = self._session()
         found = check_queries(ordered, session, lakes, self.settings, self.externals)
         return (*findings, *found)
+
+    def _column_findings(self) -> tuple[Diagnostic, ...]:
+        """Columns that models name and their queries do not make."""
+        from penstock.engine.column_check import check_columns, names_columns
+
+        if not any(map(names_columns, self.models)):
+            return ()
+        try:
+            lineage, known = self._lineage()
+        except LakeError:  # a catalog that cannot be read says nothing of columns
+            return ()
+        return tuple(check_columns(self.models, lineage, known.tables, self.settings.root))
 
     def create_external(self) -> CreatedExternal:
         """Add the tables that are read and not made to external_models.yaml, with their types.

@@ -37,6 +37,8 @@ def model(name: str, spec: PartitionSpec | None, *reads: str) -> Model:
         partition=spec,
         history=None,
         inputs=tuple(map(table, reads)),
+        files_read=(),
+        files_written=(),
         place=lambda _: Location(Path(f"{name}.sql")),
     )
     return cast(Model, known)

@@ -22,26 +22,37 @@ def cast_to(df: DataFrame, columns: Sequence[ColumnType]) -> DataFrame:
     """
     if not columns:
         return df
+    wrong = apart(df.columns, columns)
+    if wrong is not None:
+        raise wrong
     made = {fold(name): name for name in df.columns}
-    for column in columns:
-        if fold(column.name) not in made:
-            raise QueryFailed(
-                f"column {column.name} is declared, and the query does not make it",
-                hint=f"it makes {', '.join(df.columns)}",
-                location=column.location,
-            )
-    declared = {fold(column.name) for column in columns}
-    others = [name for name in df.columns if fold(name) not in declared]
-    if others:
-        raise QueryFailed(
-            f"the query makes {', '.join(others)}, which `columns` does not declare",
-            hint="declare all columns of the query, or none",
-            location=columns[0].location,
-        )
     return df.selectExpr(
         *(
             f"CAST({quoted(made[fold(c.name)])} AS {spark_type(c.type, c.dialect)}) "
             f"AS {quoted(c.name)}"
             for c in columns
         )
+    )
+
+
+def apart(made: Sequence[str], columns: Sequence[ColumnType]) -> QueryFailed | None:
+    """The error of a query that makes other columns than are declared, if any are."""
+    if not columns:
+        return None
+    names = set(map(fold, made))
+    for column in columns:
+        if fold(column.name) not in names:
+            return QueryFailed(
+                f"column {column.name} is declared, and the query does not make it",
+                hint=f"it makes {', '.join(made)}",
+                location=column.location,
+            )
+    declared = {fold(column.name) for column in columns}
+    others = [name for name in made if fold(name) not in declared]
+    if not others:
+        return None
+    return QueryFailed(
+        f"the query makes {', '.join(others)}, which `columns` does not declare",
+        hint="declare all columns of the query, or none",
+        location=columns[0].location,
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.config import Settings
 from penstock.engine.beginning import Beginning
+from penstock.engine.column_check import missing_columns
 from penstock.engine.columns import cast_to
 from penstock.engine.descriptions import undescribable
 from penstock.engine.pins import Pins, Readable, Rows
@@ -20,7 +21,6 @@ from penstock.engine.spark import lakes_for, session_for
 from penstock.engine.versions.current import managed_fields
 from penstock.errors import Diagnostic, NotFound, PenstockError, QueryFailed
 from penstock.lake.format.naming import fold
-from penstock.lake.format.partitioning import parse_partition_field
 from penstock.model import arguments
 from penstock.model.arguments import Argument
 from penstock.model.asset import TableName
@@ -102,8 +102,8 @@ class _Checker:
                 place = error.location or model.place("columns")
                 yield Diagnostic("error", error.message, place, error.hint, "column")
                 return
-            yield from _missing_columns(model, df.columns)
             made = self._made(model, df)
+            yield from missing_columns(model, df.columns, made.types)
             yield from self._tests(model, made.types)
             for table in made_by(model):
                 self.pins = self.pins.showing(table, made)
@@ -165,7 +165,7 @@ class _Checker:
         made = set(map(fold, types))
         for test, place in model.placed_tests:
             if not made.issuperset(map(fold, columns_of(test))):
-                continue  # which `_missing_columns` reports
+                continue  # which `missing_columns` reports
             try:
                 verify(test, place, types, self.session, model.query.dialect)
             except PenstockError as error:
@@ -215,35 +215,3 @@ def _bindings(model: Model, query: Query, partition: str | None) -> Bindings:
 
 def _example(argument: Argument) -> str:
     return argument.kind.example
-
-
-def _missing_columns(model: Model, columns: Sequence[str]) -> Iterator[Diagnostic]:
-    """Keys and tested columns that the query does not make."""
-    made = {fold(name) for name in columns}
-    keys = model.place("unique_key")
-    wanted = [(keys, "key", key) for key in model.key_columns]
-    if model.history is not None:
-        wanted += [(model.place("columns"), "tracked column", name) for name in model.history.track]
-        updated = model.history.updated_at
-        wanted += [(model.place("updated_at_name"), "column", updated)] if updated else []
-    wanted += [
-        (model.place("partitioned_by"), "column to partition by", parse_partition_field(key).column)
-        for key in model.layout.partitioned_by
-    ]
-    sorting = model.place("clustered_by")
-    wanted += [(sorting, "column to sort by", name) for name in model.layout.clustered_by]
-    wanted += [
-        (place, "tested column", name)
-        for test, place in model.placed_tests
-        for name in columns_of(test)
-    ]
-    for name in columns:
-        if model.history is not None and fold(name) in map(fold, model.history.managed):
-            message = f"the query makes a column {name}, which the history writes itself"
-            hint = "leave it out, or give it another name"
-            yield Diagnostic("error", message, keys, hint, "history-names")
-    for place, what, name in wanted:
-        if fold(name) not in made:
-            hint = f"it makes {', '.join(columns)}"
-            message = f"the query does not make the {what} {name}"
-            yield Diagnostic("error", message, place, hint, "column")

@@ -35,6 +35,7 @@ def column(line: CommentLine, draft: Draft) -> None:
                 f"write `{line.prefix} {FORM}`",
                 rule="column-input",
             )
+    draft.places.setdefault(f"column:{match['column']}", line.location)
     draft.column_lineage.append(ColumnLineage(match["column"], inputs))
 
 
