@@ -93,3 +93,30 @@ def test_lists_patterns_and_uris(tmp_path: Path) -> None:
 def test_a_path_is_a_text(tmp_path: Path, path: Any) -> None:
     with pytest.raises(ArgumentError, match="path or a list of paths"):
         read(tmp_path, path=path)
+
+
+def test_a_uri_without_a_bucket(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="s3:///lake/x.json names no bucket") as raised:
+        read(tmp_path, "read_json", "s3:///lake/x.json")
+    assert raised.value.hint == "write s3://bucket/lake/x.json"
+    assert raised.value.location == PLACE
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "x,channel,y\n1,web,2\n",
+            "b.csv: the file has 3 columns, `columns` has 2: `channel` is new",
+        ),
+        ("Y\n2\n", "b.csv: the file has 1 column, `columns` has 2: `x` is missing"),
+        ("x,y\n1,2\n3\n", "b.csv, line 3: the row has 1 of 2 columns"),
+    ],
+)
+def test_a_file_with_other_columns_than_are_named(tmp_path: Path, text: str, said: str) -> None:
+    of_two = read(tmp_path, path=["a.csv", "b.csv"], columns={"x": "INTEGER", "y": "INTEGER"})
+    (tmp_path / "b.csv").write_text(text)
+    error = QueryFailed("Malformed CSV record", data={"condition": "MALFORMED_RECORD_IN_PARSING"})
+    blamed = of_two.blamed(error)
+    assert blamed is not None
+    assert blamed.message == said

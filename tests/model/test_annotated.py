@@ -63,3 +63,21 @@ def test_intervals_are_as_long_as_partitions(partitioned: str, cadence: Cadence,
 def test_what_does_not_go_with_time(options: str, partitioned: str, said: str) -> None:
     _, (found, *_) = read(options, partitioned)
     assert found.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("target", "hint"),
+    [
+        ("ducklake:///t", "write materialize ducklake://main/t"),
+        ("ducklake://main//t", "write materialize ducklake://main/t"),
+        ("ducklake://t", "write materialize ducklake://main/t"),
+        ("ducklake://main", "write materialize ducklake://main/table or"),
+        ("ducklake://main/", "write materialize ducklake://main/table or"),
+        ("ducklake://main/a.b.c", "write materialize ducklake://main/table or"),
+    ],
+)
+def test_a_target_that_names_no_table(target: str, hint: str) -> None:
+    text = f"-- materialize {target}\nSELECT 1 AS a"
+    _, found = declare(text, PATH, parse(text, PATH)[0], Names(("main",)))
+    assert found[0].hint is not None
+    assert found[0].hint.startswith(hint)

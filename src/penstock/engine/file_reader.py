@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.input_files import Fault, Unfit, fault_in, local_files, settle
+from penstock.engine.input_files import Fault, Unfit, fault_in, local_files, other_columns, settle
 from penstock.errors import ArgumentError, Location, PenstockError, QueryFailed
 from penstock.lake.format.naming import quote_identifier
 from penstock.lake.spark.failures import local_path
@@ -43,7 +43,8 @@ def innermost(error: PenstockError) -> str:
 class Files:
     """Files to read: Spark's format and options, and a schema (DDL) or None to infer it.
 
-    ``root`` is the project's directory: paths in messages are as below it.
+    ``root`` is the project's directory: paths in messages are as below it. ``columns`` are the
+    names that the call gives.
     """
 
     format: str
@@ -51,6 +52,7 @@ class Files:
     options: Mapping[str, str] = field(default_factory=dict)
     schema: str | None = None
     root: Path = field(default=Path(), compare=False)
+    columns: tuple[str, ...] = field(default=(), compare=False)
 
     def read(self, session: SparkSession) -> DataFrame:
         key = ("files", self.format, tuple(sorted(self.options.items())), self.schema)
@@ -72,6 +74,9 @@ class Files:
         inside = local_files(self.paths) if path is None else [path] if path.is_file() else []
         faults = (fault_in(self.format, file, self.options, cause) for file in inside)
         fault = next(filter(None, faults), None)
+        if fault is None and self.format == "csv":
+            widths = (other_columns(file, self.options, self.columns) for file in inside)
+            fault = next(filter(None, widths), None)
         if fault is None:
             why = "the file is gone" if path and not path.exists() else innermost(error)
             fault = Fault(path or Path(self.paths[0]), why or error.message)
@@ -225,7 +230,9 @@ def files(
     except Unfit as unfit:
         text = unfit.fault.text(root)
         raise QueryFailed(text, hint=unfit.hint, location=location) from None
-    return Files(kind, resolved, converted, schema, root)
+    asked = {name.lower(): value for name, value in options.items()}.get("columns")
+    columns = tuple(map(str, asked)) if isinstance(asked, Mapping | list) else ()
+    return Files(kind, resolved, converted, schema, root, columns)
 
 
 def _convert(
@@ -259,6 +266,12 @@ def _texts(function: str, paths: Any, location: Location | None) -> Sequence[str
 
 def _find(text: str, root: Path, location: Location | None) -> list[str]:
     """Files of a path or pattern; Spark lists paths that have a scheme."""
+    if text.startswith(("s3:///", "s3a:///")):
+        raise ArgumentError(
+            f"{text} names no bucket",
+            hint=f"write s3://bucket/{text.partition(':///')[2]}",
+            location=location,
+        )
     if "://" in text:
         return [text]
     path = root / text

@@ -180,6 +180,26 @@ def _csv_fault(path: Path, options: Mapping[str, str], cause: str) -> Fault | No
     return None
 
 
+def other_columns(path: Path, options: Mapping[str, str], columns: Sequence[str]) -> Fault | None:
+    """How the columns of a CSV file differ in number from those that ``columns`` names."""
+    with _open(path) as file, suppress(csv.Error, TypeError):
+        rows = _rows(codecs.iterdecode(file, options["encoding"], errors="replace"), options)
+        first = next((row for row in rows if row), None)
+        if first is None or not columns or len(first) == len(columns):
+            return None
+        said = ""
+        if options.get("header") == "true":
+            first[0] = first[0].removeprefix("\ufeff")
+            known, there = set(map(str.casefold, columns)), set(map(str.casefold, first))
+            new = [f"`{name}` is new" for name in first if name.casefold() not in known]
+            gone = [f"`{name}` is missing" for name in columns if name.casefold() not in there]
+            said = f": {', '.join((*new, *gone))}" if new or gone else ""
+        count = "1 column" if len(first) == 1 else f"{len(first)} columns"
+        reason = f"the file has {count}, `columns` has {len(columns)}{said}"
+        return Fault(path, reason)
+    return None
+
+
 def _rows(lines: Iterable[str], options: Mapping[str, str]) -> _Rows:
     """The rows of CSV as Spark splits them. A line of comment is an empty row."""
     quote, escape, comment = (options.get(name) for name in ("quote", "escape", "comment"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.annotation import Annotations
-from penstock.model.asset import Materialize, table_of
+from penstock.model.asset import Asset, Materialize, table_of
 from penstock.model.declaration import Declaration, SchemaChange
 from penstock.model.header.lines import read_header, split_values
 from penstock.model.history import History, annotated, clashes
@@ -170,9 +170,14 @@ def _target(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
         message = f"a managed table is a ducklake:// table, not a {made.target.kind}"
         yield header.error("materialize", message, f"write materialize {TARGET}", "target")
     elif table is None:
-        lake = made.target.path.partition("/")[0]
+        lake, _, written = made.target.path.strip("/").rpartition("/")
+        if lake not in header.names.lakes:
+            lake = written if written in header.names.lakes else header.names.lakes[0]
+        known = table_of(Asset("ducklake", f"{lake}/{written}"))
         message = f"ducklake://{made.target.path} names no table"
         hint = f"write materialize ducklake://{lake}/table or ducklake://{lake}/schema.table"
+        if known is not None and written != lake:
+            hint = f"write materialize ducklake://{lake}/{written}"
         yield header.error("materialize", message, hint, "target")
     elif table.lake not in header.names.lakes:
         unknown = header.names.unknown_lake(table.lake)

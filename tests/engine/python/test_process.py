@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from penstock.engine.python.job import Job
@@ -49,6 +50,13 @@ def test_rows_are_a_file_and_lines_are_heard(tmp_path: Path) -> None:
     done = run(job(tmp_path, code, arguments={"n": ("bigint", 3)}), lines=lines)
     assert Path(done["rows"]["path"]).parent == tmp_path / "rows"
     assert sorted(lines) == [("stderr", "three"), ("stdout", "one 3"), ("stdout", "two")]
+
+
+def test_uuids_are_texts(tmp_path: Path) -> None:
+    code = "from uuid import UUID\ndef main():\n    return [{'id': UUID(int=1)}, {'id': None}]\n"
+    done = run(job(tmp_path, code))
+    read = pq.read_table(done["rows"]["path"]).to_pydict()
+    assert read == {"id": ["00000000-0000-0000-0000-000000000001", None]}
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def to_file(rows: object, folder: str) -> dict[str, Any]:
 
     table = to_arrow(rows)
     nulls = _check(table)
-    table = table.drop_columns(nulls)
+    table = _uuids_as_texts(table.drop_columns(nulls))
     path = str(Path(folder) / f"{uuid4()}.parquet")
     pq.write_table(_plain(table), path, coerce_timestamps="us", allow_truncated_timestamps=True)
     return {"path": path, "nulls": nulls}
@@ -99,6 +99,17 @@ def _check(table: Any) -> list[str]:
     if len(untyped) == len(names):
         raise NotRows("every column is None in every row, so none has a type")
     return untyped
+
+
+def _uuids_as_texts(table: Any) -> Any:
+    """UUIDs as the texts that queries have of them: Spark reads no UUID of a Parquet file."""
+    import pyarrow as pa
+
+    for at, field in enumerate(table.schema):
+        if getattr(field.type, "extension_name", None) == "arrow.uuid":
+            texts = [None if value is None else str(value) for value in table[at].to_pylist()]
+            table = table.set_column(at, field.name, pa.array(texts, pa.string()))
+    return table
 
 
 def _plain(table: Any) -> Any:
