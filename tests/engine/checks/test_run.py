@@ -10,7 +10,7 @@ import pytest
 from penstock.events import CheckFinished, Event, StepProgress
 from penstock.project import Project
 from tests.engine.conftest import Make
-from tests.engine.toy import step
+from tests.engine.toy import rows, step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,13 +79,15 @@ NUMBERS = """
     -- data_test accepted_values b = true
     -- data_test accepted_values day = 2026-01-01
     -- data_test accepted_values a`b = it's
-    SELECT 1 AS i, 2.5BD AS d, true AS b, DATE'2026-01-01' AS day, 'it''s' AS `a``b`
+    -- data_test accepted_values "a b" = '',x
+    -- data_test unique `a b`, "I"
+    SELECT 1 AS i, 2.5BD AS d, true AS b, DATE'2026-01-01' AS day, 'it''s' AS `a``b`, '' AS `a b`
 """
 
 
 def test_accepted_values_of_every_kind(make: Make) -> None:
     (done,) = make({"models/t": NUMBERS}).run().steps
-    assert [check.failures for check in done.checks] == [0] * 5, done.reason
+    assert [check.failures for check in done.checks] == [0] * 7, done.reason
 
 
 PLAIN = """
@@ -119,6 +121,7 @@ def test_few_rows_that_pass_take_no_job(make: Make, spark: SparkSession) -> None
     failed = step(project.run(partition="2026-01-02", args={"code": "x"}), "plain")
     assert [check.failures for check in failed.checks] == [0, 0, 1, 1]
     assert failed.checks[2].samples[0]["code"] == "x"
+    assert rows(project, failed.checks[3].query) == [], "of the slice as it is published"
 
 
 def test_a_script_reads_no_file_that_its_conditions_leave_out(make: Make) -> None:

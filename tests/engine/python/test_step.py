@@ -277,3 +277,36 @@ def test_a_killed_run_leaves_no_table_no_slice_and_no_process(tmp_path: Path) ->
     with Project.load(root) as project:
         (status,) = project.status()
         assert (status.state, status.rows) == ("missing", None)
+
+
+EXPORT = """
+# pipeline
+# partitioned daily
+import json
+from pathlib import Path
+import penstock
+OUT = "exports/{partition}/x.json"
+
+def main(partition: str) -> None:
+    penstock.lake("main").write_file(OUT, json.dumps({"v": Path("v.txt").read_text()}))
+"""
+OF_EXPORT = """
+-- partitioned daily
+-- materialize ducklake://main/aa
+SELECT * FROM read_json('./exports/' || '{partition}' || '/x.json', columns = {'v': 'VARCHAR'})
+"""
+
+
+def test_a_query_reads_the_file_that_a_step_of_its_run_wrote(make: Make, tmp_path: Path) -> None:
+    project = make({"models/zz.py": EXPORT, "models/aa": OF_EXPORT})
+    for value in ("one", "two"):
+        (tmp_path / "toy" / "v.txt").write_text(value)
+        result = project.run("2026-01-01", on_event=ignore)
+        assert [(each.name, each.state) for each in result.steps] == [
+            ("zz", "done"),
+            ("aa", "done"),
+        ]
+        assert rows(project, "SELECT v FROM aa") == [(value,)]
+    (tmp_path / "toy" / "v.txt").unlink()
+    result = project.run("2026-01-01", on_event=ignore)
+    assert [each.state for each in result.steps] == ["failed", "skipped"]
