@@ -37,6 +37,7 @@ def model(name: str, spec: PartitionSpec | None, *reads: str) -> Model:
         partition=spec,
         history=None,
         inputs=tuple(map(table, reads)),
+        python=None,
         files_read=(),
         files_written=(),
         place=lambda _: Location(Path(f"{name}.sql")),

@@ -242,6 +242,16 @@ def test_s3_files_of_queries_and_on_lines(tmp_path: Path) -> None:
     assert not [finding for finding in loaded.diagnostics if finding.rule == "idle"]
 
 
+def test_a_test_reads_a_file_where_that_closes_no_circle(tmp_path: Path) -> None:
+    reader = "-- materialize ducklake://main/a\n-- data_test tests/same\nSELECT 1 AS n"
+    same = "SELECT * FROM read_json('exports/*/x.json')"
+    loaded = load(tmp_path, WRITER, "z", models__a=reader, tests__same=same)
+    assert Graph.of(loaded.models).parents == {"a": ("z",), "z": ()}
+    after = WRITER.replace("import penstock", "# on ducklake://main/a\nimport penstock")
+    loaded = load(tmp_path, after, "z", models__a=reader, tests__same=same)
+    assert Graph.of(loaded.models).parents == {"a": (), "z": ("a",)}
+
+
 def test_a_circle_through_a_file_is_an_error(tmp_path: Path) -> None:
     text = WRITER.replace("import penstock", "# on ducklake://main/a\nimport penstock")
     reader = "-- partitioned daily\n-- materialize ducklake://main/a\n"

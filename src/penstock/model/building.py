@@ -249,6 +249,14 @@ def _model(script: ScriptFile, query: Query, lexer: Lexer, findings: Sequence[Di
         test_scripts=script.tests,
         test_reads=tuple(_test_reads(declaration, script.tests)),
         files_read=tuple(dict.fromkeys(_files_read(script, query))),
+        files_tested=tuple(
+            dict.fromkeys(
+                file
+                for test in script.tests
+                for source in test.query.files
+                for file in patterns_of(source.path, script.root)
+            )
+        ),
         files_written=tuple(
             one_spelling(uri, script.root) for uri in (() if step is None else step.writes)
         ),

@@ -143,30 +143,37 @@ def made_by(model: Model) -> tuple[TableName, ...]:
 
 def _edges(models: Sequence[Model]) -> dict[str, tuple[str, ...]]:
     makers = makers_of(models)
-    files = [(file, model.name) for model in models for file in model.files_written]
+    files = _written(models)
     edges: dict[str, tuple[str, ...]] = {}
     for model in models:
         tables = (makers.get(table_key(table)) for table in model.inputs)
-        parents = dict.fromkeys((*tables, *writers_of(model, files)))
+        directories = model.python is None  # what Python reads is a file
+        parents = dict.fromkeys((*tables, *_writers(model.files_read, files, directories)))
         edges[model.name] = tuple(p for p in parents if p is not None and p != model.name)
     return edges
 
 
-def writers_of(model: Model, files: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """The models that write what ``model`` reads; ``files`` are those written, each with its
-    model. A query may read a directory; what Python reads is a file."""
-    for read in model.files_read:
+def _written(models: Sequence[Model]) -> list[tuple[str, str]]:
+    """The files that models write, each with the name of its model."""
+    return [(file, model.name) for model in models for file in model.files_written]
+
+
+def _writers(
+    read: Iterable[str], files: Sequence[tuple[str, str]], directories: bool
+) -> Iterator[str]:
+    """The models that may write what is read; a query may read a directory."""
+    for pattern in read:
         for file, name in files:
-            if may_be(read, file, directories=model.python is None):
+            if may_be(pattern, file, directories=directories):
                 yield name
 
 
 def _with_tests(models: Sequence[Model], edges: dict[str, tuple[str, ...]]) -> Edges:
     """Let a model wait for what its tests look at, where that closes no circle."""
-    makers = makers_of(models)
+    makers, files = makers_of(models), _written(models)
     for model in models:
-        for table in model.test_reads:
-            parent = makers.get(table_key(table), model.name)
+        tables = (makers.get(table_key(table), model.name) for table in model.test_reads)
+        for parent in (*tables, *_writers(model.files_tested, files, directories=True)):
             known = (*edges[model.name], model.name)
             if parent not in known and model.name not in _reachable(parent, edges):
                 edges[model.name] = (*edges[model.name], parent)

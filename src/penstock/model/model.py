@@ -41,7 +41,7 @@ class Model(Declaration):
     ``definition_hash`` changes when the meaning of the script may have changed. ``python`` makes
     the rows where the query has no parts. ``files_read`` and ``files_written`` are paths and URIs
     in the spelling of `penstock.model.file_uris`, patterns among them; those of ``on``
-    lines are read.
+    lines are read, and those ``files_tested`` only by data tests.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Model(Declaration):
     test_scripts: tuple[TestScript, ...] = ()
     test_reads: tuple[TableName, ...] = ()
     files_read: tuple[str, ...] = ()
+    files_tested: tuple[str, ...] = ()
     files_written: tuple[str, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
 
