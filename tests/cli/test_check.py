@@ -150,6 +150,14 @@ def test_what_nothing_acts_on_is_reported(project: Path) -> None:
     assert "t.sql:4:4: warning: nothing acts on `freshness` in this version" in result.stderr
 
 
+def test_a_slice_in_the_name_of_a_table(project: Path) -> None:
+    on = "-- on ducklake://main/raw_{partition}\n"
+    (project / "models/t.sql").write_text(f"{on}{STEP}")
+    result = check(project)
+    assert (result.exit_code, result.stdout) == (0, "1 model, no errors, 1 warning\n")
+    assert "t.sql:1:4: warning: {partition} is not replaced in the name" in result.stderr
+
+
 def test_a_table_that_nobody_makes(project: Path) -> None:
     (project / "models/orders.sql").write_text("-- materialize ducklake://main/orders\nSELECT 1")
     (project / "models/t.sql").write_text(

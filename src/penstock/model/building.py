@@ -26,6 +26,7 @@ from penstock.model.mapping import Source
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
 from penstock.model.partition import check_spec
+from penstock.model.partition_token import TOKEN
 from penstock.model.python_step import PythonStep
 from penstock.model.query import Query, ScriptKind, read_query
 from penstock.model.script_macros import ScriptMacros
@@ -312,6 +313,11 @@ def _triggers(declared: _Declared) -> Iterator[Diagnostic]:
         if table is None:
             message = f"ducklake://{asset.path} names no table"
             yield declared.error(what, message, f"write on {TARGET}", "on-table")
+        elif TOKEN in asset.path:
+            message = f"{TOKEN} is not replaced in the name of a table: {table} is waited for"
+            hint = "name the table: the slices of a partitioned one are rows of it"
+            where = declared.declaration.place(what)
+            yield Diagnostic("warning", message, where, hint, "on-table")
         else:
             yield from _known_lake(declared, what, table)
 
