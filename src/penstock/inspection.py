@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.config import Settings
-from penstock.engine.cache import lineages
+from penstock.engine.cache import columns, lineages
 from penstock.engine.connections import Connections
 from penstock.events import EventSink, ignore
 from penstock.lake.format.naming import names_of
@@ -176,13 +176,15 @@ class Inspection:
         self._connections.check_open()
         return self._lineage()[0]
 
-    def _lineage(self) -> tuple[ProjectLineage, Schemas]:
-        """The columns of all models, and of the tables and views that the lakes have."""
+    def _lineage(self, *, lakes: bool = True) -> tuple[ProjectLineage, Schemas]:
+        """The columns of all models, and of the tables and views that the lakes have; without
+        ``lakes`` as far as they are known without asking those."""
         from penstock.engine.lineage import schemas
         from penstock.model.lineage.models import project_lineage
 
-        cache, macros = lineages(self.settings), self._connections.macros
-        known = schemas(self.settings, self._catalog, macros, self.externals)
+        cache = lineages(self.settings) if lakes else columns(self.settings)
+        catalogs: Callable[[str], Catalog | None] = self._catalog if lakes else lambda _: None
+        known = schemas(self.settings, catalogs, self._connections.macros, self.externals)
         found = project_lineage(self.graph.ordered(self.models), known, cache)
         if cache is not None:
             cache.save()

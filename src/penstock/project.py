@@ -115,16 +115,24 @@ class Project(Inspection):
         return (*findings, *found)
 
     def _column_findings(self) -> tuple[Diagnostic, ...]:
-        """Columns that models name and their queries do not make."""
+        """Columns that models name and their queries do not make.
+
+        The lakes are asked only where something is missing, which they may have.
+        """
         from penstock.engine.column_check import check_columns, names_columns
 
         if not any(map(names_columns, self.models)):
             return ()
         try:
-            lineage, known = self._lineage()
+            for lakes in (False, True):
+                lineage, known = self._lineage(lakes=lakes)
+                root = self.settings.root
+                found = tuple(check_columns(self.models, lineage, known.tables, root))
+                if not found:
+                    return ()
         except LakeError:  # a catalog that cannot be read says nothing of columns
             return ()
-        return tuple(check_columns(self.models, lineage, known.tables, self.settings.root))
+        return found
 
     def create_external(self) -> CreatedExternal:
         """Add the tables that are read and not made to external_models.yaml, with their types.

@@ -32,8 +32,10 @@ def test_every_query_is_analysed_and_none_runs(make: Make) -> None:
         "tests/t": "SELECT * FROM b\nWHERE gone > 1",
     }
     project = make(scripts)
-    assert [f.rule for f in project.check()] == ["sparks-own"]
+    rules = ["sparks-own", "missing-table"]
+    assert [f.rule for f in project.check()] == [*rules, "column", "column"]
     assert found(project.check(spark=True))[1:] == [
+        ("warning", "missing-table", "e.sql", 2),
         ("error", "spark", "a.sql", 5),
         ("error", "column", "b.sql", 1),
         ("error", "column", "b.sql", 2),

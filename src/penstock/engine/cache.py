@@ -96,6 +96,12 @@ def lineages(settings: Settings) -> CacheFile[Any] | None:
     return None if path is None else CacheFile(path, _json, json.loads)
 
 
+def columns(settings: Settings) -> CacheFile[Any] | None:
+    """The same, as far as they are known without the lakes: for ``check``."""
+    path = _path(settings, "columns.json")
+    return None if path is None else CacheFile(path, _json, json.loads)
+
+
 def _path(settings: Settings, name: str) -> Path | None:
     if settings.cache is None:
         return None

@@ -16,7 +16,6 @@ from penstock.model.file_uris import asset_key
 from penstock.model.graph import table_key
 from penstock.model.history import current_view
 from penstock.model.lineage.relation import Relation, table
-from penstock.model.lineage.script import QueryLineage, query_lineage
 from penstock.model.lineage.values import (
     DECLARED,
     SLICE,
@@ -227,6 +226,9 @@ def _lineage(step: Step, known: Mapping[str, _Known]) -> ModelLineage:
     def relation(source: TableSource) -> Relation:
         read = known[table_key(source.table)]
         return table(read.asset, read.names, read.why)
+
+    # Late: it loads the parser, which lineages of a cache need not.
+    from penstock.model.lineage.script import QueryLineage, query_lineage
 
     if step.query is None:
         said = QueryLineage(unknown=(Unknown(step.why),))
