@@ -98,6 +98,7 @@ class Writer:
             raise
         except MergeKeyError as error:
             error.location = self.model.place("unique_key")
+            error.hint = of_several_intervals(error, self.model)
             raise
         except StepError as error:  # of a strategy of the project, or a time column
             what = "kind" if into.by_time is None else "time_column"
@@ -172,3 +173,11 @@ class Writer:
         if self.model.partition is not None:
             types.setdefault(self.managed, "string")
         columns.require(self.model, types, self.session)
+
+
+def of_several_intervals(error: MergeKeyError, model: Model) -> str | None:
+    """The hint of the error: a key may come once in each of the intervals that are made at once."""
+    by_time = model.by_time
+    if by_time is None or by_time.batch_size == 1 or not error.data.get("duplicate_count"):
+        return error.hint
+    return f"{error.hint}; a key that comes in several intervals needs batch_size 1"
