@@ -164,12 +164,19 @@ def test_a_table_that_nobody_makes(project: Path) -> None:
         "-- materialize ducklake://main/t\n"
         "SELECT * FROM orders\nJOIN order USING (a)\nJOIN elsewhere"
     )
+    (project / "models/manual.sql").write_text(
+        "-- materialize manual ducklake://main/manual\nCREATE TABLE made (a INT);\n"
+        "CREATE TABLE manual AS SELECT * FROM made"
+    )
+    (project / "models/old.sql").write_text(
+        "-- materialize ducklake://main/old\nSELECT * FROM was AT (VERSION => 1)"
+    )
     (project / "models/step.py").write_text(
         "# materialize ducklake://main/step\nimport penstock\n"
         'def main() -> None:\n    return penstock.lake("main").read("gone")\n'
     )
     result = check(project)
-    assert (result.exit_code, result.stdout) == (0, "3 models, no errors, 3 warnings\n")
+    assert (result.exit_code, result.stdout) == (0, "5 models, no errors, 3 warnings\n")
     for place, table, hint in (
         ("t.sql:3:6", "order", "did you mean orders?"),
         ("t.sql:4:6", "elsewhere", "the model fails until there is such a table"),

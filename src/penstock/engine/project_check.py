@@ -146,9 +146,10 @@ def _waited(model: Model) -> Iterator[_Reference]:
 
 def _read(model: Model) -> Iterator[_Reference]:
     hint = "the model fails until there is such a table: is the name right?"
-    for source in model.query.sources:
+    # A manual script may make what it reads, and a table may have been there at an older snapshot.
+    for source in () if model.query.manual else model.query.sources:
         table = table_read(source)
-        if table is not None:
+        if table is not None and getattr(source, "at", None) is None:
             place = source.location or model.place("target")
             yield _Reference(table, place, hint, "missing-table")
     for table in () if model.python is None else model.python.reads:
