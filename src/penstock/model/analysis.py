@@ -41,7 +41,7 @@ from penstock.model.sources import (
 )
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import nearest
-from penstock.sql.lake_functions import NAMES
+from penstock.sql.lake_names import NAMES
 from penstock.sql.lexer import Lexer
 from penstock.sql.time_travel import Clause, find_clauses, without_type
 from penstock.sql.tokens import ARGUMENT, NAME, STRING, WORD, Token, closing

@@ -39,7 +39,7 @@ from penstock.model.sources import (
 from penstock.model.time_macros import TYPES, is_of_interval
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold
-from penstock.sql.lake_functions import NAMES as LAKE_FUNCTIONS
+from penstock.sql.lake_names import NAMES as LAKE_FUNCTIONS
 from penstock.sql.lexer import Lexer
 from penstock.sql.macros import Book
 from penstock.sql.tokens import ARGUMENT, NAME, NOT_CALLED, STRING, WORD

@@ -14,7 +14,7 @@ from penstock.model.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.constants import Constant, Literal, NotConstant, read_constant, split_at
 from penstock.model.names import Names, UnknownName
 from penstock.sql.identifiers import dotted, fold
-from penstock.sql.lake_functions import FEEDS, NAMES, PREFIX
+from penstock.sql.lake_names import FEEDS, NAMES, PREFIX
 from penstock.sql.tokens import NAME, STRING, Token, closing
 
 

@@ -9,7 +9,7 @@ translator, which refuses what is not known to mean the same.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 SPARK, DUCKDB = "spark", "duckdb"
+Columns = Callable[["exp.Table"], Sequence[str] | None]
 T = TypeVar("T")
 
 
@@ -67,11 +68,13 @@ def to_spark(
     *,
     expression: bool = False,
     asof: bool = False,
+    columns: Columns | None = None,
 ) -> str:
     """A query (or ``expression``) in Spark's SQL, which a `normalized` text of Spark's dialect is.
 
     ``own`` are macros (``main.f``, folded) whose schema has to stay. ``asof`` keeps DuckDB's ASOF
-    JOIN for `penstock.model.rewrites`, which knows Spark's form. Raises UnsupportedFeature with
+    JOIN for `penstock.model.rewrites`, which knows Spark's form. ``columns`` are those of a table,
+    for ``* REPLACE`` and the like. Raises UnsupportedFeature with
     the place in ``text`` as ``data["start"]``, Unreadable.
     """
     if dialect == SPARK:
@@ -79,7 +82,8 @@ def to_spark(
     # Late: commands that only look need no translator, and answer at once.
     from penstock.sql.duckdb.translate import translate
 
-    return translate(text, own, asof=asof, expression=expression)
+    known = {} if columns is None else {"columns": columns}
+    return translate(text, own, asof=asof, expression=expression, **known)
 
 
 def for_spark(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The lake's table functions: their names, and the calls of them that a query makes in a FROM."""
+"""The lake's table functions: the calls of them that a query makes in a FROM, their arguments."""
 
 from __future__ import annotations
 
@@ -9,19 +9,10 @@ from typing import Any
 
 from penstock.errors import ArgumentError
 from penstock.sql.identifiers import fold
+from penstock.sql.lake_names import FEEDS, PREFIX
 from penstock.sql.tables import Analysis
 from penstock.sql.tokens import Token
 from penstock.sql.trees import exp
-
-#: these take a table first
-FEEDS = frozenset({"table_changes", "table_insertions", "table_deletions"})
-OF_LAKE = FEEDS | {
-    *("current_snapshot", "last_committed_snapshot", "options", "settings", "snapshots"),
-    "table_info",
-}
-#: these take the lake's name first, and the feeds the schema after it
-PREFIX = "ducklake_"
-NAMES = OF_LAKE | {f"{PREFIX}{name}" for name in (*OF_LAKE, "list_files")}
 
 
 @dataclass(frozen=True, slots=True)

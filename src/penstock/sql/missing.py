@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from penstock.errors import InputError, QueryFailed
 from penstock.sql.identifiers import fold
-from penstock.sql.lake_functions import NAMES
+from penstock.sql.lake_names import NAMES
 from penstock.sql.plain_select import NOT_COLUMNS
 from penstock.sql.trust import FUNCTIONS
 

@@ -93,8 +93,10 @@ def _parsed(text: str, dialect: str, into: type[exp.Expr] | None = None) -> exp.
     import sqlglot
     from sqlglot.errors import SqlglotError
 
+    from penstock.sql.lexer import reader
+
     try:
-        tree: exp.Expr = sqlglot.parse_one(text, read=dialect, into=into)
+        tree: exp.Expr = sqlglot.parse_one(text, read=reader(dialect), into=into)
     except (SqlglotError, RecursionError) as error:
         raise Unreadable(*misread(error, text)) from error
     return tree

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.errors import UnsupportedFeature
 from penstock.sql.duckdb.text import name_in_spark, projections, text_in_spark
+from penstock.sql.duckdb.translate import translate
 from penstock.sql.tokens import split, tokenize
 
 
@@ -36,3 +38,23 @@ def test_a_backslash_ends_no_text() -> None:
 def test_names_of_texts_that_look_like_code() -> None:
     sql = "SELECT '{', ';', j ->> 'a' FROM \"select\""
     assert projections(sql) == ["'{'", "';'", "j ->> 'a'"]
+
+
+@pytest.mark.parametrize(
+    ("written", "spark"),
+    [
+        ("SELECT :x AS x, $y AS y, upper(:z) AS z", ":x AS x, :y AS y, "),
+        ("SELECT DISTINCT :x", ":x AS `$x`"),
+        ("SELECT t.values, values + 1 AS n FROM t", "t.`values`, `values` + 1 AS n FROM t"),
+        ("FROM (VALUES (:x, 1)) AS v(values, b)", "VALUES (:x, 1) AS v(`values`, b)"),
+    ],
+)
+def test_words_that_a_parser_takes_for_others(written: str, spark: str) -> None:
+    assert spark in translate(written)
+
+
+def test_values_by_chance_are_computed_once() -> None:
+    text = translate("SELECT floor(random() * 10) AS n, round(random(), 2) AS r, uuid() AS u")
+    assert text.count("RAND()") == 2
+    with pytest.raises(UnsupportedFeature, match="several values by chance"):
+        translate("SELECT atan2(random(), random()) / (uuid() = uuid())::INTEGER")

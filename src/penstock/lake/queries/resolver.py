@@ -28,7 +28,7 @@ from penstock.lake.snapshot import At, Snapshot
 from penstock.lake.spark.session import SparkSource, session_zone
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
-from penstock.sql import lake_functions, literals, tables
+from penstock.sql import lake_functions, lake_names, literals, tables
 from penstock.sql.conditions import Predicate
 from penstock.sql.lake_functions import Arguments
 from penstock.sql.macro_calls import book_of, expand
@@ -41,6 +41,7 @@ from penstock.sql.trust import harmless_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from sqlglot import exp
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,7 @@ class Resolver:
         return self._reads[key]
 
     def functions(self) -> Collection[str]:
-        return lake_functions.NAMES
+        return lake_names.NAMES
 
     def call(self, name: str, before: tuple[str, ...], arguments: Arguments) -> DataFrame:
         """The rows of a table function; its qualifier is the lake or a schema."""
@@ -185,7 +186,7 @@ class Resolver:
         if schema is None:
             raise self._another_lake(".".join(before), f"lake.{name}(...)")
         if (
-            name.startswith(lake_functions.PREFIX)
+            name.startswith(lake_names.PREFIX)
             and fold(str(arguments.one(0, "lake"))) not in self.lakes
         ):
             raise self._another_lake(str(arguments.one(0, "lake")), f"{name}('lake', ...)")
@@ -315,13 +316,43 @@ class Resolver:
             source = SqlText(harmless_query(source.text, what, self._is_function))
         return literals.in_spark(source)
 
-    def translated(self, text: str, *, expression: bool = False) -> str:
+    def translated(
+        self,
+        text: str,
+        *,
+        expression: bool = False,
+        frames: Mapping[str, DataFrame] | None = None,
+    ) -> str:
         """A query (or ``expression``) of DuckDB's in Spark's SQL, its macros expanded.
+
+        ``frames`` stand before tables of their names.
 
         Raises UnsupportedFeature for what cannot be translated, with its place in ``text`` as
         ``data["start"]``; QueryFailed likewise for what is not SQL.
         """
-        return views.translated(text, self.book(text, "duckdb"), expression=expression)
+        book = self.book(text, "duckdb")
+        given = {fold(name): df for name, df in (frames or {}).items()}
+
+        def columns(table: exp.Table) -> Sequence[str] | None:
+            frame = None if table.db else given.get(fold(table.name))
+            return self._columns_of(table) if frame is None else frame.columns
+
+        return views.translated(text, book, expression=expression, columns=columns)
+
+    def _columns_of(self, table: exp.Table) -> list[str] | None:
+        """The columns of a table of the lake, as it is without time travel or a transaction."""
+        ours = not table.catalog or fold(table.catalog) in self.lakes
+        if not ours or not table.name or table.args.get("when") or self._changing is not None:
+            return None
+        reference = Reference(0, 0, table.db or None, table.name, None, aliased=False)
+        snapshot = self.snapshot(self.at)
+        if table.catalog:
+            reference = replace(reference, catalog=table.catalog)
+        for schema in self._schemas(reference, snapshot):
+            found = self.catalog.known_table(schema, table.name, snapshot)
+            if found is not None:
+                return [column.name for column in found.schema.columns]
+        return None
 
     def _is_function(self, _: str | None, name: str) -> bool:
         return name in self.functions()

@@ -38,9 +38,12 @@ def spark_text(view: View, book: Book) -> str:
         raise unreadable(view, problem.message) from None
 
 
-def translated(text: str, book: Book, *, expression: bool = False) -> str:
+def translated(
+    text: str, book: Book, *, expression: bool = False, columns: dialect.Columns | None = None
+) -> str:
     """A query in DuckDB's dialect in Spark's SQL, the lake's names and time travel still in it.
 
+    ``columns`` are those of a table, where they are known.
     Raises UnsupportedFeature and QueryFailed with the place in ``text`` as ``data["start"]``.
     """
     try:
@@ -49,7 +52,9 @@ def translated(text: str, book: Book, *, expression: bool = False) -> str:
         raise _refused(error, error.at, expression=expression) from None
     expanded = steps[-1].text if steps else text
     try:
-        return dialect.to_spark(expanded, dialect.DUCKDB, book.names(), expression=expression)
+        return dialect.to_spark(
+            *(expanded, dialect.DUCKDB, book.names()), expression=expression, columns=columns
+        )
     except Unreadable as error:
         raise _refused(error, _origin(steps, error.at), expression=expression) from None
     except UnsupportedFeature as problem:

@@ -1,13 +1,15 @@
 """CALL of maintenance and other functions of a lake, and CHECKPOINT, all maintenance at once.
 
 ``CALL lake.merge_adjacent_files(...)`` and ``CALL ducklake_merge_adjacent_files('lake', ...)`` are
-the same; the functions and their parameters are in `penstock.lake.maintenance.calls` and below.
+the same, and ``SELECT ... FROM`` either runs it as well. The functions and their parameters are in
+`penstock.lake.maintenance.calls` and below.
 """
 
 from __future__ import annotations
 
+import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from difflib import get_close_matches
@@ -26,11 +28,12 @@ from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Current, Session
 from penstock.lake.statements.targets import existing
 from penstock.lake.writing.adding.fit import Rules
-from penstock.sql import lake_functions
+from penstock.sql import lake_names
+from penstock.sql.identifiers import quote_identifier
 from penstock.sql.literals import Literal, NoLiteral, literal
 from penstock.sql.statement import Reader, StatementText, begun
-from penstock.sql.text import Span, SqlExpression
-from penstock.sql.tokens import NAME, WORD
+from penstock.sql.text import Span, SqlExpression, blank, breaks
+from penstock.sql.tokens import NAME, WORD, Token, closing, may_be_alias, tokenize
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,15 +61,77 @@ class Invocation:
 def parse(reader: Reader) -> Invocation:
     """``CALL [lake.]name(value, parameter => value, ...)``"""
     reader.expect("CALL")
+    return _invocation(reader)
+
+
+def _invocation(reader: Reader) -> Invocation:
     start, at = reader.at, reader.token.start
     *before, name = reader.dotted("a function")
     name = fold(name)
-    if name in lake_functions.NAMES:
+    if name in lake_names.NAMES:
         reader.at = start
         return Invocation(tuple(before), name, at, reader.statement, reader.rest())
     positional, named = _arguments(reader)
     reader.finish()
     return Invocation(tuple(before), name, at, reader.statement, None, positional, named)
+
+
+_RESULT = "__penstock_called"
+_MAINTAINS = re.compile(
+    rf"\b(?:{lake_names.PREFIX})?(?:{'|'.join(sorted(lake_names.MAINTENANCE))})\b", re.I
+)
+
+
+def is_read(text: str, dialect: str) -> bool:
+    """Whether a query reads from a function of CALL."""
+    if _MAINTAINS.search(text) is None:
+        return False
+    try:
+        tokens = tokenize(text, dialect)
+    except QueryFailed:  # who runs it says what is wrong
+        return False
+    return next(_calls_in(tokens), None) is not None
+
+
+def _calls_in(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """The first and last tokens of the functions of CALL that stand where a table can."""
+    for at, token in enumerate(tokens[:-1]):
+        name = fold(token.value).removeprefix(lake_names.PREFIX)
+        if tokens[at + 1].text != "(" or name not in lake_names.MAINTENANCE:
+            continue
+        first, last = at, closing(tokens, at + 1)
+        while first >= 2 and tokens[first - 1].text == ".":
+            first -= 2
+        before = tokens[first - 1].upper if first else ""
+        if last is not None and before in {"FROM", "JOIN", ","}:
+            yield first, last
+
+
+def read_from(session: Session, reader: Reader) -> DataFrame | None:
+    """Run the function of CALL that a query reads from, then the query over its rows.
+
+    Returns ``None`` for a query that reads from none. Raises QueryFailed for one that names two.
+    """
+    text, tokens = reader.text[: reader.end], reader.tokens
+    if _MAINTAINS.search(text, reader.start) is None:
+        return None
+    calls = list(_calls_in(tokens))
+    if not calls:
+        return None
+    if len(calls) > 1:
+        at = tokens[calls[1][0]].start
+        raise reader.wrong("a statement runs one function", "write a statement for each", at=at)
+    [(first, last)] = calls
+    start, end = tokens[first].start, tokens[last].end
+    inside = Reader(text, start, end, lakes=reader.lakes, args=reader.args)
+    invocation = _invocation(inside)
+    following = tokens[last + 1] if last + 1 < len(tokens) else None
+    aliased = following is not None and may_be_alias(following)
+    shown = _RESULT if aliased else f"{_RESULT} AS {quote_identifier(invocation.name, mark='`')}"
+    answer = execute(session, invocation)
+    rows = answer.to_df() if isinstance(answer, Answer) else answer
+    query = f"{blank(text[: reader.start])}{text[reader.start : start]}{shown}"
+    return session.query(f"{query}{breaks(text, start, end)}{text[end:]}", {_RESULT: rows})
 
 
 def _arguments(reader: Reader) -> tuple[tuple[Argument, ...], dict[str, Argument]]:

@@ -167,6 +167,8 @@ def _is_statement(text: str, dialect: str) -> bool:
     if word == "WITH":
         reader = Reader(text, dialect=dialect)
         return bool(_WRITES.search(text)) and _past_with(reader) is not None
+    if word in _QUERIES:
+        return call.is_read(text, dialect)
     return word not in _SETTINGS and (word in FORMS or word in _NEAREST)
 
 
@@ -203,6 +205,11 @@ def _run(
         raise Reader(text, start, end).unsupported(word, _NEAREST[word])
     if word not in _QUERIES:
         raise _unknown(Reader(text, start, end), word)
+    answer = call.read_from(
+        session, Reader(text, start, end, lakes=session.lakes, args=session.args)
+    )
+    if answer is not None:
+        return answer
     whole = start == 0 and end == len(text)
     return session.query(text if whole else blank(text[:start]) + text[start:end])
 

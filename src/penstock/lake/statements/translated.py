@@ -30,7 +30,7 @@ _AROUND = {
 Kind = Literal["expression", "query", "tables", "with"]
 Part = tuple[Span, Kind]
 
-_QUERIES = create_table.QUERIES | {"FROM"}
+_QUERIES = create_table.QUERIES | {"FROM", "PIVOT", "UNPIVOT"}
 _PLAIN = frozenset({"NULL", "TRUE", "FALSE", "DATE", "+", "-"})
 _AT_LINE = re.compile(r", at line (\d+)(?::(\d+))?")
 _START = attrgetter("start")
@@ -81,7 +81,7 @@ def _translated(session: Session, text: str, span: Span, kind: Kind) -> str:
     written = f"{before}{text[span[0] : span[1]]}{after}"
     names = session.names(session.transaction)
     try:
-        spark = names.translated(written, expression=kind == "expression")
+        spark = names.translated(written, expression=kind == "expression", frames=session.views)
     except (QueryFailed, UnsupportedFeature) as problem:
         if "start" in problem.data:
             _place(problem, text, span[0] + max(int(problem.data["start"]) - len(before), 0))

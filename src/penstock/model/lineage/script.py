@@ -17,7 +17,7 @@ from penstock.model.render import trial_names, whole_text
 from penstock.model.sources import FileSource, FunctionSource, QuerySource, TableSource
 from penstock.sql.dialect import parse
 from penstock.sql.identifiers import fold
-from penstock.sql.lake_functions import FEEDS
+from penstock.sql.lake_names import FEEDS
 from penstock.sql.text import Unreadable, mask
 from penstock.sql.tokens import tokenize
 

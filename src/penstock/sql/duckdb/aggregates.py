@@ -10,18 +10,41 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
-from penstock.sql.duckdb.guards import in_order, refused, spark, text_of, unless
+from penstock.sql.duckdb.guards import called, in_order, refused, spark, text_of, unless
+from penstock.sql.duckdb.lists import is_orderless
 from penstock.sql.duckdb.operators import NOT_AS_TEXT
 
 _NO_MEDIAN = "decimal%|date|timestamp%|string|boolean|float"
 
 
 def _list(node: exp.Expr) -> exp.Expr:
+    if not isinstance(node.this, exp.Order) and is_orderless(node):
+        return _in_no_order(node)
     value, keys, distinct = _parts(node, "list")
     items = spark("TRANSFORM(:r, e -> e.v)", r=_sorted(node, value, keys))
     if distinct:
         items = spark("ARRAY_DISTINCT(:i)", i=items)
     return spark("IF(SIZE(:i) = 0, NULL, :i)", i=items)
+
+
+def _in_no_order(node: exp.Expr) -> exp.Expr:
+    """For `list_sort`, `len` and others to which the order is all one."""
+    value = node.this
+    if isinstance(value, exp.Distinct):
+        (value,) = value.expressions
+        raise_window(node, "list")
+        text = "ARRAY_DISTINCT(TRANSFORM(:r, e -> e.v))"
+    else:
+        raise_window(node, "list")
+        text = "TRANSFORM(:r, e -> e.v)"
+    items = spark(text, r=_sorted(node, value, ()))
+    return spark("IF(SIZE(:i) = 0, NULL, :i)", i=items)
+
+
+def raise_window(node: exp.Expr, name: str) -> None:
+    outer = node.parent.parent if isinstance(node.parent, exp.Filter) else node.parent
+    if isinstance(outer, exp.Window | exp.IgnoreNulls | exp.RespectNulls):
+        raise refused(f"{name} as a window function")
 
 
 def _texts(node: exp.Expr) -> exp.Expr:
@@ -53,11 +76,9 @@ def _end(name: str, at: int) -> Callable[[exp.Expr], exp.Expr]:
 def _parts(node: exp.Expr, name: str) -> tuple[exp.Expr, Sequence[exp.Expr], bool]:
     """What is collected, the items of its ORDER BY, and whether it is DISTINCT."""
     order = node.this
-    outer = node.parent.parent if isinstance(node.parent, exp.Filter) else node.parent
-    if isinstance(outer, exp.Window | exp.IgnoreNulls | exp.RespectNulls):
-        raise refused(f"{name} as a window function")
+    raise_window(node, name)
     if not isinstance(order, exp.Order):
-        raise refused(f"{name} without ORDER BY")
+        raise refused(f"{name} without ORDER BY", f"{name}(x ORDER BY ...): its order is chance")
     value, keys = order.this, order.expressions
     distinct = isinstance(value, exp.Distinct)
     if distinct:
@@ -118,6 +139,65 @@ def _median(node: exp.Expr) -> exp.Expr:
     return unless("median", _NO_MEDIAN, spark("PERCENTILE(:x, 0.5D)", x=value), value)
 
 
+def _alone(node: exp.Expr) -> exp.Expr:
+    """The value of an aggregate that is neither filtered nor a window's."""
+    value: exp.Expr = node.this
+    if isinstance(node.parent, exp.Window | exp.Filter) or isinstance(
+        value, exp.Distinct | exp.Order
+    ):
+        raise refused(f"{called(node)} of this form", "it over a WHERE and GROUP BY of its own")
+    return value
+
+
+def _quantile(text: str) -> Callable[[exp.Expr], exp.Expr]:
+    """Of a number, or of several, that are written out."""
+
+    def rule(node: exp.Expr) -> exp.Expr:
+        value, share = _alone(node), node.args.get("quantile") or node.expression
+        several = share.expressions if isinstance(share, exp.Array | exp.Anonymous) else [share]
+        if isinstance(node.parent, exp.WithinGroup) or not all(map(_is_share, several)):
+            raise refused(f"{called(node)} of this form", "quantile_cont(x, 0.5)")
+        made = spark(text, x=value, p=share)
+        return unless("a quantile", _NO_MEDIAN, made, value)
+
+    return rule
+
+
+def _is_share(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string and 0 <= float(node.name) <= 1
+
+
+def _mode(node: exp.Expr) -> exp.Expr:
+    """Of several that are as frequent DuckDB takes the one that it meets first."""
+    text = (
+        "IF(MODE() WITHIN GROUP (ORDER BY :x) <=> MODE() WITHIN GROUP (ORDER BY :x DESC), "
+        "MODE() WITHIN GROUP (ORDER BY :x), RAISE_ERROR('mode of values that are as frequent'))"
+    )
+    return spark(text, x=_alone(node))
+
+
+def _corr(node: exp.Expr) -> exp.Expr:
+    """NaN where it is not defined."""
+    _alone(node)
+    pairs = "COUNT(IF(:a IS NULL OR :b IS NULL, NULL, 1))"
+    spread = "VAR_POP(IF(:a IS NULL OR :b IS NULL, NULL, CAST({} AS DOUBLE)))"
+    text = (
+        f"CASE WHEN {pairs} = 0 THEN NULL WHEN {spread.format(':a')} = 0 "
+        f"OR {spread.format(':b')} = 0 THEN CAST('NaN' AS DOUBLE) "
+        "ELSE CORR(CAST(:a AS DOUBLE), CAST(:b AS DOUBLE)) END"
+    )
+    return spark(text, a=node.this, b=node.expression)
+
+
+def _covariance(name: str) -> Callable[[exp.Expr], exp.Expr]:
+    def rule(node: exp.Expr) -> exp.Expr:
+        _alone(node)
+        text = f"{name}(CAST(:a AS DOUBLE), CAST(:b AS DOUBLE))"
+        return spark(text, a=node.this, b=node.expression)
+
+    return rule
+
+
 AGGREGATES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.ArgMax: _extreme("MAX_BY"),
     exp.ArgMin: _extreme("MIN_BY"),
@@ -126,5 +206,10 @@ AGGREGATES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.First: _end("first", 1),
     exp.GroupConcat: _texts,
     exp.Last: _end("last", -1),
+    exp.Corr: _corr,
+    exp.CovarPop: _covariance("COVAR_POP"),
+    exp.CovarSamp: _covariance("COVAR_SAMP"),
     exp.Median: _median,
+    exp.Mode: _mode,
+    exp.PercentileCont: _quantile("PERCENTILE(:x, :p)"),
 }

@@ -9,9 +9,11 @@ from typing import Any
 from sqlglot import exp
 
 from penstock.sql.duckdb import guards
+from penstock.sql.duckdb.geometry import well_known_bytes
 from penstock.sql.duckdb.guards import is_condition, refused, spark, text_of, unless
+from penstock.sql.duckdb.json import as_json
 from penstock.sql.duckdb.operators import NOT_AS_TEXT
-from penstock.sql.types import CHECKED
+from penstock.sql.types import CHECKED, spark_type
 
 _T = exp.DType if hasattr(exp, "DType") else exp.DataType.Type
 _INTEGERS = {_T.TINYINT: "TINYINT", _T.SMALLINT: "SMALLINT", _T.INT: "INT", _T.BIGINT: "BIGINT"}
@@ -38,9 +40,15 @@ _TEXTS = {_T.VARCHAR, _T.TEXT, _T.CHAR}
 
 def _cast(node: exp.Expr) -> exp.Expr:
     to: exp.DataType = node.args["to"]
-    kind, operand = to.this, node.this
     if isinstance(node, exp.TryCast):
-        return _try_cast(operand, kind, to)
+        return _try_cast(node.this, to.this, to)
+    if isinstance(node.this, exp.Null) and to.this not in _CHECKED:
+        return _of_null(to)
+    return _plain_cast(node, node.this, to)
+
+
+def _plain_cast(node: exp.Expr, operand: exp.Expr, to: exp.DataType) -> exp.Expr:
+    kind = to.this
     if kind in _INTEGERS:
         return _to_integer(operand, _INTEGERS[kind])
     if kind in _CHECKED:
@@ -49,10 +57,102 @@ def _cast(node: exp.Expr) -> exp.Expr:
         text = spark("CAST(:x AS STRING)", x=operand)
         return text if guards.is_uuid(operand) else unless("text", NOT_AS_TEXT, text, operand)
     if kind == _T.DECIMAL:
-        return unless(
-            "cast to DECIMAL", "float|double", exp.cast(operand.copy(), to.copy()), operand
-        )
-    return _as_it_is(operand, to)
+        return _to_decimal(operand, to)
+    rule = _OTHERS.get(kind)
+    return _as_it_is(operand, to) if rule is None else rule(operand, to)
+
+
+def _to_decimal(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
+    """Of a DOUBLE, so many times the smallest step, rounded away from zero."""
+    sizes = [part.name for part in to.expressions] or ["18", "3"]
+    name, scale = f"DECIMAL({', '.join(sizes)})", int(sizes[1]) if len(sizes) > 1 else 0
+    plain = spark(f"CAST(:x AS {name})", x=operand)
+    if isinstance(operand, exp.Literal):
+        return plain
+    large = "RAISE_ERROR('a DOUBLE that large as DECIMAL')"
+    steps = f"CAST(:x AS DOUBLE) * 1E{scale}D"  # what is a text has no product
+    of_double = (
+        f"CAST(CAST(IF(ABS({steps}) < 9E15D, ROUND({steps}), IF(:x IS NULL, NULL, {large})) "
+        f"AS DECIMAL(38, 0)) / {10**scale} AS {name})"
+    )
+    text = f"IF(TYPEOF(:x) LIKE 'double', {of_double}, CAST(:x AS {name}))"
+    return unless("cast to DECIMAL", "float", spark(text, x=operand), operand)
+
+
+def _of_null(to: exp.DataType) -> exp.Expr:
+    try:
+        kind = spark_type(to.sql("duckdb"))
+    except ValueError:
+        raise refused(f"the cast to {to.sql('duckdb')}") from None
+    return spark(f"CAST(NULL AS {kind})")
+
+
+_ESCAPED = re.compile(r"\\x([0-9a-fA-F]{2})|([\x00-\x5b\x5d-\x7f])")
+
+
+def _to_blob(operand: exp.Expr, _: exp.DataType) -> exp.Expr:
+    """ASCII, in which ``\\xAB`` is a byte."""
+    written = text_of(operand)
+    if written is not None:
+        parts = _ESCAPED.findall(written)
+        if _ESCAPED.sub("", written):
+            raise refused(f"the text {written!r} as a BLOB", "encode(text) for its UTF-8")
+        data = "".join(byte or f"{ord(letter):02X}" for byte, letter in parts)
+        return spark(f"X'{data.upper()}'")
+    text = (
+        "IF(TYPEOF(:x) LIKE 'string' AND CAST(:x AS STRING) RLIKE :odd, "
+        "RAISE_ERROR('a text with a backslash or beyond ASCII as a BLOB: write encode(text)'), "
+        "CAST(:x AS BINARY))"
+    )
+    odd = exp.Literal.string(r"[^\x00-\x7f]|\\")
+    kinds = "%int|float|double|decimal%|boolean|date|timestamp%|struct%|map%|array%"
+    return unless("cast to BLOB", kinds, spark(text, x=operand, odd=odd), operand)
+
+
+def _to_list(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
+    """Of lists whose items are cast as Spark casts them."""
+    (element,) = to.expressions if len(to.expressions) == 1 else (None,)
+    known = None if element is None else element.this
+    kinds: Mapping[Any, str] = {**_SAME, **_INTEGERS, **dict.fromkeys(_TEXTS, "STRING")}
+    kind = kinds.get(known)
+    if kind is None or isinstance(operand, exp.Placeholder):
+        return _as_it_is(operand, to)
+    odd = "string|map%|struct%|array<struct%|array<array%|array<map%|array<binary>"
+    if known in _TEXTS:
+        odd += "|array<float>|array<double>|array<timestamp>|array<variant>|array<decimal%"
+    else:
+        odd += "|array<string>"
+    if known in _INTEGERS:
+        odd += "|array<float>|array<double>|array<decimal%"
+    text = spark(f"CAST(:x AS ARRAY<{kind}>)", x=operand)
+    return unless(f"the cast to {to.sql('duckdb')}", odd, text, operand)
+
+
+def _to_variant(operand: exp.Expr, _: exp.DataType) -> exp.Expr:
+    """Structs and maps need another function, which the form tells."""
+    if isinstance(operand, exp.Struct | exp.Map) or operand.name.upper() in {"MAP", "STRUCT"}:
+        return spark("TO_VARIANT_OBJECT(:x)", x=operand)
+    kinds = "struct%|map%|array<struct%|array<map%|interval%"
+    return unless("cast to VARIANT", kinds, spark("CAST(:x AS VARIANT)", x=operand), operand)
+
+
+def _to_geometry(operand: exp.Expr, _: exp.DataType) -> exp.Expr:
+    """A text that is written out; Spark reads well-known bytes."""
+    written = text_of(operand)
+    data = None if written is None else well_known_bytes(written)
+    if data is None:
+        raise refused("the cast to GEOMETRY", "'POINT (1 2)'::GEOMETRY, of a text written out")
+    return spark(f"ST_GEOMFROMWKB(X'{data.hex().upper()}')")
+
+
+_OTHERS: Mapping[Any, Callable[[exp.Expr, exp.DataType], exp.Expr]] = {
+    _T.ARRAY: _to_list,
+    _T.LIST: _to_list,
+    _T.GEOMETRY: _to_geometry,
+    _T.JSON: lambda operand, _: as_json(operand),
+    _T.VARBINARY: _to_blob,
+    _T.VARIANT: _to_variant,
+}
 
 
 def _as_it_is(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
@@ -152,7 +252,15 @@ def _try_cast(operand: exp.Expr, kind: Any, to: exp.DataType) -> exp.Expr:
     return unless("TRY_CAST", kinds, spark(text, x=operand, **parts), operand)
 
 
+def _field(node: exp.Expr) -> exp.Expr:
+    """A field of a STRUCT type, for the cast."""
+    if not isinstance(node.parent, exp.DataType):
+        raise refused(node.sql("duckdb")[:60])
+    return node
+
+
 CASTS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
+    exp.ColumnDef: _field,
     exp.Cast: _cast,
     exp.TryCast: _cast,
 }

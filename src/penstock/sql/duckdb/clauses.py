@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.sql.duckdb.guards import called, placed, refused, spark
+from penstock.sql.duckdb.guards import called, placed, refused, spark, whole_number
 from penstock.sql.identifiers import fold
 
 
@@ -46,14 +46,14 @@ def _names(node: exp.Expr, name: str) -> bool:
 def _join(node: exp.Expr) -> exp.Expr:
     method, kind = (str(node.args.get(key) or "").upper() for key in ("method", "kind"))
     if kind not in {"", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"} or method not in {"", "NATURAL"}:
-        raise refused(f"the join {method or kind}")
+        asof = method == "ASOF"
+        advice = "it in a model, which has ASOF JOIN" if asof else "a join with ON"
+        raise refused(f"the join {method or kind}", advice)
     return node
 
 
 def _star(node: exp.Expr) -> exp.Expr:
     """With USING, Spark puts the shared columns first, DuckDB where the left table has them."""
-    if node.args.get("replace") or node.args.get("rename"):
-        raise refused("* REPLACE")
     select = node.parent
     if not isinstance(select, exp.Select):
         return node
@@ -202,7 +202,31 @@ def _is_ordered(window: exp.Expr) -> bool:
     )
 
 
+def _sample(node: exp.Expr) -> exp.Expr:
+    """Each row with that chance; which rows those are is another at each run, in both."""
+    percent = node.args.get("percent")
+    if node.args.get("seed") or percent is None or whole_number(percent) is None:
+        advice = "10%, or ORDER BY random() LIMIT n for so many rows"
+        raise refused("a sample of rows, or one that can be repeated,", advice)
+    return exp.TableSample(percent=percent.copy())
+
+
+def _lateral(node: exp.Expr) -> exp.Expr:
+    if node.args.get("view") or not isinstance(node.this, exp.Subquery):
+        raise refused("LATERAL of this form", "LATERAL (SELECT ...)")
+    return node
+
+
+def _unpivoted(node: exp.Expr) -> exp.Expr:
+    """Others have been written out (`forms`)."""
+    if not node.args.get("unpivot") or node.args.get("include_nulls"):
+        raise refused("PIVOT of this form")
+    return node
+
+
 def _limit(node: exp.Expr) -> exp.Expr:
+    if node.args.get("limit_options") is not None:
+        raise refused("LIMIT of a share of the rows", "the number of rows")
     if node.find(exp.Query) is not None:
         raise refused("LIMIT or OFFSET of a query", "the number")
     return node
@@ -223,11 +247,15 @@ CLAUSES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Columns: _columns,
     exp.Distinct: _distinct,
     exp.Join: _join,
+    exp.Lateral: _lateral,
     exp.Limit: _limit,
+    exp.LimitOptions: lambda node: node,  # for `_limit`
+    exp.Pivot: _unpivoted,
     exp.Offset: _limit,
     exp.Ordered: _ordered,
     exp.Select: _select,
     exp.Star: _star,
+    exp.TableSample: _sample,
     exp.Values: _values,
     exp.Window: _window,
     exp.WindowSpec: _frame,

@@ -8,21 +8,29 @@ from sqlglot import exp
 
 from penstock.sql.duckdb.aggregates import AGGREGATES
 from penstock.sql.duckdb.guards import (
+    DOUBLE,
     alike,
+    by_type,
     called,
     in_order,
     is_condition,
     is_double,
+    known_as,
     refused,
     spark,
     text_of,
     unless,
     whole_number,
 )
+from penstock.sql.duckdb.json import JSON, NAMED_JSON
 from penstock.sql.duckdb.lists import LISTS, NAMED_LISTS
+from penstock.sql.duckdb.maps import MAPS, NAMED_MAPS
 from penstock.sql.duckdb.operators import NOT_AS_TEXT
-from penstock.sql.duckdb.patterns import PATTERNS
+from penstock.sql.duckdb.patterns import NAMED_PATTERNS, PATTERNS
+from penstock.sql.duckdb.spans import span
 from penstock.sql.duckdb.times import DATE_PART, NAMED_TIMES, TIMES
+from penstock.sql.duckdb.words import NAMED_WORDS, WORDS
+from penstock.sql.duckdb.zones import NAMED_ZONES, ZONES
 
 Rule = Callable[[exp.Expr], exp.Expr]
 
@@ -85,13 +93,21 @@ def _round(node: exp.Expr) -> exp.Expr:
     if places is None:
         raise refused("round to a computed number of digits")
     if is_double(value) and 0 < places < 16:
-        scale = f"1E{places}D"  # as DuckDB does it: Spark rounds the digits that are printed
-        text = (
-            f"IF(ABS(:x * {scale}) = CAST('Infinity' AS DOUBLE), :x, ROUND(:x * {scale}) / {scale})"
-        )
-        return spark(text, x=value)
+        return _rounded(value, places)
     advice = f"round(x::DOUBLE, {places})" if places > 0 else ""
-    return unless("round", "float|double", node.copy(), value, advice=advice)
+    if not 0 < places < 16:
+        return unless("round", "float|double", node.copy(), value, advice=advice)
+    plain = unless("round", "float", node.copy(), value, advice=advice)
+    doubles = _rounded(spark("CAST(:x AS DOUBLE)", x=value), places)
+    kind = f"TYPEOF(ROUND(:o0, {places}))"
+    return by_type("round", "double", doubles, kind, plain, value, advice=advice)
+
+
+def _rounded(value: exp.Expr, places: int) -> exp.Expr:
+    """A DOUBLE as DuckDB rounds it: Spark rounds the digits that are printed."""
+    scale = f"1E{places}D"
+    text = f"IF(ABS(:x * {scale}) = CAST('Infinity' AS DOUBLE), :x, ROUND(:x * {scale}) / {scale})"
+    return spark(text, x=value)
 
 
 def _whole(name: str) -> Rule:
@@ -105,6 +121,38 @@ def _whole(name: str) -> Rule:
         )
 
     return rule
+
+
+def _trunc(node: exp.Expr) -> exp.Expr:
+    """Towards zero."""
+    if node.args.get("decimals") is not None:
+        raise refused("trunc to a number of digits")
+    text = (
+        "IF(TYPEOF(:x) IN ('float', 'double') AND NOT ABS(:x) < 9e15D, "
+        "RAISE_ERROR('trunc of a number that large'), IF(:x < 0, CEIL(:x), FLOOR(:x)))"
+    )
+    return spark(text, x=node.this)
+
+
+def _finite(name: str) -> Rule:
+    """Of an angle; DuckDB fails where Spark has NaN."""
+    text = (
+        f"IF(ABS(CAST(:x AS DOUBLE)) = CAST('Infinity' AS DOUBLE), "
+        f"RAISE_ERROR('{name} of infinity'), {name}(CAST(:x AS DOUBLE)))"
+    )
+    return lambda node: known_as(DOUBLE, spark(text, x=node.this))
+
+
+def _within_one(name: str) -> Rule:
+    text = (
+        f"IF(ABS(CAST(:x AS DOUBLE)) > 1, RAISE_ERROR('{name} of a number beyond 1'), "
+        f"{name}(CAST(:x AS DOUBLE)))"
+    )
+    return lambda node: known_as(DOUBLE, spark(text, x=node.this))
+
+
+def _of_double(text: str) -> Rule:
+    return lambda node: known_as(DOUBLE, spark(text, x=node.this))
 
 
 def _pow(node: exp.Expr) -> exp.Expr:
@@ -213,8 +261,14 @@ def _span(node: exp.Expr) -> exp.Expr:
     parent = node.parent
     while isinstance(parent, exp.Paren):
         parent = parent.parent
-    if not isinstance(parent, exp.Add | exp.Sub | exp.GenerateSeries | exp.DateAdd):
-        raise refused("an interval by itself")
+    if isinstance(parent, exp.WindowSpec):
+        text, amount = span(node) or ("", None)
+        if amount is not None or not text.startswith("INTERVAL '"):
+            raise refused("a frame of this interval", "RANGE BETWEEN INTERVAL 7 DAY PRECEDING")
+        return spark(text)
+    known = (exp.Add, exp.DateAdd, exp.DateBin, exp.GenerateSeries, exp.Sub)
+    if not isinstance(parent, known):
+        raise refused("an interval by itself", "it in a sum: ts + INTERVAL 1 DAY")
     return node
 
 
@@ -294,11 +348,32 @@ def _named(*names: str) -> dict[type[exp.Expr], Rule]:
     return {kind: _same for kind in kinds if kind is not None}
 
 
+_ANGLES: Mapping[type[exp.Expr], Rule] = {
+    exp.Acos: _within_one("ACOS"),
+    exp.Asin: _within_one("ASIN"),
+    exp.Atan: _of_double("ATAN(CAST(:x AS DOUBLE))"),
+    exp.Atan2: lambda node: known_as(
+        DOUBLE,
+        spark("ATAN2(CAST(:y AS DOUBLE), CAST(:x AS DOUBLE))", y=node.this, x=node.expression),
+    ),
+    exp.Cbrt: _of_double("CBRT(CAST(:x AS DOUBLE))"),
+    exp.Cos: _finite("COS"),
+    exp.Degrees: _of_double("DEGREES(CAST(:x AS DOUBLE))"),
+    exp.Radians: _of_double("RADIANS(CAST(:x AS DOUBLE))"),
+    exp.Sin: _finite("SIN"),
+    exp.Tan: _finite("TAN"),
+}
+
 FUNCTIONS: Mapping[type[exp.Expr], Rule] = {
     **AGGREGATES,
+    **_ANGLES,
+    **JSON,
     **LISTS,
+    **MAPS,
     **PATTERNS,
     **TIMES,
+    **WORDS,
+    **ZONES,
     **_named(
         *(
             "Abs",
@@ -315,7 +390,7 @@ FUNCTIONS: Mapping[type[exp.Expr], Rule] = {
         *("EndsWith", "Repeat", "Exp"),
         *("BitwiseAnd", "BitwiseOr", "BitwiseXor", "LastDay"),
         *("CurrentDate", "Struct", "Transform", "ArrayFilter", "CountIf"),
-        *("NthValue", "Grouping", "MD5", "Pi", "CurrentTimestamp"),
+        *("NthValue", "Grouping", "MD5", "Pi", "CurrentTimestamp", "Rand", "Uuid"),
     ),
     **dict.fromkeys(
         (
@@ -356,16 +431,22 @@ FUNCTIONS: Mapping[type[exp.Expr], Rule] = {
     exp.Substring: _substring,
     exp.Sum: _sum,
     exp.Trim: _trim,
+    exp.Trunc: _trunc,
     exp.Upper: _upper,
 }
 
 NAMED: Mapping[str, Rule] = {
     "count_star": _count_star,
     "date_part": DATE_PART,
+    **NAMED_JSON,
     **NAMED_LISTS,
+    **NAMED_MAPS,
+    **NAMED_PATTERNS,
     "prefix": _starts("STARTSWITH"),
     "suffix": _starts("ENDSWITH"),
     **NAMED_TIMES,
+    **NAMED_WORDS,
+    **NAMED_ZONES,
     "__interval": _span,
     "get_current_timestamp": lambda _: exp.CurrentTimestamp(),
     "list_apply": _transform,

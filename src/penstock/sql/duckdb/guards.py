@@ -119,10 +119,57 @@ def guarded(
     if not checks:
         return node
     named: dict[str, Any] = {f"o{at}": operand for at, operand in enumerate(operands)}
-    mark = f"{_MARK}{what}{advice and _ADVICE + advice}"
+    mark = f"{_MARK}{what}{advice and _ADVICE + advice}".replace("'", "\\'")
     part = f"IF({' OR '.join(checks)}, '{mark}', 'YEAR')"
     test = f"DATE_PART({part}, DATE '2000-01-01') = 2000"
     return spark(f"IF({test}, :node, NULL)", node=node, **named)
+
+
+def of_text(what: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
+    """``node``, but `told` when an operand is not a text."""
+    unknown = [operand for operand in operands if not is_text(operand)]
+    checks = [
+        f"(TYPEOF(:o{at}) NOT LIKE 'string' AND TYPEOF(:o{at}) NOT LIKE 'void')"
+        for at in range(len(unknown))
+    ]
+    return guarded(f"{what} of what is not a text", "x::VARCHAR", checks, node, unknown)
+
+
+_BY_TYPE = "__BY_TYPE"
+
+
+def by_type(
+    what: str,
+    types: str,
+    other: exp.Expr,
+    kind: str,
+    node: exp.Expr,
+    *operands: exp.Expr,
+    advice: str = "",
+) -> exp.Expr:
+    """``other`` where the type of the first operand is like one of ``types``, else ``node``, each
+    of its own type: what Spark's IF cannot do. ``kind`` is the text of Spark's expression, in which
+    ``:node`` is ``node`` and ``:o0`` the operand, of the type's name.
+
+    Where a translation has to come back (`penstock.sql.duckdb.translate.in_duckdb`), it is refused
+    by type as by `unless`.
+    """
+    checks = " OR ".join(f"TYPEOF(:o0) LIKE '{pattern}'" for pattern in types.split("|"))
+    text = f"IF({checks}, CAST(:other AS VARIANT), CAST(:node AS VARIANT))"
+    chosen = spark(f"VARIANT_GET({text}, '$', {kind})", other=other, node=node, o0=operands[0])
+    strict = unless(what, types, node, *operands[:1], advice=advice)
+    return exp.Anonymous(this=_BY_TYPE, expressions=[chosen, strict])
+
+
+def resolve_types(tree: exp.Expr, *, strict: bool) -> exp.Expr:
+    """The tree in which each `by_type` is what it stands for."""
+    for node in reversed(list(tree.find_all(exp.Anonymous))):
+        if node.name == _BY_TYPE:
+            chosen: exp.Expr = node.expressions[1 if strict else 0]
+            if node is tree:
+                return chosen
+            node.replace(chosen)
+    return tree
 
 
 _NESTED = "struct%|array%"
@@ -237,7 +284,8 @@ def _parsed(template: str) -> exp.Expr:
 
 
 TEXT, DOUBLE, UUID = "text", "double", "uuid"
-_DOUBLES = (exp.Avg, exp.Div, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Sqrt)
+DATE, MOMENT, ZONED = "date", "moment", "zoned"  # a TIMESTAMP without a zone, and with one
+_DOUBLES = (exp.Avg, exp.Div, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Rand, exp.Sqrt)
 _TEXTS = (
     exp.Concat, exp.ConcatWs, exp.DPipe, exp.GroupConcat, exp.Left, exp.Lower, exp.MD5, exp.Pad,
     exp.RegexpExtract, exp.RegexpReplace, exp.Repeat, exp.Replace, exp.Right, exp.SHA2,
@@ -248,7 +296,13 @@ _CASTS = {
     exp.DataType.Type.TEXT: TEXT,
     exp.DataType.Type.VARCHAR: TEXT,
     exp.DataType.Type.UUID: UUID,
+    exp.DataType.Type.DATE: DATE,
+    exp.DataType.Type.TIMESTAMP: MOMENT,
+    exp.DataType.Type.TIMESTAMPNTZ: MOMENT,
+    exp.DataType.Type.TIMESTAMPTZ: ZONED,
 }
+_DATES = (exp.CurrentDate, exp.DateFromParts, exp.LastDay)
+_ZONED_NAMES = frozenset({"now", "get_current_timestamp", "transaction_timestamp"})
 _KEY = "kind"
 
 
@@ -261,8 +315,30 @@ def note(node: exp.Expr, translated: exp.Expr) -> None:
         kind = DOUBLE
     elif isinstance(node, _TEXTS):
         kind = TEXT
+    elif isinstance(node, _DATES):
+        kind = DATE
+    elif isinstance(node, exp.Uuid):
+        kind = UUID
+    elif isinstance(node, exp.CurrentTimestamp) or (
+        isinstance(node, exp.Anonymous) and node.name.lower() in _ZONED_NAMES
+    ):
+        kind = ZONED
     if kind is not None:
         translated.meta[_KEY] = kind
+
+
+def known_as(kind: str, translated: exp.Expr) -> exp.Expr:
+    """``translated``, known as a value of that kind."""
+    translated.meta[_KEY] = kind
+    return translated
+
+
+def kind_of(node: exp.Expr) -> str | None:
+    """What a translated expression is known as: a date, a time, a text, ..."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    kind = node.meta.get(_KEY)
+    return None if kind is None else str(kind)
 
 
 def is_double(node: exp.Expr) -> bool:

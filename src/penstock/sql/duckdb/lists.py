@@ -82,18 +82,120 @@ def _joined(node: exp.Expr) -> exp.Expr:
     if text_of(separator) is None or node.args.get("null"):
         raise refused("array_to_string of this form")
     text = "ARRAY_JOIN(TRANSFORM(:l, e -> CAST(e AS STRING)), :s)"
-    text = f"IF(SIZE({_ITEMS}) > 0, {text}, IF(:l IS NULL, NULL, ''))"
+    text = f"CASE WHEN SIZE({_ITEMS}) > 0 THEN {text} WHEN SIZE(:l) = 0 THEN '' END"
     return unless(
         "array_to_string", _NOT_AS_ITEMS, spark(text, l=node.this, s=separator), node.this
     )
 
 
 def _list_sort(node: exp.Expr) -> exp.Expr:
-    if node.args.get("nulls_first") is not None and node.args["nulls_first"].this:
-        raise refused("list_sort with NULLs first")
-    if node.args.get("asc") is not None:
-        raise refused("list_sort with an order")
-    return unless("list_sort", _NESTED, spark("ARRAY_SORT(:l)", l=node.this), node.this)
+    """NULLs come last, whatever the order is, unless something else is said."""
+    first, up = node.args.get("nulls_first"), node.args.get("asc")
+    if (first is not None and first.this) or not (up is None or isinstance(up, exp.Boolean)):
+        raise refused("list_sort of this form")
+    text = "ARRAY_SORT(:l)" if up is None or up.this else "SORT_ARRAY(:l, FALSE)"
+    return unless("list_sort", _NESTED, spark(text, l=node.this), node.this)
+
+
+def _overlaps(node: exp.Expr) -> exp.Expr:
+    """NULLs are like nothing."""
+    text = (
+        "IF(:a IS NULL OR :b IS NULL, NULL, ARRAYS_OVERLAP(FILTER(:a, e -> e IS NOT NULL), "
+        "FILTER(:b, e -> e IS NOT NULL)))"
+    )
+    a, b = node.this, node.expression
+    return unless("list_has_any", _FLOATS, spark(text, a=a, b=b), a, b)
+
+
+def _has_all(node: exp.Expr) -> exp.Expr:
+    a, b = node.expressions if isinstance(node, exp.Anonymous) else (node.this, node.expression)
+    text = (
+        "IF(:a IS NULL OR :b IS NULL, NULL, "
+        "SIZE(ARRAY_EXCEPT(FILTER(:b, e -> e IS NOT NULL), :a)) = 0)"
+    )
+    return unless("list_has_all", _FLOATS, spark(text, a=a, b=b), a, b)
+
+
+_FLOATS = "array<float>|array<double>|array<struct%|array<array%"
+
+
+def _append(node: exp.Expr) -> exp.Expr:
+    """To NULL as to an empty list."""
+    text = "CONCAT(COALESCE(:l, ARRAY()), ARRAY(:v))"
+    return spark(text, l=node.this, v=node.expression)
+
+
+def _prepend(node: exp.Expr) -> exp.Expr:
+    """sqlglot has the arguments in DuckDB's order or turned round."""
+    items, value = node.this, node.expression
+    return spark("CONCAT(ARRAY(:v), COALESCE(:l, ARRAY()))", l=items, v=value)
+
+
+# Around these the order of a list does not matter, as DuckDB's own differs from run to run.
+_ORDERLESS = (
+    exp.ArrayContains,
+    exp.ArrayMax,
+    exp.ArrayMin,
+    exp.ArraySize,
+    exp.ArraySort,
+    exp.Length,
+)
+_ORDERLESS_NAMES = frozenset(
+    {"list_avg", "list_has_all", "list_reverse_sort", "list_sum", "list_unique"}
+)
+
+
+def is_orderless(node: exp.Expr) -> bool:
+    """Whether it stands where the order of its items does not matter."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren | exp.Filter):
+        node, parent = parent, parent.parent
+    if isinstance(parent, exp.ArraySort) and any(
+        isinstance(parent.args.get(key), exp.Expr) and not isinstance(parent.args[key], exp.Boolean)
+        for key in ("asc", "nulls_first")
+    ):
+        return False
+    named = isinstance(parent, exp.Anonymous) and parent.name.lower() in _ORDERLESS_NAMES
+    return named or (isinstance(parent, _ORDERLESS) and parent.this is node)
+
+
+def _distinct(node: exp.Expr) -> exp.Expr:
+    """Without NULLs."""
+    if not is_orderless(node):
+        raise refused("the order of list_distinct", "list_sort(list_distinct(l))")
+    return spark(f"ARRAY_DISTINCT({_ITEMS})", l=node.this)
+
+
+def _unique(node: exp.Expr) -> exp.Expr:
+    (items,) = node.expressions
+    return spark(f"IF(:l IS NULL, NULL, SIZE(ARRAY_DISTINCT({_ITEMS})))", l=items)
+
+
+def _avg(node: exp.Expr) -> exp.Expr:
+    (items,) = node.expressions
+    text = (
+        f"IF(SIZE({_ITEMS}) > 0, AGGREGATE({_ITEMS}, CAST(0 AS DOUBLE), "
+        f"(s, e) -> s + CAST(e AS DOUBLE), s -> s / SIZE({_ITEMS})), NULL)"
+    )
+    return unless(
+        "list_avg",
+        "array<string>|array<boolean>|array<date>|array<timestamp%|array<float>",
+        spark(text, l=items),
+        items,
+    )
+
+
+def _aggregate(node: exp.Expr) -> exp.Expr:
+    items, *rest = node.expressions
+    name = text_of(rest[0]) if len(rest) == 1 else None
+    if name in {"sum", "avg", "mean"}:
+        call = exp.Anonymous(this="list_sum", expressions=[items.copy()])
+        return (_sum if name == "sum" else _avg)(call)
+    if name in {"max", "min"}:
+        return _extreme(name)(exp.Upper(this=items.copy()))
+    if name == "count":
+        return spark(f"IF(:l IS NULL, NULL, CAST(SIZE({_ITEMS}) AS BIGINT))", l=items)
+    raise refused("list_aggregate of this kind", "list_sum, list_avg, list_min or list_max")
 
 
 def _extreme(name: str) -> Rule:
@@ -154,6 +256,11 @@ def _first(text: str) -> Rule:
 
 
 LISTS: Mapping[type[exp.Expr], Rule] = {
+    exp.ArrayAppend: _append,
+    exp.ArrayContainsAll: _has_all,
+    exp.ArrayDistinct: _distinct,
+    exp.ArrayOverlaps: _overlaps,
+    exp.ArrayPrepend: _prepend,
     exp.ArrayConcat: _concat,
     exp.ArrayContains: _contains,
     exp.ArrayMax: _extreme("max"),
@@ -165,9 +272,15 @@ LISTS: Mapping[type[exp.Expr], Rule] = {
     exp.Length: _length,
 }
 NAMED_LISTS: Mapping[str, Rule] = {
+    "array_aggregate": _aggregate,
+    "list_aggr": _aggregate,
+    "list_aggregate": _aggregate,
+    "list_avg": _avg,
+    "list_has_all": _has_all,
     "list_position": _position,
     "list_reverse": _first("REVERSE(:l)"),
     "list_slice": _list_slice,
     "list_sum": _sum,
+    "list_unique": _unique,
     "list_value": array,
 }

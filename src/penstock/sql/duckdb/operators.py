@@ -8,9 +8,13 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from penstock.sql.duckdb.guards import (
+    DATE,
+    MOMENT,
+    ZONED,
     compared,
     is_list,
-    placed,
+    kind_of,
+    known_as,
     refused,
     spark,
     text_of,
@@ -18,6 +22,8 @@ from penstock.sql.duckdb.guards import (
     whole_number,
 )
 from penstock.sql.duckdb.lists import contains, item_at, sliced
+from penstock.sql.duckdb.spans import is_bound, span
+from penstock.sql.duckdb.zones import moved
 
 _FLOATS = "float|double|decimal%"
 _NOT_WHOLE = "float|double|decimal%|string|bigint"
@@ -25,18 +31,6 @@ _NOT_WHOLE = "float|double|decimal%|string|bigint"
 NOT_AS_TEXT = "float|double|binary|timestamp|struct%|map%|array%|variant|interval%"
 
 _DIGITS = 38  # of Spark's DECIMAL
-_SPAN = "__interval"
-_SPANS = {
-    "to_days": "DAY",
-    "to_hours": "HOUR",
-    "to_minutes": "MINUTE",
-    "to_seconds": "SECOND",
-    "to_months": "MONTH",
-    "to_years": "YEAR",
-    "to_weeks": "WEEK",
-}
-_UNITS = set(_SPANS.values())
-_WRITTEN = re.compile(r"\s*(-?\d+)\s+([a-zA-Z]+?)s?\s*")
 
 
 def _div(node: exp.Expr) -> exp.Expr:
@@ -78,8 +72,14 @@ def _sub(node: exp.Expr) -> exp.Expr:
         return _moved(a, "-", b)
     if whole_number(b) is not None or whole_number(a) is not None:
         return node
-    # Days of DuckDB are an INTERVAL of Spark.
-    return unless("difference", "date|timestamp%", node, b)
+    days = spark("CAST(DATE_DIFF(:a, :b) AS BIGINT)", a=a, b=b)  # to Spark an INTERVAL
+    if kind_of(a) == DATE and kind_of(b) == DATE:
+        return days
+    if kind_of(b) == DATE:
+        advice = "date_diff('day', b, a), or date_diff('second', b, a)"
+        return unless("difference", "timestamp%|string", days, a, advice=advice)
+    advice = "date_diff('day', b, a), or a::DATE - b::DATE"
+    return unless("difference", "date|timestamp%", node, b, advice=advice)
 
 
 def _date_add(node: exp.Expr) -> exp.Expr:
@@ -92,92 +92,17 @@ def _moved(moment: exp.Expr, sign: str, by: exp.Expr) -> exp.Expr:
     """A DATE moved by an interval is a TIMESTAMP."""
     text, amount = span(by) or ("", None)
     parts = {} if amount is None else {"n": amount}
-    moved = spark(f"(CAST(:m AS TIMESTAMP_NTZ) {sign} {text})", m=moment, **parts)
-    if amount is not None and not _is_bound(by):
-        moved = unless("an interval", _NOT_WHOLE, moved, amount)
-    return unless("sum with an interval", "timestamp|string", moved, moment)
-
-
-def _is_bound(node: exp.Expr) -> bool:
-    """Whether it is an interval that is bound as its text (`casts`)."""
-    cast = isinstance(node, exp.Cast) and isinstance(node.this, exp.Placeholder)
-    return cast and node.args["to"].this == exp.DataType.Type.INTERVAL
-
-
-def intervals(tree: exp.Expr) -> None:
-    """Mark intervals: those that somebody wrote (``INTERVAL 1 DAY``), and as DuckDB prints them
-    (``to_days(CAST(trunc(CAST(1 AS DOUBLE)) ...))``).
-
-    Raises UnsupportedFeature for units that are not known.
-    """
-    for cast in list(tree.find_all(exp.Cast)):
-        amount = _WRITTEN.fullmatch(text_of(cast.this) or "")
-        if cast.args["to"].this.name == "INTERVAL" and amount and amount[2].upper() in _UNITS:
-            _mark(cast, exp.Literal.number(amount[1]), amount[2].upper())
-    for written in list(tree.find_all(exp.Interval)):
-        unit = written.text("unit").upper().removesuffix("S")
-        if unit not in _UNITS or written.this is None:
-            raise placed(refused(f"the interval {written.sql('duckdb')}"), written)
-        _mark(written, written.this, unit)
-    for call in list(tree.find_all(exp.Func)):
-        if _function(call) in _SPANS:
-            _mark(call, _amount(call), _SPANS[_function(call)])
-
-
-def _amount(node: exp.Expr) -> exp.Expr:
-    """The number within a function of intervals and the casts that DuckDB prints around it."""
-    inner: exp.Expr = node
-    while isinstance(inner, exp.Func | exp.Paren):
-        inner = (inner.expressions or [inner.this])[0]
-    constant = whole_number(inner) is not None or text_of(inner) is not None
-    return inner if constant else (node.expressions or [node.this])[0]
-
-
-def _mark(node: exp.Expr, amount: exp.Expr, unit: str) -> None:
-    """A constant is put into the text, whatever else is computed goes along as an argument."""
-    value = whole_number(amount)
-    text = text_of(amount) or ""
-    if value is None and text.strip().removeprefix("-").isdigit():
-        value = int(text)
-    if value is not None:
-        marked = exp.Literal.string(f"INTERVAL '{value}' {unit}")
-        node.replace(exp.Anonymous(this=_SPAN, expressions=[marked]))
-        return
-    if text_of(amount) is not None:
-        raise placed(refused(f"the interval {node.sql('duckdb')}"), node)
-    made = exp.Literal.string(_COMPUTED[unit])
-    node.replace(exp.Anonymous(this=_SPAN, expressions=[made, amount.copy()]))
-
-
-# Of a computed number, which DuckDB takes as an INTEGER, seconds as DOUBLE.
-_COMPUTED = {
-    "DAY": "MAKE_DT_INTERVAL(:n)",
-    "HOUR": "MAKE_DT_INTERVAL(0, :n)",
-    "MINUTE": "MAKE_DT_INTERVAL(0, 0, :n)",
-    "SECOND": "MAKE_DT_INTERVAL(0, 0, 0, :n)",
-    "WEEK": "MAKE_DT_INTERVAL(7 * :n)",
-    "MONTH": "MAKE_YM_INTERVAL(0, :n)",
-    "YEAR": "MAKE_YM_INTERVAL(:n)",
-}
-
-
-def _function(node: exp.Func) -> str:
-    name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
-    return str(name).lower()
-
-
-def span(node: exp.Expr) -> tuple[str, exp.Expr | None] | None:
-    """Spark's text of an interval that `intervals` has marked or that is bound, and what ``:n`` in
-    it stands for.
-    """
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if _is_bound(node):
-        return "CAST(:n AS INTERVAL)", node.this
-    if not isinstance(node, exp.Anonymous) or node.name != _SPAN:
-        return None
-    text, *amount = node.expressions
-    return str(text.name), amount[0] if amount else None
+    if kind_of(moment) == ZONED:
+        later = moved(moment, sign, by)
+    else:
+        later = spark(f"(CAST(:m AS TIMESTAMP_NTZ) {sign} {text})", m=moment, **parts)
+    if amount is not None and not is_bound(by):
+        later = unless("an interval", _NOT_WHOLE, later, amount)
+    if kind_of(moment) in {DATE, MOMENT, ZONED}:
+        return known_as(ZONED if kind_of(moment) == ZONED else MOMENT, later)
+    advice = f"x::TIMESTAMPTZ {sign} INTERVAL ..., or x::TIMESTAMP"
+    later = unless("sum with an interval", "timestamp|string", later, moment, advice=advice)
+    return known_as(MOMENT, later)
 
 
 def _concatenation(node: exp.Expr) -> exp.Expr:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.sql.duckdb.guards import refused, spark, text_of, whole_number
+from penstock.sql.duckdb.guards import of_text, refused, spark, text_of, whole_number
 
 _SPACES = r"\t\n\f\r "
 _ESCAPES = {letter: rf"\{letter}" for letter in "dDwWtnrf"}
@@ -91,6 +91,26 @@ def _replace(node: exp.Expr) -> exp.Expr:
     return spark(text, x=node.this, p=_literal(pattern), r=_literal(new))
 
 
+def _split(node: exp.Expr) -> exp.Expr:
+    """At each match; what can be empty is split otherwise."""
+    named = isinstance(node, exp.Anonymous)
+    value, pattern, *rest = node.expressions if named else (node.this, node.expression)
+    found = java(pattern)
+    if rest or re.search(found.replace(r"\z", r"\Z"), "") is not None:
+        raise refused("a split by what can be empty, or with options")
+    return of_text("a split", spark("SPLIT(:x, :p)", x=value, p=_literal(found)), value)
+
+
+def _extract_all(node: exp.Expr) -> exp.Expr:
+    found = java(node.expression)
+    if whole_number(node.args.get("group")) not in {None, 0} or node.args.get("parameters"):
+        raise refused("regexp_extract_all of a group")
+    if re.search(found.replace(r"\z", r"\Z"), "") is not None:
+        raise refused("regexp_extract_all of what can be empty")
+    text = spark("REGEXP_EXTRACT_ALL(:x, :p, 0)", x=node.this, p=_literal(found))
+    return of_text("regexp_extract_all", text, node.this)
+
+
 def _reference(match: re.Match[str], every: bool) -> str:
     if match[1] is not None and match[1].isdigit():
         if match[1] in {"0", "9"}:
@@ -108,7 +128,11 @@ def _literal(text: str) -> exp.Expr:
 
 PATTERNS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.RegexpExtract: _extract,
+    exp.RegexpExtractAll: _extract_all,
     exp.RegexpFullMatch: _full_match,
     exp.RegexpLike: _matches,
     exp.RegexpReplace: _replace,
+    exp.RegexpSplit: _split,
+    exp.SimilarTo: _full_match,
 }
+NAMED_PATTERNS: Mapping[str, Callable[[exp.Expr], exp.Expr]] = {"regexp_split_to_array": _split}

@@ -45,8 +45,6 @@ _CAST = "a cast to one type"
 
 def _set_operation(node: exp.Expr) -> exp.Expr:
     """Of a text and a number DuckDB makes texts, Spark numbers (and dates of a text and a date)."""
-    if node.args.get("by_name"):
-        raise refused("UNION BY NAME")
     if _holder(node) is not None:  # which looks at the branches of all
         return node
     what = f"{node.key.upper()} of texts and other values"

@@ -8,7 +8,9 @@ from sqlglot import exp
 
 from penstock.sql.duckdb.guards import refused, spark, unless, whole_number
 from penstock.sql.duckdb.lists import array
-from penstock.sql.duckdb.operators import span
+from penstock.sql.duckdb.spans import span
+from penstock.sql.identifiers import fold
+from penstock.sql.lake_names import MAINTENANCE, NAMES, PREFIX
 
 _NOT_WHOLE = "float|double|decimal%|string|date|timestamp%"
 _LIST = (
@@ -76,9 +78,27 @@ def _table(node: exp.Expr) -> exp.Expr:
         path = node.this.expressions[0]
         if isinstance(path, exp.Literal) and path.is_string:
             return _file(node, path.name)
+    if isinstance(node.this, exp.Anonymous) and fold(node.this.name) in _OF_LAKES:
+        return node
     if isinstance(node.this, exp.GenerateSeries):
         return _rows(_items(node.this), _name(node.this), node)
     raise refused(f"the table function {node.this.name or node.this.key}")
+
+
+_OF_LAKES = NAMES | MAINTENANCE | {f"{PREFIX}{name}" for name in MAINTENANCE}
+
+
+def _of_lake(node: exp.Expr) -> exp.Expr:
+    """A function of the lake, which is called as in Spark's dialect, where a table stands."""
+    if not isinstance(node.parent, exp.Table):
+        raise refused(f"{fold(node.name)} as a value", f"FROM {fold(node.name)}(...)")
+    return node
+
+
+def _named_argument(node: exp.Expr) -> exp.Expr:
+    if not isinstance(node.parent, exp.Anonymous) or fold(node.parent.name) not in _OF_LAKES:
+        raise refused(f"the argument {node.this.name} by its name")
+    return node
 
 
 def _is_file(node: exp.Expr) -> bool:
@@ -150,7 +170,9 @@ SEQUENCES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Array: _array,
     exp.Comprehension: lambda node: node,  # for `_array`, which is around it
     exp.GenerateSeries: _sequence,
+    exp.Kwarg: _named_argument,
     exp.ReadParquet: lambda node: node,  # for `_table`
     exp.Table: _table,
     exp.Unnest: _unnest,
 }
+OF_LAKES: Mapping[str, Callable[[exp.Expr], exp.Expr]] = dict.fromkeys(_OF_LAKES, _of_lake)

@@ -14,9 +14,19 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from penstock.sql.identifiers import fold, quote_identifier
-from penstock.sql.literals import text_literal
+from penstock.sql.literals import plain_text_literal, text_literal
 from penstock.sql.text import Unreadable, parse_query
-from penstock.sql.tokens import NAME, STRING, WORD, Token, closing, depth_of, tokenize, unquoted
+from penstock.sql.tokens import (
+    MARKER,
+    NAME,
+    STRING,
+    WORD,
+    Token,
+    closing,
+    depth_of,
+    tokenize,
+    unquoted,
+)
 
 _CATALOG = "{DUCKLAKE_CATALOG}."
 
@@ -78,6 +88,8 @@ def _printed_forms(tokens: Sequence[Token], own: Collection[str]) -> list[tuple[
     cuts: list[tuple[int, int, str]] = []
     for at, token in enumerate(tokens):
         cuts += _schema_of_function(tokens, at, own)
+        cuts += _first_word(tokens, at)
+        cuts += _json_key(tokens, at)
         if token.upper == "LAMBDA":
             cuts += _lambda(tokens, at)
         if token.text == "->":
@@ -224,18 +236,62 @@ def _arrow(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
     opening = at - 2
     if opening < 1 or tokens[opening].text != "(" or tokens[opening - 1].text != ",":
         return []
-    close, depth, caller = closing(tokens, opening), 0, ""
-    for i in range(opening - 1, 0, -1):
-        depth += depth_of(tokens[i])
-        if depth > 0:
-            caller = fold(tokens[i - 1].value)
-            break
-    if close is None or not caller.startswith(("list_", "array_")):
+    close = closing(tokens, opening)
+    if close is None or not _takes_lambda(tokens, opening):
         return []
     return [
         (tokens[opening].start, tokens[opening].end, ""),
         (tokens[close].start, tokens[close].end, ""),
     ]
+
+
+def _takes_lambda(tokens: Sequence[Token], at: int) -> bool:
+    """Whether the function around a place is one of lists."""
+    depth = 0
+    for i in range(at - 1, 0, -1):
+        depth += depth_of(tokens[i])
+        if depth > 0:
+            caller = fold(tokens[i - 1].value)
+            return caller.startswith(("list_", "array_")) or caller in {"apply", "filter", "reduce"}
+    return False
+
+
+def _first_word(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
+    """Words that sqlglot takes for another: ``:x`` that begins an item (for an alias without a
+    name), and a column called ``values``.
+    """
+    token, before = tokens[at], tokens[at - 1].upper if at else ""
+    if token.kind == MARKER and before in {"SELECT", "DISTINCT", "ALL", ","}:
+        return [(token.start, token.end, f"${token.value}")]
+    after = tokens[at + 1].text if at + 1 < len(tokens) else ""
+    if token.kind == WORD and token.upper == "VALUES" and after != "(":
+        return [(token.start, token.end, quote_identifier(token.text))]
+    return []
+
+
+_PATHS = frozenset(
+    {"JSON_EXTRACT", "JSON_EXTRACT_PATH", "JSON_EXTRACT_PATH_TEXT", "JSON_EXTRACT_STRING"}
+)
+_PLAIN_KEY = re.compile(r"[A-Za-z_]\w*")
+
+
+def _json_key(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
+    """A key of JSON that is no path (``j->'a.b'``), which sqlglot reads as one."""
+    place = None
+    if tokens[at].text in {"->", "->>"}:
+        opens = at > 1 and tokens[at - 2].text in {",", "("}
+        if tokens[at].text == "->" and opens and _takes_lambda(tokens, at):
+            return []
+        place = at + 1
+    elif tokens[at].upper in _PATHS and [t.text for t in tokens[at + 1 : at + 2]] == ["("]:
+        close = closing(tokens, at + 1)
+        place = None if close is None or tokens[close - 2].text != "," else close - 1
+    if place is None or place >= len(tokens) or tokens[place].kind != STRING:
+        return []
+    key = unquoted(tokens[place])
+    if _PLAIN_KEY.fullmatch(key) or key[:1] in {"$", "/"} or '"' in key:
+        return []
+    return [(tokens[place].start, tokens[place].end, plain_text_literal(f'$."{key}"'))]
 
 
 def _typed_literal(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
@@ -280,8 +336,12 @@ _OPERATORS: Mapping[type[exp.Expr], str] = {
 
 _TYPED = re.compile(r"\b(DATE|TIMESTAMP|TIMESTAMPTZ)\s+'[^']*'(?=\s*::)", re.IGNORECASE)
 _WRITTEN = (exp.Like, exp.ILike, exp.Is, exp.In, exp.Between, exp.Not, exp.NullSafeEQ, exp.Pow)
+_ARROW = re.compile(r"([\w.]+)\s*(->>?)\s*('[^']*'|\d+)")
 _PRINTED_TYPES = {
+    "BLOB": '"BLOB"',
     "INT": "INTEGER",
+    "INT[]": "INTEGER[]",
+    "TEXT[]": "VARCHAR[]",
     "INT128": '"HUGEINT"',
     "TEXT": "VARCHAR",
     "DOUBLE": '"DOUBLE"',
@@ -296,6 +356,7 @@ def unnamed(text: str) -> str | None:
     constants is in them. Raises Unreadable.
     """
     text = _TYPED.sub(r"(\g<0>)", text)  # the name of the type binds closer than a cast
+    text = f"${text[1:]}" if text.startswith(":") else text
     before = "SELECT "
     try:
         items = parse_query(f"{before}{text}", "duckdb").expressions
@@ -303,20 +364,25 @@ def unnamed(text: str) -> str | None:
         raise Unreadable(str(error), max(error.at - len(before), 0)) from None
     if len(items) != 1 or isinstance(items[0], _NAMED) or items[0].is_star:
         return None
+    if items[0].find(exp.Columns) is not None:  # named by the columns that it stands for
+        return None
     return _printed(items[0], text)
 
 
 def _printed(node: exp.Expr, text: str | None = None) -> str:
     """``text`` is what was written, where that is known."""
+    if isinstance(node, exp.Paren):
+        node, text = node.unnest(), None
     if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
         return "count_star()" if not isinstance(node.parent, exp.Filter) else "count(*)"
-    if isinstance(node, exp.Paren):
-        return _printed(node.this)
     if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
         kind = node.args["to"].sql("duckdb")
         return f"CAST({_printed(node.this)} AS {_PRINTED_TYPES.get(kind, kind)})"
     if isinstance(node, exp.Neg) and not isinstance(node.this, exp.Literal):
         return f"-({_printed(node.this)})"
+    if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar) and text is not None:
+        arrow = _ARROW.fullmatch(text)
+        return text if arrow is None else f"({arrow[1]} {arrow[2]} {arrow[3]})"
     operator = _OPERATORS.get(type(node))
     if operator is not None:
         return f"({_printed(node.this)} {operator} {_printed(node.expression)})"

@@ -11,7 +11,17 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.sql.duckdb.guards import refused, spark, text_of, unless, whole_number
+from penstock.sql.duckdb.guards import (
+    MOMENT,
+    ZONED,
+    kind_of,
+    known_as,
+    refused,
+    spark,
+    text_of,
+    unless,
+    whole_number,
+)
 
 Rule = Callable[[exp.Expr], exp.Expr]
 
@@ -76,8 +86,15 @@ _FORMAT = re.compile(r"%-?.|[^%]+")
 _LETTERS = re.compile(r"[A-Za-z]+")
 
 
+def _local(moment: exp.Expr) -> exp.Expr:
+    """A TIMESTAMPTZ as the clock shows it in the session's zone; other moments as they are."""
+    if kind_of(moment) != ZONED:
+        return moment
+    return known_as(MOMENT, spark("CAST(:m AS TIMESTAMP_NTZ)", m=moment))
+
+
 def _strftime(node: exp.Expr) -> exp.Expr:
-    moment, pattern = node.this, text_of(node.args.get("format"))
+    moment, pattern = _local(node.this), text_of(node.args.get("format"))
     if pattern is None or isinstance(moment, exp.Literal):
         raise refused("strftime with a computed format")
     parts: list[str] = []
@@ -108,9 +125,10 @@ _MONTHS_BETWEEN = "CAST((YEAR(:b) - YEAR(:a)) * 12 + MONTH(:b) - MONTH(:a) AS BI
 _AT, _BT = "CAST(:a AS TIMESTAMP_NTZ)", "CAST(:b AS TIMESTAMP_NTZ)"
 _HOURS_BETWEEN = f"({_DAYS_BETWEEN} * 24 + HOUR({_BT}) - HOUR({_AT}))"
 _MINUTES_BETWEEN = f"({_HOURS_BETWEEN} * 60 + MINUTE({_BT}) - MINUTE({_AT}))"
-# How many of these begin between the two. Weeks are not: DuckDB counts them otherwise (1.5.5).
+# How many of these begin between the two; weeks are those that are over (DuckDB 1.5.5).
 _BETWEEN: Mapping[str, str] = {
     "day": _DAYS_BETWEEN,
+    "week": f"({_DAYS_BETWEEN} DIV 7)",
     "month": _MONTHS_BETWEEN,
     "quarter": "CAST((YEAR(:b) - YEAR(:a)) * 4 + QUARTER(:b) - QUARTER(:a) AS BIGINT)",
     "year": "CAST(YEAR(:b) - YEAR(:a) AS BIGINT)",
@@ -149,8 +167,11 @@ def _date_trunc(node: exp.Expr) -> exp.Expr:
     unit = (node.text("unit") or "").lower()
     if unit not in _TRUNCATED:
         raise refused(f"date_trunc to {unit}")
+    if kind_of(node.this) == ZONED:
+        return known_as(ZONED, spark(f"DATE_TRUNC('{unit.upper()}', :m)", m=node.this))
     text = _TRUNCATED[unit]
-    return unless("date_trunc", "timestamp|string", spark(text, m=node.this), node.this)
+    moment = unless("date_trunc", "timestamp|string", spark(text, m=node.this), node.this)
+    return known_as(MOMENT, moment)
 
 
 _EPOCH = (
@@ -186,6 +207,8 @@ def _epoch_ms(node: exp.Expr) -> exp.Expr:
     ``make_timestamp`` of one number is microseconds.
     """
     digits = whole_number(node.args.get("scale"))
+    if node.args.get("scale") is None:
+        return _to_timestamp(node.this)
     if digits not in {3, 6}:
         raise refused("this function of seconds")
     if digits == 6:
@@ -194,6 +217,11 @@ def _epoch_ms(node: exp.Expr) -> exp.Expr:
         return _after_1970(node.this, 3)
     kinds = "timestamp|string|%int|decimal%|float|double"
     return unless("epoch_ms", kinds, spark(_MILLISECONDS, m=node.this), node.this)
+
+
+def _to_timestamp(number: exp.Expr) -> exp.Expr:
+    seconds = unless("to_timestamp", _NOT_NUMBERS, spark("TIMESTAMP_SECONDS(:n)", n=number), number)
+    return known_as(ZONED, seconds)
 
 
 def _after_1970(number: exp.Expr, digits: int) -> exp.Expr:
@@ -205,6 +233,10 @@ def _after_1970(number: exp.Expr, digits: int) -> exp.Expr:
 def _part(name: str, moment: exp.Expr) -> exp.Expr:
     if name not in _PARTS:
         raise refused(f"date_part of {name}")
+    if kind_of(moment) == ZONED:
+        if name == "epoch":
+            return spark("(CAST(UNIX_MICROS(:m) AS DOUBLE) / 1000000D)", m=moment)
+        return spark(_PARTS[name], m=_local(moment))
     return unless(name, "timestamp|string", spark(_PARTS[name], m=moment), moment)
 
 
@@ -219,7 +251,8 @@ def _named_part(name: str) -> Rule:
 
 def _name(index: str, names: tuple[str, ...]) -> Rule:
     return lambda node: unless(
-        "the name", "timestamp|string", spark(_elt(index, names), m=node.this), node.this
+        *("the name", "timestamp|string", spark(_elt(index, names), m=_local(node.this))),
+        _local(node.this),
     )
 
 

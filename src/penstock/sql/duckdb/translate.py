@@ -9,7 +9,7 @@ a query of Spark's is written for DuckDB where this translation gives it back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -18,11 +18,13 @@ from penstock.errors import UnsupportedFeature
 from penstock.sql.duckdb import guards
 from penstock.sql.duckdb.casts import CASTS
 from penstock.sql.duckdb.clauses import CLAUSES
+from penstock.sql.duckdb.forms import Columns, nothing_known, written_out
 from penstock.sql.duckdb.functions import FUNCTIONS, NAMED
 from penstock.sql.duckdb.guards import called, in_order, placed, refused, unguarded
-from penstock.sql.duckdb.operators import OPERATORS, intervals
+from penstock.sql.duckdb.operators import OPERATORS
 from penstock.sql.duckdb.results import RESULTS, check_positions
-from penstock.sql.duckdb.sequences import SEQUENCES
+from penstock.sql.duckdb.sequences import OF_LAKES, SEQUENCES
+from penstock.sql.duckdb.spans import intervals
 from penstock.sql.duckdb.text import named, readable
 from penstock.sql.identifiers import fold
 from penstock.sql.text import Unreadable, parse_expression, parse_query
@@ -55,12 +57,18 @@ _RULES: Mapping[type[exp.Expr], Rule] = {
 
 
 def translate(
-    text: str, own: Collection[str] = (), *, asof: bool = False, expression: bool = False
+    text: str,
+    own: Collection[str] = (),
+    *,
+    asof: bool = False,
+    expression: bool = False,
+    columns: Columns = nothing_known,
 ) -> str:
     """Spark's text for a query that somebody wrote for DuckDB, its columns named as in DuckDB.
 
     With ``expression`` it is a condition or a value. ``own`` are macros (``main.f``, folded)
     whose schema has to stay. ``asof`` keeps ASOF JOIN as it is, for who knows Spark's form.
+    ``columns`` are those of a table, for ``* REPLACE`` and the like.
     Raises UnsupportedFeature, whose ``data["start"]`` is the place in ``text`` and which names a
     function that is not known, or may be a macro, as ``data["function"]``; Unreadable for what
     cannot be parsed.
@@ -68,7 +76,7 @@ def translate(
     ready = named(text, own)
     parse = parse_expression if expression else parse_query
     try:
-        return to_spark(parse(ready.text, _DUCKDB), asof=asof)
+        return to_spark(parse(ready.text, _DUCKDB), asof=asof, columns=columns)
     except Unreadable as error:
         raise Unreadable(str(error), ready.origin(error.at)) from None
     except UnsupportedFeature as error:
@@ -76,17 +84,21 @@ def translate(
         raise
 
 
-def to_spark(tree: exp.Expr, *, asof: bool = False) -> str:
-    """The text for Spark. The tree is changed.
+def to_spark(
+    tree: exp.Expr, *, asof: bool = False, strict: bool = False, columns: Columns = nothing_known
+) -> str:
+    """The text for Spark. The tree is changed. ``strict`` refuses by type what else depends on it.
 
     Raises UnsupportedFeature naming what it is, with its offset as ``data["start"]``.
     """
+    tree = written_out(tree, columns)
     intervals(tree)
+    volatile = len(list(_volatile(tree)))
     for node in reversed(list(tree.walk(bfs=False))):
         if asof and isinstance(node, exp.Join) and node.args.get("method") == "ASOF":
             continue
         try:
-            new = _rule(node)(node)
+            new = _translated(node, volatile=volatile > 0)
         except UnsupportedFeature as error:
             raise placed(error, node) from None
         guards.note(node, new)
@@ -95,6 +107,7 @@ def to_spark(tree: exp.Expr, *, asof: bool = False) -> str:
                 tree = new
             else:
                 node.replace(new)
+    tree = guards.resolve_types(tree, strict=strict)
     for query in list(tree.find_all(exp.Query)):
         check_positions(query)
     for key in tree.find_all(exp.Ordered):
@@ -103,9 +116,63 @@ def to_spark(tree: exp.Expr, *, asof: bool = False) -> str:
     return tree.sql(_SPARK)
 
 
+# What to write for functions that have no counterpart.
+_INSTEAD = {
+    "age": "date_diff('day', b, a)",
+    "approx_count_distinct": "count(DISTINCT x)",
+    "approx_quantile": "quantile_cont(x, 0.5)",
+    "current_database": "the name as a text",
+    "current_schema": "the name as a text",
+    "hash": "md5(x::VARCHAR)",
+    "histogram": "GROUP BY x with count(*)",
+    "row": "{'a': x, 'b': y}",
+    "stats": "FROM table_info(), or FROM ducklake_list_files('lake', 't')",
+}
+
+
+def _translated(node: exp.Expr, *, volatile: bool) -> exp.Expr:
+    """The node in Spark's SQL. Raises UnsupportedFeature."""
+    before = len(list(_volatile(node))) if volatile else 0
+    kept = node.copy() if before else node
+    new = _rule(node)(node)
+    if before == 0 or len(list(_volatile(new))) <= before:
+        return new
+    return _once(kept, node.parent)
+
+
+_VALUE = "penstock_value"
+
+
+def _once(node: exp.Expr, parent: exp.Expr | None) -> exp.Expr:
+    """The node whose rule names an operand several times, with that computed once: ``random()``
+    would be another number each time.
+    """
+    operands = [
+        child for child in node.iter_expressions() if next(_volatile(child), None) is not None
+    ]
+    if len(operands) != 1:
+        raise refused(f"{called(node)} of several values by chance", "each in an inner SELECT")
+    value: exp.Expr = exp.column(_VALUE)
+    if guards.is_double(operands[0]):
+        value = guards.known_as(guards.DOUBLE, value)
+    operand = operands[0].copy()
+    operands[0].replace(value)
+    node.parent = parent
+    step = exp.Lambda(this=_rule(node)(node).copy(), expressions=[exp.to_identifier(_VALUE)])
+    return guards.spark("ELEMENT_AT(TRANSFORM(ARRAY(:x), :f), 1)", x=operand, f=step)
+
+
+def _volatile(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The calls whose value is another each time; a question for their type computes none."""
+    return (
+        call for call in tree.find_all(exp.Rand, exp.Uuid) if call.find_ancestor(exp.Typeof) is None
+    )
+
+
 def _rule(node: exp.Expr) -> Rule:
     if isinstance(node, exp.Anonymous):
-        rule = NAMED.get(str(node.name).lower())
+        name = str(node.name).lower()
+        rule = NAMED.get(name) or OF_LAKES.get(name)
     else:
         rule = _RULES.get(type(node))
     if rule is not None:
@@ -113,7 +180,7 @@ def _rule(node: exp.Expr) -> Rule:
     if not isinstance(node, exp.Func):
         raise refused(f"{node.key.upper()} ({node.sql('duckdb')[:60]})")
     name = node.name if isinstance(node, exp.Anonymous) else called(node)
-    error = refused(f"the function {name}")
+    error = refused(f"the function {name}", _INSTEAD.get(name.lower(), ""))
     error.data["function"] = name
     raise error
 
@@ -137,7 +204,7 @@ def in_duckdb(text: str) -> Counterpart | None:
     try:
         tree = parse_query(text)
         written = tree.sql(_DUCKDB, comments=False)
-        guarded = to_spark(parse_query(readable(written, set()), _DUCKDB))
+        guarded = to_spark(parse_query(readable(written, set()), _DUCKDB), strict=True)
         back = parse_query(guarded, _SPARK)
     except (Unreadable, UnsupportedFeature, ValueError):
         return None
