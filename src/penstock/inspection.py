@@ -23,11 +23,9 @@ from penstock.model.model import Model
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.engine.cascade import Past
-    from penstock.engine.intervals import Painted
+    from penstock.engine.known import KnownSlices
     from penstock.engine.plan import Plan, Planner
     from penstock.engine.preview import Queries
-    from penstock.engine.ranges import States
     from penstock.engine.resolve import Resolved
     from penstock.engine.results import (
         ModelDetail,
@@ -102,23 +100,17 @@ class Inspection:
         from penstock.engine.plan import Known, make_plan
 
         by_name = {model.name: model for model in self.models}
-        known = Known(self._states, self._intervals, self._pasts)
+        known = Known(
+            lambda asked: self._known().states(asked),
+            lambda asked: self._known().intervals(asked),
+            lambda asked: self._known().pasts(asked),
+        )
         return make_plan(by_name, self.graph, request, known, planner)
 
-    def _states(self, models: Sequence[Model]) -> Mapping[str, States]:
-        from penstock.engine.known import states_of
+    def _known(self) -> KnownSlices:
+        from penstock.engine.known import KnownSlices
 
-        return states_of(self._catalog, models)
-
-    def _intervals(self, models: Sequence[Model]) -> Mapping[str, Painted]:
-        from penstock.engine.known import intervals_of
-
-        return intervals_of(self._catalog, models)
-
-    def _pasts(self, models: Sequence[Model]) -> Mapping[str, Past]:
-        from penstock.engine.known import pasts_of
-
-        return pasts_of(self._catalog, models)
+        return KnownSlices(self.settings, self._catalog)
 
     def status(
         self,
@@ -145,15 +137,21 @@ class Inspection:
             return known
         models = self.models if model is None else [self.model(model)]
         asked = SliceRange(from_, to)
-        return in_range(known, models, asked, self._intervals)
+        by_name = {each.name: each for each in self.models}
+        return in_range(
+            known,
+            models,
+            asked,
+            lambda timed: self._known().intervals(timed),
+            above=lambda of: [by_name[name] for name in self.graph.upstream(of.name)],
+        )
 
     def show(self, model: str) -> ModelDetail:
         """Everything about one model: ``project.show("orders")``. Starts no Spark."""
         from penstock.engine.status import detail_of
 
         shown = self.model(model)
-        lake = shown.target.lake
-        return detail_of(shown, self._catalog(lake), self.settings.lakes[lake].partition_column)
+        return detail_of(self.settings, shown, self._catalog(shown.target.lake))
 
     def lineage(self, of: str, direction: str = "upstream", *, rows: bool = False) -> Trace:
         """What columns derive from, over all hops: ``project.lineage("orders.id").columns``.

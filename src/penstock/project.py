@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.config import load_settings
 from penstock.engine.connections import Connections
-from penstock.errors import Diagnostic, LakeError, TableNotFound
+from penstock.errors import ArgumentError, Diagnostic, LakeError, TableNotFound
 from penstock.events import EventSink
 from penstock.inspection import Inspection
+from penstock.model.graph import table_key
 from penstock.model.loader import Place
 from penstock.model.names import Names
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.engine.slices import Partition
     from penstock.engine.unit_tests import UnitTestResult
     from penstock.model.format_files import Formatter
+    from penstock.model.model import Model
 
 
 class Project(Inspection):
@@ -220,7 +222,8 @@ class Project(Inspection):
         from penstock.engine.restate import restated
 
         plan = self._restating(model, from_, to, downstream=downstream)
-        return restated(plan, self._connections.lakes(plan.lakes, self._session))
+        columns = {name: each.partition_column for name, each in self.settings.lakes.items()}
+        return restated(plan, self._connections.lakes(plan.lakes, self._session), columns)
 
     def restate(
         self,
@@ -297,14 +300,23 @@ class Project(Inspection):
 
         Earlier snapshots keep the rows. Of a step that writes files what is recorded is
         forgotten, and the files stay. Raises TableNotFound and ArgumentError for what is not
-        there.
+        there. A slice is called as `status` shows it; of a model by time it may also be some of the
+        intervals. Of a model that is gone its name, or that of its table, is meant.
         """
-        from penstock.engine.drop import drop, forget_files
+        from penstock.engine.drop import drop, forget_files, unmade_target
 
-        made, lake = self.model(model), self.model(model).target.lake
-        if self._catalog(lake) is None:
-            raise TableNotFound(f"lake {lake} does not exist yet", hint="nothing has run")
-        if made.python is not None and not made.target.is_table:
-            return forget_files(self.lake(lake), made.target, made.python.writes, slice)
-        column = self.settings.lakes[lake].partition_column
-        return drop(self.lake(lake), made.target, slice, column, made.history)
+        made: Model | None = None
+        try:
+            made = self.model(model)
+            target = made.target
+        except ArgumentError:
+            gone = unmade_target(model, self.settings.lakes, self._catalog)
+            if gone is None or any(table_key(gone) == table_key(m.target) for m in self.models):
+                raise
+            target = gone
+        if self._catalog(target.lake) is None:
+            raise TableNotFound(f"lake {target.lake} does not exist yet", hint="nothing has run")
+        if made is not None and made.python is not None and not target.is_table:
+            return forget_files(self.lake(target.lake), target, made.python.writes, slice)
+        column = self.settings.lakes[target.lake].partition_column
+        return drop(self.lake(target.lake), target, slice, column, made)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from sqlalchemy import text
 
 from penstock.errors import DefinitionChanged
 from penstock.lake.lake import Lake
@@ -142,3 +143,17 @@ def test_an_append_refuses_what_would_double_its_rows(make: Make) -> None:
     assert error.location is not None
     assert error.location.line == 3
     assert project.run(select="log", full_refresh=True).state == "done"
+
+
+@pytest.mark.spark
+def test_an_append_whose_run_was_killed_later_goes_on_where_it_was(make: Make) -> None:
+    project = make({"models/log": LOG + "SELECT id FROM src"})
+    lake = project.lake("main")
+    lake.sql("CREATE TABLE src AS SELECT 1 AS id")
+    project.run()
+    with lake.catalog.writing() as connection:  # as the next run finds a run that was killed
+        connection.execute(text("UPDATE penstock_run SET state = 'abandoned'"))
+    lake.sql("INSERT INTO src VALUES (2)")
+    assert step(project.run(), "log").state == "unchanged"
+    assert step(project.run(), "log").state == "done"
+    assert rows(project, "SELECT id FROM log ORDER BY id") == [(1,), (2,)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.engine.plan import Known, Plan, make_plan
-from penstock.engine.ranges import SliceRange, States
+from penstock.engine.ranges import SliceRange, SliceStates
 from penstock.engine.slices import RunRequest
 from penstock.errors import ArgumentError, PartitionError
 from penstock.project import Project
@@ -32,14 +32,15 @@ def plan(
     last: Any = "2026-01-05",
     *,
     every: bool = False,
-    known: Mapping[str, States] | None = None,
+    known: Mapping[str, Mapping[str, str]] | None = None,
     models: Mapping[str, str] = MODELS,
     **request: Any,
 ) -> Plan:
     project = Project.load(write_project(root / "p", models))
     asked = RunRequest(fire_time=NOW, range=SliceRange.of(first, last, every=every), **request)
     by_name = {model.name: model for model in project.models}
-    return make_plan(by_name, project.graph, asked, Known(slices=lambda _: known or {}))
+    states = {name: SliceStates(own) for name, own in (known or {}).items()}
+    return make_plan(by_name, project.graph, asked, Known(slices=lambda _: states))
 
 
 def slices(planned: Plan) -> dict[str, str | None]:
@@ -52,7 +53,10 @@ def test_a_range_has_the_slices_of_each_model_with_a_moment_in_it(tmp_path: Path
         "mart": None,
         "months": "2026-01",
     }
-    assert slices(plan(tmp_path, "2025-12", "2026-01"))["months"] == "2025-12 to 2026-01 (2 slices)"
+    planned = plan(tmp_path, "2025-12", "2026-01")
+    assert slices(planned)["months"] == "2026-01", "what it reads begins in January"
+    assert planned.steps[-1].tally is not None
+    assert planned.steps[-1].tally.early == 1
 
 
 def test_what_has_not_begun_is_left_out_and_said(tmp_path: Path) -> None:
@@ -96,12 +100,17 @@ def test_ends_are_values_dates_and_datetimes(tmp_path: Path, first: Any, last: A
     assert slices(planned)["raw"] == "2026-01-03 to 2026-01-04 (2 slices)"
 
 
-def test_without_ends_it_is_from_start_to_now(tmp_path: Path) -> None:
+def test_without_ends_it_is_from_start_to_the_last_slice_that_is_over(tmp_path: Path) -> None:
     assert slices(plan(tmp_path, None, "2026-01-03", select=("raw",)))["raw"] == (
         "2026-01-02 to 2026-01-03 (2 slices)"
     )
-    assert slices(plan(tmp_path, "2026-01-09", None, select=("raw",)))["raw"] == (
-        "2026-01-09 to 2026-01-10 (2 slices)"
+    assert slices(plan(tmp_path, "2026-01-08", None, select=("raw",)))["raw"] == (
+        "2026-01-08 to 2026-01-09 (2 slices)"
+    )
+    (current,) = plan(tmp_path, "2026-01-10", None, select=("raw",)).steps
+    assert current.skipped == "nothing to do: 1 not over"
+    assert slices(plan(tmp_path, "2026-01-10", "2026-01-10", select=("raw",)))["raw"] == (
+        "2026-01-10"
     )
 
 

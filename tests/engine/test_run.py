@@ -39,7 +39,8 @@ def run(steps: tuple[PlannedStep, ...], do: Any, jobs: int = 2) -> tuple[RunResu
     session = Session()
     plan = Plan(steps, RunRequest())
     world = World("r", plan, cast(Any, None), cast(Any, session), {}, {}, sink=lambda event: None)
-    return Runner(plan, world, do, jobs).execute(), session
+    runner = Runner(plan, world, do, jobs, skip=lambda world, step, reason: None)
+    return runner.execute(), session
 
 
 Results = dict[Slice, StepResult]

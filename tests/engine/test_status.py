@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from penstock.engine.outside import Outside
 from penstock.engine.results import CheckResult, ModelStatus
 from penstock.engine.state.records import CheckRecord, SliceRecord, StepRecord, this_process
-from penstock.engine.status import LakeState, Outside, model_status, unmade
+from penstock.engine.status import LakeState, model_status, unmade
 from penstock.model.model import Model
 from penstock.project import Project
 from tests.engine.state.builders import START, at, run_record, step_record

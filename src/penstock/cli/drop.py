@@ -19,7 +19,8 @@ from penstock.progress.view import count
     epilog="""\b
 Examples:
   penstock drop marts/delays_daily
-  penstock drop raw/flights --slice 2013-01-02 --yes""",
+  penstock drop raw/flights --slice 2013-01-02 --yes
+  penstock drop marts/delays_by_day --slice 2013-01-02""",
 )
 @click.argument("model", shell_complete=complete_model)
 @click.option("--slice", "value", metavar="VALUE", help="This slice only, such as 2013-01-02.")
@@ -31,7 +32,9 @@ def command(
     """Drop the table that MODEL makes, with what is recorded of its slices, as a new snapshot.
 
     The script stays: the next run makes the table, or the slice, again. Earlier snapshots keep the
-    rows until they expire. Asks before it drops.
+    rows until they expire. --slice takes the name that `penstock status MODEL` shows, also of a
+    slice that only failed. Of a model that is gone MODEL is its name, or that of its table. Asks
+    before it drops.
     """
     with load_project(project_dir) as project:
         if not yes:

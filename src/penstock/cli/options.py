@@ -109,7 +109,9 @@ def _range_options(verb: str) -> tuple[Callable[[Any], Any], ...]:
             help=f"The first slice to {verb}: a partition, date or datetime.",
         ),
         click.option(
-            "--to", metavar="B", help=f"The last slice to {verb}, included [default: now]."
+            "--to",
+            metavar="B",
+            help=f"The last slice to {verb}, included [default: the last that is over].",
         ),
     )
 

@@ -44,7 +44,8 @@ def command(
 ) -> None:
     """Show the state of every model, or of each slice of MODEL. Starts no Spark.
 
-    A slice is missing, running, materialized, failed, or stale: its definition has changed since.
+    A slice is missing, running, materialized, failed, skipped (something that it depends on
+    failed), unfinished (made before its time was over), or stale: its definition has changed since.
     "changed outside" names the snapshot in which another writer changed or dropped it; "other kind"
     is a slice of another `partitioned` line. A table that no model makes any more is listed last.
 

@@ -22,6 +22,7 @@ STATES: Mapping[str, str] = {
     "passed": "green",
     "failed": "bold red",
     "stale": "yellow",
+    "unfinished": "yellow",
     "changed outside": "yellow",
     "other kind": "yellow",
     "no model": "yellow",

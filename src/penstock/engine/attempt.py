@@ -16,7 +16,7 @@ from penstock.engine.columns import cast_to
 from penstock.engine.descriptions import describe, undescribable
 from penstock.engine.interval_parts import Kept, Parts, last_made_in, with_replaced
 from penstock.engine.interval_tests import Verdict, passing, verdicts
-from penstock.engine.manual import recorded, run_statements
+from penstock.engine.manual import counts_slice, recorded, run_statements
 from penstock.engine.pins import (
     Pins,
     Readable,
@@ -40,6 +40,7 @@ from penstock.engine.redefinition import (
 from penstock.engine.resolve import Resolved, Views, resolve
 from penstock.engine.results import CheckResult
 from penstock.engine.state.records import Publication, SliceRecord, column_infos
+from penstock.engine.state.requirement import Requirement
 from penstock.engine.state.store import publish
 from penstock.engine.step_attempt import StepAttempt
 from penstock.engine.strategies.slice import ByTime, Slice
@@ -85,10 +86,10 @@ class Attempt(StepAttempt):
 
         Raises Cancelled, or what the tree of errors has; then nothing was published.
         """
-        known = self.state.slice(self.model.target.qualified, self.planned.only.text)
+        known, required = self.known()
         try:
             with self.transaction() as (tx, views), ExitStack() as held:
-                return self._execute_in(tx, views, known, held)
+                return self._execute_in(tx, views, known, required, held)
         except DataFileMissing as error:
             raise self._healed_by(error) from error.__cause__
 
@@ -109,7 +110,12 @@ class Attempt(StepAttempt):
         return error
 
     def _execute_in(
-        self, tx: Transaction, views: Views, known: SliceRecord | None, held: ExitStack
+        self,
+        tx: Transaction,
+        views: Views,
+        known: SliceRecord | None,
+        required: Requirement | None,
+        held: ExitStack,
     ) -> list[MadeSlice]:
         """``held`` is let go when all is published."""
         if self.model.strategy == FILES:
@@ -142,6 +148,8 @@ class Attempt(StepAttempt):
         built = self.world.plan.request.fire_time if first or anew or whole else None
         made = publication(self.world.run_id, self.planned, staged, found[0].checks, table.schema)
         made = replace(made, first=first, anew=anew, built=built)
+        if self.model.strategy == "manual" and not counts_slice(table, self._place):
+            made = replace(made, rows=None)
         made = replace(made, lineage=self.lineage(known, pins), inputs=inputs)
         if into.by_time is not None and any(part.failed for part in found):
             return Parts(self, table, into.by_time, staged, found).publish(tx, made)
@@ -149,6 +157,7 @@ class Attempt(StepAttempt):
             records = self.state.slices(made.target)
             made = with_replaced(made, records, table, self._by_time)
         self._publish_files(written, tx)
+        made = replace(made, requires=required)
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
         snapshot = tx.commit()
         self._warn_of_no_rows(made, known)
@@ -393,7 +402,7 @@ class Attempt(StepAttempt):
             missing = table.missing_files(place)
             if missing:
                 raise file_missing(missing[0], self.model.target.qualified, tx.base.id)
-        state = "unchanged" if known is not None or made.rows else "done"
+        state = "unchanged" if known is not None or made.rows != 0 else "done"
         made = replace(made, state=state)
         made_in = None if known is None else known.last_made_in
         if isinstance(self.planned.only, Interval):
@@ -404,7 +413,7 @@ class Attempt(StepAttempt):
     def _warn_of_no_rows(self, made: Publication, known: SliceRecord | None) -> None:
         """Warn of a new value of a dynamic partition that selects no rows: it may be mistyped."""
         spec = self.model.partition
-        if known is None and not made.rows and spec is not None and spec.kind == "dynamic":
+        if known is None and made.rows == 0 and spec is not None and spec.kind == "dynamic":
             self.notice(
                 f"slice {made.slice!r} is new and has 0 rows: is the value the one you mean?"
             )

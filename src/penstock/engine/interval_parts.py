@@ -56,7 +56,7 @@ def with_replaced(
     return replace(made, gone=found.gone, left=tuple(left))
 
 
-def _rows_left(table: TransactionTable, record: SliceRecord, by: ByTime | None) -> int:
+def _rows_left(table: TransactionTable, record: SliceRecord, by: ByTime | None) -> int | None:
     """How many rows a part of an interval has."""
     interval = interval_of(record.slice)
     if by is None or interval is None:

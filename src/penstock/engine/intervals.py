@@ -6,10 +6,12 @@ What runs did is painted over a line of time, the oldest first: the last word on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from penstock.engine.ranges import (
+    CHANGED,
     MATERIALIZED,
     MISSING,
     RUNNING,
@@ -29,26 +31,45 @@ from penstock.model.partition import MAX_SLICES, Moment
 from penstock.model.time_range import TimeRange
 
 MADE = (MATERIALIZED, STALE)
+_PENDING = {STALE, CHANGED}
 _INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """``at``, a text that sorts, an interval came into a state."""
+    """``at``, a text that sorts, an interval came into a state.
+
+    ``since`` is the snapshot of other writers behind it, ``of`` the text of the slice, or attempt,
+    that it is a part of.
+    """
 
     at: str
     interval: Interval
     state: str
+    since: int | None = None
+    of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Painted:
-    """``events`` that do not overlap: the last one of each moment, in the order of time."""
+    """``events`` that do not overlap: the last one of each moment, in the order of time.
+
+    ``runs`` are those that recorded its slices, by their texts. ``remakes``: what another writer
+    changed is to be made.
+    """
 
     events: tuple[Event, ...] = ()
+    runs: Mapping[str, str] = field(default_factory=dict)
+    remakes: bool = True
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> Painted:
+    def of(
+        cls,
+        events: Iterable[Event],
+        *,
+        runs: Mapping[str, str] = MappingProxyType({}),
+        remakes: bool = True,
+    ) -> Painted:
         known: list[Event] = []
         for event in sorted(events, key=lambda each: each.at):
             known = [
@@ -57,7 +78,7 @@ class Painted:
                 for left in minus((other.interval,), (event.interval,))
             ]
             known.append(event)
-        return cls(tuple(sorted(known, key=lambda each: each.interval)))
+        return cls(tuple(sorted(known, key=lambda each: each.interval)), runs, remakes)
 
     def of_states(self, *states: str) -> Intervals:
         return union(each.interval for each in self.events if each.state in states)
@@ -65,6 +86,11 @@ class Painted:
     @property
     def made(self) -> Intervals:
         return self.of_states(*MADE)
+
+    @property
+    def recorded(self) -> Intervals:
+        """What no run has to make."""
+        return self.of_states(*MADE, RUNNING, *(() if self.remakes else (CHANGED,)))
 
     def before(self, moment: datetime) -> Intervals:
         """What was made before a moment, and not since."""
@@ -82,11 +108,14 @@ class Painted:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The intervals to make; ``idle`` says why there are none."""
+    """The intervals to make; ``idle`` says why there are none. ``lacking``: they are made because
+    they are missing or have failed, not because somebody asked for them.
+    """
 
     intervals: Intervals
     tally: Tally
     idle: str | None = None
+    lacking: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +132,21 @@ class Line:
 
     def due(self, again: Intervals = ()) -> Due:
         """All that are missing or have failed, what ``lookback`` does again, and ``again``."""
-        recorded = self._recorded
+        recorded, begun = self._recorded, self.painted.of_states(*MADE, RUNNING, CHANGED)
         start = self.start
-        if start is None and recorded:  # it goes on from where it once began
-            start = recorded[0].start
+        if start is None and begun:  # it continues from where it once began
+            start = begun[0].start
         expected = self.by_time.expected(self.now, start=start)
         missing = self.by_time.missing(recorded, self.now, start=start)
         missing = union(missing, again)
         tally = self._tally(expected, missing)
         if missing:
-            return Due(missing, tally)
+            return Due(missing, tally, lacking=not again)
         first = self.by_time.start(self.now)
         if not expected and first is not None and first > self.now:
             return Due((), tally, f"nothing is due before {_said(first)}, where it starts")
         return Due(
-            (), tally, idle(tally) if STALE in tally.states else f"up to date: {said(tally)}"
+            (), tally, idle(tally) if _PENDING & set(tally.states) else f"up to date: {said(tally)}"
         )
 
     def of(self, request: SliceRange) -> Due:
@@ -135,7 +164,7 @@ class Line:
         tally = replace(
             self._tally(within, chosen), early=self.count(early), later=self.count(later)
         )
-        return Due(chosen, tally, None if chosen else idle(tally))
+        return Due(chosen, tally, None if chosen else idle(tally), lacking=not request.all)
 
     def states_of(self, request: SliceRange) -> tuple[Event, ...]:
         """What is known of a range, and what of it is missing, in the order of time."""
@@ -182,7 +211,7 @@ class Line:
 
     @property
     def _recorded(self) -> Intervals:
-        return self.painted.of_states(*MADE, RUNNING)
+        return self.painted.recorded
 
     def _asked(self, request: SliceRange) -> Interval:
         start = self.by_time.start(self.now) or self.start

@@ -26,6 +26,7 @@ from penstock.engine.publication import MadeSlice, publication, tests_failed
 from penstock.engine.resolve import Resolved, Views, resolve
 from penstock.engine.results import CheckResult
 from penstock.engine.state.records import SliceRecord
+from penstock.engine.state.requirement import Requirement
 from penstock.engine.state.store import publish
 from penstock.engine.step_attempt import StepAttempt
 from penstock.lake.candidate.state import Staged
@@ -59,12 +60,16 @@ class JointAttempt(StepAttempt):
         and what the tree of errors has; then nothing was published.
         """
         made: list[MadeSlice] = []
+        required = None
+        if self.depends_on_records:
+            target = self.model.target.qualified
+            required = Requirement.of(target, self.values, self.state.slices(target))
         with self.transaction() as (tx, views):
             made = self._execute_in(tx, views)
             if all(each.failed for each in made):
                 tx.rollback()
             else:
-                self._commit(tx, made)
+                self._commit(tx, made, required)
         failed = [each.publication for each in made if each.failed]
         if failed:
             self.state.fail_tests(*failed)
@@ -227,12 +232,14 @@ class JointAttempt(StepAttempt):
             pending = False
         return made
 
-    def _commit(self, tx: Transaction, made: list[MadeSlice]) -> None:
+    def _commit(self, tx: Transaction, made: list[MadeSlice], required: Requirement | None) -> None:
         """Publish what passed; ``made`` gets the snapshots that made it."""
         good = [at for at, each in enumerate(made) if not each.failed]
         base = tx.base.id
 
         def record(connection: Connection, snapshot_id: int | None) -> None:
+            if required is not None:
+                required.check(connection)
             for at in good:
                 each = made[at]
                 same = each.publication.state == "unchanged" or snapshot_id is None

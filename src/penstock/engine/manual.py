@@ -71,6 +71,13 @@ def run_statements(
 _PLACE = re.compile(r", at line (\d+)(?::(\d+))?")
 
 
+def counts_slice(table: TransactionTable, slice_: tuple[str, str] | None) -> bool:
+    """Whether the rows of a slice can be told from those of others: the whole table, or one that
+    has the slice's column.
+    """
+    return slice_ is None or slice_[0] in table.schema.names
+
+
 def recorded(model: Model, table: TransactionTable, slice_: tuple[str, str] | None) -> Staged:
     """What the statements left in the table, or in a slice of it where it has the slice's column.
 
@@ -82,5 +89,4 @@ def recorded(model: Model, table: TransactionTable, slice_: tuple[str, str] | No
             hint="let one of its statements be CREATE TABLE IF NOT EXISTS ...",
             location=model.place("target"),
         )
-    has_column = slice_ is not None and slice_[0] in table.schema.names
-    return Staged(slice_rows=table.count_rows(slice_ if has_column else None))
+    return Staged(slice_rows=table.count_rows(slice_ if counts_slice(table, slice_) else None))

@@ -9,10 +9,11 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.engine.cascade import Again, Cascade, Past, by_cron, cascade, together
 from penstock.engine.intervals import Due, Line, Painted, start_above
+from penstock.engine.plan_notices import notices_of, with_lagging
 from penstock.engine.ranges import (
     Calendar,
     SliceRange,
-    States,
+    SliceStates,
     Tally,
     choose,
     choose_whole,
@@ -53,7 +54,8 @@ class PlannedStep:
     that is not a failure. ``tally`` counts the slices of the range that the run is for. ``apart``
     says why many slices are made one by one; without it they are made together. A batch that
     ``goes_on`` is not the first of its model. ``again`` says why it is restated; a table that is
-    made ``anew`` is dropped in the commit of the first batch.
+    made ``anew`` is dropped in the commit of the first batch. Of slices that are made because they
+    are lacking, ``seen`` has the runs that had recorded slices of the model when that was found.
     """
 
     model: Model
@@ -67,6 +69,7 @@ class PlannedStep:
     goes_on: bool = False
     again: str | None = None
     anew: bool = False
+    seen: Mapping[str, str] | None = None
 
     @property
     def name(self) -> str:
@@ -155,7 +158,7 @@ class Known:
     is painted on their lines; and when all that was made.
     """
 
-    slices: Callable[[Sequence[Model]], Mapping[str, States]] = lambda _: {}
+    slices: Callable[[Sequence[Model]], Mapping[str, SliceStates]] = lambda _: {}
     intervals: Callable[[Sequence[Model]], Mapping[str, Painted]] = lambda _: {}
     pasts: Callable[[Sequence[Model]], Mapping[str, Past]] = lambda _: {}
 
@@ -174,6 +177,11 @@ class Asked:
     known: Known
     lines: Mapping[str, Line]
     cascade: Cascade = field(default_factory=Cascade)
+
+    def above(self, model: Model) -> Iterator[Model]:
+        """The models that one reads, however far."""
+        by_name = {each.name: each for each in self.order}
+        return (by_name[name] for name in self.graph.upstream(model.name) if name in by_name)
 
     def after(self, model: Model) -> tuple[str, ...]:
         """The models of the plan that must have ended before."""
@@ -217,8 +225,8 @@ def make_plan(
     if planner is None:
         asked = replace(asked, cascade=_by_themselves(asked))
         planner = _of_moment if request.range is None else of_range
-    planned = planner(asked)
-    notices = (*_notices(planned, request), *_left_out(asked.cascade))
+    planned = with_lagging(planner(asked), asked)
+    notices = tuple(notices_of(planned, asked))
     return Plan(tuple(planned), request, args, notices, makers_of(models.values()))
 
 
@@ -236,11 +244,6 @@ def _by_themselves(asked: Asked) -> Cascade:
     pasts = asked.known.pasts(reached)
     waves = by_cron(autos, pasts, request.fire_time.astimezone(UTC))
     return cascade(reached, asked.graph.parents, names, pasts, first=waves)
-
-
-def _left_out(found: Cascade) -> Iterator[str]:
-    for name, why in found.left_out.items():
-        yield f"{name} is not restated with what it reads: {why}"
 
 
 def _lines(
@@ -274,7 +277,8 @@ def of_intervals(model: Model, line: Line, due: Due, after: tuple[str, ...]) -> 
         size = line.by_time.batch_size
         apart = "each range of missing intervals" if size is None else f"batch_size is {size}"
     late = line.out_of_order(slices[0]) if model.in_order and slices else None
-    return PlannedStep(model, slices, after, late, due.idle, due.tally, apart)
+    seen = line.painted.runs if due.lacking else None
+    return PlannedStep(model, slices, after, late, due.idle, due.tally, apart, seen=seen)
 
 
 def _of_moment(asked: Asked) -> list[PlannedStep]:
@@ -346,11 +350,11 @@ def of_range(asked: Asked) -> list[PlannedStep]:
             "no selected model is partitioned: there is no range to make",
             hint="leave out --from and --to, or select models that are partitioned or by time",
         )
-    calendar, planned = Calendar(range_, request.fire_time), dict[str, PlannedStep]()
+    calendar, planned = Calendar(range_, request.fire_time, asked.above), {}
     ranges = {model.name: calendar.of(model) for model in steps if model.partition is not None}
     states = asked.known.slices(steps)
     for model in steps:
-        after, own = asked.after(model), states.get(model.name, {})
+        after, own = asked.after(model), states.get(model.name, SliceStates())
         if model.name in lines:
             line = lines[model.name]
             with _placed_at(model, "start"):
@@ -367,6 +371,8 @@ def of_range(asked: Asked) -> list[PlannedStep]:
         skipped = None if chosen else idle(tally)
         apart = _why_apart(model, range_) if len(chosen) > 1 else None
         step = PlannedStep(model, chosen, after, skipped=skipped, tally=tally, apart=apart)
+        if not range_.all and model.partition is not None:
+            step = replace(step, seen=own.runs)
         planned[model.name] = finished(step, asked)
     return list(planned.values())
 
@@ -405,45 +411,11 @@ def _with_steps(
     return found
 
 
-def _notices(steps: Sequence[PlannedStep], request: RunRequest) -> Iterator[str]:
-    if request.partition is not None and all(step.slices == (WHOLE,) for step in steps):
-        yield "no selected step is partitioned: --partition has no effect"
-    for step in steps:
-        if step.tally is not None and step.tally.later:
-            later = f"{step.tally.later:,} slice{'' if step.tally.later == 1 else 's'}"
-            yield f"{step.name}: {later} of the range have not begun yet, and are left out"
-        if step.again is not None and not step.skipped:
-            what = "made anew" if step.anew else f"restated ({step.slice or 'whole table'})"
-            yield f"{step.name} is {what}: {step.again}"
-    if request.full_refresh:
-        yield from _refreshed([step.model for step in steps if not step.skipped], request)
-
-
 def _chains(models: Sequence[Model], chosen: Collection[str]) -> list[list[Model]]:
     """The chosen steps of each chain: what connects them may be left out of a run."""
     by_name = {model.name: model for model in models}
     selected = ([name for name in chain if name in chosen] for chain in chains(models))
     return [[by_name[name] for name in chain] for chain in selected if chain]
-
-
-def _refreshed(steps: Sequence[Model], request: RunRequest) -> Iterator[str]:
-    """What a full refresh drops that the run does not make again. Raises ArgumentError."""
-    if not request.select:
-        raise ArgumentError(
-            "a full refresh drops what is there: it is for the models that you name",
-            hint="for example: penstock run MODEL --full-refresh",
-        )
-    for model in steps:
-        if model.disable_restatement:
-            raise ArgumentError(
-                f"{model.name} is excluded from being made anew: disable_restatement is true",
-                hint="write disable_restatement false in its kind, or `penstock drop` the table",
-                location=model.place("disable_restatement"),
-            )
-        if model.partition is not None:
-            yield f"{model.name}: full refresh drops every slice and makes this run's only"
-        elif model.strategy not in {"replace", TIME_RANGE}:
-            yield f"{model.name}: full refresh leaves only what the SELECT returns now"
 
 
 def _why_skipped(own: StepSlice | None, early: Sequence[str]) -> str | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.plan import PlannedStep
 from penstock.engine.results import CheckResult, ColumnInfo
-from penstock.engine.state.records import Publication, column_infos
+from penstock.engine.state.records import Publication, column_infos, lies_among_others
 from penstock.engine.state.store import now
 from penstock.errors import DataTestFailed
 from penstock.lake.candidate.state import Staged
@@ -52,15 +52,15 @@ def publication(
     checks: tuple[CheckResult, ...],
     schema: TableSchema,
 ) -> Publication:
-    model = planned.model
+    model, text = planned.model, planned.only.text
     return Publication(
         run_id=run_id,
         step=model.name,
         state="done",
         target=model.target.qualified,
-        slice=planned.only.text,
+        slice=text,
         strategy=model.strategy,
-        rows=staged.slice_rows,
+        rows=None if lies_among_others(model.strategy, text) else staged.slice_rows,
         fingerprint=staged.fingerprint,
         definition_hash=model.definition_hash,
         columns=column_infos(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -20,6 +20,8 @@ def in_range(
     asked: SliceRange,
     intervals: Intervals,
     now: datetime | None = None,
+    *,
+    above: Callable[[Model], Iterable[Model]] = lambda _: (),
 ) -> Statuses:
     """Of each model of ``models`` that is partitioned, or by time, the slices in a range, in the
     order of time.
@@ -27,7 +29,7 @@ def in_range(
     What was never tried is ``missing``. Raises PartitionError and ArgumentError for the range.
     """
     now = now or datetime.now(UTC)
-    calendar = Calendar(asked, now)
+    calendar = Calendar(asked, now, above)
     dated = {m.name: m for m in models if m.partition is not None or m.by_time is not None}
     painted = intervals([model for model in dated.values() if model.by_time is not None])
     found: list[ModelStatus] = []
@@ -52,4 +54,9 @@ def _of_intervals(status: ModelStatus, line: Line, asked: SliceRange) -> Iterato
     for event in line.states_of(asked):
         text = str(event.interval)
         known = slices.get(text, SliceStatus(text, event.state))
-        yield replace(known, state=event.state, intervals=line.count((event.interval,)))
+        yield replace(
+            known,
+            state=event.state,
+            outside_snapshot=event.since,
+            intervals=line.count((event.interval,)),
+        )

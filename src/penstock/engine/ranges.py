@@ -1,15 +1,16 @@
 """The slices of a range of time, ``--from A --to B``, and which of them a run has to make. Pure.
 
-What is missing or failed is made; with ``all`` everything is. A slice that is stale (the definition
-has changed since) is there, so only ``all`` makes it again.
+What is missing, failed or was skipped is made, and what another writer changed where a rerun makes
+it what the SELECT returns; with ``all`` everything is. A slice that is stale (the definition has
+changed since) is there, so only ``all`` makes it again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time, timedelta
 
 from penstock.errors import ArgumentError, PartitionError
 from penstock.model import partition
@@ -17,24 +18,52 @@ from penstock.model.model import Model
 from penstock.model.partition import TIME_KINDS, Moment, PartitionSpec
 from penstock.model.slice import WHOLE, Part, Slice
 
-MATERIALIZED, STALE, RUNNING, FAILED, MISSING = (
+MATERIALIZED, STALE, RUNNING, FAILED, MISSING, SKIPPED, CHANGED, UNFINISHED = (
     "materialized",
     "stale",
     "running",
     "failed",
     "missing",
+    "skipped",
+    "changed outside",
+    "unfinished",
 )
-_TO_MAKE = frozenset({MISSING, FAILED})
+_TO_MAKE = frozenset({MISSING, FAILED, SKIPPED})
 
-States = Mapping[str, str]  # of slices that are there or were tried, by their texts
+
+@dataclass(frozen=True, slots=True)
+class SliceStates(Mapping[str, str]):
+    """The states of slices that are there or were tried, by their texts.
+
+    ``runs`` are those that recorded them. ``remakes``: what another writer changed, and what was
+    made before its time was over, is to be made.
+    """
+
+    of: Mapping[str, str] = field(default_factory=dict)
+    runs: Mapping[str, str] = field(default_factory=dict)
+    remakes: bool = True
+
+    def __getitem__(self, text: str) -> str:
+        return self.of[text]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.of)
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def lacks(self, text: str) -> bool:
+        """Whether a run has to make a slice."""
+        state = self.of.get(text, MISSING)
+        return state in _TO_MAKE or (state in (CHANGED, UNFINISHED) and self.remakes)
 
 
 @dataclass(frozen=True, slots=True)
 class SliceRange:
     """``first`` and ``last`` as a user says them, both included; see `partition.wall_time`.
 
-    Without ``first`` a model's own ``start`` is meant, without ``last`` now. ``all``: also slices
-    that are made already.
+    Without ``first`` a model's own ``start`` is meant, without ``last`` the last slice that is
+    over. ``all``: also slices that are made already.
     """
 
     first: Moment | None = None
@@ -56,26 +85,29 @@ class SliceRange:
 class InRange:
     """The slices of one `partitioned` line in a range.
 
-    ``early`` lie before its ``start``, ``later`` have not begun: how many are left out for that.
+    ``early`` lie before its ``start``, or that of what it reads, ``later`` have not begun,
+    ``current`` is not over and was not asked for: how many are left out for that.
     """
 
     slices: tuple[Part, ...]
     early: int = 0
     later: int = 0
+    current: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
     """How many slices of a model a range has, by their states.
 
-    ``early`` and ``later`` are left out, before its ``start`` and in the future; ``to_make`` is
-    what a run would do.
+    ``early``, ``later`` and ``current`` are left out: before its ``start``, in the future, and not
+    over; ``to_make`` is what a run would do.
     """
 
     states: Mapping[str, int] = field(default_factory=dict)
     to_make: int = 0
     early: int = 0
     later: int = 0
+    current: int = 0
 
     @property
     def total(self) -> int:
@@ -102,24 +134,44 @@ def require_range(request: SliceRange, *, partition_too: bool, full_refresh: boo
 
 
 class Calendar:
-    """The slices of each `partitioned` line in one range: computed once, shared by its models."""
+    """The slices of each `partitioned` line in one range: computed once, shared by its models.
 
-    def __init__(self, request: SliceRange, now: datetime) -> None:
+    ``above`` are the models that one reads, however far: what lies before the start of one of them
+    that is partitioned has nothing to read.
+    """
+
+    def __init__(
+        self,
+        request: SliceRange,
+        now: datetime,
+        above: Callable[[Model], Iterable[Model]] = lambda _: (),
+    ) -> None:
         self._request = request
         self._now = now
+        self._above = above
         self._known: dict[PartitionSpec, InRange] = {}
 
     def of(self, model: Model) -> InRange:
         """Raises PartitionError, placed."""
         spec = model.partition
         assert spec is not None, "asked of partitioned models"
-        if spec not in self._known:
-            try:
+        try:
+            if spec not in self._known:
                 self._known[spec] = _in_range(spec, self._request, self._now)
-            except PartitionError as error:
-                error.location = error.location or model.place("partition")
-                raise
-        return self._known[spec]
+            return self._since(model, spec, self._known[spec])
+        except PartitionError as error:
+            error.location = error.location or model.place("partition")
+            raise
+
+    def _since(self, model: Model, spec: PartitionSpec, found: InRange) -> InRange:
+        """Without the slices before the last start of what the model reads."""
+        above = (each.partition for each in self._above(model) if each.partition is not None)
+        starts = [start for each in above if (start := partition.start_of(each)) is not None]
+        if not starts or not found.slices:
+            return found
+        last = max(starts)
+        early = sum(partition.bounds(spec, part.value)[1] <= last for part in found.slices)
+        return replace(found, slices=found.slices[early:], early=found.early + early)
 
 
 def _in_range(spec: PartitionSpec, request: SliceRange, now: datetime) -> InRange:
@@ -129,14 +181,20 @@ def _in_range(spec: PartitionSpec, request: SliceRange, now: datetime) -> InRang
             hint="run its values one by one with --partition, or leave it out with --select",
         )
     newest = partition.wall_time(spec, now)[0]
-    first = _first(spec, request)
-    last = newest if request.last is None else partition.wall_time(spec, request.last)[1]
+    first, current = _first(spec, request), 0
+    if request.last is not None:
+        last = partition.wall_time(spec, request.last)[1]
+    else:
+        last = TIME_KINDS[spec.kind].floor(newest) - timedelta(microseconds=1)
+        current = int(first <= newest)
+        if last < first <= newest:
+            return InRange((), current=current)
     values = partition.values_between(spec, first, last)
     asked = [(value, partition.bucket_of(spec, value)) for value in values]
     early = sum(partition.is_before_start(spec, bucket) for _, bucket in asked)
     later = sum(bucket > newest for _, bucket in asked)
     kept = values[early : len(values) - later]
-    return InRange(tuple(map(Part, kept)), early, later)
+    return InRange(tuple(map(Part, kept)), early, later, current)
 
 
 def _first(spec: PartitionSpec, request: SliceRange) -> datetime:
@@ -150,40 +208,46 @@ def _first(spec: PartitionSpec, request: SliceRange) -> datetime:
     return datetime.combine(date.fromisoformat(spec.start), time())
 
 
-def choose(found: InRange, states: States, *, every: bool) -> tuple[tuple[Slice, ...], Tally]:
+def choose(found: InRange, states: SliceStates, *, every: bool) -> tuple[tuple[Slice, ...], Tally]:
     """The slices to make, in order, and the count of all."""
     known = [states.get(part.text, MISSING) for part in found.slices]
     chosen: Sequence[Slice] = found.slices
     if not every:
-        chosen = [
-            part for part, state in zip(found.slices, known, strict=True) if state in _TO_MAKE
-        ]
-    tally = Tally(dict(Counter(known)), len(chosen), found.early, found.later)
+        chosen = [part for part in found.slices if states.lacks(part.text)]
+    counts = dict(Counter(known))
+    tally = Tally(counts, len(chosen), found.early, found.later, found.current)
     return tuple(chosen), tally
 
 
 def choose_whole(
-    states: States, *, every: bool, inputs_change: bool
+    states: SliceStates, *, every: bool, inputs_change: bool
 ) -> tuple[tuple[Slice, ...], Tally]:
     """A whole table: made where it is missing or failed, and after slices that it reads are."""
     state = states.get(WHOLE.text, MISSING)
-    needed = every or inputs_change or state in _TO_MAKE
+    needed = every or inputs_change or states.lacks(WHOLE.text)
     return (WHOLE,) if needed else (), Tally({state: 1}, int(needed))
 
 
 def said(tally: Tally) -> str:
     """``3 missing, 1 failed, 361 materialized``."""
-    order = (MISSING, FAILED, RUNNING, STALE, MATERIALIZED)
+    order = (MISSING, FAILED, SKIPPED, UNFINISHED, RUNNING, CHANGED, STALE, MATERIALIZED)
     parts = [f"{tally.states[state]:,} {state}" for state in order if tally.states.get(state)]
     parts += [f"{tally.early:,} before start"] if tally.early else []
     parts += [f"{tally.later:,} in the future"] if tally.later else []
+    parts += [f"{tally.current:,} not over"] if tally.current else []
     return ", ".join(parts) or "no slices"
 
 
 def idle(tally: Tally) -> str:
     """Why nothing is made of a model: what is stale waits until somebody asks for it."""
-    stale = tally.states.get(STALE)
-    hint = "; their definition has changed: penstock restate makes them again" if stale else ""
+    hint = ""
+    if tally.states.get(STALE):
+        hint += "; their definition has changed: penstock restate makes them again"
+    if tally.states.get(CHANGED):
+        hint += (
+            "; a rerun would not make what another writer changed what the SELECT returns: roll "
+            "the table back, or drop what is to be made again"
+        )
     return f"nothing to do: {said(tally)}{hint}"
 
 

@@ -158,7 +158,7 @@ def listed(records: Sequence[SliceRecord]) -> str:
     """31 slices of `partitioned daily` (2013-01-01, 2013-01-02, 2013-01-03, ... 2013-01-31)"""
     kinds = sorted({record.slicing for record in records if record.slicing})
     if all(record.slice == WHOLE for record in records):
-        return _count(sum(record.rows for record in records), "row")
+        return _count(sum(record.rows or 0 for record in records), "row")
     of = f" of {' and '.join(map(_said, kinds))}" if kinds else ""
     values = [record.slice or "the whole table" for record in records]
     if len(values) > _SHOWN + 1:

@@ -8,7 +8,7 @@ already and shares a moment with that (`cascade`); what is left out says why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -27,15 +27,16 @@ from penstock.engine.plan import (
     of_slices,
 )
 from penstock.engine.ranges import SliceRange
-from penstock.engine.state.store import State
 from penstock.engine.strategies.time_range import rows_in_ranges
 from penstock.errors import ArgumentError, TableNotFound
 from penstock.model.external import External
 from penstock.model.graph import table_key
 from penstock.model.interval import Interval, union
-from penstock.model.kinds import EMBEDDED, TIME_RANGE, VIEW
+from penstock.model.kinds import EMBEDDED, TIME_RANGE, WITHOUT_ROWS
 from penstock.model.model import Model
 from penstock.model.slice import WHOLE, Slice
+from penstock.model.time_range import TimeRange
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from penstock.lake.lake import Lake
@@ -199,25 +200,30 @@ def _again(model: Model, again: Again, asked: Asked, after: tuple[str, ...]) -> 
     return replace(of_slices(model, again.slices, after), again=again.why)
 
 
-def restated(plan: Plan, lakes: Mapping[str, Lake]) -> tuple[Restated, ...]:
-    """What the plan does, with the rows that are there now. Starts Spark to count them."""
-    return tuple(_restated(step, lakes[step.model.target.lake]) for step in plan.steps)
+def restated(
+    plan: Plan, lakes: Mapping[str, Lake], columns: Mapping[str, str]
+) -> tuple[Restated, ...]:
+    """What the plan does, with the rows that are there now. Starts Spark to count them. ``columns``
+    carry the values of slices, by the names of lakes.
+    """
+    names = [(step, step.model.target.lake) for step in plan.steps]
+    return tuple(_restated(step, lakes[name], columns[name]) for step, name in names)
 
 
-def _restated(step: PlannedStep, lake: Lake) -> Restated:
+def _restated(step: PlannedStep, lake: Lake, column: str) -> Restated:
     model = step.model
     shown = Restated(model.name, str(model.target), step.slice, len(step.slices), anew=step.anew)
     if step.skipped is not None:
         return replace(shown, slices=0, skipped=step.skipped)
-    if model.strategy == VIEW:
+    if model.strategy in WITHOUT_ROWS:
         return shown
-    count = _COUNTS.get(model.strategy, _recorded)
-    return replace(shown, rows=count(step, lake))
+    if model.time_range is not None and model.strategy == TIME_RANGE:
+        return replace(shown, rows=_in_ranges(step, lake, model.time_range))
+    return replace(shown, rows=_of_slices(step, lake, column))
 
 
-def _in_ranges(step: PlannedStep, lake: Lake) -> int:
-    model, by_time = step.model, step.model.by_time
-    assert by_time is not None, "a model of this strategy has one"
+def _in_ranges(step: PlannedStep, lake: Lake, by_time: TimeRange) -> int:
+    model = step.model
     try:
         rows = lake.table(table_name(model.target)).to_df()
     except TableNotFound:
@@ -226,11 +232,17 @@ def _in_ranges(step: PlannedStep, lake: Lake) -> int:
     return rows_in_ranges(rows, by_time, intervals, model.query.dialect).count()
 
 
-def _recorded(step: PlannedStep, lake: Lake) -> int:
-    records = State(lake.catalog).slices(step.model.target.qualified)
-    texts = {slice_.text for slice_ in step.slices}
-    whole = WHOLE in step.slices or step.model.by_time is not None
-    return sum(record.rows for record in records if whole or record.slice in texts)
+def _of_slices(step: PlannedStep, lake: Lake, column: str) -> int | None:
+    """The rows of a table, or of its partitions; None where these cannot be told apart."""
+    from pyspark.sql import functions as fn
 
-
-_COUNTS: Mapping[str, Callable[[PlannedStep, Lake], int]] = {TIME_RANGE: _in_ranges}
+    try:
+        rows = lake.table(table_name(step.model.target)).to_df()
+    except TableNotFound:
+        return 0
+    if step.anew or WHOLE in step.slices:
+        return rows.count()
+    values = [slice_.text for slice_ in step.slices]
+    if step.model.by_time is not None or column not in rows.columns:
+        return None
+    return rows.where(fn.col(quoted(column)).isin(values)).count()

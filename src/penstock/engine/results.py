@@ -113,14 +113,15 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class SliceStatus:
-    """``state`` is ``missing``, ``running``, ``failed``, ``materialized``, ``stale`` (the script
+    """``state`` is ``missing``, ``running``, ``failed``, ``skipped`` (something that it depends on
+    failed), ``materialized``, ``unfinished`` (made before its time was over), ``stale`` (the script
     has changed since), ``changed outside`` (its rows have, by ``outside_snapshot``: None where that
     has expired), ``other kind`` (of a `partitioned` line that has changed) or ``no model``.
 
     ``rows`` is None where none are recorded, and where others have changed them since. ``tests``,
     ``tests_failed`` and ``tests_warned`` count the latest results recorded for it.
     ``time`` is when its current content was last published or confirmed, or when the attempt in
-    ``state`` was. ``intervals``: of a model by time, how many it stands for in a range.
+    ``state`` was. ``intervals``: of a model by time, how many it stands for.
     """
 
     slice: str | None
@@ -158,7 +159,10 @@ class ModelStatus:
         """The most pressing state of its slices; `embedded` of what makes none."""
         if self.strategy == EMBEDDED:
             return EMBEDDED
-        pressing = ("failed", "running", *_CHANGED, "stale", "materialized")
+        pressing = (
+            *("failed", "skipped", "running", *_CHANGED),
+            *("stale", "unfinished", "materialized"),
+        )
         states = {slice_.state for slice_ in self.slices}
         return next((state for state in pressing if state in states), "missing")
 

@@ -173,10 +173,19 @@ class Pace:
 
 
 class Runner:
-    """Runs the steps of one plan once."""
+    """Runs the steps of one plan once. ``skip`` records that a slice was not tried."""
 
-    def __init__(self, plan: Plan, world: World, run_step: StepFunction, jobs: int | None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        world: World,
+        run_step: StepFunction,
+        jobs: int | None,
+        *,
+        skip: Callable[[World, PlannedStep, str], None] = skip,
+    ) -> None:
         self._plan = plan
+        self._skip = skip
         self._world = world
         self._run_step = run_step
         self._jobs = jobs or os.cpu_count() or 1
@@ -272,9 +281,9 @@ class Runner:
         (result,) = ended(step, state, reason)
         line.results[step.only] = result
         line.count += 1
-        if state == "skipped" and self._plan.request.range is not None:
+        if state == "skipped":
             with contextlib.suppress(PenstockError):  # it is only for the next run to know
-                skip(self._world, step, reason)
+                self._skip(self._world, step, reason)
         self._world.sink(StepFinished(step.name, state, 0.0, reason=reason, slice=step.slice))
 
     def _end_rest(self, line: _Line, state: str, reason: str) -> None:

@@ -7,11 +7,14 @@ of Penstock since: by DuckDB, by SQL, by a rollback.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
+from penstock.engine.known import Recorded, painted, where_of
+from penstock.engine.outside import Outside, Where, look
+from penstock.engine.ranges import CHANGED, FAILED, MISSING, RUNNING, SKIPPED
 from penstock.engine.results import (
     ModelDetail,
     ModelStatus,
@@ -33,18 +36,18 @@ from penstock.engine.state.records import (
     column_infos,
     is_gone,
 )
+from penstock.engine.state.rolled_back import Undone, undone
 from penstock.engine.state.store import State, find_tables
+from penstock.engine.state.tables import to_text
 from penstock.errors import PartitionError
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.definitions.tables import describe
-from penstock.lake.catalog.definitions.views import load_views
-from penstock.lake.catalog.snapshots import history
-from penstock.lake.format.conflicts import ParsedChanges
+from penstock.lake.catalog.snapshots.rollbacks import rollbacks
 from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import COMMENT
 from penstock.model.asset import TableName
-from penstock.model.interval import interval_of
-from penstock.model.kinds import EMBEDDED, FILES, VIEW, WITHOUT_ROWS
+from penstock.model.interval import Interval
+from penstock.model.kinds import EMBEDDED, WITHOUT_ROWS
 from penstock.model.model import Model
 from penstock.model.partition import PartitionSpec, bucket_of
 from penstock.model.slice import shown
@@ -53,26 +56,12 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from penstock.lake.catalog.catalog import Catalog
-    from penstock.lake.format.files import Table
 
 
-_PRESSING = ("running", "failed")  # attempts that say more than what was published before
+OTHER = "other kind"
+_PRESSING = (RUNNING, FAILED, SKIPPED)  # attempts that say more than what was published before
 LAST_RUNS = 10
-# The notes of steps (`Attempt.execute`) and of `drop`, as LIKE has them.
-OWN = ('{"run": %"step": %', '{"penstock_drop": %')
-Key = tuple[str, str]  # target and slice
 Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
-
-
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """``changed``: the snapshot in which others last changed a slice, None where that expired.
-
-    ``there`` are the targets that the lake has a table of.
-    """
-
-    changed: Mapping[Key, int | None] = field(default_factory=dict)
-    there: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +73,7 @@ class LakeState:
     checks: tuple[CheckRecord, ...] = ()
     running: tuple[RunRecord, ...] = ()
     outside: Outside = field(default_factory=Outside)
+    lost: Mapping[str, Undone] = field(default_factory=dict)
 
     @classmethod
     def read(cls, connection: Connection, target: str | None = None) -> LakeState:
@@ -98,9 +88,7 @@ class LakeState:
 def statuses(settings: Settings, catalogs: Catalogs, models: Sequence[Model]) -> Statuses:
     """The slices of all models of a project, and the tables in their lakes that none makes."""
     lakes = sorted({model.target.lake for model in models})
-    states = {
-        name: read_state(catalogs(name), settings.lakes[name].partition_column) for name in lakes
-    }
+    states = {name: read_state(settings, catalogs, name, models) for name in lakes}
     made = [model for model in models if model.strategy != EMBEDDED]
     known = [model_status(model, states[model.target.lake]) for model in made]
     others = (each for name, state in states.items() for each in unmade(state, name, models))
@@ -110,28 +98,38 @@ def statuses(settings: Settings, catalogs: Catalogs, models: Sequence[Model]) ->
 def status_of(settings: Settings, catalogs: Catalogs, model: Model) -> Statuses:
     """The slices of one model."""
     target = model.target
-    column = settings.lakes[target.lake].partition_column
-    state = read_state(catalogs(target.lake), column, target.qualified)
+    state = read_state(settings, catalogs, target.lake, [model], target.qualified)
     return Statuses([model_status(model, state)])
 
 
-def read_state(catalog: Catalog | None, column: str, target: str | None = None) -> LakeState:
-    """The state of a lake, and what others did to its tables; empty without a catalog.
-
-    ``column`` carries the values of slices.
+def read_state(
+    settings: Settings,
+    catalogs: Catalogs,
+    lake: str,
+    models: Sequence[Model],
+    target: str | None = None,
+) -> LakeState:
+    """The state of a lake, or of one target in it, and what others did to its tables; empty
+    without a catalog.
     """
+    catalog = catalogs(lake)
     if catalog is None:
         return LakeState()
+    where = where_of(
+        settings, lake, catalog.data_path, [m for m in models if m.target.lake == lake]
+    )
+    return State(catalog).read(lambda connection: _state(connection, where, target), LakeState())
 
-    def ask(connection: Connection) -> LakeState:
-        return _state(connection, catalog, column, target)
 
-    return State(catalog).read(ask, LakeState())
-
-
-def _state(connection: Connection, catalog: Catalog, column: str, target: str | None) -> LakeState:
+def _state(connection: Connection, where: Where, target: str | None) -> LakeState:
     state = LakeState.read(connection, target)
-    return replace(state, outside=look(connection, catalog.data_path, state.slices, column))
+    rolled_back = rollbacks(connection)
+    by_target: dict[str, list[SliceRecord]] = defaultdict(list)
+    for record in state.slices:
+        by_target[record.target].append(record)
+    lost = {name: undone(connection, made, rolled_back) for name, made in by_target.items()}
+    every = [*state.slices, *(record for each in lost.values() for record in each.there)]
+    return replace(state, outside=look(connection, where, every, rolled_back), lost=lost)
 
 
 def model_status(
@@ -139,35 +137,42 @@ def model_status(
 ) -> ModelStatus:
     """All slices that are there or were tried, in the order of their values."""
     target = model.target.qualified
-    slices = {slice_.slice: slice_ for slice_ in state.slices if slice_.target == target}
+    lost = state.lost.get(target, Undone())
+    slices = {
+        slice_.slice: replace(slice_, rows=None) if slice_.slice in lost.gone else slice_
+        for slice_ in state.slices
+        if slice_.target == target
+    }
+    made = Recorded(tuple(slices.values()), state.outside, lost)
     attempts = {attempt.slice: attempt for attempt in state.attempts if attempt.target == target}
     checks = _by_slice(check for check in state.checks if check.target == target)
     alive = {run.run_id for run in state.running if not is_gone(run.process)}
-    values = {value for value, attempt in attempts.items() if attempt.state in _PRESSING}
-    values |= slices.keys()
-    if model.strategy == EMBEDDED:
-        values = set()
-    elif model.by_time is not None:
-        values = {value for value in values if not _is_past(attempts.get(value), slices)}
-        values |= slices.keys() or {WHOLE}
-    elif model.partition is None:
-        values = {WHOLE, *slices}
-    changed = state.outside.changed
+    pressing = {
+        value: attempt
+        for value, attempt in attempts.items()
+        if attempt.state in _PRESSING and (attempt.state != RUNNING or attempt.run_id in alive)
+    }
+    if model.by_time is not None:
+        found = tuple(_of_intervals(model, made, pressing, checks))
+    else:
+        values = {*pressing, *slices} if model.partition is not None else {WHOLE, *slices}
+        values = set() if model.strategy == EMBEDDED else values
+        found = tuple(
+            _slice_status(
+                value,
+                slices.get(value),
+                pressing.get(value),
+                checks.get(value, ()),
+                _unpressed(slices.get(value), model, made),
+            )
+            for value in sorted(values, key=_in_time(model.partition))
+        )
     return ModelStatus(
         model=model.name,
         target=str(model.target),
         strategy=model.strategy,
         partitioned=model.partition.kind if model.partition else None,
-        slices=tuple(
-            _slice_status(
-                value,
-                slices.get(value),
-                _last_attempt(attempts.get(value), alive),
-                checks.get(value, ()),
-                _what_changed(slices.get(value), model, changed),
-            )
-            for value in sorted(values, key=_in_time(model.partition))
-        ),
+        slices=found,
     )
 
 
@@ -187,14 +192,51 @@ def _in_time(spec: PartitionSpec | None) -> Callable[[str], tuple[int, Any]]:
     return key
 
 
-def _is_past(attempt: StepRecord | None, slices: Mapping[str, SliceRecord]) -> bool:
-    """Whether a part of the interval that was tried was made since."""
-    own = None if attempt is None else interval_of(attempt.slice)
-    if attempt is None or own is None:
-        return True
-    since = (each for each in slices.values() if each.published_at > attempt.started_at)
-    others = (interval_of(each.slice) for each in since)
-    return any(other is not None and own.overlap(other) for other in others)
+def _of_intervals(
+    model: Model,
+    made: Recorded,
+    attempts: Mapping[str, StepRecord],
+    checks: Mapping[str, list[CheckRecord]],
+) -> Iterator[SliceStatus]:
+    """The slices of a model by time as plans see them, and those of earlier kinds of slices."""
+    slices = {record.slice: record for record in made.slices}
+    alive = {attempt.run_id for attempt in attempts.values()}
+    tried = (
+        reading.Tried(value, to_text(each.started_at), each.run_id, each.state)
+        for value, each in attempts.items()
+    )
+    there = not slices or model.target.qualified in made.outside.there
+    line = painted(model, made, tried, alive, is_there=there)
+    for event in line.events:
+        text = event.interval.text
+        status = _slice_status(
+            text,
+            slices.get(text) or _piece(slices.get(event.of), text),
+            attempts.get(event.of) if event.state in _PRESSING else None,
+            checks.get(text, ()),
+            (event.state, event.since),
+        )
+        yield replace(status, intervals=_units(model, event.interval))
+    known = {event.of for event in line.events}
+    others = [
+        record
+        for value, record in slices.items()
+        if value not in {*known, *made.lost.gone} and not record.is_slice_of(model)
+    ]
+    for record in others:
+        yield _slice_status(record.slice, record, None, checks.get(record.slice, ()), (OTHER, None))
+    if not line.events and not others:
+        yield _slice_status(WHOLE, None, None, (), (MISSING, None))
+
+
+def _units(model: Model, interval: Interval) -> int:
+    assert model.by_time is not None, "asked of models by time"
+    return sum(1 for _ in model.by_time.units((interval,)))
+
+
+def _piece(record: SliceRecord | None, text: str) -> SliceRecord | None:
+    """A part of a recorded interval: how many of its rows it has is not recorded."""
+    return None if record is None else replace(record, slice=text, rows=None)
 
 
 def unmade(state: LakeState, lake: str, models: Iterable[Model]) -> list[ModelStatus]:
@@ -220,7 +262,7 @@ def unmade(state: LakeState, lake: str, models: Iterable[Model]) -> list[ModelSt
     ]
 
 
-def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail:
+def detail_of(settings: Settings, model: Model, catalog: Catalog | None) -> ModelDetail:
     target = model.target.qualified
     versions: tuple[SchemaVersion, ...] = ()
     runs: tuple[StepRun, ...] = ()
@@ -231,7 +273,8 @@ def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail
             if find_tables(connection):
                 versions = reading.schema_versions(connection, target)
                 runs = reading.step_runs(connection, target, LAST_RUNS)
-                state = _state(connection, catalog, column, target)
+                where = where_of(settings, model.target.lake, catalog.data_path, [model])
+                state = _state(connection, where, target)
             latest, place = reads.newest(connection), (model.target.schema, model.target.table)
             table = reads.find_table(connection, catalog.data_path, latest.id, *place)
             if table is not None:
@@ -314,41 +357,27 @@ def snapshot_infos(catalogs: Mapping[str, Catalog | None]) -> list[SnapshotInfo]
     return sorted(infos, key=lambda info: info.time, reverse=True)
 
 
-def _what_changed(
-    known: SliceRecord | None, model: Model, changed: Mapping[Key, int | None]
-) -> tuple[str, int | None]:
+def _unpressed(known: SliceRecord | None, model: Model, made: Recorded) -> tuple[str, int | None]:
     """The state of a slice that no attempt presses, and the snapshot of others that made it so."""
     if known is None:
-        return "missing", None
+        return MISSING, None
     if not known.is_slice_of(model):
-        return "other kind", None
-    key = (known.target, known.slice)
-    if key in changed:
-        return "changed outside", changed[key]
-    same = model.forward_only or known.definition_hash == model.definition_hash
-    return "materialized" if same else "stale", None
-
-
-def _last_attempt(attempt: StepRecord | None, alive: set[str]) -> StepRecord | None:
-    """No attempt where it still says that it runs, and its run was killed."""
-    if attempt is not None and attempt.state == "running" and attempt.run_id not in alive:
-        return None
-    return attempt
+        return OTHER, None
+    return made.state_of(known, model)
 
 
 def _slice_status(
     value: str,
     known: SliceRecord | None,
-    attempt: StepRecord | None,
+    pressing: StepRecord | None,
     checks: Iterable[CheckRecord],
     unpressed: tuple[str, int | None],
 ) -> SliceStatus:
     """``unpressed`` is the state where no attempt presses, and the snapshot of others behind it."""
     results = [check.result for check in checks]
-    pressing = attempt if attempt and attempt.state in _PRESSING else None
     state, outside = (pressing.state, None) if pressing is not None else unpressed
     moment = (pressing.finished_at or pressing.started_at) if pressing else None
-    counted = known and known.strategy not in WITHOUT_ROWS and unpressed[0] != "changed outside"
+    counted = known and known.strategy not in WITHOUT_ROWS and unpressed[0] != CHANGED
     return SliceStatus(
         slice=shown(value),
         state=state,
@@ -369,110 +398,3 @@ def _by_slice(checks: Iterable[CheckRecord]) -> Mapping[str, list[CheckRecord]]:
     for check in checks:
         by_slice[check.slice].append(check)
     return by_slice
-
-
-def look(
-    connection: Connection, data_path: str, records: Sequence[SliceRecord], column: str
-) -> Outside:
-    """Compare what is recorded with what the lake holds; ``column`` carries slices' values.
-
-    Asks the catalog once for all targets; the changes of a table are looked at only where others
-    made some.
-    """
-    if not records:
-        return Outside()
-    snapshot = reads.newest(connection)
-    since = min(record.snapshot_id for record in records)
-    by_target: dict[str, list[SliceRecord]] = defaultdict(list)
-    for record in records:
-        by_target[record.target].append(record)
-    changed: dict[Key, int | None] = {}
-    there: set[str] = set()
-    known = history.tables_by_name(connection, snapshot.id)
-    views = _views(connection, snapshot.id, records)
-    theirs = history.changes_of_others(connection, since, OWN)
-    for target, mine in by_target.items():
-        if all(record.strategy == FILES for record in mine):
-            continue  # which do not belong to the lake
-        name = _name(target)
-        if name in views and all(record.strategy == VIEW for record in mine):
-            there.add(target)
-            at = views[name]
-            changed |= {(target, r.slice): at for r in mine if r.made_in != at}
-            continue
-        if name not in known:
-            gone = history.gone_at(connection, name)
-            changed |= {(target, record.slice): gone for record in mine}
-            continue
-        there.add(target)
-        moments = _Moments.of(theirs, name, known[name])
-        if moments.last > min(record.snapshot_id for record in mine):
-            table = reads.find_table(connection, data_path, snapshot.id, *_parts(target))
-            changed |= _changed(connection, table, mine, moments, column)
-    return Outside(changed, frozenset(there))
-
-
-def _views(
-    connection: Connection, snapshot_id: int, records: Sequence[SliceRecord]
-) -> dict[tuple[str, str], int]:
-    """The snapshot in which each view was made that a record may be of, by folded name."""
-    names = [_parts(record.target)[1] for record in records if record.strategy == VIEW]
-    found = load_views(connection, snapshot_id, names) if names else []
-    return {_name(view.qualified_name): view.begin_snapshot for view in found}
-
-
-def _parts(target: str) -> tuple[str, str]:
-    schema, _, table = target.partition(".")
-    return schema, table
-
-
-def _name(target: str) -> tuple[str, str]:
-    schema, table = _parts(target)
-    return fold(schema), fold(table)
-
-
-@dataclass(frozen=True, slots=True)
-class _Moments:
-    """Snapshots of others that changed one table: as a whole, or some of its rows."""
-
-    whole: tuple[int, ...]
-    rows: tuple[int, ...]
-
-    @property
-    def last(self) -> int:
-        return max((*self.whole, *self.rows), default=-1)
-
-    @classmethod
-    def of(cls, theirs: Sequence[ParsedChanges], name: tuple[str, str], table_id: int) -> _Moments:
-        whole = [t for t in theirs if name in t.created_tables or table_id in t.altered]
-        rows = [t for t in theirs if table_id in t.inserted | t.deleted]
-        return cls(tuple(t.snapshot_id for t in whole), tuple(t.snapshot_id for t in rows))
-
-
-def _changed(
-    connection: Connection,
-    table: Table | None,
-    records: Sequence[SliceRecord],
-    moments: _Moments,
-    column: str,
-) -> dict[Key, int | None]:
-    """The slices of one table that were changed, with the last snapshot that did."""
-    partition = None if table is None else table.schema.find(column)
-    values: Mapping[int, frozenset[str | None]] = {}
-    if table is not None and partition is not None and partition.id is not None:
-        since = min(record.snapshot_id for record in records)
-        where = (partition.id, partition.name)
-        values = history.values_touched(connection, table.id, where, since)
-
-    def touches(record: SliceRecord, moment: int) -> bool:
-        """True in doubt, where the change was compacted since or is not by slices."""
-        slices = values.get(moment, frozenset({None}))
-        return record.slice == WHOLE or record.slice in slices or None in slices
-
-    changed: dict[Key, int | None] = {}
-    for record in records:
-        late = [whole for whole in moments.whole if whole > record.snapshot_id]
-        late += [row for row in moments.rows if row > record.snapshot_id and touches(record, row)]
-        if late:
-            changed[record.target, record.slice] = max(late)
-    return changed

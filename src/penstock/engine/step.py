@@ -1,9 +1,4 @@
-"""A step of a run from its start to its result: retries, interrupted appends, every way to end.
-
-By the documents a re-run of an append adds its rows again, and it does. But when the run that
-published them was killed or interrupted later on, the next run of the same request is its retry,
-and a retry gives the same tables as an undisturbed run.
-"""
+"""A step of a run from its start to its result: retries, what other runs made, every way to end."""
 
 from __future__ import annotations
 
@@ -16,11 +11,13 @@ from penstock.durations import seconds_of
 from penstock.engine.attempt import Attempt
 from penstock.engine.idle import ended
 from penstock.engine.joint import JointAttempt
+from penstock.engine.meanwhile import Meanwhile, meanwhile
 from penstock.engine.plan import PlannedStep
 from penstock.engine.publication import MadeSlice, tests_failed
 from penstock.engine.results import StepResult
-from penstock.engine.state.records import Publication, StepRecord
+from penstock.engine.state.records import Publication, SliceRecord, StepRecord
 from penstock.engine.state.store import State, now
+from penstock.engine.taking_up import take_up
 from penstock.engine.world import Cancelled, World
 from penstock.errors import (
     CommitConflict,
@@ -34,7 +31,7 @@ from penstock.errors import (
 from penstock.events import Notice, StepFinished, StepStarted
 from penstock.lake.spark.failures import explained
 from penstock.model.interval import Interval
-from penstock.model.kinds import TIME_RANGE, WITHOUT_ROWS
+from penstock.model.kinds import ADDING, TIME_RANGE, WITHOUT_ROWS
 from penstock.model.slice import Slice
 from penstock.model.slice_condition import NotJoint
 
@@ -109,9 +106,15 @@ def _together(run: _Run) -> list[StepResult]:
     conflicts = 0
     while True:
         try:
-            with explained():
-                made = JointAttempt(run.world, run.planned).execute()
-            return [_result(run, each) for each in made]
+            by_others = meanwhile(run.world, run.planned)
+            results = _made_by_others(run, by_others.made)
+            if by_others.left:
+                left = run.world.plan.narrowed(run.planned, by_others.left)
+                with explained():
+                    made = JointAttempt(run.world, left).execute()
+                own = (_result(run, each) for each in made)
+                results |= zip(by_others.left, own, strict=True)
+            return [results[slice_] for slice_ in run.planned.slices]
         except Cancelled:
             return _all_cancelled(run)
         except CommitConflict as error:
@@ -119,6 +122,22 @@ def _together(run: _Run) -> list[StepResult]:
             if conflicts > _CONFLICTS or run.world.cancelled.is_set():
                 raise
             run.world.sink(Notice(f"done anew, as {error.message}", run.planned.name))
+
+
+def _made_by_others(run: _Run, records: Mapping[Slice, SliceRecord]) -> dict[Slice, StepResult]:
+    """The results of slices that another run has made since the step was planned."""
+    found: dict[Slice, StepResult] = {}
+    for slice_, record in records.items():
+        reason = f"made meanwhile by run {record.run_id}"
+        run.state.end_step((run.world.run_id, run.planned.name, slice_.text), "unchanged", reason)
+        step = replace(run.planned, slices=(slice_,))
+        rows = record.rows if record.slice == slice_.text else None
+        if record.strategy in WITHOUT_ROWS:
+            rows = None
+        found[slice_] = replace(
+            _ended(step, "unchanged", reason), rows=rows, snapshot_id=record.made_in
+        )
+    return found
 
 
 def _result(run: _Run, made: MadeSlice) -> StepResult:
@@ -194,9 +213,13 @@ def _halves(planned: PlannedStep) -> tuple[Interval, ...]:
 def _by_halves(world: World, planned: PlannedStep, error: Exception) -> Results:
     """A range of time whose query failed: that of an interval may be what fails."""
     _say_parts(world, planned, "by halves", error)
+    return _divided(world, planned, _halves(planned))
+
+
+def _divided(world: World, planned: PlannedStep, parts: Sequence[Slice]) -> dict[Slice, StepResult]:
     found: dict[Slice, StepResult] = {}
-    for half in _halves(planned):
-        part = world.plan.narrowed(planned, (half,))
+    for each in parts:
+        part = world.plan.narrowed(planned, (each,))
         if world.cancelled.is_set():
             found |= _each(part, _all_cancelled(_Run(world, part)))
         else:
@@ -248,6 +271,14 @@ class _Halve(Exception):
     """What a range of time failed by, which its halves may not."""
 
 
+class _MadeByOthers(Exception):
+    """Another run has made a slice since it was planned, or some of its intervals."""
+
+    def __init__(self, by_others: Meanwhile) -> None:
+        self.by_others = by_others
+        super().__init__()
+
+
 def _run_one(world: World, planned: PlannedStep) -> Results:
     began = time.monotonic()
     world.sink(StepStarted(planned.name, planned.slice))
@@ -255,6 +286,12 @@ def _run_one(world: World, planned: PlannedStep) -> Results:
         results = _run(_Run(world.for_step(planned.model), planned))
     except _Halve as halve:
         return _by_halves(world, planned, halve.args[0])
+    except _MadeByOthers as error:
+        run = _Run(world, planned)
+        results = _made_by_others(run, error.by_others.made)
+        if error.by_others.left:
+            run.state.end_step(run.key, "unchanged", "some of it was made by another run")
+            return results | _divided(world, planned, error.by_others.left)
     except Exception as error:  # a fault here must not take other steps with it
         results = {planned.only: _broken(_Run(world, planned), error)}
     seconds = time.monotonic() - began
@@ -319,6 +356,7 @@ def _attempts(run: _Run) -> list[MadeSlice]:
     delay = seconds_of(retry.delay if retry else None)
     conflicts = 0
     while True:
+        _require_lacking(run)
         try:
             return Attempt(run.world, run.planned).execute()
         except (QueryFailed, PythonFailed) as error:
@@ -340,6 +378,15 @@ def _attempts(run: _Run) -> list[MadeSlice]:
             if conflicts > _CONFLICTS or run.world.cancelled.is_set():
                 raise
             run.world.sink(Notice(f"done anew, as {error.message}", run.planned.name))
+
+
+def _require_lacking(run: _Run) -> None:
+    """Raise _MadeByOthers where another run has made what was to be made. Of what can be made
+    twice, a part of it does not matter.
+    """
+    by_others = meanwhile(run.world, run.planned)
+    if by_others.made and (not by_others.left or run.planned.model.strategy in ADDING):
+        raise _MadeByOthers(by_others)
 
 
 def worth_retrying(error: QueryFailed | PythonFailed) -> bool:
@@ -408,44 +455,3 @@ def _wrap(error: Exception) -> StepError:
         )
     wrapped.__cause__ = error
     return wrapped
-
-
-_INTERRUPTED = frozenset({"abandoned", "cancelled"})
-
-
-def take_up(world: World, planned: PlannedStep) -> list[MadeSlice] | None:
-    """The publication of an interrupted append to confirm; None when the step has to run."""
-    model = planned.model
-    if model.strategy != "append" or planned.anew:
-        return None
-    state = world.states[model.target.lake]
-    known = state.slice(model.target.qualified, planned.only.text)
-    if known is None or known.definition_hash != model.definition_hash or known.rolled_back:
-        return None
-    run = state.run(known.run_id)
-    if (
-        run is None
-        or run.state not in _INTERRUPTED
-        or run.partition != world.plan.partition
-        or dict(run.args) != dict(world.plan.args)
-    ):
-        return None
-    world.sink(Notice(f"appended already by the interrupted run {run.run_id}", model.name))
-    made = Publication(
-        run_id=world.run_id,
-        step=model.name,
-        state="unchanged",
-        target=known.target,
-        slice=known.slice,
-        strategy=known.strategy,
-        rows=known.rows,
-        fingerprint=known.fingerprint,
-        definition_hash=known.definition_hash,
-        columns=(),
-        checks=(),
-        at=now(),
-        slicing=known.slicing,
-        keys=known.keys,
-    )
-    state.confirm(made, known.made_in, as_of=known.snapshot_id)
-    return [MadeSlice(made, known.made_in)]

@@ -15,11 +15,14 @@ from penstock.engine.plan import PlannedStep
 from penstock.engine.resolve import Reader, Views
 from penstock.engine.results import CheckResult
 from penstock.engine.state.records import SliceRecord
+from penstock.engine.state.requirement import Requirement
 from penstock.engine.state.store import State
 from penstock.engine.world import World
 from penstock.engine.writing import Writer
 from penstock.events import CheckFinished, Notice, StepProgress
 from penstock.model.constants import Bindings
+from penstock.model.interval import Interval
+from penstock.model.kinds import ADDING
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
@@ -45,6 +48,26 @@ class StepAttempt:
     def column(self) -> str:
         """The column of partitions: it holds the value of a row's slice."""
         return self.world.settings.lakes[self.model.target.lake].partition_column
+
+    @property
+    def depends_on_records(self) -> bool:
+        """Whether what it makes follows from the records of its slices, so that it would be wrong
+        on top of what another run recorded meanwhile. Others find that out by the rows.
+        """
+        return self.model.strategy in (*ADDING, "history") or self.model.reads_changes
+
+    def known(self) -> tuple[SliceRecord | None, Requirement | None]:
+        """The record of the slice, and what its commit requires of the records that are there."""
+        target, text = self.model.target.qualified, self.planned.only.text
+        if isinstance(self.planned.only, Interval) and self.depends_on_records:
+            records = self.state.slices(target)
+            known = next((each for each in records if each.slice == text), None)
+        else:
+            known = self.state.slice(target, text)
+            records = [] if known is None else [known]
+        if not self.depends_on_records:
+            return known, None
+        return known, Requirement.of(target, (text,), records)
 
     @property
     def writer(self) -> Writer:

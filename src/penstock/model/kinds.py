@@ -18,7 +18,19 @@ BY_READERS = (EMBEDDED, VIEW)
 WITHOUT_ROWS = (VIEW, FILES)
 #: strategies whose query may be about an interval of time
 BY_INTERVALS = (TIME_RANGE, "merge", "append", "partitions", "custom", "history")
+#: strategies whose rerun makes a slice what the SELECT returns, whatever other writers did to it
+_REPLACING = ("replace", "merge", "partitions", TIME_RANGE, VIEW)
+#: strategies by which a slice that is made twice may have its rows twice
+ADDING = ("append", "custom", "manual")
 CHANGES = ("allow", "warn", "error", "ignore")
+
+
+def rerun_replaces(strategy: str, *, by_time: bool) -> bool:
+    """Whether slices that another writer changed are to be rebuilt by the next run. An append would
+    add its rows again, statements are the script's own, and rows that were merged or added by
+    intervals of time do not say which interval they are of.
+    """
+    return strategy == TIME_RANGE if by_time else strategy in _REPLACING
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,6 +186,12 @@ def is_before_start(spec: PartitionSpec, bucket: datetime) -> bool:
     return start is not None and step(bucket) <= datetime.combine(start, time())
 
 
+def start_of(spec: PartitionSpec) -> datetime | None:
+    """The instant at which ``start`` begins in the zone of a kind by time."""
+    start = _start(spec) if spec.kind in TIME_KINDS else None
+    return None if start is None else datetime.combine(start, time(), _zone(spec))
+
+
 def validate(spec: PartitionSpec, value: str) -> None:
     """Raise :class:`PartitionError` unless ``value`` is one that this partition can have."""
     if not value:

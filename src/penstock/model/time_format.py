@@ -104,6 +104,36 @@ class TimeFormat:
             for part in self.parts
         )
 
+    def read(self, text: str) -> datetime | None:
+        """The moment of a text in UTC, the first that it may stand for; None for one that does not
+        fit.
+        """
+        try:
+            if self.per_second is not None:
+                return datetime(1970, 1, 1, tzinfo=UTC) + int(text) * self.step
+            match = re.fullmatch(self._groups, text)
+            if match is None:
+                return None
+            values = dict(zip((part.strftime for part in self.fields), match.groups(), strict=True))
+            known = {name: int(value) for name, value in values.items()}
+            first = datetime(known["%Y"], known.get("%m", 1), known.get("%d", 1), tzinfo=UTC)
+            return first + timedelta(
+                days=known.get("%j", 1) - 1,
+                hours=known.get("%H", 0),
+                minutes=known.get("%M", 0),
+                seconds=known.get("%S", 0),
+                microseconds=known.get("%f", 0),
+            )
+        except (ValueError, OverflowError):
+            return None
+
+    @property
+    def _groups(self) -> str:
+        return "".join(
+            f"([0-9]{{{part.width}}})" if isinstance(part, _Field) else re.escape(part)
+            for part in self.parts
+        )
+
 
 def read_format(text: str) -> TimeFormat:
     """Raises ValueError that says what of it is not known, or missing."""

@@ -133,7 +133,7 @@ def test_failed_tests_are_kept_and_the_slice_is_not(state: State) -> None:
 
 
 def test_the_last_attempt_passes_over_what_says_nothing(state: State) -> None:
-    for minutes, outcome in enumerate(("done", "failed", "skipped", "cancelled")):
+    for minutes, outcome in enumerate(("done", "failed", "cancelled", "abandoned")):
         run_id = f"r{minutes}"
         state.begin_run(run_record(run_id))
         state.begin_step(step_record(run_id, started_at=at(minutes)))
@@ -143,7 +143,7 @@ def test_the_last_attempt_passes_over_what_says_nothing(state: State) -> None:
         (attempt,) = reading.last_attempts(connection, "main.a")
         history = reading.step_runs(connection, "main.a", 3)
     assert attempt.state == "failed"
-    assert [one.state for one in history] == ["cancelled", "skipped", "failed"]
+    assert [one.state for one in history] == ["abandoned", "cancelled", "failed"]
 
 
 def test_the_last_checks_are_those_of_the_latest_run(state: State) -> None:
@@ -197,7 +197,8 @@ def test_outcomes_that_published_nothing_are_known_by_slice(state: State) -> Non
     state.end_step(("r1", "clean/a", "b"), "cancelled", None)
     with state.reading() as connection:
         assert connection is not None
-        assert reading.definitions(connection, ["main.a"]) == {"main.a": {"a": ("r1", "d1", None)}}
+        (record,) = reading.slices_of(connection, ["main.a"])["main.a"]
+        assert (record.slice, record.run_id, record.definition_hash) == ("a", "r1", "d1")
         assert reading.last_outcomes(connection, ["main.a"]) == {
             "main.a": {"b": ("cancelled", "r1"), "c": ("running", "r1")}
         }

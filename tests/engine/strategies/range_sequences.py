@@ -386,11 +386,15 @@ class Play:
         )
 
     def _is_sound(self, state: State, key: Slice, rows: int | None) -> bool:
-        """Whether a record has as many rows as there are, or its table was rolled back."""
+        """Whether a record has as many rows as there are, or its table was rolled back. Rows that
+        are merged or added by intervals are of no interval alone.
+        """
+        if not self._counts:
+            return rows is None
         if rows is None:
             records = [_of_unit(state, unit) for unit in units_of(self.form, key)]
             return any(each is not None and not each.sure for each in records)
-        return not self._counts or rows == len(candidate(self.form, state.rows, key))
+        return rows == len(candidate(self.form, state.rows, key))
 
     def _spark_differs(self, seen: Seen) -> str | None:
         if not self.state.exists:

@@ -29,6 +29,7 @@ from penstock.engine.state.records import (
     RunRecord,
     SliceRecord,
     StepRecord,
+    lies_among_others,
 )
 from penstock.engine.state.tables import (
     BUILT,
@@ -39,6 +40,7 @@ from penstock.engine.state.tables import (
     SCHEMA_VERSION,
     SLICE,
     STEP,
+    UNCOUNTED,
     to_moment,
 )
 from penstock.model.slice import shown
@@ -112,10 +114,10 @@ def slices(
 
 
 def last_attempts(connection: Connection, target: str | None = None) -> list[StepRecord]:
-    """The latest attempt at each slice. Skipped, cancelled and abandoned attempts do not count, nor
-    do attempts that began before the slice or its table was dropped.
+    """The latest attempt at each slice. Cancelled and abandoned attempts do not count, nor do
+    attempts that began before the slice or its table was dropped.
     """
-    ended = STEP.c.state.not_in(("skipped", "cancelled", "abandoned"))
+    ended = STEP.c.state.not_in(("cancelled", "abandoned"))
     counted = ended if _is_old(connection) else and_(ended, ~_dropped_since())
     latest = (
         select(STEP.c.target, STEP.c.slice, func.max(STEP.c.started_at).label("started_at"))
@@ -136,33 +138,24 @@ def last_attempts(connection: Connection, target: str | None = None) -> list[Ste
     return [_step(row) for row in connection.execute(query.where(counted))]
 
 
-class Recorded(NamedTuple):
-    """``state`` is that of an attempt; None of what is recorded, by its definition's hash."""
+class Tried(NamedTuple):
+    """An attempt at a slice that published nothing."""
 
     value: str
     at: str
     run_id: str
-    state: str | None
-    definition: str | None
-    slicing: str | None
+    state: str
 
 
 PUBLISHED = ("done", "unchanged")  # states of steps that left their slice as it is recorded
 
 
-def definitions(
-    connection: Connection, targets: Sequence[str]
-) -> dict[str, dict[str, tuple[str, str, str | None]]]:
-    """By target and slice, what each recorded slice was made by: its run, its definition's hash and
-    its slicing, None in old records.
-    """
-    slicing = null() if _is_old(connection) else SLICE.c.slicing
-    query = select(SLICE.c.target, SLICE.c.slice, SLICE.c.run_id, SLICE.c.definition_hash, slicing)
-    found: dict[str, dict[str, tuple[str, str, str | None]]] = defaultdict(dict)
-    for target, value, run_id, definition, kind in connection.execute(
-        query.where(SLICE.c.target.in_(targets))
-    ):
-        found[target][value] = run_id, definition, kind
+def slices_of(connection: Connection, targets: Sequence[str]) -> dict[str, list[SliceRecord]]:
+    """The slices of targets, in the order of their values."""
+    query = _rows_of(connection, SLICE).where(SLICE.c.target.in_(targets))
+    found: dict[str, list[SliceRecord]] = defaultdict(list)
+    for row in connection.execute(query.order_by(SLICE.c.target, SLICE.c.slice)):
+        found[row.target].append(_slice(row))
     return found
 
 
@@ -196,25 +189,14 @@ def last_outcomes(
     return found
 
 
-def moments(connection: Connection, target: str) -> list[Recorded]:
-    """What happened to the slices of a target, with its time: what is recorded of them, and
-    attempts that published nothing.
-    """
-    slicing = null() if _is_old(connection) else SLICE.c.slicing
-    made = select(
-        SLICE.c.slice,
-        SLICE.c.published_at,
-        SLICE.c.run_id,
-        null(),
-        SLICE.c.definition_hash,
-        slicing,
-    ).where(SLICE.c.target == target)
-    tried = select(
-        STEP.c.slice, STEP.c.started_at, STEP.c.run_id, STEP.c.state, null(), null()
-    ).where(STEP.c.target == target, STEP.c.state.not_in(PUBLISHED))
+def attempts(connection: Connection, target: str) -> list[Tried]:
+    """The attempts at slices of a target that published nothing."""
+    tried = select(STEP.c.slice, STEP.c.started_at, STEP.c.run_id, STEP.c.state).where(
+        STEP.c.target == target, STEP.c.state.not_in(PUBLISHED)
+    )
     if not _is_old(connection):
         tried = tried.where(~_dropped_since())
-    return [Recorded(*row) for query in (made, tried) for row in connection.execute(query)]
+    return [Tried(*row) for row in connection.execute(tried)]
 
 
 def publications(connection: Connection, target: str) -> list[tuple[str, str, int]]:
@@ -356,7 +338,7 @@ def _slice(row: Row[Any]) -> SliceRecord:
         step=row.step,
         strategy=row.strategy,
         snapshot_id=row.snapshot_id,
-        rows=row.row_count,
+        rows=_rows(row),
         fingerprint=row.fingerprint,
         definition_hash=row.definition_hash,
         published_at=to_moment(row.published_at),
@@ -365,6 +347,13 @@ def _slice(row: Row[Any]) -> SliceRecord:
         made_in=_made_in(row),
         inputs=None if row.inputs is None else json.loads(row.inputs),
     )
+
+
+def _rows(row: Row[Any]) -> int | None:
+    """Not those of intervals in older records that had the rows of the whole table."""
+    if row.row_count == UNCOUNTED or lies_among_others(row.strategy, row.slice):
+        return None
+    return int(row.row_count)
 
 
 def _made_in(row: Row[Any]) -> int | None:

@@ -19,10 +19,13 @@ from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.errors import PartitionError
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import type_text
+from penstock.model.interval import interval_of
+from penstock.model.kinds import TIME_RANGE
 from penstock.model.model import Model
 from penstock.model.partition import validate
 
 if TYPE_CHECKING:
+    from penstock.engine.state.requirement import Requirement
     from penstock.lake.format.schema import TableSchema
 
 
@@ -75,8 +78,9 @@ class SliceRecord:
     ``snapshot_id`` is the last at which the slice is known to have been as recorded; ``made_in``
     made it, None where it needed none (it never had a row). ``slicing`` and ``keys`` are the
     definition that it was made by (`PartitionSpec.slicing`, ``""`` for a whole table); None in old
-    records. ``inputs``: up to which snapshot the changes of each table are in it, for a model that
-    reads changes. ``rolled_back`` is not stored: the rollback of the table that has undone it.
+    records. ``rows`` is None where those of the slice are not counted. ``inputs``: up to which
+    snapshot the changes of each table are in it, for a model that reads changes. ``rolled_back`` is
+    not stored: the rollback of the table that has undone it.
     """
 
     target: str
@@ -85,7 +89,7 @@ class SliceRecord:
     step: str
     strategy: str
     snapshot_id: int
-    rows: int
+    rows: int | None
     fingerprint: str | None
     definition_hash: str
     published_at: datetime
@@ -135,7 +139,8 @@ class Publication:
     ``first``: there was no table, so records of its slices are void; ``anew``: the table is dropped
     and made anew, so records of attempts are void too; ``built`` is the moment that the run is for,
     where it makes the table from nothing. ``gone`` are other slices whose records it
-    takes the place of, but for what is ``left`` of them.
+    takes the place of, but for what is ``left`` of them. ``requires`` is what must hold of the
+    records that are there.
     """
 
     run_id: str
@@ -144,7 +149,7 @@ class Publication:
     target: str
     slice: str
     strategy: str
-    rows: int
+    rows: int | None
     fingerprint: str | None
     definition_hash: str
     columns: tuple[ColumnInfo, ...]
@@ -160,6 +165,14 @@ class Publication:
     lineage: Mapping[str, list[str]] | None = None
     gone: tuple[str, ...] = ()
     left: tuple[SliceRecord, ...] = ()
+    requires: Requirement | None = None
+
+
+def lies_among_others(strategy: str, slice_: str) -> bool:
+    """Whether the rows of a slice are not known apart from those of others: an interval whose rows
+    were merged, added or versioned.
+    """
+    return strategy != TIME_RANGE and interval_of(slice_) is not None
 
 
 def plain_sample(row: Mapping[str, Any]) -> dict[str, Any]:

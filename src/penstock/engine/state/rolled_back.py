@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.engine.state import reading
-from penstock.engine.state.records import SliceRecord
+from penstock.engine.state.records import SliceRecord, lies_among_others
+from penstock.engine.state.tables import to_moment
 from penstock.lake.catalog.snapshots.rollbacks import Rollbacks, rollbacks
 from penstock.sql.identifiers import fold
 
@@ -22,34 +23,46 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """``gone`` are slices whose records are of rows that are not there; ``there`` those of which
-    other rows are, by the time at which they were made.
+    """``gone`` are slices whose records are of rows that are not there; ``there`` records of the
+    rows of earlier runs that are. ``last`` is the snapshot of the last rollback.
     """
 
     gone: frozenset[str] = frozenset()
-    there: tuple[tuple[str, str], ...] = ()
+    there: tuple[SliceRecord, ...] = ()
+    last: int | None = None
 
 
-def undone(connection: Connection, target: str, known: Mapping[int, Rollbacks]) -> Undone:
-    """``known`` are the rollbacks of the lake's tables."""
-    of_table = _of_table(target, known)
+def undone(
+    connection: Connection, records: Sequence[SliceRecord], known: Mapping[int, Rollbacks]
+) -> Undone:
+    """``records`` are those of one target, ``known`` the rollbacks of the lake's tables."""
+    of_table = _of_table(records[0].target, known) if records and known else None
     if of_table is None:
         return Undone()
-    records = reading.slices(connection, target)
     gone = frozenset(each.slice for each in records if _is_undone(each, of_table))
     if not gone:
         return Undone()
-    made = reading.publications(connection, target)
-    there = [
-        (value, at) for value, at, id_ in made if id_ >= of_table.since and not of_table.undid(id_)
-    ]
-    return Undone(gone, tuple(there))
+    made = reading.publications(connection, records[0].target)
+    there = tuple(
+        replace(
+            records[0],
+            slice=value,
+            definition_hash="",
+            snapshot_id=id_,
+            made_in=id_,
+            published_at=to_moment(at),
+            rolled_back=of_table.last,
+        )
+        for value, at, id_ in made
+        if id_ >= of_table.since and not of_table.undid(id_)
+    )
+    return Undone(gone, there, of_table.last)
 
 
 def marked(connection: Connection, records: Sequence[SliceRecord]) -> list[SliceRecord]:
     """Records of one target, those that a rollback has undone with its snapshot."""
-    made = [each.made_in for each in records if each.made_in is not None]
-    known = rollbacks(connection, min(made)) if made else {}
+    first = min((_earliest(each) for each in records), default=None)
+    known = {} if first is None else rollbacks(connection, first)
     of_table = _of_table(records[0].target, known) if known else None
     if of_table is None:
         return list(records)
@@ -59,6 +72,11 @@ def marked(connection: Connection, records: Sequence[SliceRecord]) -> list[Slice
     ]
 
 
+def _earliest(record: SliceRecord) -> int:
+    made_in = record.made_in
+    return record.snapshot_id if made_in is None else min(made_in, record.snapshot_id)
+
+
 def _of_table(target: str, known: Mapping[int, Rollbacks]) -> Rollbacks | None:
     schema, _, table = target.partition(".")
     name = (fold(schema), fold(table))
@@ -66,4 +84,10 @@ def _of_table(target: str, known: Mapping[int, Rollbacks]) -> Rollbacks | None:
 
 
 def _is_undone(record: SliceRecord, of_table: Rollbacks) -> bool:
-    return record.made_in is not None and of_table.undid(record.made_in)
+    """An interval whose rows lie among those of others (a merge, a history) may have found them
+    there: then it is not as recorded where what was there when it was recorded is not.
+    """
+    if record.made_in is not None and of_table.undid(record.made_in):
+        return True
+    by_record = record.made_in is None or lies_among_others(record.strategy, record.slice)
+    return by_record and of_table.undid(record.snapshot_id)

@@ -36,6 +36,7 @@ from penstock.engine.state.tables import (
     SCHEMA_VERSION,
     SLICE,
     STEP,
+    UNCOUNTED,
     to_moment,
     to_text,
 )
@@ -255,10 +256,13 @@ def publish(
 
     Called with the data's own connection and the id of its new snapshot. When nothing changed,
     ``snapshot_id`` is the one that made the slice, None where it needed none, and ``as_of`` a later
-    one at which it was still as recorded.
+    one at which it was still as recorded. Raises CommitConflict where what it ``requires`` does not
+    hold.
     """
     as_of = snapshot_id if as_of is None else as_of
     assert as_of is not None, "a slice is as recorded at some snapshot"
+    if what.requires is not None:
+        what.requires.check(connection)
     if what.anew:
         forget(connection, what.target, None, what.at)
     if what.built is not None:
@@ -307,7 +311,7 @@ def insert_slice(connection: Connection, record: SliceRecord) -> None:
             step=record.step,
             strategy=record.strategy,
             snapshot_id=record.snapshot_id,
-            row_count=record.rows,
+            row_count=UNCOUNTED if record.rows is None else record.rows,
             fingerprint=record.fingerprint,
             definition_hash=record.definition_hash,
             published_at=to_text(record.published_at),

@@ -21,6 +21,7 @@ def _number(name: str, *, key: bool = False, null: bool = True) -> Column[int]:
     return Column(name, BigInteger, primary_key=key, nullable=null and not key, autoincrement=False)
 
 
+UNCOUNTED = -1  # in row_count, of a slice whose rows are not known apart from those of others
 NONE_NEEDED = -1  # in made_in, of a slice that never had a row
 
 META = Table("penstock_meta", METADATA, _text("key", key=True), _text("value", null=False))

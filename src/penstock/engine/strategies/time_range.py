@@ -50,7 +50,7 @@ def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
 
 def rows_of(table: TransactionTable, by_time: ByTime, intervals: Intervals) -> DataFrame:
     """The rows that the table will have in these intervals."""
-    ranges = _ranges(table.to_df(), by_time.time_range, intervals, by_time.dialect)
+    ranges = ranges_of(table.to_df(), by_time.time_range, intervals, by_time.dialect)
     return table.to_df(ranges.condition.files).where(as_condition(ranges.where))
 
 
@@ -58,10 +58,11 @@ def rows_in_ranges(
     rows: DataFrame, time_range: TimeRange, intervals: Intervals, dialect: str
 ) -> DataFrame:
     """Those of a published table."""
-    return rows.where(as_condition(_ranges(rows, time_range, intervals, dialect).where))
+    return rows.where(as_condition(ranges_of(rows, time_range, intervals, dialect).where))
 
 
-def _ranges(rows: DataFrame, time_range: TimeRange, intervals: Intervals, dialect: str) -> Ranges:
+def ranges_of(rows: DataFrame, time_range: TimeRange, intervals: Intervals, dialect: str) -> Ranges:
+    """The rows of intervals, by the time column as its type has it."""
     column = time_range.column
     assert column is not None, "a model of this strategy has one"
     return time_values(rows, column, time_range.unit, dialect).ranges(intervals)

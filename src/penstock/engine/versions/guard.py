@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from penstock.engine.outside import OWN
 from penstock.engine.state.records import SliceRecord
-from penstock.engine.status import OWN
 from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.errors import DefinitionChanged
 from penstock.lake.catalog import reads

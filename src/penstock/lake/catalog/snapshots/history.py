@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -17,9 +17,11 @@ from sqlalchemy import (
     Select,
     Text,
     and_,
+    cast,
     exists,
     func,
     literal_column,
+    null,
     or_,
     select,
 )
@@ -243,3 +245,67 @@ def _of_rows(
     for stored in inlined.row_tables(connection, table_id):
         begin, end = stored.c[BEGIN_COLUMN], stored.c[END_COLUMN]
         yield select(begin, end, value).where(or_(begin > since, end > since))
+
+
+class Touched(NamedTuple):
+    """A file, or an inlined row, that snapshots ``first`` to ``last`` changed rows of: one, or of a
+    merged file any of them. ``low`` and ``high`` bound a column in it, None where not known.
+    """
+
+    first: int
+    last: int
+    low: str | None
+    high: str | None
+
+    def holds(self, snapshot_id: int) -> bool:
+        return self.first <= snapshot_id <= self.last
+
+
+def bounds_touched(
+    connection: Connection, table_id: int, column: tuple[int, str], since: int
+) -> list[Touched]:
+    """What of a table changed after the snapshot ``since``, with the bounds of a column (its id and
+    name) in it.
+    """
+    found: list[Touched] = []
+    for query in _bounds_of_files(connection, table_id, column[0], since):
+        for begin, merged, end, low, high in connection.execute(query):
+            last = max(begin, merged or begin)
+            if last > since:
+                found.append(Touched(begin, last, low, high))
+            if end is not None and end > since:
+                found.append(Touched(end, end, low, high))
+    for stored in inlined.row_tables(connection, table_id):
+        begin, end = stored.c[BEGIN_COLUMN], stored.c[END_COLUMN]
+        # Its columns are those of an earlier schema, maybe.
+        any_row: Select[Any] = select(literal_column("*")).select_from(stored).limit(0)
+        known = list(connection.execute(any_row).keys())
+        names = [name for name in known if fold(name) == fold(column[1])]
+        value = cast(literal_column(quote_identifier(names[0])), Text) if names else null()
+        query = select(begin, end, value).where(or_(begin > since, end > since))
+        for first, last, text in connection.execute(query):
+            bound = text.decode() if isinstance(text, bytes) else text
+            moments = (each for each in (first, last) if each is not None and each > since)
+            found += [Touched(each, each, bound, bound) for each in moments]
+    return found
+
+
+def _bounds_of_files(
+    connection: Connection, table_id: int, column_id: int, since: int
+) -> Iterable[Select[Any]]:
+    t = metadata.of(connection)
+    f, d, s = t.data_file.c, t.delete_file.c, t.file_column_stats.c
+    stats = and_(s.data_file_id == f.data_file_id, s.column_id == column_id)
+    files = t.data_file.outerjoin(t.file_column_stats, stats)
+    of_table, bounds = f.table_id == table_id, (s.min_value, s.max_value)
+    late = or_(f.begin_snapshot > since, f.end_snapshot > since, f.partial_max > since)
+    query = select(f.begin_snapshot, f.partial_max, f.end_snapshot, *bounds)
+    yield query.select_from(files).where(of_table, late)
+    late = or_(d.begin_snapshot > since, d.partial_max > since)
+    deleted = files.join(t.delete_file, f.data_file_id == d.data_file_id)
+    query = select(d.begin_snapshot, d.partial_max, null(), *bounds)
+    yield query.select_from(deleted).where(of_table, late)
+    for stored in inlined.delete_tables(connection, table_id):
+        deleted = files.join(stored, f.data_file_id == stored.c.file_id)
+        query = select(stored.c.begin_snapshot, null(), null(), *bounds)
+        yield query.select_from(deleted).where(of_table, stored.c.begin_snapshot > since)

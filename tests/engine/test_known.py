@@ -1,0 +1,84 @@
+"""The states of intervals, where DuckDB changed rows of a table. No Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from penstock.engine.state.records import Publication
+from penstock.engine.state.store import State
+from penstock.lake.catalog.catalog import Catalog
+from penstock.model.interval import Interval
+from penstock.project import Project
+from tests import duck
+from tests.engine.state.builders import run_record
+from tests.engine.toy import write_project
+
+KIND = "INCREMENTAL_BY_TIME_RANGE (time_column {}), start '2026-01-01', end '2026-01-05'"
+SCRIPT = "MODEL (name main.t, kind {});\nSELECT ds, n FROM raw WHERE ds >= @start_date"
+WEEK = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 6, tzinfo=UTC))
+NOW = datetime(2026, 1, 9, tzinfo=UTC)
+
+
+def damaged(root: Path, column: str, value: str, inline: int) -> Project:
+    """A table of five days of which DuckDB changed two."""
+    duck.required()
+    script = SCRIPT.format(KIND.format(column))
+    project = Project.load(write_project(root / "p", {"models/t": script}))
+    uri = f"ducklake:sqlite:{root}/p/lake/meta.sqlite"
+    (root / "p" / "lake").mkdir()
+    with duck.attach(uri, root / "p" / "lake" / "data", inline=inline) as duckdb:
+        duckdb.execute(f"CREATE TABLE t AS SELECT {value.format(1)} AS ds, 1 AS n")
+        for day in range(2, 6):
+            duckdb.execute(f"INSERT INTO t SELECT {value.format(day)}, {day}")
+        model = project.model("t")
+        with Catalog.open(uri) as catalog:
+            state = State(catalog)
+            state.begin_run(run_record())
+            of = ("r1", "t", "done", "main.t", WEEK.text, "time_range", 5, None)
+            what = Publication(*of, model.definition_hash, (), (), datetime.now(UTC))
+            state.confirm(what, catalog.latest().id)
+        duckdb.execute("DELETE FROM t WHERE n = 2")
+        duckdb.execute(f"INSERT INTO t SELECT {value.format(4)}, 9")
+    return project
+
+
+@pytest.mark.parametrize("inline", [0, 10])
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("ds", "DATE '2026-01-0{}'"),
+        ("ds", "TIMESTAMP '2026-01-0{} 23:59:59.999999'"),
+        ("ds", "TIMESTAMPTZ '2026-01-0{} 00:00:00+00'"),
+        ("ds", "'2026-01-0{}'"),
+        ("(ds, '%Y%m%d')", "2026010{}::INT"),
+    ],
+)
+def test_the_intervals_that_duckdb_changed(
+    tmp_path: Path, column: str, value: str, inline: int
+) -> None:
+    with damaged(tmp_path, column, value, inline) as project:
+        states = [(each.slice, each.state) for each in project.status("t")[0].slices]
+        (step,) = project.plan(fire_time=NOW).steps
+        assert states == [
+            ("2026-01-01", "materialized"),
+            ("2026-01-02", "changed outside"),
+            ("2026-01-03", "materialized"),
+            ("2026-01-04", "changed outside"),
+            ("2026-01-05", "materialized"),
+        ]
+        assert [str(each) for each in step.slices] == ["2026-01-02", "2026-01-04"]
+        ranged = project.status("t", from_="2026-01-01", to="2026-01-05")[0]
+        assert [(each.slice, each.state) for each in ranged.slices] == states
+
+
+def test_a_change_that_no_bounds_place_is_one_of_all_intervals(tmp_path: Path) -> None:
+    expression = "strptime(ds, '%d.%m.%Y')"
+    with damaged(tmp_path, expression, "'0{}.01.2026'", 0) as project:
+        (status,) = project.status("t")[0].slices
+        assert (status.slice, status.state) == ("2026-01-01 to 2026-01-05", "changed outside")
+        (step,) = project.plan(fire_time=NOW).steps
+        assert "5 slices changed by another writer" in project.plan(fire_time=NOW).notices[0]
+        assert step.slices == (WEEK,)
