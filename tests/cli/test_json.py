@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 from dataclasses import fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -43,6 +44,7 @@ SELECT order_id, customer FROM raw_orders
 SELECT '{partition}' AS day
 """,
 }
+MADE = datetime(2026, 11, 3, 2, 30, tzinfo=UTC)  # when the first of the slices was over
 COLUMNS = (ColumnInfo("order_id", "int32"), ColumnInfo("customer", "varchar"))
 
 
@@ -71,6 +73,7 @@ def make_shop(directory: Path) -> Path:
                 columns=COLUMNS,
                 checks=checks,
                 rows=1,
+                at=MADE,
             )
             state.confirm(made, lake.catalog.latest().id)
     return root
