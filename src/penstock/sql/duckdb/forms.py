@@ -21,11 +21,11 @@ Columns = Callable[[exp.Table], Sequence[str] | None]  # of a table, where they 
 
 
 def nothing_known(_: exp.Table) -> None:
-    """The columns of a table for those who cannot look them up."""
+    """Know no table's columns: for callers that cannot look them up."""
 
 
 def written_out(tree: exp.Expr, columns: Columns = nothing_known) -> exp.Expr:
-    """The tree without these forms. The tree is changed.
+    """Write these forms out. The tree is changed.
 
     Raises UnsupportedFeature with the place, where a form needs columns that are not known.
     """
@@ -103,7 +103,7 @@ def _of_star(star: exp.Expr, select: exp.Select, columns: Columns) -> list[str] 
 
 
 def _sources(select: exp.Select, columns: Columns) -> list[tuple[str, list[str]]] | None:
-    """The tables of a SELECT, folded, with their columns."""
+    """Return the tables of a SELECT, folded, with their columns."""
     start = select.args.get("from_")
     joins = select.args.get("joins") or []
     if start is None or any(join.args.get("using") or join.args.get("method") for join in joins):
@@ -140,7 +140,7 @@ def _named_by(cte: exp.CTE, columns: Columns) -> list[str] | None:
 
 
 def _cte(table: exp.Table) -> exp.CTE | None:
-    """The common table expression that a name stands for."""
+    """Return the common table expression that a name stands for."""
     if table.db or not isinstance(table.this, exp.Identifier):
         return None
     holder: exp.Expr | None = table.parent
@@ -229,7 +229,7 @@ def _columns_in(node: exp.Expr) -> exp.Columns | None:
 
 
 def _chosen(node: exp.Columns, select: exp.Select, columns: Columns) -> list[str]:
-    """The columns that a pattern, a list or a ``*`` means."""
+    """Return the columns that a pattern, a list or a ``*`` means."""
     what = node.this
     star = what if what.is_star else exp.Star()
     names = _of_star(star, select, columns)
@@ -329,7 +329,7 @@ def _grouped(
 
 
 def _values(field: exp.Expr) -> tuple[exp.Expr, list[tuple[str, exp.Expr]]]:
-    """The column of ``k IN (...)``, and the values with the names that they give."""
+    """Return the column of ``k IN (...)``, and the values with the names that they give."""
     if not isinstance(field, exp.In) or not field.expressions:
         raise _Unknown(
             "PIVOT without the values of its columns", "PIVOT t ON k IN ('a', 'b') USING sum(v)"
@@ -369,7 +369,7 @@ def _others(
     using: Sequence[exp.Expr],
     columns: Columns,
 ) -> list[exp.Expr]:
-    """The columns by which a PIVOT without GROUP BY groups: all that it does not name."""
+    """Return the columns by which a PIVOT without GROUP BY groups: all that it does not name."""
     names = _of_source(source, columns)
     if names is None:
         raise _Unknown("PIVOT of columns that are not known yet", "GROUP BY with the columns")
@@ -381,7 +381,7 @@ def _others(
 
 
 def _unpivot(node: exp.Expr) -> exp.Expr:
-    """As Spark writes it: the other columns, the name and the value; NULLs are left out."""
+    """Write it as Spark does: the other columns, the name and the value; NULLs are omitted."""
     into = node.args.get("into")
     name = into.this.name if into is not None else "name"
     values = [value.name for value in into.expressions] if into is not None else ["value"]

@@ -23,7 +23,7 @@ class _NoGeometry(Exception):
 
 
 def well_known_bytes(text: str) -> bytes | None:
-    """The bytes of a geometry of two dimensions that is not empty; ``None`` for other texts."""
+    """Return the bytes of a geometry of two dimensions that is not empty; ``None`` for others."""
     written = _WRITTEN.fullmatch(text)
     kind = "" if written is None else written[1].upper()
     if written is None or kind not in _KINDS:

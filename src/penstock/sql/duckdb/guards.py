@@ -162,7 +162,7 @@ def by_type(
 
 
 def resolve_types(tree: exp.Expr, *, strict: bool) -> exp.Expr:
-    """The tree in which each `by_type` is what it stands for."""
+    """Replace each `by_type` by what it stands for."""
     for node in reversed(list(tree.find_all(exp.Anonymous))):
         if node.name == _BY_TYPE:
             chosen: exp.Expr = node.expressions[1 if strict else 0]
@@ -334,7 +334,7 @@ def known_as(kind: str, translated: exp.Expr) -> exp.Expr:
 
 
 def kind_of(node: exp.Expr) -> str | None:
-    """What a translated expression is known as: a date, a time, a text, ..."""
+    """Return what a translated expression is known as: a date, a time, a text, ..."""
     while isinstance(node, exp.Paren):
         node = node.this
     kind = node.meta.get(_KEY)

@@ -78,7 +78,7 @@ def _extracted(template: str) -> Rule:
 
 
 def _merged(node: exp.Expr) -> tuple[exp.Expr, str]:
-    """The text and Spark's path: that of a value within a value is one path."""
+    """Return the text and Spark's path: that of a value within a value is one path."""
     value, path = node.this, _path(node.args.get("expression"))
     while isinstance(value, exp.Paren):
         value = value.this
@@ -98,7 +98,7 @@ def _json(node: exp.Expr) -> exp.Expr:
 
 
 def _path(node: exp.Expr | None) -> str:
-    """Spark's path of keys and places from the start."""
+    """Return Spark's path of keys and places from the root."""
     parts: Sequence[exp.Expr] = node.expressions if isinstance(node, exp.JSONPath) else ()
     if not parts or not isinstance(parts[0], exp.JSONPathRoot):
         raise refused("a JSON path that is computed or a pointer", "'$.key[0]'")
@@ -133,7 +133,7 @@ def _keys(node: exp.Expr) -> exp.Expr:
 
 
 def as_json(operand: exp.Expr) -> exp.Expr:
-    """A text that has to be JSON; its text stays as it is."""
+    """Check that a text is JSON; the text itself stays."""
     if text_of(operand) is None and whole_number(operand) is not None:
         raise refused("a number as JSON", "a text in quotes")
     text = "IF(PARSE_JSON(:j) IS NULL, NULL, CAST(:j AS STRING))"

@@ -36,7 +36,7 @@ def is_bound(node: exp.Expr) -> bool:
 
 
 def intervals(tree: exp.Expr) -> None:
-    """Mark intervals: those that somebody wrote (``INTERVAL 1 DAY``), and as DuckDB prints them
+    """Mark intervals: those that a user wrote (``INTERVAL 1 DAY``), and as DuckDB prints them
     (``to_days(CAST(trunc(CAST(1 AS DOUBLE)) ...))``).
 
     Raises UnsupportedFeature for units that are not known.

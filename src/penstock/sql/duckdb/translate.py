@@ -144,8 +144,8 @@ _VALUE = "penstock_value"
 
 
 def _once(node: exp.Expr, parent: exp.Expr | None) -> exp.Expr:
-    """The node whose rule names an operand several times, with that computed once: ``random()``
-    would be another number each time.
+    """Translate a node whose rule names an operand several times so that it is computed once:
+    ``random()`` would be another number each time.
     """
     operands = [
         child for child in node.iter_expressions() if next(_volatile(child), None) is not None
@@ -163,7 +163,7 @@ def _once(node: exp.Expr, parent: exp.Expr | None) -> exp.Expr:
 
 
 def _volatile(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """The calls whose value is another each time; a question for their type computes none."""
+    """Find the calls whose value is another each time; TYPEOF computes none."""
     return (
         call for call in tree.find_all(exp.Rand, exp.Uuid) if call.find_ancestor(exp.Typeof) is None
     )

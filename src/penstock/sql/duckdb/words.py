@@ -29,7 +29,7 @@ _PLAIN = (
 
 
 def _reverse(node: exp.Expr) -> exp.Expr:
-    """DuckDB turns round what is seen as letters, Spark code points."""
+    """Reverse texts whose letters are one code point each; DuckDB keeps longer ones whole."""
     text = (
         "IF(:x RLIKE :plain, REVERSE(:x), "
         "IF(:x IS NULL, NULL, RAISE_ERROR('reverse of letters that are written together')))"
@@ -39,7 +39,7 @@ def _reverse(node: exp.Expr) -> exp.Expr:
 
 
 def _chr(node: exp.Expr) -> exp.Expr:
-    """Of any code point, where Spark's knows 256."""
+    """Take any code point, where Spark's CHR knows 256."""
     (code,) = node.expressions
     text = (
         "IF(:n BETWEEN 0 AND 55295 OR :n BETWEEN 57344 AND 1114111, "

@@ -55,7 +55,7 @@ _ZONE = re.compile(r"UTC|[A-Z][A-Za-z_]+(/[A-Za-z0-9_+-]+)+")
 
 
 def moved(moment: exp.Expr, sign: str, by: exp.Expr) -> exp.Expr:
-    """A TIMESTAMPTZ plus or minus an interval."""
+    """Add an interval to a TIMESTAMPTZ, or subtract it."""
     text, amount = span(by) or ("", None)
     parts = {} if amount is None else {"n": amount}
     constant = _CONSTANT.fullmatch(text)
@@ -75,7 +75,7 @@ def _at_zone(node: exp.Expr) -> exp.Expr:
 
 
 def _in_zone(moment: exp.Expr, zone: exp.Expr | None) -> exp.Expr:
-    """A TIMESTAMPTZ is a TIMESTAMP of that zone then, and the other way round."""
+    """Make a TIMESTAMP of that zone of a TIMESTAMPTZ, and a TIMESTAMPTZ of a TIMESTAMP."""
     name = text_of(zone)
     if name is None or not _ZONE.fullmatch(name):
         raise refused(f"the time zone {name or 'that is computed'}", "'Europe/Berlin' or 'UTC'")
