@@ -318,7 +318,12 @@ def _as_written(value: Any, _: Column) -> str:
     return value
 
 
-def _date(value: Any, _: Column) -> date:
+_INFINITE = frozenset({"infinity", "-infinity"})  # which the write reads; Python has no such date
+
+
+def _date(value: Any, _: Column) -> date | str:
+    if isinstance(value, str) and value.strip().lower() in _INFINITE:
+        return value.strip().lower()
     if isinstance(value, datetime):
         return value.date()
     if isinstance(value, date):
@@ -333,7 +338,11 @@ def _date(value: Any, _: Column) -> date:
         return datetime.fromisoformat(value.strip()).date()
 
 
-def _moment(value: Any, column: Column) -> datetime:
+def _moment(value: Any, column: Column) -> datetime | str:
+    if isinstance(value, str) and value.strip().lower() in _INFINITE:
+        if column.type in {"timestamp_s", "timestamp_ms"}:
+            raise ValueError(value)  # DuckDB (1.5.5) cannot read it back
+        return value.strip().lower()
     if isinstance(value, str):
         value = datetime.fromisoformat(value.strip())
     elif isinstance(value, date) and not isinstance(value, datetime):
@@ -345,6 +354,11 @@ def _moment(value: Any, column: Column) -> datetime:
     if value.tzinfo is not None:
         raise NoLiteral
     return value
+
+
+def _nanos(value: Any, column: Column) -> Any:
+    """A text may have nanoseconds, which no datetime has."""
+    return value.strip() if isinstance(value, str) else _moment(value, column)
 
 
 def _bytes(value: Any, _: Column) -> bytes:
@@ -364,7 +378,8 @@ _FITTED: Mapping[str, Callable[[Any, Column], Any]] = {
     "date": _date,
     **dict.fromkeys(("timestamp", "timestamp_s", "timestamp_ms", "timestamptz"), _moment),
     "blob": _bytes,
-    **dict.fromkeys(("time", "time_ns", "timetz", "uuid", "json"), _as_written),
+    "timestamp_ns": _nanos,
+    **dict.fromkeys(("time", "time_ns", "timetz", "interval", "uuid", "json"), _as_written),
 }
 
 
