@@ -34,8 +34,6 @@ _INSTALL = (
     "install Java 17 or 21 (Debian, Ubuntu: `apt install openjdk-17-jre-headless`; macOS: "
     "`brew install openjdk@17`; others: https://adoptium.net) and put it on PATH or set JAVA_HOME"
 )
-# PySpark logs every error with a query context a second time, as JSON with a Java stack.
-_SECOND_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 # Said by the JVM itself, before any logging is configured; Spark always loads that module.
 _JVM_CHATTER = (b"WARNING: Using incubator modules", b"NOTE: Picked up JDK_JAVA_OPTIONS")
 
@@ -49,14 +47,14 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
     require(settings)
     remote = _is_remote(settings)
     try:
-        from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
+
+        from penstock.lake.spark.session import quiet
     except ImportError as error:
         raise EnvironmentMissing(
             f"PySpark cannot be imported: {error}", hint="pip install 'pyspark>=4.3,<5'"
         ) from None
-    for logger in _SECOND_LOGGERS:
-        PySparkLogger.getLogger(logger).setLevel("CRITICAL")
+    quiet()
     builder = SparkSession.builder.appName(name)
     if remote:
         builder = builder.remote(str(settings.master))

@@ -14,9 +14,10 @@ from penstock.lake.candidate.staged import SliceOf, StagedTable
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import names_of
 from penstock.lake.rows import overwrite
-from penstock.lake.rows.append import append_frame, append_rows, is_literal
+from penstock.lake.rows.append import append_frame, append_rows
 from penstock.lake.rows.change import Condition, Keys, MergeBuilder, On, RowChange
 from penstock.lake.rows.engine import stage
+from penstock.lake.rows.given import frame_of, given, is_literal
 from penstock.lake.rows.overwrite import Replacing
 from penstock.lake.rows.partitions import replace_partitions
 from penstock.lake.rows.ranges import Ranges, replace_ranges
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from penstock.lake.format.inlined.literal_rows import Rows
+    from penstock.lake.rows.given import Given
 
 
 class TransactionTable(StagedTable):
@@ -41,24 +42,26 @@ class TransactionTable(StagedTable):
 
     def append(
         self,
-        df: DataFrame | Rows,
+        df: Given,
         *,
         partition_by: str | Sequence[str] = (),
         slice: tuple[str, object] | None = None,  # noqa: A002 - what the engine calls it
     ) -> Staged:
         """Add rows; the table is created, partitioned by these columns, when it is missing.
 
-        Dicts or an Arrow table need no Spark, but the table must exist.
+        Dicts and what has Arrow's interface (frames of pandas and polars, relations of DuckDB)
+        need no Spark where the table exists; dicts do not create it.
 
         ``slice`` says that all rows have this value in this column: it saves a sort.
         """
-        if is_literal(df):
-            return append_rows(self, df)
-        return append_frame(self, df, partition_by, slice)
+        rows = given(df)
+        if is_literal(rows) and (self.exists or isinstance(rows, list | tuple)):
+            return append_rows(self, rows)
+        return append_frame(self, frame_of(self, rows), partition_by, slice)
 
     def replace(
         self,
-        df: DataFrame,
+        df: Given,
         *,
         partition_by: str | Sequence[str] = (),
         known_fingerprint: str | None = None,
@@ -68,11 +71,13 @@ class TransactionTable(StagedTable):
         When the content is unchanged (by ``known_fingerprint``, or by a scan when the number of
         rows agrees) and all files exist, nothing is staged.
         """
-        return overwrite.replace_table(self, Replacing(df, partition_by, known_fingerprint))
+        return overwrite.replace_table(
+            self, Replacing(frame_of(self, df, whole=True), partition_by, known_fingerprint)
+        )
 
     def replace_slice(
         self,
-        df: DataFrame,
+        df: Given,
         column: str,
         value: object,
         *,
@@ -85,12 +90,12 @@ class TransactionTable(StagedTable):
         position. Unchanged content stages nothing, as in `replace`.
         """
         keys = (column,) if partition_by is None else partition_by
-        new = Replacing(df, keys, known_fingerprint)
+        new = Replacing(frame_of(self, df), keys, known_fingerprint)
         return overwrite.replace_slice(self, (column, value), new)
 
-    def replace_partitions(self, df: DataFrame, keys: str | Sequence[str]) -> Staged:
+    def replace_partitions(self, df: Given, keys: str | Sequence[str]) -> Staged:
         """Replace each partition, by these keys, that ``df`` has rows of; see `rows.partitions`."""
-        return replace_partitions(self, df, names_of(keys, "keys"))
+        return replace_partitions(self, frame_of(self, df), names_of(keys, "keys"))
 
     def replace_ranges(
         self,
@@ -135,7 +140,7 @@ class TransactionTable(StagedTable):
 
     def merge(
         self,
-        df: DataFrame,
+        df: Given,
         keys: str | Sequence[str],
         *,
         slice: tuple[str, object] | None = None,  # noqa: A002 - what the engine calls it
@@ -147,18 +152,20 @@ class TransactionTable(StagedTable):
                 "a merge needs a key: keys is empty",
                 hint='name the columns that tell rows apart, as keys=["id"]; append adds all rows',
             )
-        return stage(self, RowChange.upsert(df, Keys(names), slice))
+        return stage(self, RowChange.upsert(frame_of(self, df, alike=True), Keys(names), slice))
 
     def merge_into(
         self,
-        source: DataFrame,
+        source: Given,
         on: str | SparkColumn,
         *,
         target_alias: str = "t",
         source_alias: str = "s",
     ) -> MergeBuilder[Staged]:
         """A MERGE by any condition, with clauses to be added; see `penstock.lake.rows.change`."""
-        change = RowChange(On.of(on, target_alias, source_alias), source=source)
+        change = RowChange(
+            On.of(on, target_alias, source_alias), source=frame_of(self, source, alike=True)
+        )
         return MergeBuilder(change, lambda whole: stage(self, whole))
 
     def delete(self, where: str | SparkColumn | None = None) -> Staged:
@@ -177,7 +184,7 @@ class TransactionTable(StagedTable):
 
     def overwrite(
         self,
-        df: DataFrame,
+        df: Given,
         where: str | SparkColumn | None = None,
         *,
         partition_by: str | Sequence[str] = (),
@@ -195,4 +202,4 @@ class TransactionTable(StagedTable):
                 hint="partition the table first: table.alter.partition_by(...)",
             )
         with hinted(where):
-            return stage(self, RowChange.overwrite(df, Condition.of(where)))
+            return stage(self, RowChange.overwrite(frame_of(self, df), Condition.of(where)))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ArgumentError
+from penstock.errors import ArgumentError, EnvironmentMissing
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.definitions import tables
 from penstock.lake.catalog.files.feed import Bound
@@ -22,6 +23,7 @@ from penstock.lake.reading.arrow_files import read_small
 from penstock.lake.recovery.rollback import RolledBack, rollback
 from penstock.lake.rows.change import MergeBuilder, On, RowChange
 from penstock.lake.rows.engine import stage
+from penstock.lake.rows.given import frame_of
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot, moment
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import SparkSource, session_zone
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from penstock.lake.format.inlined.literal_rows import Rows
+    from penstock.lake.rows.given import Given
 
 
 Since = int | Moment
@@ -138,23 +140,65 @@ class Table:
         """
         return read_small(self.scan_at(version), names, self.limits)
 
-    def changes(self, from_: Since, to: Since) -> DataFrame:
+    def to_arrow(
+        self,
+        version: int | None = None,
+        timestamp: Moment | None = None,
+        where: str | SparkColumn | None = None,
+    ) -> pa.Table:
+        """The rows of `to_df` as an Arrow table: ``orders.to_arrow().to_pylist()``.
+
+        Of a small table without a condition Spark is not started.
+        """
+        small = self._small(version, timestamp) if where is None else None
+        if small is not None:
+            return small
+        with explained(table=str(self.ref)):
+            return self.to_df(version, timestamp, where).toArrow()
+
+    def to_pandas(
+        self,
+        version: int | None = None,
+        timestamp: Moment | None = None,
+        where: str | SparkColumn | None = None,
+    ) -> Any:
+        """The rows of `to_arrow` as a frame of pandas: ``orders.to_pandas().describe()``.
+
+        Raises EnvironmentMissing where pandas is not installed.
+        """
+        if find_spec("pandas") is None:
+            raise EnvironmentMissing("pandas is not installed", hint="pip install pandas")
+        return self.to_arrow(version, timestamp, where).to_pandas()
+
+    def _small(self, version: int | None, timestamp: Moment | None) -> pa.Table | None:
+        """The rows without Spark; ``None`` for a view, and where there are too many."""
+        at = self._snapshot(version, timestamp)
+        if self.view is not None and not self._is_there(at):
+            return None
+        read = self._scan(at, None)
+        return read_small(read, read.schema.names, self.limits)
+
+    def changes(self, from_: Since, to: Since | None = None) -> DataFrame:
         """The changed rows in a range of snapshots; see `penstock.lake.reading.feed`::
 
             orders.changes(2, 4).where("change_type = 'delete'").show()
 
-        ``from_`` and ``to`` are ids of snapshots or times (also as texts), both inclusive. Raises
-        ArgumentError where ``from_`` is the later, SnapshotNotFound, SchemaNotFound, TableNotFound.
+        ``from_`` and ``to`` are ids of snapshots or times (also as texts), both inclusive; without
+        ``to`` the range ends with the latest snapshot. Raises ArgumentError where ``from_`` is the
+        later, SnapshotNotFound, SchemaNotFound, TableNotFound.
         """
-        return feed.changes(self.spark(), self.catalog, self.ref, *_range(from_, to))
+        return feed.changes(self.spark(), self.catalog, self.ref, *self._range(from_, to))
 
-    def insertions(self, from_: Since, to: Since) -> DataFrame:
+    def insertions(self, from_: Since, to: Since | None = None) -> DataFrame:
         """The new rows, by inserts and updates alike: ``orders.insertions(2, 4).show()``."""
-        return feed.insertions(self.spark(), self.catalog, self.ref, *_range(from_, to))
+        return feed.insertions(self.spark(), self.catalog, self.ref, *self._range(from_, to))
 
-    def deletions(self, from_: Since, to: Since) -> DataFrame:
+    def deletions(self, from_: Since, to: Since | None = None) -> DataFrame:
         """The removed rows, by deletes and updates alike: ``orders.deletions(2, 4).show()``."""
-        return feed.deletions(self.spark(), self.catalog, self.ref, *_range(from_, to))
+        return feed.deletions(self.spark(), self.catalog, self.ref, *self._range(from_, to))
+
+    def _range(self, from_: Since, to: Since | None) -> tuple[Bound, Bound]:
+        return _range(from_, self._snapshot(None, None).id if to is None else to)
 
     @property
     def schema(self) -> TableSchema:
@@ -186,28 +230,28 @@ class Table:
         at = self._snapshot(version, timestamp)
         return listed(self.catalog.files(self._info(at), at.id).files)
 
-    def append(
-        self, df: DataFrame | Rows, *, partition_by: str | Sequence[str] = ()
-    ) -> WriteResult:
+    def append(self, df: Given, *, partition_by: str | Sequence[str] = ()) -> WriteResult:
         """Add rows in a transaction of their own; the table is created when it is missing::
 
             orders.append([{"id": 3, "customer": "edsger"}])
 
-        Dicts or an Arrow table need no Spark, but the table must exist.
+        ``df`` is a DataFrame of Spark, a list of dicts, or what has Arrow's interface: frames of
+        pandas and polars, relations of DuckDB, Arrow tables. Those need no Spark where the table
+        exists; dicts do not create it.
         """
         return self._alone(lambda table: table.append(df, partition_by=partition_by))
 
-    def replace(self, df: DataFrame, *, partition_by: str | Sequence[str] = ()) -> WriteResult:
+    def replace(self, df: Given, *, partition_by: str | Sequence[str] = ()) -> WriteResult:
         """Another name of `overwrite` without a condition: ``orders.replace(df)``."""
         return self.overwrite(df, partition_by=partition_by)
 
-    def replace_slice(self, df: DataFrame, column: str, value: object) -> WriteResult:
+    def replace_slice(self, df: Given, column: str, value: object) -> WriteResult:
         """Replace the rows whose ``column`` is ``value``: ``orders.replace_slice(df, "id", 3)``."""
         return self._alone(lambda table: table.replace_slice(df, column, value))
 
     def overwrite(
         self,
-        df: DataFrame,
+        df: Given,
         where: str | SparkColumn | None = None,
         *,
         partition_by: str | Sequence[str] = (),
@@ -240,7 +284,7 @@ class Table:
         """
         return self._alone(lambda table: table.update(set, where))
 
-    def merge(self, df: DataFrame, keys: str | Sequence[str]) -> WriteResult:
+    def merge(self, df: Given, keys: str | Sequence[str]) -> WriteResult:
         """Update the rows whose keys ``df`` has, insert its others: ``orders.merge(df, "id")``.
 
         A text is one key, several are a list.
@@ -254,7 +298,7 @@ class Table:
 
     def merge_into(
         self,
-        source: DataFrame,
+        source: Given,
         on: str | SparkColumn,
         *,
         target_alias: str = "t",
@@ -263,13 +307,20 @@ class Table:
         """A MERGE by any condition: add clauses to what this returns, then ``execute()`` it::
 
             merge = orders.merge_into(df, "t.id = s.id")
-            merge.when_matched().update_all().when_not_matched().insert_all().execute()
+            merge.when_matched_update_all().when_not_matched_insert_all().execute()
 
         Conditions and values name the sides by their aliases. Of the clauses of a kind the first
         whose condition is true applies to a row.
         """
-        change = RowChange(On.of(on, target_alias, source_alias), source=source)
-        return MergeBuilder(change, lambda whole: self._alone(lambda table: stage(table, whole)))
+        change = RowChange(On.of(on, target_alias, source_alias))
+
+        def execute(whole: RowChange) -> WriteResult:
+            def staged(table: TransactionTable) -> Staged:
+                return stage(table, replace(whole, source=frame_of(table, source, alike=True)))
+
+            return self._alone(staged)
+
+        return MergeBuilder(change, execute)
 
     def add_data_files(
         self,

@@ -369,7 +369,7 @@ class Transaction:
 
     @property
     def has_changes(self) -> bool:
-        """Whether anything is staged."""
+        """Whether anything is staged: ``tx.has_changes``."""
         return bool(self._changes() or self._options)
 
     def commit(self) -> Snapshot | None:

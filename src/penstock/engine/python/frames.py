@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+
+from penstock.lake.rows.given import arrow_of
 
 FORMS = ("arrow", "rows", "pandas", "spark")
 _RETURN = "return a DataFrame of Spark or pandas, an Arrow table, or a list of dicts"
@@ -44,20 +45,14 @@ def to_arrow(rows: Any) -> Any:
     """The Arrow table of rows in any form but Spark's. Raises NotRows."""
     import pyarrow as pa
 
-    if isinstance(rows, pa.Table):
-        return rows
-    if isinstance(rows, pa.RecordBatch):
-        return pa.Table.from_batches([rows])
     if isinstance(rows, list):
         return _of_dicts(rows)
-    pandas = sys.modules.get("pandas")
     try:
-        if pandas is not None and isinstance(rows, pandas.DataFrame):
-            return pa.Table.from_pandas(rows, preserve_index=False)
-        if hasattr(rows, "__arrow_c_stream__"):
-            return pa.table(rows)
+        table = arrow_of(rows)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise NotRows(f"its rows cannot be had in Arrow: {error}") from None
+    if table is not None:
+        return table
     raise NotRows(f"{type(rows).__name__} is not rows: {_RETURN}")
 
 

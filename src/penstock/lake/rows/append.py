@@ -20,21 +20,10 @@ from penstock.lake.writing import arrow as arrow_files
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
-    from typing_extensions import TypeIs
 
     from penstock.lake.candidate.staged import SliceOf, StagedTable
     from penstock.lake.candidate.table import CandidateTable
-    from penstock.lake.format.inlined.literal_rows import Rows
     from penstock.lake.format.schema import TableSchema
-
-
-def is_literal(rows: object) -> TypeIs[Rows]:
-    """Whether these are rows themselves: dicts in a list, or an Arrow table."""
-    import pyarrow as pa
-
-    if isinstance(rows, list | tuple):
-        return all(isinstance(row, Mapping) for row in rows)
-    return isinstance(rows, pa.Table)
 
 
 def needs_spark(schema: TableSchema) -> bool:

@@ -244,8 +244,13 @@ def _place(error: BaseException, text: str) -> dict[str, Any]:
 
 
 def _file_missing(text: str, table: str | None, snapshot_id: int | None) -> DataFileMissing:
-    match = _READ_FILE.search(text) or _NO_PATH.search(text)
+    named = _NO_PATH.search(text)
+    match = _READ_FILE.search(text) or named
     path = local_path(match[1]) if match else "a data file"
+    if named is not None and table is None:  # by the query: files of tables come with their table
+        return DataFileMissing(
+            f"there is no file {path}", hint="check the path", data={"path": path}
+        )
     missing = file_missing(path, table, snapshot_id)
     missing.hint = (
         "if maintenance removed it while this ran, run again, and keep files for longer "

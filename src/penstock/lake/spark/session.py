@@ -18,6 +18,8 @@ from penstock.errors import EnvironmentMissing
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# PySpark logs every error with a query context a second time, as JSON with a Java stack.
+_SECOND_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 SparkSource = Callable[[], "SparkSession"]
 
 # Runtime settings, of plain sessions and of Spark Connect alike.
@@ -53,9 +55,18 @@ def prepare(spark: SparkSession, more: Mapping[str, str] | None = None) -> Spark
 
     ``more`` are settings of this lake alone, as its store's.
     """
+    quiet()
     for key, value in {**_SETTINGS, **(more or {})}.items():
         spark.conf.set(key, value)
     return spark
+
+
+def quiet() -> None:
+    """Keep errors out of PySpark's own log: ours say what they say, and it adds a Java stack."""
+    from pyspark.logger import PySparkLogger
+
+    for logger in _SECOND_LOGGERS:
+        PySparkLogger.getLogger(logger).setLevel("CRITICAL")
 
 
 def session_zone(spark: SparkSession) -> str:

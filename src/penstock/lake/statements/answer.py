@@ -17,7 +17,10 @@ COUNTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+_SHOWN = 20  # rows of a repr
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """Rows instead of a DataFrame, as most uses of a result need no Spark.
 
@@ -62,8 +65,13 @@ class Answer:
     def dtypes(self) -> list[tuple[str, str]]:
         return list(zip(self.columns, (kind.lower() for kind in self.types), strict=True))
 
+    def __repr__(self) -> str:
+        shown = (dict(zip(self.columns, row, strict=True)) for row in self.rows[:_SHOWN])
+        more = ", ..." if len(self.rows) > _SHOWN else ""
+        return f"[{', '.join(map(repr, shown))}{more}]"
+
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("_"):  # what notebooks ask for before they show it starts no Spark
             raise AttributeError(name)
         return getattr(self.to_df(), name)
 
