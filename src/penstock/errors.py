@@ -47,10 +47,11 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,15 @@ class PenstockError(Exception):
     def __str__(self) -> str:
         text = f"{self.location}: {self.message}" if self.location else self.message
         return f"{text}\n  → {self.hint}" if self.hint else text
+
+    #: Whether notebooks show the whole traceback: ``PenstockError.full_traceback = True``.
+    full_traceback: ClassVar[bool] = False
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows: the message, which says where and what next, not how it came up."""
+        if self.full_traceback:
+            return "".join(traceback.format_exception(self)).splitlines()
+        return f"{type(self).__name__}: {self}".splitlines()
 
 
 class InputError(PenstockError):

@@ -6,7 +6,6 @@ The half of the Python API that changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +18,7 @@ from penstock.model.graph import Graph, named
 from penstock.model.kinds import EMBEDDED
 from penstock.model.loader import Loaded
 from penstock.model.model import Model
+from penstock.notebook import count, line, listed, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from penstock.engine.results import (
         ModelDetail,
         QueryResult,
-        RecordedCheck,
-        SnapshotInfo,
+        RecordedChecks,
+        Snapshots,
         Statuses,
     )
+    from penstock.engine.run_arguments import Fired, Positional
     from penstock.engine.schema_history import VersionChanges
     from penstock.engine.slices import Partition, RunRequest
     from penstock.engine.small import SmallReads
@@ -56,6 +57,20 @@ class Inspection:
         self.on_event: EventSink = ignore  # hears that Spark starts, where reading rows needs it
         self._connections = connections
 
+    def __repr__(self) -> str:
+        models = count(len(self.models), "model")
+        return line(self, repr(self.settings.name), models, str(self.settings.root))
+
+    def _repr_html_(self) -> str:
+        # a notebook asks, a command never
+
+        rows = [
+            (each.name, each.target, each.strategy, listed([str(table) for table in each.reads]))
+            for each in self.models
+        ]
+        headings = ("model", "table", "strategy", "reads")
+        return table(headings, rows, note=f"{self.settings.name}, in {self.settings.root}")
+
     @cached_property
     def graph(self) -> Graph:
         """Which model reads which: ``project.graph.order()`` has each after what it reads."""
@@ -63,11 +78,11 @@ class Inspection:
 
     def plan(
         self,
+        *models: Positional,
         partition: Partition | None = None,
         select: str | Sequence[str] | None = None,
         args: Mapping[str, object] | None = None,
-        *,
-        fire_time: datetime | None = None,
+        fire_time: Fired | None = None,
         payload: Mapping[str, Any] | None = None,
         trigger: str = "manual",
         full_refresh: bool = False,
@@ -75,19 +90,22 @@ class Inspection:
         to: Partition | None = None,
         all_: bool = False,
     ) -> Plan:
-        """What `run` would do: ``project.plan(select="orders").steps``.
+        """What `run` would do: ``project.plan("orders").steps``.
 
         Opens the catalogs for a range, models by time and those that restate themselves only, and
         starts no Spark. Raises ArgumentError, PartitionError.
         """
         from penstock.engine.ranges import SliceRange
+        from penstock.engine.run_arguments import asked, fired
         from penstock.engine.slices import RunRequest
 
+        named = names_of(() if select is None else select, "select")
+        chosen, partition = asked(models, partition, [model.name for model in self.models])
         request = RunRequest(
             partition=partition,
-            select=names_of(() if select is None else select, "select"),
+            select=(*chosen, *named),
             args={k: None if v is None else str(v) for k, v in (args or {}).items()},
-            fire_time=fire_time or datetime.now(UTC),
+            fire_time=fired(fire_time),
             payload=payload,
             trigger=trigger,
             full_refresh=full_refresh,
@@ -188,7 +206,7 @@ class Inspection:
             cache.save()
         return found, known
 
-    def tests(self, model: str) -> tuple[RecordedCheck, ...]:
+    def tests(self, model: str) -> RecordedChecks:
         """The latest results of a model's data tests: ``project.tests("orders")``.
 
         By slice, in the order of the script. Starts no Spark.
@@ -207,15 +225,14 @@ class Inspection:
 
         return schema_changes(self.show(model).schema_versions)
 
-    def snapshots(
-        self, lake: str | None = None, limit: int | None = None
-    ) -> tuple[SnapshotInfo, ...]:
+    def snapshots(self, lake: str | None = None, limit: int | None = None) -> Snapshots:
         """The newest snapshots of a lake, or of all: ``project.snapshots(limit=5)``. No Spark."""
+        from penstock.engine.results import Snapshots
         from penstock.engine.status import snapshot_infos
 
         only = None if lake is None else self._connections.lake_settings(lake).name
         names = self.settings.lakes if only is None else [only]
-        return tuple(snapshot_infos({name: self._catalog(name) for name in names})[:limit])
+        return Snapshots(snapshot_infos({name: self._catalog(name) for name in names})[:limit])
 
     def preview(
         self,
@@ -312,7 +329,11 @@ class Inspection:
         from penstock.engine.small import collected, require_published
 
         maker = self.model(model)
-        value = None if partition is None else self.plan(partition, [maker.name]).slice_of_step()
+        value = (
+            None
+            if partition is None
+            else self.plan(maker.name, partition=partition).slice_of_step()
+        )
         require_published(maker, self._catalog)
         rows = None if spark else self._small(limit, lambda read: read.table(maker.target, value))
         if rows is not None:
@@ -360,7 +381,9 @@ class Inspection:
     ) -> Resolved:
         if self.model(model).strategy == EMBEDDED:  # which is never planned
             return self._queries().of_model(self.model(model))
-        return self._queries().preview(self.plan(partition, [self.model(model).name], args))
+        return self._queries().preview(
+            self.plan(self.model(model).name, partition=partition, args=args)
+        )
 
     def _queries(self) -> Queries:
         from penstock.engine.preview import Queries

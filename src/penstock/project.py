@@ -6,7 +6,6 @@ What needs no Spark does not start it, and what needs no catalog does not open i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         Dropped,
         RunResult,
     )
+    from penstock.engine.run_arguments import Fired, Positional
     from penstock.engine.slices import Partition
     from penstock.engine.unit_tests import UnitTestResult
     from penstock.model.format_files import Formatter
@@ -159,12 +159,12 @@ class Project(Inspection):
 
     def run(
         self,
+        *models: Positional,
         partition: Partition | None = None,
         select: str | Sequence[str] | None = None,
         args: Mapping[str, object] | None = None,
         jobs: int | None = None,
-        *,
-        fire_time: datetime | None = None,
+        fire_time: Fired | None = None,
         payload: Mapping[str, Any] | None = None,
         trigger: str = "manual",
         full_refresh: bool = False,
@@ -174,8 +174,11 @@ class Project(Inspection):
         new_catalog: bool = False,
         on_event: EventSink | None = None,
     ) -> RunResult:
-        """Run the steps in the order of the graph: ``project.run("2026-11-01", select="orders")``.
+        """Run the steps in the order of the graph::
 
+            project.run("orders", partition="2026-11-01").raise_for_status()
+
+        ``models`` and ``select`` name the steps to run, as on the command line; without any, all.
         ``partition`` is a value as the slice is called, or a date or datetime that the slice holds
         (one without a time zone is in the partition's own); without it, time kinds take the slice
         of ``fire_time`` (aware; now), ``dynamic`` takes its value from ``payload``. ``from_`` and
@@ -187,16 +190,18 @@ class Project(Inspection):
         run's slice drops all that was there before, of a partitioned table every other slice.
         ``new_catalog`` is `lake`'s. ``on_event`` hears how the run goes; without it progress and
         notices are printed (`penstock.events.ignore` keeps quiet). A step that fails is in the
-        result, and nothing of it is visible; what is raised concerns the whole run: ArgumentError,
-        PartitionError, EnvironmentMissing, and what opening a lake raises.
+        result, which `RunResult.raise_for_status` raises, and nothing of it is visible; what is
+        raised concerns the whole run: ArgumentError, PartitionError, EnvironmentMissing, and what
+        opening a lake raises.
         """
         from penstock.engine.run_arguments import require_jobs
 
         require_jobs(jobs)
         plan = self.plan(
-            partition,
-            select,
-            args,
+            *models,
+            partition=partition,
+            select=select,
+            args=args,
             fire_time=fire_time,
             payload=payload,
             trigger=trigger,
@@ -232,7 +237,7 @@ class Project(Inspection):
         to: Partition | None = None,
         *,
         downstream: bool = False,
-        fire_time: datetime | None = None,
+        fire_time: Fired | None = None,
         on_event: EventSink | None = None,
     ) -> RunResult:
         """Make the slices of a range again: ``project.restate("sales", "2026-01-01", "now")``.
@@ -253,10 +258,11 @@ class Project(Inspection):
         to: Partition | None,
         *,
         downstream: bool,
-        fire_time: datetime | None = None,
+        fire_time: Fired | None = None,
     ) -> Plan:
         from penstock.engine.ranges import SliceRange
         from penstock.engine.restate import Root, planner_of
+        from penstock.engine.run_arguments import fired
         from penstock.engine.slices import RunRequest
 
         asked = SliceRange.of(from_, to, every=True) if from_ or to else None
@@ -266,7 +272,7 @@ class Project(Inspection):
         root.require(asked, downstream=downstream)
         request = RunRequest(
             select=select,
-            fire_time=fire_time or datetime.now(UTC),
+            fire_time=fired(fire_time),
             trigger="restate",
             range=asked,
         )

@@ -215,12 +215,12 @@ def test_an_empty_slice_has_a_state_of_its_own(make: Make, tmp_path: Path) -> No
         SELECT 'eu' AS k WHERE '{partition}' = 'eu'
     """
     project = make({"models/t": script})
-    project.run("eu")
+    project.run(partition="eu")
     events: list[object] = []
-    made = step(project.run("us", on_event=events.append), "t")
+    made = step(project.run(partition="us", on_event=events.append), "t")
     assert (made.state, made.rows, made.snapshot_id) == ("done", 0, None)
     assert "slice 'us' is new and has 0 rows" in notices(events)
     (_, us) = project.status("t")[0].slices
     assert (us.state, us.rows, us.snapshot_id) == ("materialized", 0, None)
-    again = step(project.run("us"), "t")
+    again = step(project.run(partition="us"), "t")
     assert (again.state, again.rows, again.snapshot_id) == ("unchanged", 0, None)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from penstock.engine.cascade import Again, Cascade, Past, by_cron, cascade, together
 from penstock.engine.intervals import Due, Line, Painted, start_above
 from penstock.engine.plan_notices import notices_of, with_lagging
+from penstock.engine.plan_shown import PlanShown, StepShown
 from penstock.engine.ranges import (
     Calendar,
     SliceRange,
@@ -43,8 +44,8 @@ RUNNABLE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedStep:
+@dataclass(frozen=True, slots=True, repr=False)
+class PlannedStep(StepShown):
     """A model and the slices of it to make, in the order of time.
 
     In a plan a model has one step with all its slices; `Plan.batches` cuts that into steps that are
@@ -87,8 +88,8 @@ class PlannedStep:
         return slice_
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(PlanShown):
     """Steps in the order of the graph. ``notices`` are worth saying before it runs.
 
     ``args`` are the texts of declared arguments that the request has, by name or in its payload.

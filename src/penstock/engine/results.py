@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from html import escape
 from typing import Any
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, StepError
 from penstock.events import Notice
 from penstock.model.kinds import EMBEDDED
+from penstock.notebook import count, line, listed, seconds, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,10 @@ class CheckResult:
             return "passed"
         return "warned" if self.severity == "warn" else "failed"
 
+    def __repr__(self) -> str:
+        failures = "" if self.passed else count(self.failures, "failure")
+        return line(self, f"{self.name}: {self.outcome}", failures)
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedCheck:
@@ -45,6 +50,24 @@ class RecordedCheck:
     run_id: str
     time: datetime
     result: CheckResult
+
+    def __repr__(self) -> str:
+        of = f"{self.result.name} of {self.slice}" if self.slice else self.result.name
+        failures = "" if self.result.passed else count(self.result.failures, "failure")
+        return line(self, f"{of}: {self.result.outcome}", failures, f"{self.time:%Y-%m-%d %H:%M}")
+
+
+class RecordedChecks(tuple[RecordedCheck, ...]):
+    """What `Project.tests` returns."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (each.result.name, each.slice, each.result.outcome, each.result.failures, each.time)
+            for each in self
+        ]
+        return table(("test", "slice", "outcome", "failures", "time"), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +91,12 @@ class StepResult:
     reason: str | None = None
     error: PenstockError | None = None
 
+    def __repr__(self) -> str:
+        named = f"{self.name} {self.slice}" if self.slice else self.name
+        why = self.reason or (self.error and self.error.message)
+        rows = count(self.rows, "row")
+        return line(self, f"{named}: {self.state}", rows, seconds(self.seconds), why)
+
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
@@ -87,11 +116,34 @@ class RunResult:
     def exit_code(self) -> int:
         return {"done": 0, "cancelled": 130}.get(self.state, 1)
 
+    def raise_for_status(self) -> RunResult:
+        """Raise the error of the first step that failed; else return the result::
+
+            project.run().raise_for_status()
+
+        Raises StepError where the run was cancelled, or no step says why it failed.
+        """
+        for step in self.steps:
+            if step.state == "failed" and step.error is not None:
+                raise step.error
+        if self.state != "done":
+            why = next((f": {step.name}: {step.reason}" for step in self.steps if step.reason), "")
+            raise StepError(f"run {self.run_id} is {self.state}{why}")
+        return self
+
+    def __repr__(self) -> str:
+        states = Counter(step.state for step in self.steps)
+        steps = ", ".join(f"{number} {state}" for state, number in states.items())
+        return line(self, f"{self.run_id}: {self.state}", steps, seconds(self.seconds))
+
     def _repr_html_(self) -> str:
         # a notebook asks, a command never
 
-        columns = ("name", "slice", "state", "rows", "snapshot_id", "seconds", "reason")
-        rows = [[getattr(step, column) for column in columns] for step in self.steps]
+        columns = ("name", "slice", "state", "rows", "snapshot_id")
+        rows = [
+            [*(getattr(step, column) for column in columns), seconds(step.seconds), step.reason]
+            for step in self.steps
+        ]
         headings = ("step", "slice", "state", "rows", "snapshot", "seconds", "reason")
         return table(headings, rows, note=f"run {self.run_id}: {self.state}")
 
@@ -109,6 +161,10 @@ class Dropped:
     rows: int
     snapshot_id: int | None
     files: bool = False
+
+    def __repr__(self) -> str:
+        at = "" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
+        return line(self, self.table, listed(self.slices), count(self.rows, "row"), at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +192,10 @@ class SliceStatus:
     reason: str | None = None
     outside_snapshot: int | None = None
     intervals: int = 1
+
+    def __repr__(self) -> str:
+        named = f"{self.slice}: {self.state}" if self.slice else self.state
+        return line(self, named, count(self.rows, "row"), self.reason)
 
 
 _CHANGED = ("no model", "changed outside", "other kind")
@@ -177,6 +237,10 @@ class ModelStatus:
     def rows(self) -> int | None:
         known = [slice_.rows for slice_ in self.slices if slice_.rows is not None]
         return sum(known) if known else None
+
+    def __repr__(self) -> str:
+        slices = count(len(self.slices), "slice") if self.partitioned else ""
+        return line(self, f"{self.model}: {self.state}", slices, count(self.rows, "row"))
 
     def _repr_html_(self) -> str:
         # a notebook asks, a command never
@@ -258,6 +322,18 @@ class ModelDetail:
     libraries: tuple[str, ...] = ()
     unit: str = "whole table"
 
+    def __repr__(self) -> str:
+        tests, columns = count(len(self.tests), "test"), count(len(self.columns), "column")
+        return line(self, f"{self.status.model}: {self.status.state}", columns, tests)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (each.name, each.type, "" if each.nullable else "NOT NULL", each.comment)
+            for each in self.columns
+        ]
+        columns = table(("column", "type", "", "comment"), rows)
+        return self.status._repr_html_() + (columns if rows else "")
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInfo:
@@ -271,6 +347,23 @@ class SnapshotInfo:
     message: str | None
     extra: str | None
 
+    def __repr__(self) -> str:
+        said = self.message and repr(self.message)
+        return line(
+            self, f"{self.lake} {self.id}", f"{self.time:%Y-%m-%d %H:%M:%S}", self.changes, said
+        )
+
+
+class Snapshots(tuple[SnapshotInfo, ...]):
+    """What `Project.snapshots` returns: the newest first."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        columns = ("lake", "id", "time", "changes", "author", "message")
+        rows = [[getattr(each, column) for column in columns] for each in self]
+        return table(("lake", "snapshot", *columns[2:]), rows)
+
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
@@ -283,28 +376,17 @@ class QueryResult:
     rows: tuple[tuple[Any, ...], ...]
     more: bool = False
 
+    def __repr__(self) -> str:
+        shown = (
+            f"the first {count(len(self.rows), 'row')}"
+            if self.more
+            else count(len(self.rows), "row")
+        )
+        return line(self, shown, "columns " + listed([name for name, _ in self.columns]))
+
     def _repr_html_(self) -> str:
         # a notebook asks, a command never
 
         shown = f"{len(self.rows):,} row{'' if len(self.rows) == 1 else 's'}"
         note = f"the first {shown}" if self.more else ""
         return table([name for name, _ in self.columns], self.rows, note=note)
-
-
-_LONGEST = 200  # characters of a value
-
-
-def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, note: str = "") -> str:
-    """A table; no value is read as markup. ``note`` is a line above it."""
-    head = "".join(f"<th>{_cell(name)}</th>" for name in headings)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in rows
-    )
-    above = f"<p>{_cell(note)}</p>" if note else ""
-    return f"{above}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _cell(value: Any) -> str:
-    text = "" if value is None else str(value)
-    shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-    return escape("".join(c if c.isprintable() else ascii(c)[1:-1] for c in shown))

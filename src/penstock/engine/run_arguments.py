@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
 
-from penstock.engine.slices import RunRequest
+from penstock.engine.slices import Partition, RunRequest
 from penstock.errors import ArgumentError
+from penstock.lake.snapshot import time_of
 from penstock.model import arguments
 from penstock.model.model import Model
 
@@ -16,6 +18,54 @@ def require_jobs(jobs: int | None) -> None:
         raise ArgumentError(
             f"jobs is {jobs}, and a run needs one or more", hint="leave it out to go by cores"
         )
+
+
+Fired = datetime | str
+Positional = str | Sequence[str] | Partition | None
+
+
+def fired(fire_time: Fired | None) -> datetime:
+    """The time that a run is for: now, a datetime or a text of ISO 8601, with its zone.
+
+    Raises ArgumentError.
+    """
+    if fire_time is None:
+        return datetime.now(UTC)
+    parsed = time_of(fire_time)
+    if parsed.tzinfo is None:
+        raise ArgumentError(
+            f"fire_time {str(fire_time)!r} has no time zone",
+            hint=f"write {parsed.isoformat(timespec='seconds')}Z for UTC, or +01:00 after it",
+        )
+    return parsed
+
+
+def asked(
+    given: Sequence[Positional], partition: Partition | None, names: Collection[str]
+) -> tuple[tuple[str, ...], Partition | None]:
+    """The models and the slice of a run, of its positional arguments and ``partition``.
+
+    These are models, by name or pattern; a date, or a text that begins with a digit and names no
+    model, is the slice. Raises ArgumentError.
+    """
+    models: list[str] = []
+    for each in given:
+        if each is None:
+            continue
+        if isinstance(each, list | tuple):
+            models += map(str, each)
+        elif isinstance(each, str) and (each in names or not each[:1].isdigit()):
+            models.append(each)
+        elif isinstance(each, str | date) and partition is None:
+            partition = each
+        else:
+            raise ArgumentError(
+                f"{each!r} is not a model"
+                + (", and the slice is given already" if isinstance(each, str | date) else ""),
+                hint='give models by name, and others by keyword: run("orders", partition=..., '
+                "args={...})",
+            )
+    return tuple(models), partition
 
 
 def check_arguments(models: Iterable[Model], args: Mapping[str, str | None]) -> None:

@@ -19,6 +19,7 @@ from penstock.engine.results import (
     ModelDetail,
     ModelStatus,
     RecordedCheck,
+    RecordedChecks,
     SchemaVersion,
     SliceStatus,
     SnapshotInfo,
@@ -321,13 +322,13 @@ def _about(model: Model) -> dict[str, str]:
     return {name: text for name, text in said.items() if text}
 
 
-def recorded_checks(model: Model, catalog: Catalog | None) -> tuple[RecordedCheck, ...]:
+def recorded_checks(model: Model, catalog: Catalog | None) -> RecordedChecks:
     """The latest results of a model's tests, by slice and in the order of the script."""
     if catalog is None:
-        return ()
+        return RecordedChecks()
     target, none = model.target.qualified, list[CheckRecord]()
     records = State(catalog).read(lambda connection: reading.last_checks(connection, target), none)
-    return tuple(
+    return RecordedChecks(
         RecordedCheck(
             shown(record.slice),
             record.run_id,

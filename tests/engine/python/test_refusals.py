@@ -41,11 +41,11 @@ def test_a_preview_runs_no_code(project: Project) -> None:
 
 def test_arguments_are_checked_before_anything_runs(project: Project) -> None:
     with pytest.raises(ArgumentError, match=r"argument n \(bigint\) has no value"):
-        project.plan("2026-01-01", "t")
+        project.plan("t", partition="2026-01-01")
     with pytest.raises(ArgumentError, match="'x' is not a valid bigint"):
-        project.plan("2026-01-01", "t", {"n": "x"})
+        project.plan("t", partition="2026-01-01", args={"n": "x"})
     with pytest.raises(ArgumentError, match="no script has an argument 'm'"):
-        project.plan("2026-01-01", "t", {"m": 1})
+        project.plan("t", partition="2026-01-01", args={"m": 1})
 
 
 def test_its_header_is_formatted_and_its_code_left(project: Project) -> None:

@@ -12,6 +12,7 @@ from penstock.model.graph import names_of
 from penstock.model.lineage.models import ProjectLineage
 from penstock.model.lineage.values import ROWS, Input, ModelLineage, OutputColumn, Unknown
 from penstock.model.model import Model
+from penstock.notebook import line, listed, table
 from penstock.sql.identifiers import did_you_mean, fold, nearest
 
 UPSTREAM, DOWNSTREAM = "upstream", "downstream"
@@ -51,6 +52,20 @@ class Trace:
     starts: int
     rows: tuple[Input, ...] = ()
     unknown: tuple[Unknown, ...] = ()
+
+    def __repr__(self) -> str:
+        names = [column.column for column in self.columns[: self.starts]]
+        return line(
+            self, f"{self.direction} of {self.asset}", listed(names), f"{len(self.columns)} columns"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (str(column), ", ".join(f"{link.asset}.{link.column}" for link in column.links))
+            for column in self.columns
+        ]
+        derives = "derives from" if self.direction == "upstream" else "is read by"
+        return table(("column", derives), rows)
 
     def of(self, link: Input) -> TracedColumn | None:
         """The column that a link leads to."""

@@ -1,0 +1,45 @@
+"""The arguments of a run in Python: models by position, the slice and others by keyword."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from penstock.engine.run_arguments import Positional, asked, fired
+from penstock.errors import ArgumentError
+
+NAMES = ("raw/orders", "2026")
+DAY = date(2026, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "models", "partition"),
+    [
+        (("raw/orders", "+x*"), ("raw/orders", "+x*"), None),
+        ((["raw/orders"], None), ("raw/orders",), None),
+        (("2026-01-02", "raw/orders"), ("raw/orders",), "2026-01-02"),
+        ((DAY,), (), DAY),
+        (("2026",), ("2026",), None),
+    ],
+)
+def test_positions(
+    given: tuple[Positional, ...], models: tuple[str, ...], partition: Positional
+) -> None:
+    assert asked(given, None, NAMES) == (models, partition)
+
+
+@pytest.mark.parametrize("given", [(DAY,), ("2026-01-01",), ({"n": 1},)])
+def test_what_is_neither_is_refused(given: tuple[Positional, ...]) -> None:
+    with pytest.raises(ArgumentError, match="is not a model"):
+        asked(given, "2026-01-02", NAMES)
+
+
+def test_the_time_of_a_run() -> None:
+    assert fired("2026-01-02T03:04:05Z") == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert fired(None).tzinfo is UTC
+    with pytest.raises(ArgumentError, match="has no time zone") as caught:
+        fired("2026-01-02 03:04")
+    assert "2026-01-02T03:04:00Z" in (caught.value.hint or "")
+    with pytest.raises(ArgumentError, match="'tonight' is not a time"):
+        fired("tonight")
