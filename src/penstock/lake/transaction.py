@@ -484,9 +484,7 @@ class Transaction:
         return replace(
             self._names.changes(),
             tables=tables,
-            compactions=tuple(
-                compaction for compaction in self._compacted() if fits(compaction, tables)
-            ),
+            compactions=tuple(each for each in self._compacted() if fits(each, tables)),
         )
 
     def _compacted(self) -> tuple[Compaction, ...]:

@@ -449,7 +449,11 @@ def _interval(_: Column) -> Convert:
             return {"months": 0, "days": value.days, "micros": micros}
         if isinstance(value, Mapping):
             return {key: int(value.get(key, 0)) for key in ("months", "days", "micros")}
-        return duck_text.interval(_is_text(value, "give a timedelta, or its text"))
+        text = _is_text(value, "give a timedelta, or its text")
+        parsed = duck_text.parse_interval(text)
+        if parsed is None:
+            raise ValueError(f"{text!r} is not an interval")
+        return {"months": parsed.months, "days": parsed.days, "micros": parsed.microseconds}
 
     return convert
 

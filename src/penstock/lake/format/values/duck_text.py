@@ -24,19 +24,7 @@ _MOMENT = re.compile(
     r"(?:(Z)|([+-])(\d\d)(?::?(\d\d))?(?::?(\d\d))?)?"
     r"(?: (BC))?"
 )
-_UNIT = re.compile(
-    r"([+-]?\d+) (year|quarter|month|mon|week|day|hour|minute|second|millisecond|microsecond)s?\b",
-    re.IGNORECASE,
-)
-_MONTHS = {"year": 12, "quarter": 3, "month": 1, "mon": 1}
-_DAYS = {"week": 7, "day": 1}
-_MICROS = {
-    "hour": 3_600_000_000,
-    "minute": 60_000_000,
-    "second": 1_000_000,
-    "millisecond": 1000,
-    "microsecond": 1,
-}
+_UNIT = re.compile(r"([+-]?\d+) (year|month|mon|day|microsecond)s?")
 _CLOCK = re.compile(r"([+-]?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
 _ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")
 # The counts that stand for "infinity", negated for "-infinity".
@@ -66,23 +54,19 @@ def nanos(text: str) -> int:
 
 
 def interval(text: str) -> dict[str, int]:
-    """``1 year 2 months -3 days 04:05:06.789`` as months, days and microseconds.
-
-    Hours and other units may be words too, as in ``90 minutes``.
-    """
-    months = days = micros = 0
+    """``1 year 2 months -3 days 04:05:06.789`` as months, days and microseconds."""
+    counts = {"year": 0, "month": 0, "mon": 0, "day": 0, "microsecond": 0}
     rest = text
     while (match := _UNIT.match(rest)) is not None:
-        number, unit = int(match[1]), match[2].lower()
-        months += number * _MONTHS.get(unit, 0)
-        days += number * _DAYS.get(unit, 0)
-        micros += number * _MICROS.get(unit, 0)
+        counts[match[2]] += int(match[1])
         rest = rest[match.end() :].lstrip()
+    micros = counts["microsecond"]
     if rest:
         micros += _clock(rest, text)
     elif rest == text:
         raise ValueError(f"{text!r} is not an interval")
-    return {"months": months, "days": days, "micros": micros}
+    months = 12 * counts["year"] + counts["month"] + counts["mon"]
+    return {"months": months, "days": counts["day"], "micros": micros}
 
 
 def blob(text: str) -> bytes:
