@@ -247,3 +247,32 @@ def test_a_history_takes_its_intervals_in_order_and_stops_at_one_that_fails(make
     assert "was changed outside of its runs" in str(refused.error)
     assert made(toy, at(5), select=["t"], full_refresh=True)[0] == ("2026-01-01", "done")
     assert rows(toy, query) == [(1, "a", 1, 3), (1, "b", 3, 5), (2, "y", 4, None)]
+
+
+EPOCHS = """
+    MODEL (
+      name main.t, kind INCREMENTAL_BY_TIME_RANGE (time_column (e, 'epoch')),
+      start '2026-01-01', end '2026-01-02', audits (few(most := 2))
+    );
+    SELECT CAST(floor(e) AS BIGINT) AS e, @twice(n) AS n FROM
+    VALUES (1767225600.0D, 1), (1767311999.5D, 2), (1767312000.25D, 3) AS raw (e, n)
+    WHERE e BETWEEN @start_epoch AND @end_epoch
+"""
+FEW = """
+    AUDIT (name few);
+    SELECT count(*) FROM @this_model WHERE @AND(e >= @start_epoch, NULL, e <= @end_epoch)
+    HAVING count(*) > @most OR @start_ds NOT IN ('2026-01-01', '2026-01-02')
+"""
+TWICE = """
+    from sqlmesh import macro
+    @macro()
+    def twice(evaluator, column):
+        return column * 2
+"""
+
+
+def test_macros_of_sqlmesh_in_a_model_by_time_and_its_audit(make: Make) -> None:
+    made = make({"models/t": EPOCHS, "audits/few": FEW, "macros/twice.py": TWICE})
+    result = made.run(fire_time=at(3))
+    assert [(step.state, step.error) for step in result.steps] == [("done", None)]
+    assert [n for (n,) in rows(made, "SELECT n FROM t ORDER BY n")] == [2, 4, 6]

@@ -62,6 +62,8 @@ def test_a_block_behind_a_model_is_its_own(tmp_path: Path) -> None:
         ("below(colum := id)", "", "t.sql:1:52", "`colum` is not an option of the audit below"),
         ("x", "AUDIT (name x); DELETE FROM t", "own.sql:7:17", "DELETE writes"),
         ("x", "AUDIT (name x); SELECT @no FROM t", "t.sql:1:37", "the audit x needs `no`"),
+        ("x", "AUDIT (name x); SELECT @no(1) FROM t", "own.sql:7:24", "macro @no does not exist"),
+        ("x(if := 1)", "AUDIT (name x); SELECT @IF(1 = 1, a)", "t.sql:1:45", "`if` is not an"),
         ("x", "AUDIT (name x)", "own.sql:7:15", "AUDIT (...) has no query"),
         ("x", "AUDIT (dialect spark); SELECT 1", "own.sql:7:1", "the audit has no name"),
         ("x", "AUDIT (name x, blocks no); SELECT 1", "own.sql:7:16", "`blocks` is not a property"),
@@ -88,3 +90,28 @@ def test_a_file_without_a_block_and_one_that_is_skipped(tmp_path: Path) -> None:
         ("error", "the file does not begin with AUDIT (...)"),
         ("warning", "the audit x is not run: it says skip true"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("query", "made"),
+    [
+        ("WHERE @IF(1 = 1, id < 0, TRUE)", "WHERE id < 0"),
+        ("WHERE @AND(NULL, id < 0)", "WHERE (id < 0)"),
+        ("WHERE @OR(@EACH(@ids, x -> id = @x))", "WHERE (id = 1) OR (id = 2)"),
+        ("WHERE id > @EVAL(1 + @least)", "WHERE id > 6"),
+        ("WHERE @low(id)", "WHERE id < 0"),
+        ("WHERE @'@{c}' = 'b' AND @{c} > 0 AND n_@c > 0", "WHERE 'b' = 'b' AND b > 0 AND n_b > 0"),
+        ("WHERE d = @start_ds", "WHERE d = $penstock_at_start_ds"),
+        ("WHERE 'x' = @runtime_stage", "WHERE 'x' = 'auditing'"),
+    ],
+)
+def test_macros_stand_in_the_query_of_an_audit(tmp_path: Path, query: str, made: str) -> None:
+    (tmp_path / "macros").mkdir()
+    macro = "from penstock import macro\n@macro\ndef low(column): return f'{column} < 0'\n"
+    (tmp_path / "macros" / "low.py").write_text(macro)
+    audit = f"""AUDIT (name x, defaults (least = 5, ids = (1, 2), c = 'b'));
+SELECT * FROM @this_model {query};"""
+    text = "MODEL (name s.t, kind FULL, audits (x(least := @EVAL(2 + 3))));\nSELECT 1 AS id"
+    files = project(tmp_path, audits__own=audit, models__t=text)
+    (script,) = load_models(files, lakes=LAKES).models[0].test_scripts
+    assert script.text == f"SELECT * FROM `main`.`s`.`t` {made};"

@@ -444,7 +444,7 @@ def _bindings(
 ) -> Bindings:
     value, now = _value(slice_), request.fire_time.astimezone(UTC)
     bound = arguments.bind(
-        model.query.arguments,
+        model.run_arguments,
         args,
         partition=value,
         spec=model.partition,

@@ -36,6 +36,12 @@ def expand(text: str, start: int, dialect: str, macros: AtMacros) -> Mapped | No
     return assemble(edited(text, edits)) if edits else None
 
 
+def expanded(text: str, dialect: str, macros: AtMacros) -> str:
+    """A text with its macros expanded. Raises MacroError."""
+    made = expand(text, 0, dialect, macros)
+    return text if made is None else made.text
+
+
 def _unknown(name: str, scope: Scope, called: bool) -> MacroError:
     """What to say of a name that nothing has; of SQLMesh's own, what to write instead."""
     folded = name.lower()

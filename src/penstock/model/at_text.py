@@ -185,3 +185,23 @@ def substituted(text: str, value_of: Callable[[str], str | None]) -> str:
 def braced(text: str) -> list[str]:
     """The names in ``@{x}`` of a text."""
     return [match["braced"] for match in _IN_TEXT.finditer(text) if match["braced"]]
+
+
+def mentioned(text: str, dialect: str) -> tuple[str, ...]:
+    """The variables that a query names, ``@x`` and ``@{x}``, and not what it calls, ``@x(...)``."""
+    try:
+        tokens = words(text, dialect)
+    except Unclosed:
+        return ()
+    found: dict[str, None] = {}
+    for at, token in enumerate(tokens[:-1]):
+        after = tokens[at + 1]
+        if "@" in token.text and token.kind in {STRING, NAME}:
+            found |= dict.fromkeys(m["braced"] or m["bare"] for m in _IN_TEXT.finditer(token.text))
+        elif token.text == "@" and after.start == token.end:
+            name = tokens[at + 2] if after.text == "{" and at + 2 < len(tokens) else after
+            opening = tokens[at + 2] if at + 2 < len(tokens) else None
+            called = opening is not None and opening.text == "(" and opening.start == after.end
+            if name.kind in {WORD, NAME} and not called:
+                found[name.value.lower()] = None
+    return tuple(found)

@@ -1,30 +1,30 @@
 """``AUDIT (...)`` blocks: audits that a project writes itself, in ``audits/`` or behind a model.
 
 A block has properties and a query of the rows that fail, over ``@this_model``. What an ``audits``
-property gives, or ``defaults``, stands in the query for ``@name`` as it is written: a column, a
-value or a list of these (SQLMesh's audits; kinds.md, MODEL properties).
+property gives, or ``defaults``, is a macro variable of the query, ``@name``: a column, a value or a
+list of these (SQLMesh's audits; kinds.md, MODEL properties). All macros can stand in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
 from penstock.config import DIALECTS
 from penstock.errors import Diagnostic, Location
+from penstock.model.at_text import mentioned
 from penstock.model.ddl import values
 from penstock.model.ddl.syntax import Property, Value, Wrong, properties
-from penstock.model.mapping import Edit, Source, assemble, edited
+from penstock.model.mapping import Source
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import nearest
 from penstock.sql.text import blank
-from penstock.sql.tokens import WORD, Token, Unclosed, closing, words
+from penstock.sql.tokens import Unclosed, closing, words
 
 AUDIT = "AUDIT"
 DIRECTORY = "audits"
-THIS_MODEL = "this_model"
 _PROPERTIES = ("name", "dialect", "skip", "blocking", "standalone", "defaults")
 
 
@@ -42,34 +42,12 @@ class AuditBlock:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What its query has ``@name`` for."""
-        return tuple(dict.fromkeys(token.value for _, token in _macros(self.query, self.dialect)))
+        """What an audits property may give: the variables of its query that no macro makes."""
+        return tuple(dict.fromkeys((*mentioned(self.query, self.dialect), *self.defaults)))
 
-    def lacking(self, given: Mapping[str, str]) -> tuple[str, ...]:
-        """The options that need a value and have none."""
-        known = {THIS_MODEL, *given, *self.defaults}
-        return tuple(name for name in self.options if name not in known)
-
-    def filled(self, given: Mapping[str, str], table: str) -> str:
-        """The query with its options and, for ``@this_model``, the name of the table."""
-        said = {**self.defaults, **given, THIS_MODEL: table}
-        edits = [
-            Edit(at.start, name.end, said[name.value])
-            for at, name in _macros(self.query, self.dialect)
-            if name.value in said
-        ]
-        return assemble(edited(self.query, edits)).text
-
-
-def _macros(text: str, dialect: str) -> Iterator[tuple[Token, Token]]:
-    """``@`` and the name behind it."""
-    try:
-        tokens = words(text, dialect)
-    except Unclosed:
-        return
-    for at, name in pairwise(tokens):
-        if at.text == "@" and name.kind == WORD and name.start == at.end:
-            yield at, name
+    def given(self, options: Mapping[str, str]) -> dict[str, str]:
+        """The values of its options, as written."""
+        return {**self.defaults, **options}
 
 
 def split_audits(text: str, dialect: str) -> tuple[int, tuple[int, ...]]:

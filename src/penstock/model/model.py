@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from penstock.errors import Diagnostic, Location
+from penstock.model.arguments import Argument
 from penstock.model.asset import TableName
 from penstock.model.data_test import CustomTest
 from penstock.model.declaration import Declaration
 from penstock.model.python_step import PythonStep
 from penstock.model.query import Query
+from penstock.model.time_macros import TYPES
 from penstock.model.time_range import TimeRange
 from penstock.model.upsert import columns_in
 
@@ -66,6 +69,14 @@ class Model(Declaration):
         """Its intervals, where it has some: by its kind, or as its query reads by them."""
         known = self.time_range
         return known if known and (known.column or self.query.uses_interval) else None
+
+    @property
+    def run_arguments(self) -> tuple[Argument, ...]:
+        """What a run gives values to: its query's arguments, and the times that its tests read."""
+        scripts = (script.query.arguments for script in self.test_scripts)
+        times = {argument.name: argument for argument in chain(*scripts) if argument.name in TYPES}
+        own = {argument.name: argument for argument in self.query.arguments}
+        return tuple({**times, **own}.values())
 
     @property
     def in_order(self) -> bool:

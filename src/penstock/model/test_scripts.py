@@ -14,6 +14,8 @@ from pathlib import Path
 from penstock.errors import ArgumentError, Diagnostic, Location
 from penstock.model.arguments import OF_SLICE, Argument, bind
 from penstock.model.asset import TableName
+from penstock.model.at_macros import expand, expanded
+from penstock.model.at_text import MacroError
 from penstock.model.audit_blocks import AuditBlock
 from penstock.model.data_test import CustomTest
 from penstock.model.header.lines import read_header
@@ -23,6 +25,7 @@ from penstock.model.names import Names
 from penstock.model.partition import PartitionSpec
 from penstock.model.query import ScriptKind, read_query
 from penstock.model.script_macros import ScriptMacros
+from penstock.model.time_macros import TYPES
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import nearest, quote_identifier
 from penstock.sql.tokens import ARGUMENT, Unclosed, words
@@ -84,14 +87,31 @@ def audit_script(
     mark = "`" if block.dialect == SPARK else '"'
     parts = (target.lake, target.schema, target.table)
     table = ".".join(quote_identifier(part, mark=mark) for part in parts)
-    text = block.filled(dict(test.options), table)
+    macros = asking.macros.saying(this_model=table, runtime_stage="'auditing'")
+    try:
+        given = {
+            name: expanded(value, block.dialect, macros.at)
+            for name, value in block.given(dict(test.options)).items()
+        }
+        macros = macros.saying(**given)
+        expand(block.query, 0, block.dialect, macros.at)
+    except MacroError as error:
+        if error.missing:
+            message = f"the audit {block.name} needs `{error.missing}`"
+            hint = f"write {block.name}({error.missing} := ...)"
+            return None, (asking.refuse(message, hint),)
     path = Path(block.location.path)
     query, found = read_query(
-        text, path, names=asking.names, dialect=block.dialect, macros=asking.macros
+        block.query,
+        path,
+        names=asking.names,
+        dialect=block.dialect,
+        kind=ScriptKind(partition=asking.partition),
+        macros=macros,
     )
     if query is None:
         return None, found
-    return TestScript(test, query, text.strip()), found
+    return TestScript(test, query, query.source.text.strip()), found
 
 
 def _names(text: str) -> list[re.Match[str]]:
@@ -125,7 +145,9 @@ def _bound(
     asking: Asking,
 ) -> tuple[dict[str, object], list[Diagnostic]]:
     """Values of the arguments; those that the model's script has too are left to a run."""
-    wanted = {arg.name: arg for arg in declared if arg.name not in OF_SLICE}
+    wanted = {
+        arg.name: arg for arg in declared if arg.name not in OF_SLICE and arg.name not in TYPES
+    }
     for name in given:
         if name not in wanted:
             known = (*named, *wanted)

@@ -28,6 +28,7 @@ from penstock.model.data_test import (
 from penstock.model.ddl import values
 from penstock.model.ddl.draft import Draft
 from penstock.model.ddl.syntax import Property, Value, Wrong, groups
+from penstock.model.time_macros import TIMES
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import nearest, quoted
 from penstock.sql.literals import text_literal
@@ -111,15 +112,11 @@ def _of_block(value: Value, block: AuditBlock, draft: Draft, *, warns: bool) -> 
     blocking = options.pop("blocking", None)
     unknown = next((given for given in options if given not in block.options), None)
     if unknown is not None:
-        known = ", ".join(name for name in block.options if name != "this_model")
+        known = ", ".join(name for name in block.options if name not in {"this_model", *TIMES})
         message = f"`{unknown}` is not an option of the audit {block.name}"
         hint = f"its options are {known}" if known else "it has none"
         raise options[unknown].wrong(message, hint)
     given = {name: said.text for name, said in options.items()}
-    lacking = block.lacking(given)
-    if lacking:
-        message = f"the audit {block.name} needs `{lacking[0]}`"
-        raise value.wrong(message, f"write {block.name}({lacking[0]} := ...)")
     if block.skip:
         message = f"the audit {block.name} is not run: it says skip true"
         draft.warn(value.start, message, "write skip false", "model-idle")
