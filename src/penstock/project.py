@@ -15,8 +15,6 @@ from penstock.errors import ArgumentError, Diagnostic, LakeError, TableNotFound
 from penstock.events import EventSink
 from penstock.inspection import Inspection
 from penstock.model.graph import table_key
-from penstock.model.loader import Place
-from penstock.model.names import Names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,18 +75,16 @@ class Project(Inspection):
         """Rewrite what declares each model in canonical spelling: ``project.format(check=True)``.
 
         Of all models, or of those in these files and directories; with a ``form`` in that form.
-        Returns the files that change; with ``check`` they are left as they are.
+        Returns the files that change; with ``check`` they are left as they are. Raises ModelError
+        with the files that cannot be rewritten, when the others are: ``error.data["changed"]``.
         """
         return self._formatter(form).run(self.models, [Path(path) for path in paths], check=check)
 
     def _formatter(self, form: str | None) -> Formatter:
         from penstock.model.format_files import Formatter
 
-        settings = self.settings
-        names = Names(tuple(settings.lakes))
-        models = settings.root / settings.models
-        place = Place(settings.root, models, names, settings.dialect, settings.infer_names)
-        return Formatter(place, form)
+        assert self._loaded.place is not None, "a project that has models was read somewhere"
+        return Formatter(self._loaded.place, form)
 
     def check(self, *, spark: bool = False) -> tuple[Diagnostic, ...]:
         """Findings about a project that could be loaded, in file order: ``project.check()``.

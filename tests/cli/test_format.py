@@ -52,7 +52,7 @@ def test_files_are_written_once(toy: Path) -> None:
     canonical = "\ufeff-- materialize ducklake://main/a key=id\r\nSELECT 1 AS id\r\n"
     assert path.read_bytes().decode() == canonical
     said = json.loads(penstock(toy, "format", "--check", "--json").output)
-    assert said == {"changed": []}
+    assert said == {"changed": [], "refused": []}
     assert (toy / "models" / "x" / "b.sql").read_text() == MODEL
 
 
@@ -76,16 +76,53 @@ def test_what_people_are_to_know_is_shown(tmp_path: Path) -> None:
     ) in penstock(toy, "show", "t").output
 
 
-def test_what_a_form_cannot_say_changes_no_file(toy: Path) -> None:
+def test_a_file_that_cannot_be_rewritten_is_named_and_the_others_are_written(toy: Path) -> None:
     refused = toy / "models" / "c.sql"
     refused.write_text("-- materialize ducklake://main/c\n-- retry 3\nSELECT 1 AS id\n")
     result = penstock(toy, "format", "--as", "model")
     assert result.exit_code == 2
     assert result.output == (
+        "changed models/a.sql\n1 file changed\n"
         "models/c.sql:1:4: error: MODEL (...) cannot say retry\n"
-        "  → leave the script in its form, or take that away\n"
+        "  → leave the script in its form, or remove that\n"
     )
-    assert (toy / "models" / "a.sql").read_text() == HEADER
+    assert (toy / "models" / "a.sql").read_text() == AS_MODEL
+    result = penstock(toy, "format", "--as", "model", "--check", "--json")
+    said = json.loads(result.stdout)
+    assert (said["changed"], [each["message"] for each in said["refused"]]) == (
+        [],
+        ["MODEL (...) cannot say retry"],
+    )
+
+
+def test_models_with_audits_of_their_own_are_formatted(tmp_path: Path) -> None:
+    block = "AUDIT (name neg); SELECT * FROM @this_model WHERE @a < 0;"
+    scripts = {
+        "audits/low": block.replace("neg", "low"),
+        "models/m": "MODEL (NAME m, kind FULL, audits (low(a := v)));\nSELECT 1 AS v\n",
+        "models/own": f"MODEL (NAME own, kind full, audits (neg(a := v)));\nSELECT 1 AS v;{block}",
+    }
+    toy = write_project(tmp_path / "toy", scripts)
+    assert penstock(toy, "format").exit_code == 0
+    shown = "MODEL (\n  name own,\n  kind FULL,\n  audits (neg(a := v))\n);\n"
+    assert (toy / "models" / "own.sql").read_text() == f"{shown}SELECT 1 AS v;{block}"
+    shown = penstock(toy, "show", "m", "--as", "annotations").output
+    assert "annotations cannot say the audit of low a=v" in shown
+
+
+def test_a_default_that_annotations_lack_is_named_as_one(tmp_path: Path) -> None:
+    text = "MODEL (name s.t, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key id));\nSELECT 1 AS id\n"
+    toy = write_project(tmp_path / "toy", {"models/t": text})
+    output = penstock(toy, "show", "t", "--as", "annotations").output
+    said = (
+        "on_additive_change allow with on_destructive_change error, which this kind has by default"
+    )
+    assert said in output
+    assert "write on_destructive_change ignore in its kind" in output
+    (toy / "models" / "t.sql").write_text(
+        text.replace("unique_key id", "unique_key id, on_destructive_change ignore")
+    )
+    assert penstock(toy, "show", "t", "--as", "annotations").exit_code == 0
 
 
 def test_a_directory_without_models(toy: Path) -> None:

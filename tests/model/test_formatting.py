@@ -171,7 +171,8 @@ FULL = "MODEL (name s.t, kind FULL{});\nSELECT 1 AS a"
         (
             "MODEL (name t, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key a));\nSELECT 1 AS a",
             "annotations",
-            "annotations cannot say on_additive_change with on_destructive_change",
+            "annotations cannot say on_additive_change allow with on_destructive_change error, "
+            "which this kind has by default",
         ),
         (
             "MODEL (name t, kind INCREMENTAL_BY_PARTITION, partitioned_by a);\nSELECT 1 AS a",

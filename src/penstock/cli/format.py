@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ import click
 from penstock.cli.options import as_option, common_options, load_project
 from penstock.cli.output import print_json, say
 from penstock.cli.paths import local
+from penstock.errors import ModelError
 from penstock.progress.view import count
 
 CHANGES = 1  # the exit code of --check where a file would change
@@ -40,16 +42,25 @@ def command(
     """Rewrite what declares the models in PATHS, files or directories; by default all models.
 
     Queries stay as they are written and comments are kept. With --as, a script is written in that
-    form; what the form cannot say is an error, and no file is changed. A model that says
-    `formatting false` is left alone.
+    form. A file that cannot be rewritten, as the form lacks words for it, is left alone and named;
+    the others are written, and the exit code is 2. A model that says `formatting false` is left
+    alone too.
     """
+    changed: Sequence[Path]
+    refused: ModelError | None = None
     with load_project(project_dir) as project:
-        changed = project.format(paths, form, check=check)
+        try:
+            changed = project.format(paths, form, check=check)
+        except ModelError as error:
+            changed, refused = error.data["changed"], error
     if as_json:
-        print_json({"changed": [str(path) for path in changed]})
+        wrong = () if refused is None else refused.diagnostics
+        print_json({"changed": [str(path) for path in changed], "refused": wrong})
     else:
         for path in changed:
             say(f"{'would change' if check else 'changed'} {local(str(path))}")
         say(f"{count(len(changed), 'file')} {'would change' if check else 'changed'}")
+    if refused is not None:
+        raise refused
     if check and changed:
         ctx.exit(CHANGES)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.errors import ArgumentError
+from penstock.errors import ArgumentError, Diagnostic, InputError, Location, ModelError
+from penstock.model.declaration import Declaration
 from penstock.model.formatting import Script, rewritten
-from penstock.model.loader import Place, read_declaration
+from penstock.model.loader import Place, read_declaration, with_own_audits
 from penstock.model.model import Model
+from penstock.model.python_models import SUFFIX as PYTHON
 
 _BOM = "\ufeff"
 
@@ -26,16 +28,26 @@ class Formatter:
     ) -> tuple[Path, ...]:
         """The files that change; they are written unless ``check``.
 
-        Nothing is written where one of them cannot be: raises InputError before.
+        Raises ModelError with the files that cannot be rewritten when the others are, which are
+        ``data["changed"]``.
         """
         changed: dict[Path, str] = {}
+        refused: list[Diagnostic] = []
         for model in _chosen(models, paths):
-            if model.formatted:
-                before, after = self.formatted(model)
-                if after != before:
-                    changed[model.path] = after
+            try:
+                before, after = self.formatted(model) if model.formatted else ("", "")
+            except InputError as error:
+                where = error.location or Location(model.path)
+                refused.append(Diagnostic("error", error.message, where, error.hint, "format"))
+                continue
+            if after != before:
+                changed[model.path] = after
         for path, text in {} if check else changed.items():
             path.write_text(text, encoding="utf-8", newline="")
+        if refused:
+            wrong = ModelError(refused)
+            wrong.data["changed"] = list(changed)
+            raise wrong
         return tuple(changed)
 
     def formatted(self, model: Model) -> tuple[str, str]:
@@ -48,9 +60,16 @@ class Formatter:
             before.removeprefix(_BOM).replace("\r\n", "\n"),
             model,
             self.place.dialect,
-            lambda text: read_declaration(text, model.path, self.place)[0],
+            lambda text: self._declaration(text, model.path),
         )
         return before, mark + rewritten(script, self.form).replace("\n", end)
+
+    def _declaration(self, text: str, path: Path) -> Declaration | None:
+        """What a text says as this file's, where its own audits stand behind its query."""
+        place = self.place
+        if path.suffix != PYTHON:
+            text, place, _ = with_own_audits(text, path, place)
+        return read_declaration(text, path, place)[0]
 
 
 def _chosen(models: Sequence[Model], paths: Sequence[Path]) -> list[Model]:

@@ -55,7 +55,7 @@ def rewritten(script: Script, form: str | None = None) -> str:
     except CannotSay as error:
         raise InputError(
             f"{error.form} cannot say {', '.join(error.things)}",
-            hint="leave the script in its form, or take that away",
+            hint=error.hint,
             location=script.declaration.place("target"),
         ) from None
     _check(script, text)
@@ -65,8 +65,13 @@ def rewritten(script: Script, form: str | None = None) -> str:
 def _check(script: Script, text: str) -> None:
     """That the text says what the script does."""
     declaration = script.reads(text)
-    before = comparable(script.declaration)
-    after = comparable(declaration) if declaration is not None else {}
+    if declaration is None:
+        raise InputError(
+            "the script could not be read again",
+            hint=_NOT_READ_AGAIN,
+            location=Location(script.path),
+        )
+    before, after = comparable(script.declaration), comparable(declaration)
     differing = [name for name, value in before.items() if after.get(name) != value]
     if differing:
         raise InputError(

@@ -51,6 +51,13 @@ class CannotSay(Exception):
         self.things = things
         super().__init__(f"{form} cannot say {', '.join(things)}")
 
+    @property
+    def hint(self) -> str:
+        """What to do about it."""
+        if any(thing.startswith("on_additive_change") for thing in self.things):
+            return "leave the script in its form, or write on_destructive_change ignore in its kind"
+        return "leave the script in its form, or remove that"
+
 
 def annotation_lines(declaration: Declaration, dialect: str = "spark") -> list[str]:
     """The lines of a header, each with ``--``, where ``dialect`` is that of a model that names
@@ -103,7 +110,7 @@ def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
     elif not _replaces(declaration) and _policy(declaration.schema_change) not in _policies(
         declaration
     ):
-        yield "on_additive_change with on_destructive_change"
+        yield _changes(declaration)
     said: dict[str, object] = {
         "unique_key with expressions": declaration.upsert.expressions,
         "when_matched": declaration.upsert.matched,
@@ -126,6 +133,16 @@ def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
     yield from (name for name, value in said.items() if value)
     tests = (test for test in declaration.data_tests if not can_say(test))
     yield from (f"the audit of {test.name}" for test in tests)
+
+
+def _changes(declaration: Declaration) -> str:
+    """What becomes of new and missing columns, in the words of MODEL (...), and whose they are."""
+    change = declaration.schema_change
+    missing = "ignore" if change.missing == "keep" else change.missing
+    said = {"on_additive_change": change.added, "on_destructive_change": missing}
+    shown = " with ".join(f"{name} {value}" for name, value in said.items())
+    written = any(name in declaration.places for name in said)
+    return shown if written else f"{shown}, which this kind has by default"
 
 
 def _of_time(declaration: Declaration) -> dict[str, object]:

@@ -46,12 +46,16 @@ from penstock.sql.tokens import words
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Models in order of name, and every finding in order of file and line."""
+    """Models in order of name, and every finding in order of file and line.
+
+    ``place`` is where they were read, with what their declarations may name.
+    """
 
     models: tuple[Model, ...]
     diagnostics: tuple[Diagnostic, ...]
     externals: tuple[External, ...] = ()
     libraries: Libraries = field(default_factory=Libraries)
+    place: Place | None = None
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -183,7 +187,7 @@ def scan_models(
     findings += sqlmesh_config.findings(root)
     externals, found = _externals(place)
     findings += (*found, *wrong_entries(externals, models))
-    return Loaded(tuple(models), tuple(findings), externals, libraries)
+    return Loaded(tuple(models), tuple(findings), externals, libraries, place)
 
 
 def _audits(place: Place) -> tuple[dict[str, AuditBlock], tuple[Diagnostic, ...]]:
@@ -274,13 +278,19 @@ def _stands_alone(file: _File) -> bool:
     return not any(isinstance(t, CustomTest) for t in model.data_tests)
 
 
-def _understood(path: Path, text: str, place: Place) -> _File:
-    inline: tuple[Diagnostic, ...] = ()
+def with_own_audits(
+    text: str, path: Path, place: Place
+) -> tuple[str, Place, tuple[Diagnostic, ...]]:
+    """A script without the AUDIT blocks behind its query, which are audits of its model alone."""
     end, starts = split_audits(text, place.dialect)
-    if starts:  # of this model alone
-        own_audits, inline = read_audits(text, path, starts, place.dialect)
-        place = replace(place, audits={**place.audits, **own_audits})
-        text = text[:end]
+    if not starts:
+        return text, place, ()
+    own, findings = read_audits(text, path, starts, place.dialect)
+    return text[:end], replace(place, audits={**place.audits, **own}), findings
+
+
+def _understood(path: Path, text: str, place: Place) -> _File:
+    text, place, inline = with_own_audits(text, path, place)
     declaration, findings = read_declaration(text, path, place)
     findings = (*findings, *inline)
     if declaration is None:
