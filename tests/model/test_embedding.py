@@ -74,6 +74,8 @@ def test_a_change_of_it_is_one_of_its_readers(tmp_path: Path) -> None:
          "a query of the kind VIEW cannot have temporary tables"),
         ("(name x);\nSET spark.sql.ansi.enabled = true;\nSELECT 1 AS id",
          "a query of the kind VIEW cannot have settings"),
+        ("(name x, kind EMBEDDED);\nSELECT * FROM t WHERE at > @start_date",
+         "a query of the kind EMBEDDED has no times of a run, and @start_date is one"),
         ("(name x);\nSELECT * FROM read_csv('a.csv')", "the query of a VIEW calls read_csv"),
         ("(name x);\nSELECT * FROM analytics.main.t",
          "the query of a VIEW reads analytics.main.t, which is in another lake than the view"),

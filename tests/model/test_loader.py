@@ -356,10 +356,14 @@ def test_names_are_inferred_where_the_project_wants_it(tmp_path: Path) -> None:
             "ON_VIRTUAL_UPDATE_BEGIN is not in this version",
         ),
         ("JINJA_QUERY_BEGIN;\nSELECT 1;\nJINJA_END;", "JINJA_QUERY_BEGIN is not in this version"),
+        (
+            "JINJA_STATEMENT_BEGIN;\n{% x %}; {{ y }}\nJINJA_END;\nSELECT 1;",
+            "JINJA_STATEMENT_BEGIN is not in this version",
+        ),
         ("SELECT 1;\nSET spark.a = 1;", "SET comes after the SELECT, and nothing may"),
         ("DELETE FROM t;\nSELECT 1;", "DELETE writes, and a managed script only reads"),
     ],
 )
 def test_statements_around_the_query_of_a_model(tmp_path: Path, code: str, said: str) -> None:
     loaded = scan(tmp_path, models__t=f"MODEL (name t, kind FULL);\n{code}")
-    assert said in [finding.message for finding in loaded.errors]
+    assert [finding.message for finding in loaded.errors] == [said]

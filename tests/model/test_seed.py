@@ -122,3 +122,14 @@ def test_its_function_is_for_no_other_query(tmp_path: Path) -> None:
     _, (finding,) = load(tmp_path, "FULL", after="SELECT a FROM read_seed('codes.csv')")
     assert finding.message.startswith("read_seed is what a model of the kind SEED makes")
     assert (finding.location.line, finding.location.column) == (5, 15)
+
+
+def test_it_ends_without_a_semicolon_and_says_its_grain(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    path = tmp_path / "models" / "s.sql"
+    path.write_text("MODEL (name s, kind SEED (path 's.csv'), grain id, references (a))\n")
+    loaded = scan_models(tmp_path, lakes=["main"])
+    assert loaded.diagnostics == ()
+    assert loaded.models[0].about.grains == (("id",),)
+    path.write_text("MODEL (name s, kind FULL)\n")
+    assert "MODEL (...) has no query" in scan_models(tmp_path, lakes=["main"]).errors[0].message

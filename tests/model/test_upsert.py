@@ -36,6 +36,10 @@ def test_clauses_may_have_a_comma_between_and_no_brackets(tmp_path: Path) -> Non
     kind = "unique_key id, when_matched WHEN MATCHED THEN UPDATE SET target.n = source.n"
     (model,) = load_models(project(tmp_path, models__t=MODEL.format(kind)), lakes=LAKES).models
     assert model.upsert.matched == (Matched(None, (("n", "source.n"),)),)
+    kind += ", target.id = source.id, merge_filter source.n > 1"
+    (model,) = load_models(project(tmp_path, models__t=MODEL.format(kind)), lakes=LAKES).models
+    assert model.upsert.matched == (Matched(None, (("n", "source.n"), ("id", "source.id"))),)
+    assert model.upsert.merge_filter == "source.n > 1"
 
 
 @pytest.mark.parametrize(
@@ -53,6 +57,7 @@ def test_clauses_may_have_a_comma_between_and_no_brackets(tmp_path: Path) -> Non
         ("unique_key id, when_matched (WHEN MATCHED AND THEN DELETE)", "an expression is expected"),
         ("unique_key id, when_matched (WHEN MATCHED THEN DELETE WHEN MATCHED THEN DELETE)", "last"),
         ("unique_key id, merge_filter n > 1", "`n` says no side: write source.n or target.n"),
+        ("unique_key id, merge_filter target.n > @start_ds", "@start_ds: no macro can stand in"),
     ],
 )
 def test_refused(tmp_path: Path, kind: str, message: str) -> None:

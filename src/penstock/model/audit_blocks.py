@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from penstock.config import DIALECTS
 from penstock.errors import Diagnostic, Location
 from penstock.model.at_text import mentioned
 from penstock.model.ddl import values
@@ -104,12 +103,12 @@ def _block(source: Source, start: int, end: int, dialect: str) -> AuditBlock:
         raise Wrong(said["standalone"].start, "an audit is one of a model", hint, "audit")
     name = values.text(said["name"].value).lower()
     # Late: built-in audits read these blocks.
-    from penstock.model.ddl.audits import AUDITS
+    from penstock.model.ddl.audit_tests import AUDITS
 
     if name in AUDITS:
         message = f"{name} is the name of a built-in audit"
         raise Wrong(said["name"].start, message, "give the audit another name", "audit")
-    own = values.choice(said["dialect"].value, DIALECTS) if "dialect" in said else dialect
+    own = values.dialect(said["dialect"].value) if "dialect" in said else dialect
     text = source.text
     return AuditBlock(
         name,

@@ -21,7 +21,7 @@ from penstock.model.data_test import ExpressionTest, RelationshipsTest
 from penstock.model.declaration import Declaration
 from penstock.model.file_uris import one_spelling, patterns_of
 from penstock.model.history import History, taken_names
-from penstock.model.kinds import BY_READERS, KINDS, OF_INTERVALS, TIME_RANGE
+from penstock.model.kinds import BY_READERS, EMBEDDED, KINDS, OF_INTERVALS, TIME_RANGE
 from penstock.model.mapping import Source
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
@@ -30,6 +30,7 @@ from penstock.model.partition_token import TOKEN
 from penstock.model.python_step import PythonStep
 from penstock.model.query import Query, ScriptKind, read_query
 from penstock.model.script_macros import ScriptMacros
+from penstock.model.time_macros import TYPES, as_written
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import quote_identifier
 from penstock.sql.lexer import Lexer, canonical
@@ -215,8 +216,15 @@ def _of_intervals(declaration: Declaration, query: Query) -> Iterator[Diagnostic
 def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
     """What a query may not have that those evaluate who read it, each in its own way."""
     what = f"a query of the kind {declaration.strategy.upper()}"
+    times = [each.name for each in query.arguments if each.name in TYPES]
+    if times:
+        message = f"{what} has no times of a run, and {as_written(times[0])} is one"
+        hint = "write that condition in the models that read it"
+        hint += "" if declaration.strategy == EMBEDDED else ", or write kind FULL"
+        yield Diagnostic("error", message, declaration.place("kind"), hint, "by-readers")
+    declared = [each for each in query.arguments if each.name not in TYPES]
     given = [
-        ("arguments", query.arguments[0].location) if query.arguments else None,
+        ("arguments", declared[0].location) if declared else None,
         (_TEMPORARY, query.source.location(query.parts[0].statement.start))
         if len(query.parts) > 1
         else None,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -113,7 +114,7 @@ def read_script(
         message = f"`{error.opener}` is opened here and never closed"
         reading.report("error", error.offset, message, "close it", "unclosed")
         return Script(names, findings=tuple(reading.findings))
-    for statement in statements:
+    for statement in _outside_blocks(statements):
         handle = (_MANUAL_SETUP if manual else _SETUP).get(statement.word)
         if handle is None or not handle(statement, reading):
             _body(statement, reading)
@@ -138,6 +139,18 @@ def split(tokens: Sequence[Token]) -> list[Statement]:
         else:
             found[-1].append(token)
     return [Statement(tuple(group)) for group in found if group]
+
+
+def _outside_blocks(statements: Sequence[Statement]) -> Iterator[Statement]:
+    """The statements without what stands in blocks of other tools, which nothing here reads."""
+    end = None
+    for statement in statements:
+        if end is None:
+            yield statement
+            block = statement.word if statement.word in _BLOCKS else None
+            end = block and _END.sub("_END", block)
+        elif any(token.upper == end for token in statement.tokens):
+            end = None
 
 
 def is_macro(statement: Statement) -> bool:
@@ -335,6 +348,7 @@ def _refused_block(statement: Statement, reading: _Reading) -> bool:
     return True
 
 
+_END = re.compile(r"(_QUERY|_STATEMENT)?_BEGIN$")
 _BLOCKS = {
     "ON_VIRTUAL_UPDATE_BEGIN": "take the block away: no views stand in front of tables",
     "JINJA_QUERY_BEGIN": "write the query as plain SQL",

@@ -111,6 +111,23 @@ AUDITS = {
     "forall(criteria := (a = 1 OR b = 'x'))": 0,
     "unique_combination_of_columns(columns := (a, b))": 2,
     "number_of_rows(threshold := 6)": 1,
+    "chi_square(column_a := a, column_b := b, critical_value := 3)": 1,
+    "kl_divergence(source_column := id, target_column := a, threshold := 1.49)": 1,
+    "accepted_range(column := b, max_v := 'x')": 1,
+    "not_null(columns := a, condition := id > 5)": 1,
+    "unique_values(columns := a, condition := id < 2)": 0,
+    "unique_combination_of_columns(columns := (a, b), condition := id < 3)": 1,
+    "accepted_values(column := b, is_in := ('x'), condition := id < 5)": 0,
+    "accepted_range(column := b, max_v := 'x', condition := id > 0)": 1,
+    "number_of_rows(threshold := 4, condition := a = 1)": 1,
+    "at_least_one(column := b, condition := id = 6)": 1,
+    "not_constant(column := b, condition := id < 3)": 1,
+    "not_null_proportion(column := a, threshold := 0.7, condition := id < 6)": 0,
+    "mean_in_range(column := id, max_v := 2, condition := id < 4)": 0,
+    "sequential_values(column := id, condition := id <> 3)": 1,
+    "forall(criteria := (a = 2), condition := b = 'x')": 2,
+    "z_score(column := id, threshold := 1, condition := id < 6)": 3,
+    "not_empty_string(column := b, condition := TRUE)": 0,
 }
 TABLE = pa.table(
     [

@@ -15,7 +15,7 @@ from penstock.model.data_test import (
     RowCountTest,
     UniqueTest,
 )
-from penstock.model.ddl.audits import AUDITS
+from penstock.model.ddl.audit_tests import AUDITS
 from tests.model.ddl.reading import declared, found
 
 
@@ -40,6 +40,12 @@ def audit(text: str) -> DataTest:
             "accepted_range(column := a, max_v := -1.5, inclusive := false)",
             AcceptedRangeTest("a", None, "-1.5", inclusive=False),
         ),
+        (
+            "accepted_range(column := a, min_v := DATE '2024-01-01', max_v := '2024-02-01'::date)",
+            AcceptedRangeTest("a", "2024-01-01", "2024-02-01"),
+        ),
+        ("accepted_range(column := a, max_v := 'm')", AcceptedRangeTest("a", None, "m")),
+        ("not_null(columns := a, condition := true)", NotNullTest(("a",))),
     ],
 )
 def test_audits_that_are_tests_of_annotations(text: str, expected: DataTest) -> None:
@@ -141,7 +147,7 @@ def test_several_criteria_are_several_tests() -> None:
         (
             "accepted_range(column := a, min := 1)",
             "`min` is not an option of the audit",
-            "its options are column, min_v, max_v, inclusive, blocking",
+            "its options are column, min_v, max_v, inclusive, condition, blocking",
         ),
         (
             "accepted_range(column := a)",
@@ -150,8 +156,18 @@ def test_several_criteria_are_several_tests() -> None:
         ),
         (
             "accepted_range(column := a, min_v := few)",
-            "`few` is not a number",
-            "write a number, as 0.5",
+            "`few` is not a number, date, time or text",
+            "write it out, as 0.5 or '2026-01-31'",
+        ),
+        (
+            "not_null(columns := a, condition := b >)",
+            "`b >` cannot be read near `>`: Required keyword: 'expression'",
+            "write a condition of a row's columns, as status = 'paid'",
+        ),
+        (
+            "chi_square(column_a := a, column := b)",
+            "`column` is given twice, once as `column`",
+            "keep one",
         ),
         ("z_score(column := a)", "the audit needs `threshold`", "write z_score(threshold := ...)"),
         ("not_null(columns := a, columns := b)", "`columns` is given twice", "keep one"),

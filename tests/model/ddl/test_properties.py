@@ -252,7 +252,7 @@ def test_the_rest_of_what_acts() -> None:
         (
             "audits (not_null(column := a))",
             "4:30: error: `column` is not an option of the audit\n  → its options are columns, "
-            "blocking",
+            "condition, blocking",
         ),
         (
             "audits (accepted_values(column := a))",
@@ -260,7 +260,14 @@ def test_the_rest_of_what_acts() -> None:
         ),
         (
             "dialect snowflake",
-            "4:11: error: `snowflake` is not one of its values\n  → the values are spark, duckdb",
+            "4:11: error: the dialect snowflake is not in this version\n"
+            "  → translate the query once, with sqlglot: sqlglot.transpile(sql, read='snowflake', "
+            "write='spark', pretty=True), and write dialect spark",
+        ),
+        (
+            "dialect databricks",
+            "4:11: error: the dialect databricks is not one of its values\n"
+            "  → write dialect spark, which reads such queries",
         ),
         (
             "enabled maybe",

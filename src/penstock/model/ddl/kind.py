@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
 
 from penstock.errors import PenstockError
 from penstock.model.ddl.draft import Draft
@@ -93,6 +95,11 @@ def _upsert(draft: Draft, given: Mapping[str, Value]) -> Upsert:
     keys = key.items() if key is not None else ()
     expressions = tuple(each.text for each in keys if len(each.tokens) > 1)
     own = draft.options.get("merge_filter")
+    for name in ("merge_filter", "when_matched"):
+        if name in given and (macro := _macro_in(given[name])):
+            hint = "compare source.column and target.column; filter rows in the query"
+            draft.refuse(given[name].wrong(f"{macro}: no macro can stand in {name}", hint))
+            return Upsert(expressions)
     with _placed(draft, key, "write columns or expressions of columns: (id, COALESCE(name, ''))"):
         for text in expressions:
             columns_in(text, draft.dialect)
@@ -105,6 +112,14 @@ def _upsert(draft: Draft, given: Mapping[str, Value]) -> Upsert:
         with _placed(draft, matched, UPSERT_SHAPE):
             rules = read_matched(draft.options["when_matched"], draft.dialect)
     return Upsert(expressions, rules, own)
+
+
+def _macro_in(value: Value) -> str | None:
+    """The first ``@name`` in a value."""
+    for token, after in pairwise(value.tokens):
+        if token.text == "@" and after.start == token.end:
+            return f"@{after.text}"
+    return None
 
 
 @contextmanager
@@ -146,12 +161,29 @@ def _known(value: Value) -> Kind:
 def _options(value: Value) -> tuple[Property, ...]:
     inside = value.tokens[2:-1]
     found = properties(value.source, inside, value.tokens[-1].start) if inside else ()
+    found = _with_assignments(found)
     names = [option.name for option in found]
     for number, option in enumerate(found):
         if option.name in names[:number]:
             message = f"the option `{option.name}` is given twice"
             raise Wrong(option.start, message, "keep one", "model-twice")
     return found
+
+
+def _with_assignments(options: Sequence[Property]) -> tuple[Property, ...]:
+    """The options, where commas of a ``when_matched`` without brackets divide none of its rules."""
+    found: list[Property] = []
+    for option in options:
+        before = found[-1] if found else None
+        if before and before.name == "when_matched" and option.name in _GO_ON:
+            tokens = (*before.value.tokens, *option.value.tokens)
+            found[-1] = replace(before, value=Value(before.value.source, tokens))
+        else:
+            found.append(option)
+    return tuple(found)
+
+
+_GO_ON = ("target", "when")  # what follows a comma in it
 
 
 def _read(draft: Draft, kind: Kind, known: Option, option: Property) -> object:

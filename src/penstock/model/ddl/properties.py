@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from penstock.config import DIALECTS
 from penstock.model.asset import ColumnType, TableName
 from penstock.model.ddl import values
 from penstock.model.ddl.audits import read_audits
@@ -15,7 +14,7 @@ from penstock.model.header.steps import CHANGES
 from penstock.model.interval import UNITS
 from penstock.model.names import UnknownName
 from penstock.model.script import Setting
-from penstock.sql.identifiers import dotted
+from penstock.sql.identifiers import dotted, nearest
 from penstock.sql.types import spark_type
 
 Handler = Callable[[Draft, Property], None]
@@ -36,11 +35,19 @@ def _table(draft: Draft, value: Value) -> TableName:
     try:
         return draft.names.resolve(tuple(parts))
     except UnknownName as error:
-        raise value.wrong(str(error), error.hint) from None
+        raise value.wrong(str(error), _hint_of(parts, draft, error.hint)) from None
+
+
+def _hint_of(parts: Sequence[str], draft: Draft, hint: str | None) -> str | None:
+    """Of a name with a catalog of SQLMesh's, as ``memory.s.t``, what it is called here."""
+    if len(parts) != 3 or nearest(parts[0], draft.names.lakes) is not None:
+        return hint
+    lakes = ", ".join(draft.names.lakes) or "none"
+    return f"the first part names a lake ({lakes}): write {'.'.join(parts[1:])}"
 
 
 def _dialect(draft: Draft, prop: Property) -> None:
-    draft.dialect = values.choice(prop.value, DIALECTS)
+    draft.dialect = values.dialect(prop.value)
 
 
 def _cadence(name: str, read: Callable[[Value], object]) -> Handler:

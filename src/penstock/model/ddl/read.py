@@ -185,6 +185,7 @@ def _does_not_wait_for_itself(draft: Draft) -> None:
 _OF_SEEDS = (
     *("name", "kind", "columns", "audits", "owner", "stamp", "tags", "description"),
     *("column_descriptions", "dialect", "enabled", "formatting", "project", "start", "cron"),
+    *("grain", "grains", "references"),
 )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import Diagnostic
+from penstock.model.kinds import KINDS
 from penstock.model.mapping import Source
 from penstock.sql.tokens import COMMENT, NAME, SPACE, UNCLOSED, WORD, Token, closing, depth_of, scan
 
@@ -98,14 +99,22 @@ def read_block(source: Source, start: int) -> Block:
     tokens = _tokens(source.text, start)
     word, opening = next(tokens), next(tokens)
     inside, end = _inside(tokens, opening)
-    after = next(tokens, None)
+    after, found = next(tokens, None), properties(source, inside, end)
+    if after is None and any(map(_gives_query, found)):
+        return Block(word.start, end + 1, found)  # where SQLMesh needs no semicolon either
     if after is None:
         hint = "write its SELECT below"
         raise Wrong(end, f"{MODEL} (...) has no query", hint, "script-no-select")
     if after.text != ";":
         hint = f"end {MODEL} (...) with a semicolon"
         raise Wrong(after.start, f"`{after.text}` follows {MODEL} (...)", hint, "model-syntax")
-    return Block(word.start, after.end, properties(source, inside, end))
+    return Block(word.start, after.end, found)
+
+
+def _gives_query(prop: Property) -> bool:
+    """Whether it is a kind that gives the query itself."""
+    kind = KINDS.get(prop.value.tokens[0].value.upper()) if prop.name == "kind" else None
+    return kind is not None and kind.queryless
 
 
 def properties(source: Source, tokens: Sequence[Token], end: int) -> tuple[Property, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+from penstock.config import DIALECTS
 from penstock.model.cron import SHORTCUTS, Cron, TooOften
 from penstock.model.ddl.syntax import Value
 from penstock.model.kinds import CHANGES
@@ -96,6 +97,52 @@ def choice(value: Value, choices: Collection[str]) -> str:
         hint = f"did you mean {by_name[guess]}? {valid}" if guess else valid
         raise value.wrong(f"`{said}` is not one of its values", hint)
     return by_name[said.casefold()]
+
+
+def dialect(value: Value) -> str:
+    """A dialect that Penstock reads; of others, what to do with the query."""
+    said = text(value).casefold()
+    if said in _LIKE_SPARK:
+        message = f"the dialect {said} is not one of its values"
+        raise value.wrong(message, "write dialect spark, which reads such queries")
+    if said in _ELSEWHERE and said not in DIALECTS:
+        hint = (
+            "translate the query once, with sqlglot: sqlglot.transpile(sql, "
+            f"read='{said}', write='spark', pretty=True), and write dialect spark"
+        )
+        raise value.wrong(f"the dialect {said} is not in this version", hint)
+    return choice(value, DIALECTS)
+
+
+_LIKE_SPARK = ("hive", "databricks", "spark2", "sparksql")
+_ELSEWHERE = frozenset(
+    [
+        "athena",
+        "bigquery",
+        "clickhouse",
+        "dremio",
+        "drill",
+        "druid",
+        "exasol",
+        "fabric",
+        "materialize",
+        "mysql",
+        "oracle",
+        "postgres",
+        "presto",
+        "prql",
+        "redshift",
+        "risingwave",
+        "singlestore",
+        "snowflake",
+        "sqlite",
+        "starrocks",
+        "tableau",
+        "teradata",
+        "trino",
+        "tsql",
+    ]
+)
 
 
 def change(value: Value) -> str:
