@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.engine.known import KnownSlices
     from penstock.engine.plan import Plan, Planner
     from penstock.engine.preview import Queries
+    from penstock.engine.rendering import Rendering
     from penstock.engine.resolve import Resolved
     from penstock.engine.results import (
         ModelDetail,
@@ -257,6 +258,29 @@ class Inspection:
 
         previewed = self._previewed(model, partition, args)
         return collected(previewed.df, limit, previewed.placed)
+
+    def render(
+        self,
+        model: str,
+        partition: Partition | None = None,
+        args: Mapping[str, object] | None = None,
+        *,
+        from_: Partition | None = None,
+        to: Partition | None = None,
+    ) -> Rendering:
+        """A model's query as it runs: ``project.render("orders").sql``. Starts no Spark.
+
+        Macros are expanded, and the values of the slice, the arguments and the times of the run
+        stand in it; of a range, those of its first slice. Raises ArgumentError, PartitionError.
+        """
+        from penstock.engine.rendering import rendering
+
+        shown = self.model(model)
+        if shown.strategy == EMBEDDED:  # which is never planned
+            return rendering(shown, None)
+        ranged = from_ is not None or to is not None
+        plan = self.plan(partition, [shown.name], args, from_=from_, to=to, all_=ranged)
+        return rendering(shown, plan)
 
     def sql(
         self,

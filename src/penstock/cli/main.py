@@ -29,6 +29,7 @@ COMMANDS = {
     "format": "penstock.cli.format",
     "create-external": "penstock.cli.create_external",
     "preview": "penstock.cli.preview",
+    "render": "penstock.cli.render",
     "snapshots": "penstock.cli.snapshots",
     "sql": "penstock.cli.sql",
     "maintain": "penstock.cli.maintain",

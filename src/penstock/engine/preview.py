@@ -109,7 +109,7 @@ class Queries:
     def preview(self, plan: Plan) -> Resolved:
         """What the SELECT of the plan's one step returns at this moment."""
         (step,) = plan.steps
-        step = _newest_interval(plan, step)
+        step = newest_interval(plan, step)
         if reason := step.blocked or step.skipped:
             hint = "ask for a later slice with --partition" if step.skipped else None
             raise PartitionError(f"{step.name}: {reason}", hint=hint)
@@ -202,7 +202,7 @@ class Queries:
                 raise _as_input(error) from error.__cause__
 
 
-def _newest_interval(plan: Plan, step: PlannedStep) -> PlannedStep:
+def newest_interval(plan: Plan, step: PlannedStep) -> PlannedStep:
     """The step; of a model by time all of whose intervals are made, with the last one."""
     by_time = step.model.by_time
     if by_time is None or not step.skipped:

@@ -1,0 +1,210 @@
+"""A model's query as it runs: macros expanded, tables by their full names, values put in.
+
+Starts no Spark and reads no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from penstock.engine.plan import Plan
+from penstock.engine.preview import newest_interval
+from penstock.errors import ArgumentError, PartitionError, QueryFailed
+from penstock.model.arguments import OF_SLICE
+from penstock.model.constants import Bindings, Constant
+from penstock.model.file_path import path_of
+from penstock.model.kinds import EMBEDDED
+from penstock.model.model import Model
+from penstock.model.query import Query
+from penstock.model.render import RenderedQuery, UnsupportedSql
+from penstock.model.slice import WHOLE
+from penstock.model.sources import FileSource, FunctionSource, QuerySource, TableSource
+from penstock.model.time_macros import TYPES, macro_of
+from penstock.sql.dialect import SPARK
+from penstock.sql.identifiers import quoted
+from penstock.sql.literals import text_literal
+from penstock.sql.text import Edit
+from penstock.sql.tokens import ARGUMENT, MARKER, tokenize
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """``sql`` is Spark's SQL, in which ``values`` stand; a manual script's is in its own dialect.
+
+    ``slice`` is the one that it is for, of ``slices`` that the request is about. ``values`` are the
+    partition, arguments and times of the run, as the script writes them: ``@start_ds``. ``reads``
+    are files and functions that ``sql`` has names for.
+    """
+
+    model: str
+    dialect: str
+    slice: str | None
+    slices: tuple[str, ...]
+    values: Mapping[str, object]
+    reads: Mapping[str, str]
+    sql: str
+    after: tuple[str, ...] = ()
+
+
+def rendering(model: Model, plan: Plan | None) -> Rendering:
+    """What a run of ``plan``, of this one model, has Spark read.
+
+    Raises ArgumentError for a step in Python, PartitionError for one that has nothing to read.
+    """
+    if model.python is not None:
+        raise ArgumentError(
+            f"{model.name} is a step in Python, which has no query to render",
+            hint=f"its declaration: penstock show {model.name}",
+        )
+    if plan is None or model.strategy == EMBEDDED:
+        return _of(model, None, (), Bindings())
+    (step,) = plan.steps
+    step = newest_interval(plan, step)
+    if reason := step.blocked or step.skipped:
+        hint = "name a slice with --partition, or a range with --from and --to"
+        raise PartitionError(f"{step.name}: {reason}", hint=hint)
+    slices = tuple(str(each) for each in step.slices if each != WHOLE)
+    if len(slices) > 1:
+        step = plan.narrowed(step, step.slices[:1])
+    return _of(model, step.slice, slices, step.bindings)
+
+
+def _of(model: Model, slice_: str | None, slices: tuple[str, ...], bindings: Bindings) -> Rendering:
+    query = model.query
+    names = _names(query, bindings)
+    try:
+        if query.manual:
+            sql = ";\n\n".join(_statements(query, bindings))
+        else:
+            sql = _text(query.render(names), bindings)
+        after = tuple(_statements(query.statements, bindings)) if query.after else ()
+    except UnsupportedSql as error:
+        where = query.source.location(error.offset)
+        raise QueryFailed(str(error), hint="write it in another way", location=where) from None
+    return Rendering(
+        model.name,
+        query.dialect,
+        slice_,
+        slices,
+        _values(query, bindings),
+        _reads(query, names, bindings),
+        sql.strip(),
+        after,
+    )
+
+
+def _values(query: Query, bindings: Bindings) -> dict[str, object]:
+    """The values by what the script writes for them; of those that all have, what it uses."""
+    tokens = [token for part in (*query.parts, *query.after) for token in part.statement.tokens]
+    used = {token.value for token in tokens if token.kind == ARGUMENT}
+    found: dict[str, object] = {}
+    if bindings.partition is not None:
+        found["{partition}"] = bindings.partition
+    for name, value in bindings.arguments.items():
+        if name in used or name not in OF_SLICE:
+            found[macro_of(name) if name in TYPES else f"${name}"] = value
+    return found
+
+
+def _statements(query: Query, bindings: Bindings) -> list[str]:
+    rendered = query.render_statements(_names(query, bindings))
+    return [_text(each, bindings).strip() for each in rendered]
+
+
+def _text(rendered: RenderedQuery, bindings: Bindings) -> str:
+    """The query with its values as literals; one that has no literal stays a marker."""
+    values = rendered.args(bindings)
+    edits = []
+    for token in tokenize(rendered.sql):
+        literal = None
+        if token.kind == MARKER and token.value in values:
+            literal = _literal(values[token.value])
+        if literal is not None:
+            edits.append(Edit(token.start, token.end, literal))
+    parts: list[str] = []
+    position = 0
+    for edit in edits:
+        parts += [rendered.sql[position : edit.start], edit.text]
+        position = edit.end
+    return "".join([*parts, rendered.sql[position:]])
+
+
+def _literal(value: object) -> str | None:
+    """The value in Spark's SQL; None where it has no literal."""
+    if isinstance(value, list | tuple):
+        items = [_literal(each) for each in value]
+        return None if None in items else f"array({', '.join(map(str, items))})"
+    write = _LITERALS.get(type(value))
+    return None if write is None else write(value)
+
+
+# Any: each takes values of the type that is its key.
+_LITERALS: Mapping[type, Callable[[Any], str]] = {
+    type(None): lambda _: "NULL",
+    bool: lambda value: str(value).lower(),
+    int: str,
+    float: lambda value: f"{value!r}D",
+    Decimal: lambda value: f"{value}BD",
+    str: text_literal,
+    date: lambda value: f"DATE'{value.isoformat()}'",
+    bytes: lambda value: f"X'{value.hex()}'",
+}
+
+
+def _names(query: Query, bindings: Bindings) -> dict[QuerySource, str]:
+    """What each source is called: tables by their full names, functions as they are called, but
+    for those in DuckDB's dialect, whose translation names columns by them.
+    """
+    called = {source: _name(source, query, bindings) for source in query.sources}
+    if {query.dialect, *(inner.dialect for inner in query.embeds.values())} == {SPARK}:
+        return called
+    short = {source: quoted(name) for name, source in _functions(query).items()}
+    return {**called, **short}
+
+
+def _functions(query: Query) -> dict[str, QuerySource]:
+    """Files and functions of lakes, by names of their own."""
+    calls = [source for source in query.sources if not isinstance(source, TableSource)]
+    return {f"{source.function}_{number}": source for number, source in enumerate(calls, 1)}
+
+
+def _reads(query: Query, names: Mapping[QuerySource, str], bindings: Bindings) -> dict[str, str]:
+    """What stands behind the names of `_functions` that the query shows."""
+    return {
+        name: _name(source, query, bindings)
+        for name, source in _functions(query).items()
+        if names[source] == quoted(name)
+    }
+
+
+def _name(source: QuerySource, query: Query, bindings: Bindings) -> str:
+    if isinstance(source, FileSource):
+        path = _shown(path_of(source, bindings, query.arguments))
+        return _call(source.function, [path], source.options, bindings)
+    if isinstance(source, FunctionSource):
+        positional = [_shown(each.evaluate(bindings)) for each in source.positional]
+        return _call(f"{quoted(source.lake)}.{source.function}", positional, source.named, bindings)
+    table = source.table
+    name = ".".join(quoted(part) for part in (table.lake, table.schema, table.table))
+    if source.at is None:
+        return name
+    return f"{name} AT ({source.at.kind.upper()} => {_shown(source.at.value.evaluate(bindings))})"
+
+
+def _call(
+    function: str,
+    positional: list[str],
+    named: tuple[tuple[str, Constant], ...],
+    bindings: Bindings,
+) -> str:
+    options = [f"{name} = {_shown(value.evaluate(bindings))}" for name, value in named]
+    return f"{function}({', '.join([*positional, *options])})"
+
+
+def _shown(value: object) -> str:
+    literal = _literal(value)
+    return str(value) if literal is None else literal
