@@ -61,6 +61,7 @@ def command(
             say(f"{'would change' if check else 'changed'} {local(str(path))}")
         say(f"{count(len(changed), 'file')} {'would change' if check else 'changed'}")
     if refused is not None:
-        raise refused
+        say(local(str(refused)), err=True)
+        ctx.exit(refused.exit_code)
     if check and changed:
         ctx.exit(CHANGES)

@@ -23,7 +23,7 @@ from penstock.model.query import Query
 from penstock.model.render import RenderedQuery, UnsupportedSql
 from penstock.model.slice import WHOLE
 from penstock.model.sources import FileSource, FunctionSource, QuerySource, TableSource
-from penstock.model.time_macros import TYPES, macro_of
+from penstock.model.time_macros import TYPES, as_written
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import quoted
 from penstock.sql.literals import text_literal
@@ -106,7 +106,7 @@ def _values(query: Query, bindings: Bindings) -> dict[str, object]:
         found["{partition}"] = bindings.partition
     for name, value in bindings.arguments.items():
         if name in used or name not in OF_SLICE:
-            found[macro_of(name) if name in TYPES else f"${name}"] = value
+            found[as_written(name) if name in TYPES else f"${name}"] = value
     return found
 
 

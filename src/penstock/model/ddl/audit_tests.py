@@ -96,10 +96,14 @@ class Audit:
         )
         return self._within(measured, zip((more, less), literals, strict=True))
 
+    def of_rows(self, value: str) -> str:
+        """A value as an aggregate of the rows that the audit is about takes it."""
+        # Observed aggregates, which tests are counted by, may have no FILTER.
+        return value if self.where is None else f"CASE WHEN {self.where} THEN {value} END"
+
     @property
-    def filter(self) -> str:
-        """What follows an aggregate of the rows that the audit is about."""
-        return "" if self.where is None else f" FILTER (WHERE {self.where})"
+    def count(self) -> str:
+        return "count(*)" if self.where is None else f"count({self.of_rows('1')})"
 
     @property
     def rows(self) -> str:
@@ -194,8 +198,7 @@ def _number_of_rows(audit: Audit) -> Iterator[DataTest]:
     if audit.where is None:
         yield RowCountTest(least)
     else:
-        count = f"count(*){audit.filter}"
-        yield AggregateTest(f"{count} >= {least}", count, audit.name, ())
+        yield AggregateTest(f"{audit.count} >= {least}", audit.count, audit.name, ())
 
 
 def _forall(audit: Audit) -> Iterator[DataTest]:
@@ -220,19 +223,19 @@ def _aggregate(audit: Audit, column: str, condition: str, value: str) -> DataTes
 
 def _at_least_one(audit: Audit) -> Iterator[DataTest]:
     column = audit.column()
-    count = f"count({quoted(column)}){audit.filter}"
-    yield _aggregate(audit, column, f"count(*){audit.filter} = 0 OR {count} > 0", count)
+    count = f"count({audit.of_rows(quoted(column))})"
+    yield _aggregate(audit, column, f"{audit.count} = 0 OR {count} > 0", count)
 
 
 def _not_constant(audit: Audit) -> Iterator[DataTest]:
     column = audit.column()
-    low, high = (f"{name}({quoted(column)}){audit.filter}" for name in ("min", "max"))
+    low, high = (f"{name}({audit.of_rows(quoted(column))})" for name in ("min", "max"))
     yield _aggregate(audit, column, f"coalesce({high} > {low}, false)", low)
 
 
 def _not_null_proportion(audit: Audit) -> Iterator[DataTest]:
     column, share = audit.column(), audit.number("threshold")
-    count, rows = f"count({quoted(column)}){audit.filter}", f"count(*){audit.filter}"
+    count, rows = f"count({audit.of_rows(quoted(column))})", audit.count
     yield _aggregate(audit, column, f"{count} > {rows} * {share}", f"{count} / {rows}")
 
 
@@ -241,7 +244,7 @@ def _of_column(function: str) -> Callable[[Audit], Iterator[DataTest]]:
 
     def build(audit: Audit) -> Iterator[DataTest]:
         column = audit.column()
-        measured = f"{function}({quoted(column)}){audit.filter}"
+        measured = f"{function}({audit.of_rows(quoted(column))})"
         yield _aggregate(audit, column, audit.between(measured), measured)
 
     return build
@@ -296,7 +299,7 @@ def _patterns(operator: str, *, negated: bool) -> Callable[[Audit], Iterator[Dat
 def _z_score(audit: Audit) -> Iterator[DataTest]:
     column, most = audit.column(), audit.number("threshold")
     name = quoted(column)
-    of = name if audit.where is None else f"CASE WHEN {audit.where} THEN {name} END"
+    of = audit.of_rows(name)
     sql = (
         f"SELECT * FROM (SELECT *, ({name} - avg({of}) OVER ()) "
         f"/ nullif(stddev({of}) OVER (), 0) AS z_score FROM @this_model) "
