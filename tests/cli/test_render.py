@@ -34,7 +34,8 @@ SCRIPTS = {
     "models/f": """
         -- dialect duckdb
         -- materialize ducklake://main/f
-        SELECT a FROM read_parquet('y.parquet') WHERE b = 'z'
+        -- $b (text) = z'\\
+        SELECT a::INT AS a FROM read_parquet('y.parquet') WHERE b = $b
     """,
     "models/m": "-- materialize manual ducklake://main/m\nDELETE FROM m WHERE x = 1;",
     "models/v": "MODEL (name v, kind VIEW);\nSELECT 1 AS a FROM s.t",
@@ -87,7 +88,13 @@ def test_other_forms_of_scripts(toy: Path) -> None:
     assert render(toy, "m").output == "-- m\nDELETE FROM `main`.`main`.`m` WHERE x = 1\n"
     with Project.load(toy) as project:
         rendered = project.render("f")
-    assert rendered.sql == "SELECT a FROM `read_parquet_1` WHERE b = 'z'"
+    assert rendered.sql == "SELECT a::INT AS a FROM read_parquet('y.parquet') WHERE b = 'z''\\'"
+    assert rendered.spark.startswith("SELECT CASE WHEN TYPEOF(a)")
+    assert rendered.spark.endswith("FROM `read_parquet_1` WHERE b = 'z\\'\\\\'")
+    assert render(toy, "f", "--spark").output.split("\n")[2:4] == [
+        "-- read_parquet_1 is read_parquet('y.parquet')",
+        rendered.spark,
+    ]
     assert rendered.reads == {"read_parquet_1": "read_parquet('y.parquet')"}
     assert rendered.dialect == "duckdb"
 

@@ -28,6 +28,7 @@ Examples:
 @click.option("--partition", metavar="VALUE", help="The partition, such as 2013-01-02.")
 @range_options("render")
 @click.option("--arg", "-a", "pairs", multiple=True, metavar="NAME=VALUE", help="An argument.")
+@click.option("--spark", is_flag=True, help="Print the query in Spark's SQL, whatever its dialect.")
 @common_options
 def command(
     *,
@@ -36,12 +37,13 @@ def command(
     from_: str | None,
     to: str | None,
     pairs: tuple[str, ...],
+    spark: bool,
     project_dir: Path | None,
     as_json: bool,
 ) -> None:
-    """Show the query of MODEL as Spark gets it: macros expanded, EMBEDDED queries in their places,
-    DuckDB's dialect translated, tables by their full names, and the values of the partition, the
-    arguments and the times of the run in their places.
+    """Show the query of MODEL as it runs: macros expanded, EMBEDDED queries in their places, tables
+    by their full names, and the values of the partition, the arguments and the times of the run in
+    their places. With --spark what Spark gets of a query in DuckDB's dialect.
 
     Without a slice, the one that the next run would make. Of a range, the query of its first slice.
     Nothing is written, and no Spark starts.
@@ -51,19 +53,19 @@ def command(
     if as_json:
         print_json(rendered)
     else:
-        _print(rendered)
+        _print(rendered, spark=spark)
 
 
-def _print(rendered: Rendering) -> None:
+def _print(rendered: Rendering, *, spark: bool) -> None:
     """SQL with comments above it that say what it is, so that all of it can be run."""
     count = len(rendered.slices)
     which = f", the first of {count} slices" if count > 1 else ""
     slice_ = f", {rendered.slice}{which}" if rendered.slice else ""
     say(f"-- {rendered.model}{slice_}")
     for name, value in rendered.values.items():
-        say(f"-- {name} = {value}")
-    for name, call in rendered.reads.items():
+        say(f"-- {name} = {value}".replace("\n", "\\n"))
+    for name, call in rendered.reads.items() if spark else ():
         say(f"-- {name} is {call}")
-    say(rendered.sql)
+    say(rendered.spark if spark and rendered.spark else rendered.sql)
     for statement in rendered.after:
         say(f"\n-- after the query\n{statement}")

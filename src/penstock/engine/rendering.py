@@ -15,6 +15,7 @@ from penstock.engine.plan import Plan
 from penstock.engine.preview import newest_interval
 from penstock.errors import ArgumentError, PartitionError, QueryFailed
 from penstock.model.arguments import OF_SLICE
+from penstock.model.at_text import MARKS
 from penstock.model.constants import Bindings, Constant
 from penstock.model.file_path import path_of
 from penstock.model.kinds import EMBEDDED
@@ -24,16 +25,18 @@ from penstock.model.render import RenderedQuery, UnsupportedSql
 from penstock.model.slice import WHOLE
 from penstock.model.sources import FileSource, FunctionSource, QuerySource, TableSource
 from penstock.model.time_macros import TYPES, as_written
-from penstock.sql.dialect import SPARK
-from penstock.sql.identifiers import quoted
-from penstock.sql.literals import text_literal
+from penstock.sql.dialect import DUCKDB, SPARK
+from penstock.sql.identifiers import quote_identifier, quoted
+from penstock.sql.literals import plain_text_literal, text_literal
 from penstock.sql.text import Edit
 from penstock.sql.tokens import ARGUMENT, MARKER, tokenize
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """``sql`` is Spark's SQL, in which ``values`` stand; a manual script's is in its own dialect.
+    """``sql`` is in the script's dialect, with its ``values`` in their places; ``spark`` is what
+    Spark gets, which in DuckDB's dialect is long, as it guards what the two do differently. A
+    manual script has none.
 
     ``slice`` is the one that it is for, of ``slices`` that the request is about. ``values`` are the
     partition, arguments and times of the run, as the script writes them: ``@start_ds``. ``reads``
@@ -47,6 +50,7 @@ class Rendering:
     values: Mapping[str, object]
     reads: Mapping[str, str]
     sql: str
+    spark: str
     after: tuple[str, ...] = ()
 
 
@@ -78,9 +82,10 @@ def _of(model: Model, slice_: str | None, slices: tuple[str, ...], bindings: Bin
     names = _names(query, bindings)
     try:
         if query.manual:
-            sql = ";\n\n".join(_statements(query, bindings))
+            sql, spark = ";\n\n".join(_statements(query, bindings)), ""
         else:
-            sql = _text(query.render(names), bindings)
+            spark = _text(query.render(names), bindings, SPARK)
+            sql = spark if _is_spark(query) else _in_own_dialect(query, bindings) or spark
         after = tuple(_statements(query.statements, bindings)) if query.after else ()
     except UnsupportedSql as error:
         where = query.source.location(error.offset)
@@ -93,6 +98,7 @@ def _of(model: Model, slice_: str | None, slices: tuple[str, ...], bindings: Bin
         _values(query, bindings),
         _reads(query, names, bindings),
         sql.strip(),
+        spark.strip(),
         after,
     )
 
@@ -110,19 +116,36 @@ def _values(query: Query, bindings: Bindings) -> dict[str, object]:
     return found
 
 
+def _is_spark(query: Query) -> bool:
+    return {query.dialect, *(inner.dialect for inner in query.embeds.values())} == {SPARK}
+
+
+def _in_own_dialect(query: Query, bindings: Bindings) -> str | None:
+    """The query as its script has it; None where it embeds one of another dialect."""
+    called = {
+        source: _name(source, query, bindings, MARKS[query.dialect]) for source in query.sources
+    }
+    try:
+        return _text(query.written(called), bindings, query.dialect)
+    except UnsupportedSql:
+        return None
+
+
 def _statements(query: Query, bindings: Bindings) -> list[str]:
-    rendered = query.render_statements(_names(query, bindings))
-    return [_text(each, bindings).strip() for each in rendered]
+    mark = MARKS[query.dialect]
+    called = {source: _name(source, query, bindings, mark) for source in query.sources}
+    rendered = query.render_statements(called)
+    return [_text(each, bindings, query.dialect).strip() for each in rendered]
 
 
-def _text(rendered: RenderedQuery, bindings: Bindings) -> str:
+def _text(rendered: RenderedQuery, bindings: Bindings, dialect: str) -> str:
     """The query with its values as literals; one that has no literal stays a marker."""
     values = rendered.args(bindings)
     edits = []
-    for token in tokenize(rendered.sql):
+    for token in tokenize(rendered.sql, dialect):
         literal = None
-        if token.kind == MARKER and token.value in values:
-            literal = _literal(values[token.value])
+        if token.kind in {MARKER, ARGUMENT} and token.value in values:
+            literal = _literal(values[token.value], dialect)
         if literal is not None:
             edits.append(Edit(token.start, token.end, literal))
     parts: list[str] = []
@@ -133,17 +156,20 @@ def _text(rendered: RenderedQuery, bindings: Bindings) -> str:
     return "".join([*parts, rendered.sql[position:]])
 
 
-def _literal(value: object) -> str | None:
-    """The value in Spark's SQL; None where it has no literal."""
+def _literal(value: object, dialect: str) -> str | None:
+    """The value in SQL of the dialect; None where it has no literal."""
     if isinstance(value, list | tuple):
-        items = [_literal(each) for each in value]
-        return None if None in items else f"array({', '.join(map(str, items))})"
-    write = _LITERALS.get(type(value))
+        items = [_literal(each, dialect) for each in value]
+        written = ", ".join(map(str, items))
+        return (
+            None if None in items else f"array({written})" if dialect == SPARK else f"[{written}]"
+        )
+    write = _LITERALS[dialect].get(type(value))
     return None if write is None else write(value)
 
 
 # Any: each takes values of the type that is its key.
-_LITERALS: Mapping[type, Callable[[Any], str]] = {
+_SPARK: Mapping[type, Callable[[Any], str]] = {
     type(None): lambda _: "NULL",
     bool: lambda value: str(value).lower(),
     int: str,
@@ -153,14 +179,25 @@ _LITERALS: Mapping[type, Callable[[Any], str]] = {
     date: lambda value: f"DATE'{value.isoformat()}'",
     bytes: lambda value: f"X'{value.hex()}'",
 }
+_LITERALS: Mapping[str, Mapping[type, Callable[[Any], str]]] = {
+    SPARK: _SPARK,
+    DUCKDB: {
+        **_SPARK,
+        float: lambda value: f"{value!r}::DOUBLE",
+        Decimal: str,
+        str: plain_text_literal,
+        date: lambda value: f"DATE '{value.isoformat()}'",
+        bytes: lambda value: f"from_hex('{value.hex()}')",
+    },
+}
 
 
 def _names(query: Query, bindings: Bindings) -> dict[QuerySource, str]:
     """What each source is called: tables by their full names, functions as they are called, but
     for those in DuckDB's dialect, whose translation names columns by them.
     """
-    called = {source: _name(source, query, bindings) for source in query.sources}
-    if {query.dialect, *(inner.dialect for inner in query.embeds.values())} == {SPARK}:
+    called = {source: _name(source, query, bindings, "`") for source in query.sources}
+    if _is_spark(query):
         return called
     short = {source: quoted(name) for name, source in _functions(query).items()}
     return {**called, **short}
@@ -175,36 +212,34 @@ def _functions(query: Query) -> dict[str, QuerySource]:
 def _reads(query: Query, names: Mapping[QuerySource, str], bindings: Bindings) -> dict[str, str]:
     """What stands behind the names of `_functions` that the query shows."""
     return {
-        name: _name(source, query, bindings)
+        name: _name(source, query, bindings, "`")
         for name, source in _functions(query).items()
         if names[source] == quoted(name)
     }
 
 
-def _name(source: QuerySource, query: Query, bindings: Bindings) -> str:
+def _name(source: QuerySource, query: Query, bindings: Bindings, mark: str) -> str:
+    """A source as SQL names it, names in quotes of this ``mark``."""
+    dialect = SPARK if mark == "`" else query.dialect
+
+    def shown(value: object) -> str:
+        return _literal(value, dialect) or str(value)
+
+    def call(function: str, positional: list[object], named: Options) -> str:
+        options = [f"{name} = {shown(value.evaluate(bindings))}" for name, value in named]
+        return f"{function}({', '.join([*map(shown, positional), *options])})"
+
     if isinstance(source, FileSource):
-        path = _shown(path_of(source, bindings, query.arguments))
-        return _call(source.function, [path], source.options, bindings)
+        path = path_of(source, bindings, query.arguments)
+        return call(source.function, [path], source.options)
     if isinstance(source, FunctionSource):
-        positional = [_shown(each.evaluate(bindings)) for each in source.positional]
-        return _call(f"{quoted(source.lake)}.{source.function}", positional, source.named, bindings)
-    table = source.table
-    name = ".".join(quoted(part) for part in (table.lake, table.schema, table.table))
+        function = f"{quote_identifier(source.lake, mark=mark)}.{source.function}"
+        return call(function, [each.evaluate(bindings) for each in source.positional], source.named)
+    parts = (source.table.lake, source.table.schema, source.table.table)
+    name = ".".join(quote_identifier(part, mark=mark) for part in parts)
     if source.at is None:
         return name
-    return f"{name} AT ({source.at.kind.upper()} => {_shown(source.at.value.evaluate(bindings))})"
+    return f"{name} AT ({source.at.kind.upper()} => {shown(source.at.value.evaluate(bindings))})"
 
 
-def _call(
-    function: str,
-    positional: list[str],
-    named: tuple[tuple[str, Constant], ...],
-    bindings: Bindings,
-) -> str:
-    options = [f"{name} = {_shown(value.evaluate(bindings))}" for name, value in named]
-    return f"{function}({', '.join([*positional, *options])})"
-
-
-def _shown(value: object) -> str:
-    literal = _literal(value)
-    return str(value) if literal is None else literal
+Options = tuple[tuple[str, Constant], ...]

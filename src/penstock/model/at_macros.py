@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 from penstock.model.at_builtins import BUILTINS
 from penstock.model.at_elsewhere import ELSEWHERE
+from penstock.model.at_library import LIBRARY
 from penstock.model.at_scope import AtMacros, Scope
 from penstock.model.at_text import MacroError
 from penstock.model.mapping import Mapped, assemble, edited
@@ -31,7 +32,8 @@ def expand(text: str, start: int, dialect: str, macros: AtMacros) -> Mapped | No
         tokens = words(text, dialect, start)
     except Unclosed:
         return None  # which reading the query reports
-    scope = Scope(macros, dialect, BUILTINS, _unknown)
+    library = {name: each for name, each in LIBRARY.items() if name not in macros.functions}
+    scope = Scope(macros, dialect, {**library, **BUILTINS}, _unknown)
     edits = list(scope.edits(text, tokens))
     return assemble(edited(text, edits)) if edits else None
 

@@ -24,6 +24,7 @@ from penstock.model.render import (
     render_parts,
     render_statement,
     trial_names,
+    whole_text,
 )
 from penstock.model.script import Script, Setting, Statement, read_script
 from penstock.model.script_macros import ScriptMacros, expand_calls
@@ -199,6 +200,13 @@ class Query:
             self.source, self.dialect, self.parts, named, self.settings, calls=calls
         )
         return replace(rendered, calls_macros=True) if calls_macros else rendered
+
+    def written(self, names: Mapping[QuerySource, str]) -> RenderedQuery:
+        """The query in its own dialect, its macros expanded. Raises `UnsupportedSql`."""
+        named = {source: self._written(source, names) for source in self.mentioned}
+        step = whole_text(self.source, self.parts, named)
+        placed = {name: value for part in self.parts for name, value in part.placeholders.items()}
+        return RenderedQuery(step.text, placed, {}, self.source, (step,))
 
     def _macros(self, text: str) -> Book:
         home = self.home
