@@ -88,6 +88,11 @@ def queries(evaluator):
     return evaluator.engine_adapter.fetchone("SELECT 1")
 
 @macro()
+def by_day(evaluator, column: exp.Column):
+    start, end = (evaluator.parse_one(f"@{name}_date") for name in ("start", "end"))
+    return column.between(start, end)
+
+@macro()
 def since(evaluator):
     return evaluator.locals["start_ds"]
 """
@@ -121,6 +126,7 @@ def rendered(tmp_path: Path, file: str, query: str, dialect: str = "spark") -> s
         ("@sqlof(a + 1, [b, c * 2])", "`a` + 1 + `b` + `c` * 2"),
         ("@pair(('a', 1)), @pair(('b', 2), 'b')", "'a2a', 'b3b'"),
         ("@most(a), @most(t.a), @most('x'), @most(a + 1)", "MAX(a), MAX(t.a), MAX(x), MAX(a + 1)"),
+        ("@most(`b`)", "MAX(b)"),
         ("@evald(1 + 2), @evald('a' = 'a')", "3, TRUE"),
         ("@tot(@EACH([a, b], x -> x * 2))", "`a` * 2 + `b` * 2"),
         ("@IF(@yes(), a, b)", "`a`"),
@@ -148,7 +154,7 @@ def test_a_name_in_quotes_stays_one_in_both_dialects(tmp_path: Path) -> None:
     ("query", "message", "hint"),
     [
         ("@queries()", "evaluator.engine_adapter is not there", "a macro cannot query tables"),
-        ("@since()", "start_ds is a value of the run", "write @start_ds into the SQL"),
+        ("@since()", "start_ds is a value of the run", 'evaluator.parse_one("@start_ds")'),
         ("@add_one()", "missing a required argument: 'column'", "fix @add_one in own.py"),
     ],
 )
@@ -158,6 +164,12 @@ def test_what_the_evaluator_lacks_is_named(
     with pytest.raises(MacroError, match=message) as caught:
         rendered(tmp_path, OF_SQLMESH, query)
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("dialect", ["spark", "duckdb"])
+def test_times_of_the_run_are_expressions(tmp_path: Path, dialect: str) -> None:
+    made = rendered(tmp_path, OF_SQLMESH, "@by_day(t.d)", dialect)
+    assert made == "t.d BETWEEN $penstock_at_start_date AND $penstock_at_end_date"
 
 
 def test_the_stand_in_for_sqlmesh_is_seen_by_macros_alone(tmp_path: Path) -> None:

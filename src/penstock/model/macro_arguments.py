@@ -17,7 +17,7 @@ from typing import Any
 
 from penstock.model.at_scope import Call, Made
 from penstock.model.at_text import unpacked
-from penstock.model.macro_evaluator import MacroEvaluator, expression_of
+from penstock.model.macro_evaluator import MacroEvaluator, expression_of, with_values
 
 EVALUATED = "__penstock_gets_evaluator__"  # marks functions of SQLMesh's decorator
 _FIRST = frozenset({"evaluator", "context", "_"})
@@ -219,7 +219,9 @@ def _string(value: Any) -> str:
     if isinstance(value, exp.Literal):
         return str(value.this)
     if isinstance(value, exp.Column) and not value.table:
-        return str(value.name)
+        name = str(value.name)  # of one in quotes these are a part, as it is a word of its own
+        quoted = name[:1] == name[-1:] == "`"
+        return name[1:-1].replace("``", "`") if quoted else name
     raise _Other
 
 
@@ -267,7 +269,7 @@ def _sql_of(value: object, dialect: str) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, exp.Expr):
-        return str(value.sql(dialect))
+        return str(with_values(value).sql(dialect))
     try:
         return str(exp.convert(value).sql(dialect))
     except ValueError:

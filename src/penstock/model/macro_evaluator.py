@@ -42,7 +42,7 @@ class OfRun(LookupError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} is a value of the run, which no macro has")
-        self.hint = f"write @{name} into the SQL that the macro returns"
+        self.hint = f'write evaluator.parse_one("@{name}"), or @{name} in the SQL that it returns'
 
 
 class _Locals(dict[str, Any]):
@@ -114,7 +114,7 @@ class MacroEvaluator:
             return sql
         text = _readable(self._scope.expanded(sql), self.dialect)
         tree: exp.Expr = sqlglot.parse_one(text, dialect=self.dialect, into=into, **options)
-        return tree
+        return with_values(tree)
 
     def transform(self, expression: exp.Expr) -> exp.Expr:
         """The expression with the macros in it expanded."""
@@ -179,6 +179,16 @@ def expression_of(text: str, dialect: str) -> exp.Expr:
         return exp.column(exp.to_identifier(written, quoted=False))
     word = exp.Var(this=written)
     return word if isinstance(tree, exp.Func) else exp.Paren(this=word)
+
+
+def with_values(tree: exp.Expr) -> exp.Expr:
+    """A tree whose ``$name`` is written so in every dialect: Spark's of sqlglot has ``${name}``."""
+    from sqlglot import exp
+
+    def written(node: exp.Expr) -> exp.Expr:
+        return exp.Var(this=f"${node.name}") if isinstance(node, exp.Parameter) else node
+
+    return tree.transform(written)
 
 
 def _readable(text: str, dialect: str) -> str:
