@@ -279,7 +279,9 @@ class Inspection:
         if shown.strategy == EMBEDDED:  # which is never planned
             return rendering(shown, None)
         ranged = from_ is not None or to is not None
-        plan = self.plan(partition, [shown.name], args, from_=from_, to=to, all_=ranged)
+        plan = self.plan(
+            shown.name, partition=partition, args=args, from_=from_, to=to, all_=ranged
+        )
         return rendering(shown, plan)
 
     def sql(
