@@ -105,3 +105,20 @@ def test_types_of_duckdb_say_what_spark_calls_them(name: str, instead: str) -> N
 def test_a_struct_says_how_it_becomes_a_variant() -> None:
     text = '[DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION] cannot cast "STRUCT<a: INT>" to "VARIANT".'
     assert "to_variant_object" in str(explain(Py4JNetworkError(text)).hint)
+
+
+def test_a_file_that_only_the_query_names() -> None:
+    text = "[PATH_NOT_FOUND] Path does not exist: file:/data/new.parquet. SQLSTATE: 42K03"
+    assert explain(Py4JNetworkError(text)).message == "there is no file /data/new.parquet"
+    of_a_table = explain(Py4JNetworkError(text), table="main.t", snapshot_id=3)
+    assert "the catalog names /data/new.parquet of main.t at snapshot 3" in of_a_table.message
+
+
+def test_sql_that_is_nested_too_deeply() -> None:
+    def deeper() -> None:
+        deeper()
+
+    error = error_of(deeper)
+    assert isinstance(error, QueryFailed)
+    assert "nested too deeply" in error.message
+    assert error.__cause__ is None
