@@ -37,6 +37,11 @@ class Version:
         moment: datetime = self.row["at"]
         return moment
 
+    @property
+    def is_void(self) -> bool:
+        """Whether it was never valid: no history has such a version."""
+        return self.until is not None and self.until <= self.since
+
     def order(self) -> tuple[datetime, datetime, datetime]:
         """Of versions that begin and end at one moment the newest is the last."""
         return self.since, self.until or FOREVER, self.row.get("at", EPOCH)
@@ -64,7 +69,7 @@ class History:
                 self._key(versions, own, now)
             elif self.rules.closes and versions and versions[-1].until is None:
                 versions[-1].until = max(now, versions[-1].since)
-            versions.sort(key=Version.order)
+            versions[:] = sorted((v for v in versions if not v.is_void), key=Version.order)
         self.loads += 1
 
     def _key(self, versions: list[Version], rows: list[Row], now: datetime) -> None:
@@ -72,7 +77,10 @@ class History:
         known = [Version(v.row, v.since, v.until) for v in versions]
         news, late = self._parted(rows, last)
         opened = self._open(versions, last, news, now)
-        if late:
+        if self.rules.by_time and self.loads:  # by its own time it may have been valid
+            late += [v.row for v in versions[len(known) :] if v.is_void]
+            late.sort(key=lambda row: row["at"])
+        if late and known:
             self._insert(versions, known, late, opened)
 
     def _parted(self, rows: list[Row], last: Version | None) -> tuple[list[Row], list[Row]]:
@@ -133,7 +141,7 @@ class History:
         opened: datetime | None,
     ) -> None:
         """Put late rows into what was there before this load, one after the other."""
-        new = versions[len(known) :]
+        new = [version for version in versions[len(known) :] if not version.is_void]
         current, newest = known, known[-1]  # as before the load: the last version may be open
         times = {v.at for v in current}
         for row in late:
@@ -152,7 +160,7 @@ class History:
                 current.append(Version(row, around.since, cap))
                 around.since = cap
             else:
-                end = around.until
+                end = around.until or (opened if around is newest else None)
                 around.until = min(at, end) if end else at
                 current.append(Version(row, around.until, end))
             current.sort(key=Version.order)

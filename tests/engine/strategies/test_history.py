@@ -241,6 +241,33 @@ def test_a_history_that_was_edited_is_refused_until_it_is_rolled_back(make: Make
     assert found == [("gold",), ("lead",)]
 
 
+ONCE = {
+    "models/a": "-- pipeline\n-- materialize ducklake://main/a key=id history deletes=close\n",
+    "models/b": """
+        MODEL (name main.b, kind SCD_TYPE_2_BY_COLUMN (unique_key id, columns *,
+          time_data_type DATE, invalidate_hard_deletes true, execution_time_as_valid_from true));
+    """,
+    "models/c": """
+        MODEL (name main.c, kind SCD_TYPE_2_BY_TIME (unique_key id, updated_at_name at,
+          invalidate_hard_deletes true, updated_at_as_valid_from true));
+    """,
+}
+SELECT = "SELECT id, tier{} FROM VALUES {} AS v(id, tier, at)"
+
+
+def test_a_version_that_was_never_valid_is_not_stored(make: Make) -> None:
+    loads = [[(1, "silver"), (2, "x"), (3, "x")], [(1, "gold"), (2, "x")]]
+    for load, fired in zip(loads, (day(3, 8), day(3, 8)), strict=True):
+        rows_ = values([(*row, "2020-02-01") for row in load])  # updated ahead of the run
+        at = {"models/c": ", at::TIMESTAMP AS at"}
+        project = make({n: head + SELECT.format(at.get(n, ""), rows_) for n, head in ONCE.items()})
+        assert [made.state for made in project.run(fire_time=fired).steps] == ["done"] * 3
+    uri = project.lake("main").catalog.uri
+    for table, first in (("a", "2020-01-03"), ("b", "2020-01-03"), ("c", "2020-02-01")):
+        query = f"SELECT id, tier, valid_from::DATE::TEXT, valid_to FROM {table} ORDER BY id"
+        assert duck.rows(uri, query) == [(1, "gold", first, None), (2, "x", first, None)]
+
+
 def test_readers_of_the_view_come_after_the_history(make: Make) -> None:
     reader = """
         -- pipeline

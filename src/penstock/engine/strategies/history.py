@@ -24,6 +24,8 @@ from penstock.engine.versions.chain import (
     START,
     UNTIL,
     chained,
+    is_void,
+    valid,
 )
 from penstock.engine.versions.diff import (
     LATE,
@@ -38,6 +40,8 @@ from penstock.engine.versions.diff import (
 )
 from penstock.engine.versions.load import (
     AGAIN,
+    ALONE,
+    AT,
     LAST,
     LOADED,
     NO_KEY,
@@ -106,7 +110,7 @@ def _begun(table: TransactionTable, df: DataFrame, rules: Rules) -> Staged:
     rows = load.rows.withColumns(nothing | {OPEN: fn.lit(None).cast("boolean")})
     rows = rows.withColumn(BEFORE, fn.when(fn.lit(False), before))
     versions = chained(rows, rules, fn.lit(True), repeats(load, rules))
-    staged = table.append(_as_rows(versions, load.columns, rules))
+    staged = table.append(_as_rows(valid(versions, rules), load.columns, rules))
     _check_written(table, load, rules)
     return replace(staged, fingerprint=watch.text() if staged.rows_written else None)
 
@@ -182,6 +186,9 @@ def _counts(diff: DataFrame, rules: Rules) -> Row:
     from pyspark.sql import functions as fn
 
     wrong, loaded = fn.col(NO_KEY) | fn.col(NO_TIME) | fn.col(AGAIN), fn.col(LOADED).isNotNull()
+    begun = fn.col(SINCE) >= rules.present  # a version that may have to end when it began
+    if rules.history.updated_at is not None:
+        begun = begun | (fn.col(SINCE) >= fn.col(AT))
     (counts,) = diff.agg(
         fn.count(fn.lit(1)).alias("all"),
         fn.count_if(wrong).alias("wrong"),
@@ -189,6 +196,8 @@ def _counts(diff: DataFrame, rules: Rules) -> Row:
         fn.count_distinct(fn.when(loaded, fn.struct(*rules.key_columns))).alias("keys"),
         fn.count_if(loaded & fn.col(OPEN).isNull()).alias("unknown"),
         fn.count_if(fn.col(LATE)).alias("late"),
+        fn.count_if(begun).alias("begun"),
+        fn.count_if(loaded & ~fn.col(ALONE)).alias("several"),
     ).collect()
     return counts
 
@@ -235,8 +244,8 @@ def _staged(
     gone = diff.where(~loaded).withColumn(END, fn.greatest(rules.present, fn.col(SINCE)))
     closed = opening.where((fn.col(NUMBER) == 1) & fn.coalesce(fn.col(OPEN), fn.lit(False)))
     closing = [gone, closed.withColumn(END, fn.col(START))]
-    changes = _Changes(closing, [opening], files.is_open)
-    if rules.history.by_time and (counts["late"] or counts["unknown"]):
+    changes = _Changes(closing, [opening], files.is_open, voids=bool(counts["begun"]))
+    if rules.history.by_time and (counts["late"] or counts["unknown"] or counts["several"]):
         changes = _with_late(table, rows, changes, rules, files.kept)
     return _written(table, changes, load, versions, rules)
 
@@ -245,29 +254,33 @@ def _staged(
 class _Changes:
     """Versions to close, open ones beside the END that they get; versions to open with START and
     END; closed ones with another SINCE and UNTIL. ``files`` are those that may hold what is
-    closed."""
+    closed. Without ``voids`` none of those to close or move ends when it begins."""
 
     closing: Sequence[DataFrame]
     opening: Sequence[DataFrame]
     files: Predicate | None
     moving: DataFrame | None = None
+    voids: bool = True
 
 
 def _with_late(
     table: TransactionTable, rows: DataFrame, changes: _Changes, rules: Rules, kept: _Kept
 ) -> _Changes:
-    """The changes, with what rows bring that belong into the past of their keys."""
+    """The changes, with what rows bring that belong into the past of their keys: late ones, and
+    those that would open versions of no length."""
     from pyspark.sql import functions as fn
 
     is_open = fn.col(OPEN)
+    (opening,), (gone, closed) = changes.opening, changes.closing
     passed_over = ~is_open & (fn.col(ORDER) < fn.col(BEFORE)) & ~fn.col(LAST)
     late = rows.where(fn.col(LATE) | fn.coalesce(passed_over, fn.lit(False)))
+    void = opening.where(is_void(START, END))
+    late = late.unionByName(void.select(*map(quoted, late.columns)))
     if late.limit(1).count() == 0:
         return changes
     keys = rules.key_columns
     versions = versions_of(rows_of(table, table.scan_all()), rules)
     known = kept.keep(late_rows.of_keys(versions, late, rules))
-    (opening,), (gone, closed) = changes.opening, changes.closing
     starts = opening.where(fn.col(NUMBER) == 1)
     opened = starts.select(*keys, fn.col(START).alias(late_rows.OPENED))
     placed = late_rows.placed(late, known, opened, rules)
@@ -276,19 +289,32 @@ def _with_late(
 
 
 def _written(
-    table: TransactionTable, changes: _Changes, load: Load, versions: Versions, rules: Rules
+    table: TransactionTable,
+    changes: _Changes,
+    load: Load,
+    versions: Versions,
+    rules: Rules,
 ) -> Staged:
-    """Close and move versions where they are, and append the new ones."""
+    """Close and move versions where they are, remove those that would end when they begin, and
+    append the new ones."""
     from pyspark.sql import functions as fn
 
     closing = [each.withColumn(UNTIL, fn.col(END)) for each in changes.closing]
     closing += [] if changes.moving is None else [changes.moving]
-    renewed = [_renewed(each, table, versions, rules.history) for each in closing]
-    opened = _union([_as_rows(each, load.columns, rules) for each in changes.opening])
+    lasting, removed = closing, 0
+    if changes.voids:
+        void = is_void(SINCE, UNTIL)
+        lasting = [each.where(~void) for each in closing]
+        places = _union([each.where(void).select(*PLACE) for each in closing])
+        match = Condition(selected=lambda _: places, files=changes.files, once=True)
+        removed = stage_rows(table, RowChange.delete(match)).rows_deleted
+    renewed = [_renewed(each, table, versions, rules.history) for each in lasting]
+    opened = [each.where(~is_void(START, END)) for each in changes.opening]
+    opened = [_as_rows(each, load.columns, rules) for each in opened]
     match = Condition(selected=lambda _: _union(renewed), files=changes.files, once=True)
     closed = stage_rows(table, RowChange.update(match, None))
-    appended = table.append(opened)
-    if closed.unchanged and appended.unchanged:
+    appended = table.append(_union(opened))
+    if closed.unchanged and appended.unchanged and not removed:
         return _unchanged(table, None)
     # Rows that others add meanwhile may be versions of the same keys.
     table.depend()
@@ -296,6 +322,7 @@ def _written(
         rows_written=closed.rows_written + appended.rows_written,
         rows_inserted=appended.rows_inserted,
         rows_updated=closed.rows_updated,
+        rows_deleted=removed,
         slice_rows=table.count_rows(),
     )
 

@@ -2,7 +2,8 @@
 
 A load of several rows of a key gives what the same rows give one load after the other. A version
 begins where the one before ends, so that they neither overlap nor leave a gap but for the time in
-which a key was deleted.
+which a key was deleted. A version that would end when it begins was never valid, and is not stored:
+a join as of that moment could find it beside the one that is.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from penstock.engine.versions.load import AT, ORDER, Rules
+from penstock.engine.versions.load import AGAIN, AT, NO_KEY, NO_TIME, ORDER, Rules
 from penstock.engine.versions.moments import literal
 
 if TYPE_CHECKING:
@@ -95,6 +96,25 @@ def _new_start(rules: Rules) -> SparkColumn:
     if history.updated_at is None or history.start == "execution":
         return rules.present
     return fn.col(AT)
+
+
+def is_void(start: str, end: str) -> SparkColumn:
+    """Whether a version, by two columns, ends when it begins."""
+    from pyspark.sql import functions as fn
+
+    return fn.coalesce(fn.col(end) <= fn.col(start), fn.lit(False))
+
+
+def valid(versions: DataFrame, rules: Rules) -> DataFrame:
+    """Versions of a first load without those of no length, but for bad rows and rows that others
+    repeat, which the check of what was written has to see."""
+    from pyspark.sql import functions as fn
+
+    if rules.history.updated_at is None:  # all are open
+        return versions
+    repeated = fn.coalesce(fn.lead(AGAIN).over(rules.window()), fn.lit(False))
+    bad = fn.col(NO_KEY) | fn.col(NO_TIME) | fn.col(AGAIN) | repeated
+    return versions.withColumn(NUMBER, bad | ~is_void(START, END)).where(NUMBER)
 
 
 def struct_of(columns: Sequence[SparkColumn]) -> SparkColumn:

@@ -123,7 +123,7 @@ def _with_side(rows: DataFrame, rules: Rules) -> DataFrame:
     side = fn.when(around.isNotNull(), fn.when(older, _BEFORE_IT).otherwise(_INSIDE))
     cap = (
         fn.when(side == _BEFORE_IT, ends)
-        .when(side == _INSIDE, around[UNTIL])
+        .when(side == _INSIDE, fn.coalesce(around[UNTIL], fn.col(OPENED)))
         .otherwise(fn.coalesce(fn.col(_NEXT), fn.col(OPENED)))
     )
     return rows.withColumns({_SIDE: side, _CAP: cap})
@@ -157,5 +157,7 @@ def _moved(rows: DataFrame, versions: DataFrame) -> DataFrame:
     changed = beside.where(
         fn.col(_CAP).isNotNull() | fn.col(_NEXT).isNotNull() | closed.isNotNull()
     )
+    since = fn.coalesce(fn.col(_CAP), fn.col(SINCE))
     until = fn.coalesce(fn.col(_NEXT), fn.col(UNTIL), fn.col(OPENED))
-    return changed.withColumns({SINCE: fn.coalesce(fn.col(_CAP), fn.col(SINCE)), UNTIL: until})
+    same = since.eqNullSafe(fn.col(SINCE)) & until.eqNullSafe(fn.col(UNTIL))
+    return changed.where(~same).withColumns({SINCE: since, UNTIL: until})
