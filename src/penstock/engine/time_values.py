@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
+_INSTANT = timedelta(microseconds=1)
 _ALWAYS_FIT = ("date", "timestamp")
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
@@ -48,6 +49,17 @@ class TimeValues:
     @property
     def format(self) -> str:
         return self.column.format or DEFAULT
+
+    @property
+    def unused_format(self) -> str | None:
+        """A notice of a format that says nothing: SQLMesh's models have one for every column."""
+        given = self.column.format
+        if given in (None, DEFAULT) or not self.kind.startswith(_ALWAYS_FIT):
+            return None
+        return (
+            f"the format {given} of the time column {self.column.name} is not used: it is "
+            f"{self.kind.upper()}"
+        )
 
     @property
     def is_bad(self) -> str:
@@ -93,10 +105,21 @@ class TimeValues:
         """The rows of these intervals."""
         by_itself = self.bound is not None
         bound = self.bound or _micros
-        bounds = tuple((bound(each.start), bound(each.end)) for each in intervals)
+        bounds = tuple((bound(each.start), self._after(each.end, bound)) for each in intervals)
         if by_itself and not self.column.by_expression:
             return Ranges(bounds, column=self.column.name)
         return Ranges(bounds, by=self.value if by_itself else self.moment)
+
+    def _after(self, end: datetime, bound: Callable[[datetime], Bound]) -> Bound:
+        """The first value after an interval. One that stands for a time which begins in the
+        interval belongs to it: at 13:00 the date of a day that is not over.
+        """
+        value = bound(end)
+        if bound(end - _INSTANT) != value:
+            return value
+        while bound(end) == value:
+            end += self.step
+        return bound(end)
 
 
 def time_values(df: DataFrame, column: TimeColumn, unit: IntervalUnit, dialect: str) -> TimeValues:
@@ -105,6 +128,11 @@ def time_values(df: DataFrame, column: TimeColumn, unit: IntervalUnit, dialect: 
     """
     value = _value(df, column, dialect)
     kind = dict(df.selectExpr(unsubstituted(f"{value} AS t")).dtypes)["t"]
+    return of_kind(column, value, kind, unit)
+
+
+def of_kind(column: TimeColumn, value: str, kind: str, unit: IntervalUnit) -> TimeValues:
+    """The time column by its value in Spark's SQL and its type. Raises StepError."""
     family = next((read for name, read in _FAMILIES.items() if kind.startswith(name)), None)
     if family is None:
         raise StepError(
@@ -138,20 +166,17 @@ def _value(df: DataFrame, column: TimeColumn, dialect: str) -> str:
 
 
 def _date(column: TimeColumn, value: str, kind: str) -> TimeValues:
-    _refuse_format(column, kind)
     moment = f"CAST(unix_date({value}) AS BIGINT) * 86400000000"
     return TimeValues(column, value, kind, moment, _DAY, lambda at: at.date())
 
 
 def _zoned(column: TimeColumn, value: str, kind: str) -> TimeValues:
-    _refuse_format(column, kind)
     step = timedelta(microseconds=1)
     return TimeValues(column, value, kind, f"unix_micros({value})", step, lambda at: at)
 
 
 def _zoneless(column: TimeColumn, value: str, kind: str) -> TimeValues:
     """The wall time of UTC."""
-    _refuse_format(column, kind)
     moment = f"unix_micros(CAST(concat(CAST({value} AS STRING), 'Z') AS TIMESTAMP))"
     step = timedelta(microseconds=1)
     return TimeValues(column, value, kind, moment, step, lambda at: at.replace(tzinfo=None))
@@ -191,15 +216,6 @@ def _parsed(text: str, form: TimeFormat) -> str:
     fits = f"{text} RLIKE {text_literal(f'^(?:{form.regex})$')}"
     parsed = f"unix_micros(try_to_timestamp(concat({text}, ' +00:00'), {pattern}))"
     return f"CASE WHEN {fits} THEN {parsed} END"
-
-
-def _refuse_format(column: TimeColumn, kind: str) -> None:
-    if column.format is not None and column.format != DEFAULT:  # which is SQLMesh's default for all
-        raise StepError(
-            f"the time column {column.name} is {kind.upper()}, which needs no format, and has "
-            f"{column.format}",
-            hint="take the format away, or make a text of the column in the query",
-        )
 
 
 def _micros(moment: datetime) -> int:

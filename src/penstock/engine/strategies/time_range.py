@@ -38,6 +38,8 @@ def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
     column, unit = by_time.time_range.column, by_time.time_range.unit
     assert column is not None, "a model of this strategy has one"
     values = time_values(df, column, unit, by_time.dialect)
+    if values.unused_format:
+        by_time.say(values.unused_format)
     _lay_out(table, values, by_time)
     intervals = union(by_time.intervals)
     staged, counts = _replaced(table, df, values.ranges(intervals), values, into)
