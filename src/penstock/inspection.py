@@ -355,6 +355,8 @@ class Inspection:
         from penstock.engine.small import collected, require_published
 
         maker = self.model(model)
+        if partition is not None and maker.by_time is not None:
+            return self._read_interval(maker, partition, limit)
         value = (
             None
             if partition is None
@@ -365,6 +367,14 @@ class Inspection:
         if rows is not None:
             return rows
         return collected(self._queries().published(maker.target, value), limit)
+
+    def _read_interval(self, maker: Model, moment: str, limit: int) -> QueryResult:
+        """The rows of the published intervals that a date or another moment is in."""
+        from penstock.engine.small import collected, require_published, rows_by_time
+
+        intervals = rows_by_time(maker, moment)
+        require_published(maker, self._catalog)
+        return collected(self._queries().in_intervals(maker, intervals), limit)
 
     def explain(
         self, text: str, args: Mapping[str, Any] | None = None, *, dialect: str | None = None

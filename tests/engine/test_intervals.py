@@ -70,6 +70,7 @@ def test_only_what_is_missing_is_made(make: Make) -> None:
         ("2026-01-01 to 2026-01-03", MATERIALIZED, 3),
         ("2026-01-04", MATERIALIZED, 1),
     ]
+    assert [row[1] for row in toy.read("t", "2026-01-02").rows] == [2]
 
 
 def test_lookback_does_the_days_before_again(make: Make) -> None:

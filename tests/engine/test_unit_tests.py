@@ -30,6 +30,10 @@ MODELS = {
     -- dialect duckdb
     SELECT upper(name) AS name, at FROM read_csv('in.csv') WHERE n >= 2
     """,
+    "models/daily": """
+    MODEL (name main.daily, kind INCREMENTAL_BY_TIME_RANGE (time_column d), start '2026-01-01');
+    SELECT d, n, @execution_ds AS made FROM raw WHERE d BETWEEN @start_date AND @end_date
+    """,
 }
 TESTS = """
 right:
@@ -61,6 +65,14 @@ wrong:
         1,UA,20,2026-01-02,,,
   outputs:
     query: [{id: 1, half: 11}]
+by_time:
+  model: daily
+  vars: {start: 2026-01-01, end: 2026-01-02, execution_time: 2026-01-05}
+  inputs: {raw: [{d: 2026-01-01, n: 1}, {d: 2026-01-02, n: 2}, {d: 2026-01-03, n: 3}]}
+  outputs:
+    query:
+      - {d: 2026-01-01, n: 1, made: '2026-01-05'}
+      - {d: 2026-01-02, n: 2, made: '2026-01-05'}
 of_dbt: {model: shouted, inputs: {}, outputs: {query: []}}
 """
 DBT = """
@@ -92,6 +104,7 @@ def test_results(make: Make) -> None:
     assert states == {
         "right": "passed",
         "wrong": "failed",
+        "by_time": "passed",
         "of_dbt": "error",
         "file": "passed",
         "off": "skipped",

@@ -31,6 +31,7 @@ from penstock.engine.resolve import (
     resolve,
 )
 from penstock.engine.spark import lakes_for, session_for
+from penstock.engine.strategies.time_range import rows_in_ranges
 from penstock.errors import (
     ArgumentError,
     ColumnNotFound,
@@ -49,6 +50,7 @@ from penstock.lake.snapshot import At
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
 from penstock.model.graph import Makers, makers_of
+from penstock.model.interval import Intervals
 from penstock.model.loader import Loaded
 from penstock.model.macro_libraries import Libraries
 from penstock.model.model import Model
@@ -155,6 +157,13 @@ class Queries:
             return rows
         column = self._settings.lakes[table.lake].partition_column
         return rows.where(fn.col(quote_identifier(column, mark="`")) == slice_)
+
+    def in_intervals(self, model: Model, intervals: Intervals) -> DataFrame:
+        """The rows of the published table of a model by time, in these intervals."""
+        by_time = model.time_range
+        assert by_time is not None, "asked of others"
+        rows = self.published(model.target, None)
+        return rows_in_ranges(rows, by_time, intervals, model.query.dialect)
 
     @property
     def _settings(self) -> Settings:

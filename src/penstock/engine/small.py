@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings, SparkSettings
@@ -13,8 +14,10 @@ from penstock.engine.results import QueryResult
 from penstock.errors import ArgumentError, PenstockError
 from penstock.lake.format.naming import TableRef
 from penstock.model.asset import DEFAULT_SCHEMA, TableName
+from penstock.model.interval import Intervals
 from penstock.model.kinds import FILES
 from penstock.model.model import Model
+from penstock.model.moments import read_range
 from penstock.model.names import Names, UnknownName
 from penstock.sql.dialect import SPARK, normalized
 from penstock.sql.plain_select import PlainSelect, plain_select
@@ -103,6 +106,19 @@ def require_published(model: Model, catalogs: Catalogs) -> None:
             f"{model.name} has published no table yet: there is no {target}",
             hint=f"run it first: penstock run --select {model.name}",
         )
+
+
+def rows_by_time(model: Model, moment: str) -> Intervals:
+    """The intervals of a model by time that a moment, or a date, is in. Raises ArgumentError where
+    the rows of its table are not those of intervals."""
+    by_time = model.by_time
+    assert by_time is not None, "asked of others"
+    if by_time.column is None:
+        raise ArgumentError(
+            f"{model.name} reads by intervals, and the rows of its table belong to none",
+            hint=f"leave out --partition: penstock preview {model.name} --table",
+        )
+    return by_time.whole((read_range(moment, moment, datetime.now(UTC)),))
 
 
 def collected(

@@ -18,6 +18,7 @@ from penstock.engine.descriptions import undescribable
 from penstock.engine.pins import Pins, Readable, Rows
 from penstock.engine.resolve import Reader, Resolved, Views, query_start, resolve
 from penstock.engine.spark import lakes_for, session_for
+from penstock.engine.time_values import time_values
 from penstock.engine.versions.current import managed_fields
 from penstock.errors import Diagnostic, NotFound, PenstockError, QueryFailed
 from penstock.lake.format.naming import fold
@@ -29,6 +30,7 @@ from penstock.model.data_test import columns_of
 from penstock.model.external import External
 from penstock.model.file_path import depends_on_values, partition_of_a_file
 from penstock.model.graph import made_by, makers_of, table_key
+from penstock.model.interval import UNITS
 from penstock.model.model import Model
 from penstock.model.query import Query
 from penstock.sql.identifiers import quoted
@@ -102,6 +104,7 @@ class _Checker:
                 place = error.location or model.place("columns")
                 yield Diagnostic("error", error.message, place, error.hint, "column")
                 return
+            yield from _time_column(model, df)
             made = self._made(model, df)
             yield from missing_columns(model, df.columns, made.types)
             yield from self._tests(model, made.types)
@@ -149,7 +152,7 @@ class _Checker:
         column = self.settings.lakes[model.target.lake].partition_column
         reader = Reader(self._pins(session), session, views, self.settings.root)
         beginning = Beginning.of(model, column) if own else None
-        return resolve(query, _bindings(model, query, partition), reader, beginning=beginning)
+        return resolve(query, trial_bindings(model, query, partition), reader, beginning=beginning)
 
     def _pins(self, session: SparkSession) -> Pins:
         """The tables for a query with settings of its own."""
@@ -202,16 +205,39 @@ def _empty(df: DataFrame) -> Readable:
     return Readable(dict(df.dtypes), lambda _: Rows(df), lambda _: None)
 
 
-def _bindings(model: Model, query: Query, partition: str | None) -> Bindings:
+def trial_bindings(model: Model, query: Query, partition: str | None) -> Bindings:
     """Values of the right types: which ones does not matter but to the files that are read."""
-    spec = model.partition
+    spec, by_time, now = model.partition, model.by_time, datetime.now(UTC)
     if spec is not None and partition is None:
-        partition = datetime.now(UTC).strftime(spec.pattern or "value")
+        partition = now.strftime(spec.pattern or "value")
     texts = {a.name: _example(a) for a in query.arguments if a.default is None and not a.automatic}
-    return Bindings(
-        partition, arguments.bind(query.arguments, texts, partition=partition, spec=spec)
+    bound = arguments.bind(
+        query.arguments,
+        texts,
+        partition=partition,
+        spec=spec,
+        interval=(by_time.unit if by_time else UNITS["day"]).at(now),
+        now=now,
     )
+    return Bindings(partition, bound)
 
 
 def _example(argument: Argument) -> str:
     return argument.kind.example
+
+
+def _time_column(model: Model, df: DataFrame) -> Iterator[Diagnostic]:
+    """A time column that cannot be one, or whose format is not used."""
+    by_time = model.time_range
+    if by_time is None or by_time.column is None:
+        return
+    column, place = by_time.column, model.place("time_column")
+    if not column.by_expression and fold(column.name) not in map(fold, df.columns):
+        return  # which `missing_columns` reports
+    try:
+        unused = time_values(df, column, by_time.unit, model.query.dialect).unused_format
+    except PenstockError as error:
+        yield Diagnostic("error", error.message, error.location or place, error.hint, "column")
+        return
+    if unused:
+        yield Diagnostic("warning", unused, place, "remove the format", "time-format")

@@ -15,6 +15,7 @@ from penstock.engine.resolve import Reader, Views, resolve
 from penstock.engine.row_diff import RowDifference, differences
 from penstock.engine.row_values import Misfit, csv_rows, fitted, inferred, returned, same
 from penstock.engine.spark import session_for
+from penstock.engine.unit_test_bindings import bindings_of
 from penstock.engine.unit_test_files import DIRECTORY, find_unit_tests, model_of, text_of
 from penstock.errors import (
     ArgumentError,
@@ -24,13 +25,11 @@ from penstock.errors import (
 )
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.text import run_sql
-from penstock.model import arguments
 from penstock.model.constants import Bindings
 from penstock.model.cte import of_cte
 from penstock.model.graph import table_key
 from penstock.model.model import Model
 from penstock.model.names import Names, UnknownName
-from penstock.model.partition import validate
 from penstock.model.query import Query
 from penstock.model.sources import FileSource, QuerySource, TableSource
 from penstock.model.unit_test import (
@@ -141,7 +140,7 @@ class UnitTests:
 
     def _differences(self, test: UnitTest) -> tuple[dict[str, tuple[RowDifference, ...]], bool]:
         model = _with_query(model_of(test, self.models), test)
-        bindings = _bindings(model, test)
+        bindings = bindings_of(model, test)
         session = session_for(model.query, self.session)
         found: dict[str, tuple[RowDifference, ...]] = {}
         surplus = False
@@ -340,31 +339,6 @@ def _with_query(model: Model, test: UnitTest) -> Model:
             location=test.location,
         )
     return model
-
-
-def _bindings(model: Model, test: UnitTest) -> Bindings:
-    declared = {argument.name: argument for argument in model.query.arguments}
-    spec = model.partition
-    if test.partition is not None and spec is None:
-        raise ArgumentError(f"{model.name} is not partitioned", hint="take partition: away")
-    if spec is not None and test.partition is None and model.query.uses_partition:
-        raise ArgumentError(
-            f"{test.name} says no partition, and {model.name} is partitioned {spec.kind}",
-            hint="add partition: VALUE to the test",
-        )
-    if spec is not None and test.partition is not None:
-        validate(spec, test.partition)
-    arguments.unknown(test.values, [name for name in declared if name not in arguments.OF_SLICE])
-    texts = {
-        name: arguments.text_of(declared[name], value if _is_json(value) else str(value))
-        for name, value in test.values.items()
-    }
-    bound = arguments.bind(model.query.arguments, texts, partition=test.partition, spec=spec)
-    return Bindings(test.partition, bound)
-
-
-def _is_json(value: object) -> bool:
-    return value is None or isinstance(value, str | bool | int | float | list | dict)
 
 
 def _query(model: Model, expected: Expected) -> Query:

@@ -2,7 +2,7 @@
 
 Two spellings make the same value: SQLMesh's (a test by its name: ``model``, ``inputs``,
 ``outputs``, ``vars``) and dbt's (``unit_tests``, a list: ``model``, ``given``, ``expect``,
-``overrides``). ``partition`` beside them is Penstock's own.
+``overrides``). ``partition``, ``start`` and ``end`` beside them are Penstock's own.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class UnitTest:
-    """``values`` are those of arguments; ``partition`` is that of a partitioned model."""
+    """``values`` are those of arguments; ``partition`` is that of a partitioned model. ``start``
+    and ``end`` are the first and last moments of a model by time, of which a date is all its day.
+    """
 
     name: str
     model: str
@@ -67,6 +69,8 @@ class UnitTest:
     location: Location
     description: str | None = None
     partition: str | None = None
+    start: str | None = None
+    end: str | None = None
     values: Mapping[str, object] = field(default_factory=dict)
     enabled: bool = True
 
@@ -93,8 +97,8 @@ _UNIT_TESTS = "unit_tests"
 
 
 _TEST = (
-    *("model", "description", "inputs", "outputs", "vars", "partition", "schema", "gateway"),
-    "default_catalog",
+    *("model", "description", "inputs", "outputs", "vars", "partition", "start", "end"),
+    *("schema", "gateway", "default_catalog"),
 )
 
 
@@ -145,7 +149,7 @@ def _output(reading: Reading, node: Node, cte: str | None, partial: bool) -> Exp
 
 _DBT = (
     *("name", "description", "model", "given", "expect", "overrides", "config", "partition"),
-    *("tags", "versions"),
+    *("tags", "versions", "start", "end"),
 )
 
 
@@ -219,6 +223,8 @@ def _test(
         reading.where(node),
         reading.text(entries.get("description")),
         reading.text(entries.get("partition") or values.pop("partition", None)),
+        reading.text(entries.get("start")),
+        reading.text(entries.get("end")),
         {name: reading.value(value) for name, value in values.items()},
         "enabled" not in config or bool(reading.value(config["enabled"])),
     )
