@@ -20,6 +20,7 @@ from penstock.attach_options import refusal_for_project
 from penstock.durations import seconds_of
 from penstock.errors import ConfigError, Location
 from penstock.masking import masked_repr, shown
+from penstock.model_defaults import TABLE, ModelDefaults, read_defaults
 
 FILE_NAME = "penstock.toml"
 DIALECTS = ("spark", "duckdb")
@@ -35,6 +36,7 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
         "dialect": str,
         "infer_names": bool,
         "test_samples": int,
+        "defaults": dict,
     },
     "lakes": {
         "catalog": str,
@@ -106,6 +108,7 @@ class Settings:
     ``dialect`` is that of scripts and queries that name none; with ``infer_names`` a model of
     MODEL (...) that has no name has that of its path below ``models``. ``test_samples`` is how many
     failing rows of a data test are shown and recorded; 0: only their number.
+    ``defaults`` are what models say that do not say it themselves.
     ``python_timeout`` is how many seconds a step in Python may take that says nothing of it; None:
     as long as it likes.
     ``cache`` is the user's directory of what can be derived again; None: nothing is cached.
@@ -120,6 +123,7 @@ class Settings:
     dialect: str = "spark"
     infer_names: bool = False
     test_samples: int = TEST_SAMPLES
+    defaults: tuple[ModelDefaults, ...] = ()
     python_timeout: float | None = PYTHON_TIMEOUT
     cache: Path | None = None
 
@@ -189,6 +193,11 @@ def _flatten(document: Mapping[str, Any], text: str, path: Path) -> dict[str, _V
         _expect(section, content, dict, at)
         if section != "lakes":
             values |= _flatten_keys((section,), _SECTIONS[section], content, text, path)
+            if (name := ".".join(TABLE)) in values and section == TABLE[0]:
+                found = read_defaults(
+                    values[name].value, lambda key: Location(path, _line_of(text, key))
+                )
+                values[name] = _Value(found, values[name].origin)
             continue
         for lake, keys in content.items():
             at = Location(path, _line_of(text, (section, lake)))
@@ -309,6 +318,7 @@ def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str])
         dialect=_dialect(values.get("project.dialect")),
         infer_names=bool(get("project.infer_names")),
         test_samples=_test_samples(values.get("project.test_samples")),
+        defaults=get("project.defaults") or (),
         python_timeout=_python_timeout(values.get("python.timeout")),
         cache=_cache(environ),
     )

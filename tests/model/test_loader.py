@@ -306,8 +306,11 @@ def test_a_model_is_the_same_in_either_form(tmp_path: Path) -> None:
     assert other.query.text == query
 
 
-TIME = "MODEL (name t, kind INCREMENTAL_BY_TIME_RANGE (time_column a));\n{}"
-MERGE = "MODEL (name t, cron '@hourly', kind INCREMENTAL_BY_UNIQUE_KEY (unique_key a, lookback 1));"
+TIME = "MODEL (name t, start '2026-01-01', kind INCREMENTAL_BY_TIME_RANGE (time_column a));\n{}"
+MERGE = (
+    "MODEL (name t, cron '@hourly', start '2026-01-01', "
+    "kind INCREMENTAL_BY_UNIQUE_KEY (unique_key a, lookback 1));"
+)
 
 
 @pytest.mark.parametrize(
@@ -324,6 +327,7 @@ MERGE = "MODEL (name t, cron '@hourly', kind INCREMENTAL_BY_UNIQUE_KEY (unique_k
             f"{MERGE}\nSELECT 1 AS a",
             [
                 "nothing acts on `cron` in this version: the step runs when you run it",
+                "nothing acts on `start` in this version: the step runs when you run it",
                 "`lookback` has no effect: the query does not read by intervals",
             ],
         ),

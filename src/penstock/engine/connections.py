@@ -180,6 +180,7 @@ class Connections:
                 infer_names=settings.infer_names,
                 macros=self.macros,
                 cache=cache,
+                defaults=settings.defaults,
             )
         except BaseException:
             self.close()

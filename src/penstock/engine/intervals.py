@@ -5,7 +5,7 @@ What runs did is painted over a line of time, the oldest first: the last word on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -28,6 +28,7 @@ from penstock.model.interval import Interval, Intervals, intersect, interval_of,
 from penstock.model.model import Model
 from penstock.model.moments import read_moment, read_range
 from penstock.model.partition import MAX_SLICES, Moment
+from penstock.model.starts import START_HINT, begins
 from penstock.model.time_range import TimeRange
 
 MADE = (MATERIALIZED, STALE)
@@ -224,6 +225,14 @@ class Line:
         counts = {state: self.count(intervals) for state, intervals in found.items()}
         counts[MISSING] = self.count(minus(expected, union(*found.values())))
         return Tally({s: n for s, n in counts.items() if n}, self.count(chosen))
+
+
+def without_start(lines: Mapping[str, Line]) -> Iterator[str]:
+    """Notices of models that nothing tells where to begin, in the run that makes them first."""
+    for name, line in lines.items():
+        expected = line.by_time.expected(line.now, start=line.start)
+        if expected and not (line.by_time.cadence.start or line.start or line.painted.events):
+            yield f"{name} {begins(expected[0].start)}; {START_HINT}"
 
 
 @dataclass(frozen=True, slots=True)

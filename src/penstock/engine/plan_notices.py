@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from penstock.engine.intervals import without_start
 from penstock.engine.ranges import CHANGED, FAILED, SKIPPED, STALE
 from penstock.errors import ArgumentError
 from penstock.model.kinds import TIME_RANGE, rerun_replaces
@@ -23,6 +24,8 @@ _LAGGING = (FAILED, SKIPPED, CHANGED, STALE)
 def notices_of(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
     """Raises ArgumentError for a full refresh of what must not be."""
     yield from _notices(steps, asked.request)
+    if asked.request.range is None:
+        yield from without_start(asked.lines)
     yield from _left_out(asked.cascade)
 
 

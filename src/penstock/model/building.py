@@ -204,7 +204,11 @@ def _of_intervals(declaration: Declaration, query: Query) -> Iterator[Diagnostic
     if by_time is not None and query.uses_interval:
         return
     cadence = declaration.cadence
-    asked = {each.name: getattr(cadence, each.name) for each in fields(cadence)}
+    asked = {  # by the model itself: defaults are for those that have intervals
+        each.name: getattr(cadence, each.name)
+        for each in fields(cadence)
+        if each.name in declaration.places
+    }
     yield from (_idle_finding(declaration, name) for name, value in asked.items() if value)
     for name in OF_INTERVALS if by_time is not None else ():
         if name in declaration.places and getattr(by_time, name):

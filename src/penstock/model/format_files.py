@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from penstock.errors import ArgumentError, Diagnostic, InputError, Location, ModelError
 from penstock.model.declaration import Declaration
@@ -56,9 +57,10 @@ class Formatter:
             before = file.read()
         mark = _BOM if before.startswith(_BOM) else ""
         end = "\r\n" if "\r\n" in before else "\n"
+        text = before.removeprefix(_BOM).replace("\r\n", "\n")
         script = Script(
-            before.removeprefix(_BOM).replace("\r\n", "\n"),
-            model,
+            text,
+            self._as_written(text, model) if self.place.defaults.folders else model,
             self.place.dialect,
             lambda text: self._declaration(text, model.path),
         )
@@ -70,6 +72,15 @@ class Formatter:
         if path.suffix != PYTHON:
             text, place, _ = with_own_audits(text, path, place)
         return read_declaration(text, path, place)[0]
+
+    def _as_written(self, text: str, model: Model) -> Model:
+        """The model without what the project's defaults say for it."""
+        said = self._declaration(text, model.path)
+        if said is None:
+            return model
+        # Any: a model has the fields of its declaration.
+        own: dict[str, Any] = {each.name: getattr(said, each.name) for each in fields(Declaration)}
+        return replace(model, **own)
 
 
 def _chosen(models: Sequence[Model], paths: Sequence[Path]) -> list[Model]:

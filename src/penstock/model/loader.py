@@ -23,6 +23,8 @@ from penstock.model.data_test import CustomTest
 from penstock.model.ddl import read as ddl
 from penstock.model.ddl.syntax import begins_model
 from penstock.model.declaration import Declaration
+from penstock.model.defaults import Defaults
+from penstock.model.defaults import read as read_defaults
 from penstock.model.embedding import embed
 from penstock.model.external import External, external_files, read_externals, wrong_entries
 from penstock.model.graph import check_graph
@@ -39,8 +41,10 @@ from penstock.model.python_models import SUFFIX as PYTHON
 from penstock.model.python_models import read_python
 from penstock.model.script_macros import ScriptMacros
 from penstock.model.sources import TableSource
+from penstock.model.starts import without_start
 from penstock.model.test_scripts import Asking, audit_script, test_script
 from penstock.model.validity import closed_intervals
+from penstock.model_defaults import ModelDefaults
 from penstock.sql.tokens import words
 
 
@@ -83,6 +87,7 @@ class Place:
     infer_names: bool = False
     cache: Packed | None = None
     asked: AskedMacros | None = None
+    defaults: Defaults = field(default_factory=Defaults)
     audits: Mapping[str, AuditBlock] = field(default_factory=dict)
     materializations: Mapping[str, Materialization] = field(default_factory=dict)
     python: PythonMacros = field(default_factory=PythonMacros)
@@ -97,7 +102,7 @@ class Place:
         names = (self.names.lakes, self.names.default_lake, self.dialect, self.infer_names)
         blocks = [(name, block.query, block) for name, block in self.audits.items()]
         places = (str(self.root), str(self.models), str(path))
-        said = repr((places, names, blocks, self.libraries.digest, text))
+        said = repr((places, names, self.defaults, blocks, self.libraries.digest, text))
         return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
@@ -116,6 +121,7 @@ def load_models(
     infer_names: bool = False,
     macros: Macros | None = None,
     cache: Packed | None = None,
+    defaults: Sequence[ModelDefaults] = (),
 ) -> Loaded:
     """The models of the project at ``root``, and warnings.
 
@@ -132,6 +138,7 @@ def load_models(
         infer_names=infer_names,
         macros=macros,
         cache=cache,
+        defaults=defaults,
     )
     if loaded.errors:
         raise ModelError(loaded.diagnostics)
@@ -148,11 +155,13 @@ def scan_models(
     infer_names: bool = False,
     macros: Macros | None = None,
     cache: Packed | None = None,
+    defaults: Sequence[ModelDefaults] = (),
 ) -> Loaded:
     """The models that can be read, and what is wrong with the others."""
     asked = None if macros is None else AskedMacros(macros)
     names = Names(tuple(lakes), default_lake, macros=asked)
-    place = Place(root, root / models_dir, names, dialect, infer_names, cache, asked)
+    known, wrong_defaults = read_defaults(defaults)
+    place = Place(root, root / models_dir, names, dialect, infer_names, cache, asked, known)
     if not place.models.is_dir():
         message = "the directory of models does not exist"
         hint = "make it, or name another one in penstock.toml: [project] models = ..."
@@ -175,12 +184,13 @@ def scan_models(
     findings += (*audit_findings, *place.python.findings, *wrong_strategies, *wrong_libraries)
     models = [file.model for file in files if file.model is not None]
     models.sort(key=lambda model: model.name)
+    findings += (*wrong_defaults, *known.idle([model.name for model in models]))
     wrong = check_graph(models)
     findings += wrong
     if not wrong:
         embedding, found = embed(models)
         models = list(embedding)
-        findings += found
+        findings += (*found, *without_start(models))
     findings += _forgotten_aliases(models)
     findings += closed_intervals(models)
     findings += report_other_languages(place.models)
@@ -295,9 +305,10 @@ def _understood(path: Path, text: str, place: Place) -> _File:
     findings = (*findings, *inline)
     if declaration is None:
         return _File(path, findings)
+    name = path.relative_to(place.models).with_suffix("").as_posix()
+    declaration = place.defaults.applied(declaration, name)
     own = declared(text, path, partition=None)[0]
     tests, test_findings = _test_scripts(declaration, [arg.name for arg in own], place)
-    name = path.relative_to(place.models).with_suffix("").as_posix()
     uses, unknown = place.libraries.used(parse(text, path)[0], path)
     macros = place.macros.using(uses)
     script = ScriptFile(name, text, declaration, tests, macros, root=place.root)
@@ -316,11 +327,10 @@ def _python(path: Path, text: str, place: Place) -> _File:
         message = f"there are two steps of this name: {path.stem}.sql stands beside it"
         findings = (*findings, Diagnostic("error", message, Location(path), "rename one", "name"))
     own = [argument.name for argument in script.step.arguments]
-    tests, test_findings = _test_scripts(script.declaration, own, place)
     name = path.relative_to(place.models).with_suffix("").as_posix()
-    file = ScriptFile(
-        name, text, script.declaration, tests, place.macros, script.step, root=place.root
-    )
+    declaration = place.defaults.applied(script.declaration, name)
+    tests, test_findings = _test_scripts(declaration, own, place)
+    file = ScriptFile(name, text, declaration, tests, place.macros, script.step, root=place.root)
     model, findings = build_model(file, place.names, (*findings, *test_findings))
     return _File(path, findings, model, tests)
 
