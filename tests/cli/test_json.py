@@ -159,5 +159,5 @@ def test_what_needs_spark_has_the_fields_of_its_values() -> None:
 
 def test_the_page_has_every_command_and_every_event() -> None:
     page = PAGE.read_text()
-    assert set(COMMANDS) - {"init"} <= set(re.findall(r"^## penstock (\S+)", page, re.M))
+    assert set(COMMANDS) - {"init"} == set(re.findall(r"^## penstock (\S+)", page, re.M))
     assert [name for name in get_args(Event) if f"`{name.__name__}`" not in page] == []
