@@ -50,7 +50,7 @@ def test_its_partition_is_a_column(make: Make) -> None:
     )
     project = make({"models/t": text})
     for value in ("a", "b"):
-        assert project.run(value).state == "done"
+        assert project.run(partition=value).state == "done"
     assert rows(project, "SELECT p, n FROM t ORDER BY p") == [("a", 0), ("b", 1)]
 
 
