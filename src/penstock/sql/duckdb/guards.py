@@ -70,7 +70,11 @@ def unless(
 
     Spark knows the types when it analyses the query. It then evaluates the name of the part that
     DATE_PART takes, and fails with that name if there is no such part; what is left is ``node``.
+    What is known to be a text is not asked for its type: each check repeats the operand, and a
+    chain of ``||`` would repeat all operands before at each of its links.
     """
+    if not any(pattern.startswith("string") for pattern in types.split("|")):
+        operands = tuple(operand for operand in operands if not is_text(operand))
     for operand in operands:
         kind = _number(operand)
         if any(pattern.removesuffix("%") == kind for pattern in types.split("|")):
