@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.sql.duckdb.guards import called, placed, refused, spark, whole_number
+from penstock.sql.duckdb.guards import called, placed, refused, spark
 from penstock.sql.identifiers import fold
 
 
@@ -205,7 +205,7 @@ def _is_ordered(window: exp.Expr) -> bool:
 def _sample(node: exp.Expr) -> exp.Expr:
     """Each row with that chance; which rows those are is another at each run, in both."""
     percent = node.args.get("percent")
-    if node.args.get("seed") or percent is None or whole_number(percent) is None:
+    if node.args.get("seed") or not isinstance(percent, exp.Literal) or percent.is_string:
         advice = "10%, or ORDER BY random() LIMIT n for so many rows"
         raise refused("a sample of rows, or one that can be repeated,", advice)
     return exp.TableSample(percent=percent.copy())
