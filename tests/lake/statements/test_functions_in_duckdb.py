@@ -72,7 +72,7 @@ def test_maintenance_is_run_by_the_query_that_reads_it(lake: Lake) -> None:
     assert lake.sql(text, **DUCKDB).collect() == [("t", 1)]
     assert lake.sql(text).collect() == []
     two = f"{text}, lake.cleanup_old_files(dry_run => true)"
-    with pytest.raises(QueryFailed, match=r"a statement runs one function, at line 1:81"):
+    with pytest.raises(QueryFailed, match=r"a statement runs one function, at line 1:78"):
         lake.sql(two)
     with pytest.raises(UnsupportedFeature, match="snapshots as a value"):
         lake.sql("SELECT snapshots()", **DUCKDB)

@@ -229,7 +229,6 @@ EDGES = (
     "map_extract(props, 'a')",
     "map_extract_value(props, 'zz')",
     "map_from_entries([{'k': 'x', 'v': id}])",
-    "MAP {}",
     "MAP {'a': 1, 'b': qty}",
     "MAP([1, 2], ['x', 'y'])",
     "props['é']",
@@ -274,7 +273,7 @@ EDGES = (
 )
 EDGE_FORMS = (
     "SELECT ok, mode(id % 2) AS m FROM orders WHERE id < 4 GROUP BY ok",
-    "SELECT quantile_cont(qty, [0.25, 0.5]) AS q, quantile_cont(price, 0.5) AS p FROM orders",
+    "SELECT quantile_cont(qty, [0.25, 0.5]) AS q, quantile_cont(score, 0.5) AS p FROM orders",
     "SELECT quantile_cont(qty, 0.3) AS q, covar_pop(qty, score) AS p, covar_samp(qty, score) "
     "AS s FROM orders",
     "SELECT corr(id, 1) AS a, corr(id, id) AS b, corr(qty, NULL) AS c FROM orders WHERE id < 3",

@@ -119,7 +119,10 @@ def alike(what: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
 def guarded(
     what: str, advice: str, checks: Sequence[str], node: exp.Expr, operands: Sequence[exp.Expr]
 ) -> exp.Expr:
-    """``node`` where none of the ``checks`` holds, in which ``:o0``, ``:o1`` are the operands."""
+    """``node`` where none of the ``checks`` holds, in which ``:o0``, ``:o1`` are the operands.
+
+    ``what`` and ``advice`` are part of a name to Spark, in which there is no full stop.
+    """
     if not checks:
         return node
     named: dict[str, Any] = {f"o{at}": operand for at, operand in enumerate(operands)}

@@ -104,6 +104,8 @@ def _overlaps(node: exp.Expr) -> exp.Expr:
         "FILTER(:b, e -> e IS NOT NULL)))"
     )
     a, b = node.this, node.expression
+    if isinstance(a, exp.Null) or isinstance(b, exp.Null):
+        return spark("CAST(NULL AS BOOLEAN)")
     return unless("list_has_any", _FLOATS, spark(text, a=a, b=b), a, b)
 
 

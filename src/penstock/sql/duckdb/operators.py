@@ -100,7 +100,7 @@ def _moved(moment: exp.Expr, sign: str, by: exp.Expr) -> exp.Expr:
         later = unless("an interval", _NOT_WHOLE, later, amount)
     if kind_of(moment) in {DATE, MOMENT, ZONED}:
         return known_as(ZONED if kind_of(moment) == ZONED else MOMENT, later)
-    advice = f"x::TIMESTAMPTZ {sign} INTERVAL ..., or x::TIMESTAMP"
+    advice = f"x::TIMESTAMPTZ {sign} INTERVAL 1 DAY, or x::TIMESTAMP"
     later = unless("sum with an interval", "timestamp|string", later, moment, advice=advice)
     return known_as(MOMENT, later)
 

@@ -19,6 +19,7 @@ from penstock.sql.text import Unreadable, parse_query
 from penstock.sql.tokens import (
     MARKER,
     NAME,
+    NUMBER,
     STRING,
     WORD,
     Token,
@@ -276,22 +277,32 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_]\w*")
 
 
 def _json_key(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
-    """A key of JSON that is no path (``j->'a.b'``), which sqlglot reads as one."""
-    place = None
-    if tokens[at].text in {"->", "->>"}:
-        opens = at > 1 and tokens[at - 2].text in {",", "("}
-        if tokens[at].text == "->" and opens and _takes_lambda(tokens, at):
-            return []
-        place = at + 1
-    elif tokens[at].upper in _PATHS and [t.text for t in tokens[at + 1 : at + 2]] == ["("]:
+    """Write out what sqlglot reads otherwise: a key of JSON that is no path (``j->'a.b'``), and
+    ``f(j -> 'a')``, which is a lambda to it.
+    """
+    if tokens[at].upper in _PATHS and [t.text for t in tokens[at + 1 : at + 2]] == ["("]:
         close = closing(tokens, at + 1)
-        place = None if close is None or tokens[close - 2].text != "," else close - 1
-    if place is None or place >= len(tokens) or tokens[place].kind != STRING:
+        if close is None or tokens[close - 2].text != ",":
+            return []
+        return _as_path(tokens[close - 1], "")
+    if tokens[at].text not in {"->", "->>"} or at + 1 >= len(tokens) or at == 0:
         return []
-    key = unquoted(tokens[place])
-    if _PLAIN_KEY.fullmatch(key) or key[:1] in {"$", "/"} or '"' in key:
+    value, key = tokens[at - 1], tokens[at + 1]
+    opens = at > 1 and tokens[at - 2].text in {",", "("} and value.kind in {WORD, NAME}
+    if tokens[at].text == "->>" or not opens:
+        return _as_path(key, "")
+    if key.kind not in {STRING, NUMBER} or _takes_lambda(tokens, at):
         return []
-    return [(tokens[place].start, tokens[place].end, plain_text_literal(f'$."{key}"'))]
+    begin = (value.start, value.start, "json_extract(")
+    return [begin, (tokens[at].start, tokens[at].end, ","), *_as_path(key, ")")]
+
+
+def _as_path(key: Token, after: str) -> list[tuple[int, int, str]]:
+    """The edit of a key, which is followed by ``after``."""
+    said = unquoted(key) if key.kind == STRING else ""
+    if key.kind != STRING or _PLAIN_KEY.fullmatch(said) or said[:1] in {"$", "/"} or '"' in said:
+        return [(key.end, key.end, after)] if after else []
+    return [(key.start, key.end, plain_text_literal(f'$."{said}"') + after)]
 
 
 def _typed_literal(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:

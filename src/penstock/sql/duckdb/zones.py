@@ -110,7 +110,7 @@ def _bucket(node: exp.Expr) -> exp.Expr:
         MOMENT,
         unless(
             *("time_bucket", "date|timestamp|string", of_moment, node.expression),
-            advice="time_bucket(INTERVAL ..., x::TIMESTAMP)",
+            advice="time_bucket(INTERVAL 1 DAY, x::TIMESTAMP)",
         ),
     )
 
