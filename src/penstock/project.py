@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.engine.plan import Plan
     from penstock.engine.restate import Restated
     from penstock.engine.results import (
+        Adopted,
         Dropped,
         RunResult,
     )
@@ -296,6 +297,29 @@ class Project(Inspection):
             return run_plan(
                 plan, settings=self.settings, session=session, lakes=lakes, sink=sink, jobs=jobs
             )
+
+    def adopt(self, model: str, until: str | None = None, *, dry_run: bool = False) -> Adopted:
+        """Record the rows that others have put into a model's table as made by its runs:
+        ``project.adopt("orders", until="2026-01-31")``.
+
+        Nothing of the table changes. Models by time and those partitioned by time are adopted up to
+        and including ``until``, or to their last row. With ``dry_run`` nothing is recorded. Raises
+        ArgumentError, TableNotFound, SchemaMismatch and DefinitionChanged for what cannot be.
+        """
+        from penstock.engine.adopt import adopt
+
+        made = self.model(model)
+        lake = made.target.lake
+        if self._catalog(lake) is None:
+            raise TableNotFound(f"lake {lake} does not exist yet", hint="nothing has run")
+
+        def columns(value: str | None) -> Sequence[str] | None:
+            if made.python is not None:  # only a run shows what Python makes
+                return None
+            return self._queries().preview(self.plan(made.name, partition=value)).df.columns
+
+        column = self.settings.lakes[lake].partition_column
+        return adopt(self.lake(lake), made, columns, column=column, until=until, dry_run=dry_run)
 
     def drop(self, model: str, slice: str | None = None) -> Dropped:  # noqa: A002 - what it is
         """Drop a model's table, or a slice, as a new snapshot: ``project.drop("orders")``.

@@ -22,6 +22,7 @@ COMMANDS = {
     "plan": "penstock.cli.plan",
     "run": "penstock.cli.run",
     "restate": "penstock.cli.restate",
+    "adopt": "penstock.cli.adopt",
     "drop": "penstock.cli.drop",
     "status": "penstock.cli.status",
     "show": "penstock.cli.show",

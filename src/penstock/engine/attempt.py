@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ from penstock.engine.python.scratch import scratch
 from penstock.engine.python.step import Outcome, made_rows, runner_of
 from penstock.engine.redefinition import (
     listed,
+    refuse_foreign,
     refuse_lost_rows,
     refuse_other_slices,
 )
@@ -379,6 +381,7 @@ class Attempt(StepAttempt):
         if refuse_other_slices(self.model, others, table, self.column):
             table.drop()
             return True
+        refuse_foreign(self.model, table, partial(self.state.is_recorded, target))
         if self.model.history is not None:
             refuse_no_history(self.model, last_load(self.state.slices(target)), table)
             return False

@@ -23,6 +23,7 @@ from penstock.engine.pins import (
     types_of,
 )
 from penstock.engine.publication import MadeSlice, publication, tests_failed
+from penstock.engine.redefinition import made_since
 from penstock.engine.resolve import Resolved, Views, resolve
 from penstock.engine.results import CheckResult
 from penstock.engine.state.records import SliceRecord
@@ -108,6 +109,9 @@ class JointAttempt(StepAttempt):
         for record in records:
             if record.strategy != self.model.strategy or not record.is_slice_of(self.model):
                 raise NotJoint(f"its slice {record.slice} was made in another way")
+        since = made_since(table)
+        if not any(each.snapshot_id >= since for each in records) and table.count_rows():
+            raise NotJoint("its table has rows that no run has written")
         return {record.slice: record for record in records}
 
     def _resolve(self, pins: Pins, views: Views) -> Resolved:

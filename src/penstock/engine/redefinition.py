@@ -10,7 +10,7 @@ on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from penstock.engine.strategies.upsert import key_in_spark
 from penstock.errors import DefinitionChanged, Location, SchemaMismatch
 from penstock.lake.format.naming import fold
 from penstock.model.declaration import BY_TIME, SchemaChange
+from penstock.model.kinds import REMOVING
 from penstock.model.model import Model
 from penstock.sql.substitution import unsubstituted
 
@@ -54,6 +55,40 @@ def refuse_other_slices(
         holds = "rows that belong to no slice"
     now = _said(model.slicing) if model.slicing else "not partitioned"
     raise _changed(model, "partition", f"holds {holds}, and the model is now {now}", others)
+
+
+def made_since(table: TransactionTable) -> int:
+    """The snapshot that made the table: what is recorded of earlier ones is another's of its name,
+    which was dropped."""
+    base = table.candidate.base
+    return 0 if base is None else base.begin_snapshot
+
+
+def refuse_foreign(
+    model: Model, table: TransactionTable, is_recorded: Callable[[int], bool]
+) -> None:
+    """Raise DefinitionChanged where a model would replace rows that no run has written.
+
+    ``is_recorded`` says whether a slice of the table is recorded at a snapshot or later. What a
+    strategy keeps, it takes as it is.
+    """
+    if model.strategy not in REMOVING or is_recorded(made_since(table)):
+        return
+    rows = table.count_rows()
+    if not rows:
+        return
+    until = " --until DATE" if model.by_time is not None else ""
+    raise DefinitionChanged(
+        f"{model.target} holds {_count(rows, 'row')} that no run has written, and {model.name} "
+        "would replace them",
+        hint=(
+            f"if they are the model's, record them as made: `penstock adopt {model.name}{until}`; "
+            f"to replace them: `penstock run {model.name} --full-refresh`; or give the model "
+            "another table. Earlier snapshots keep what is there"
+        ),
+        location=model.place("target"),
+        data={"table": model.target.qualified, "rows": rows},
+    )
 
 
 def refuse_lost_rows(

@@ -168,6 +168,29 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
+class AdoptedSlice:
+    """Rows that are recorded as those of a slice; ``slice`` is None for a whole table."""
+
+    slice: str | None
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What was recorded of a table that others had filled, as it was at ``snapshot_id``."""
+
+    model: str
+    table: str
+    slices: tuple[AdoptedSlice, ...]
+    snapshot_id: int
+    notices: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        return sum(each.rows for each in self.slices)
+
+
+@dataclass(frozen=True, slots=True)
 class SliceStatus:
     """``state`` is ``missing``, ``running``, ``failed``, ``skipped`` (something that it depends on
     failed), ``materialized``, ``unfinished`` (made before its time was over), ``stale`` (the script

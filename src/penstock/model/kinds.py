@@ -20,6 +20,8 @@ WITHOUT_ROWS = (VIEW, FILES)
 BY_INTERVALS = (TIME_RANGE, "merge", "append", "partitions", "custom", "history")
 #: strategies whose rerun makes a slice what the SELECT returns, whatever other writers did to it
 _REPLACING = ("replace", "merge", "partitions", TIME_RANGE, VIEW)
+#: strategies that remove rows of other writers which the query does not return
+REMOVING = ("replace", TIME_RANGE)
 #: strategies by which a slice that is made twice may have its rows twice
 ADDING = ("append", "custom", "manual")
 CHANGES = ("allow", "warn", "error", "ignore")

@@ -113,6 +113,12 @@ def slices(
     return [_slice(row) for row in connection.execute(query)]
 
 
+def is_recorded(connection: Connection, target: str, since: int) -> bool:
+    """Whether any slice of a target is recorded at a snapshot or later."""
+    known = (SLICE.c.target == target, SLICE.c.snapshot_id >= since)
+    return connection.execute(select(SLICE.c.slice).where(*known).limit(1)).first() is not None
+
+
 def last_attempts(connection: Connection, target: str | None = None) -> list[StepRecord]:
     """The latest attempt at each slice. Cancelled and abandoned attempts do not count, nor do
     attempts that began before the slice or its table was dropped.
