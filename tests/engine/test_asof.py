@@ -135,6 +135,28 @@ def test_one_shuffle_that_carries_what_is_used(versions: SparkSession) -> None:
     assert [tuple(row) for row in versions.sql(sql).collect()] == [(1, "y")]
 
 
+def test_instants_and_wall_times_compare_as_in_spark(spark: SparkSession) -> None:
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    assert zone is not None
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:  # an hour that is skipped, and one that comes twice
+        left = ["2026-03-29 00:59Z", "2026-03-29 01:30Z", "2026-10-25 00:30Z", "2026-10-25 01:30Z"]
+        right = ["2026-03-29 01:59", "2026-03-29 02:30", "2026-10-25 02:30", "2026-10-25 03:00"]
+        spark.createDataFrame([(t,) for t in left], "t string").selectExpr(
+            "CAST(t AS TIMESTAMP) AS t"
+        ).createOrReplaceTempView("l")
+        spark.createDataFrame([(t,) for t in right], "t string").selectExpr(
+            "CAST(t AS TIMESTAMP_NTZ) AS t"
+        ).createOrReplaceTempView("r")
+        sql, notices = planned(spark, "SELECT l.t, r.t AS v FROM l ASOF LEFT JOIN r ON l.t >= r.t")
+        assert all("in one task" in said for said in notices)
+        plain = "SELECT l.t, max(r.t) FROM l LEFT JOIN r ON l.t >= r.t GROUP BY l.t"
+        found, wanted = (sorted(map(tuple, spark.sql(q).collect())) for q in (sql, plain))
+        assert found == wanted
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+
 @pytest.mark.parametrize(
     ("text", "notice"),
     [

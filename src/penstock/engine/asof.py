@@ -168,6 +168,7 @@ _WIDER = (
     ("tinyint", "smallint", "int", "double"),
     ("date", "timestamp"),
     ("date", "timestamp_ntz"),
+    ("timestamp_ntz", "timestamp"),  # by the session's time zone, as Spark compares the two
 )
 
 
