@@ -140,7 +140,12 @@ def test_instants_and_wall_times_compare_as_in_spark(spark: SparkSession) -> Non
     assert zone is not None
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:  # an hour that is skipped, and one that comes twice
-        left = ["2026-03-29 00:59:00Z", "2026-03-29 01:30:00Z", "2026-10-25 00:30:00Z", "2026-10-25 01:30:00Z"]
+        left = [
+            "2026-03-29 00:59:00Z",
+            "2026-03-29 01:30:00Z",
+            "2026-10-25 00:30:00Z",
+            "2026-10-25 01:30:00Z",
+        ]
         right = ["2026-03-29 01:59", "2026-03-29 02:30", "2026-10-25 02:30", "2026-10-25 03:00"]
         spark.createDataFrame([(t,) for t in left], "t string").selectExpr(
             "CAST(t AS TIMESTAMP) AS t"
