@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -137,3 +139,14 @@ def test_what_cannot_be_adopted(
         project.adopt(model, until)
     assert message in raised.value.message
     assert raised.value.hint
+
+
+def test_a_command_of_its_own_starts_spark(project: Project) -> None:
+    """In a process that has no session yet, as on the command line."""
+    code = "from penstock.cli.main import main; main()"
+    arguments = ["adopt", "days", "--dry-run", "--project", str(project.settings.root)]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    assert "internal error" not in done.stderr
+    assert "nothing to adopt" in done.stderr or done.returncode == 0

@@ -201,8 +201,8 @@ def _parts(asked: _Adoption) -> list[AdoptedSlice]:
 
     model, spec = asked.model, asked.model.partition
     assert spec is not None, "asked of partitioned models"
-    value = fn.col(quoted(asked.column)).alias("value")
-    groups = asked.table.to_df().groupBy(value).count().collect()
+    rows = asked.table.to_df()  # which starts Spark, where nothing has: a column needs it
+    groups = rows.groupBy(fn.col(quoted(asked.column)).alias("value")).count().collect()
     counts = {row["value"]: row["count"] for row in groups}
     wrong = [value for value in counts if not _is_value(model, value)]
     if wrong:
