@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench import harness
-from penstock.engine.asof import with_asof
-from penstock.model.names import Names
-from penstock.model.query import read_query
+from penstock.engine.inputs.asof import with_asof
+from penstock.model.query.query import read_query
+from penstock.model.values.names import Names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from bench import harness, scan
 from penstock.engine.checks.check import Check, ReferencedTable, Scope
 from penstock.engine.checks.run import build, run_checks
-from penstock.engine.pins import Rows
-from penstock.model.asset import Asset
-from penstock.model.data_test import (
+from penstock.engine.inputs.pinned_tables import Rows
+from penstock.model.values.asset import Asset
+from penstock.model.values.data_test import (
     AcceptedRangeTest,
     AcceptedValuesTest,
     CustomTest,

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.config import SparkSettings
-from penstock.engine.spark import start_session
+from penstock.engine.session.spark import start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

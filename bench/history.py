@@ -20,7 +20,7 @@ from penstock import Lake
 from penstock.engine.strategies import history
 from penstock.engine.strategies.slice import Slice
 from penstock.lake.candidate.state import Staged
-from penstock.model.history import annotated
+from penstock.model.values.history import annotated
 
 CHANGED, UNCHANGED = "penstock, 1% changed", "penstock, unchanged"
 REWRITE, READ = "spark rewrites all versions", "both sides read once"

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import penstock
 from penstock import Lake, Project
 from penstock.config import SparkSettings
-from penstock.engine.spark import start_session
+from penstock.engine.session.spark import start_session
 from penstock.events import Event, StepFinished, StepStarted, ignore
 
 if TYPE_CHECKING:

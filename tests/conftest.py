@@ -61,7 +61,7 @@ def _needs_session(item: pytest.Item) -> bool:
 def spark() -> Iterator[SparkSession]:
     """A local session of two threads, with the settings that the engine would give it."""
     from penstock.config import SparkSettings
-    from penstock.engine.spark import start_session
+    from penstock.engine.session.spark import start_session
 
     # A join keeps a page of each side: small ones, as tests join dozens of tables in one job.
     pages = {"spark.buffer.pageSize": "1m"}

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from penstock.lake.format.schema import Column, TableSchema
     from penstock.lake.lake import Lake
     from penstock.lake.maintenance.writing import Resources
-    from penstock.model.materialization import CustomMaterialization
-    from penstock.model.python_macros import macro
+    from penstock.model.macros.python_macros import macro
+    from penstock.model.values.custom_strategy import CustomMaterialization
     from penstock.project import Project
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
 
 _HOMES = {
     "Column": "penstock.lake.format.schema",
-    "CustomMaterialization": "penstock.model.materialization",
+    "CustomMaterialization": "penstock.model.values.custom_strategy",
     "Lake": "penstock.lake.lake",
     "PartitionField": "penstock.lake.format.files",
     "PenstockError": "penstock.errors",
@@ -42,7 +42,7 @@ _HOMES = {
     "Resources": "penstock.lake.maintenance.writing",
     "SortKey": "penstock.lake.format.objects",
     "TableSchema": "penstock.lake.format.schema",
-    "macro": "penstock.model.python_macros",
+    "macro": "penstock.model.macros.python_macros",
 }
 
 

@@ -10,24 +10,28 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.config import Settings
-from penstock.engine.cache import columns, lineages
-from penstock.engine.connections import Connections
+from penstock.engine.session.cache import columns, lineages
+from penstock.engine.session.connections import Connections
 from penstock.events import EventSink, ignore
 from penstock.lake.format.naming import names_of
-from penstock.model.graph import Graph, named
-from penstock.model.kinds import EMBEDDED
-from penstock.model.loader import Loaded
-from penstock.model.model import Model
+from penstock.model.definition.graph import Graph, named
+from penstock.model.definition.model import Model
+from penstock.model.project.loader import Loaded
+from penstock.model.values.kinds import EMBEDDED
 from penstock.notebook import count, line, listed, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.engine.known import KnownSlices
-    from penstock.engine.plan import Plan, Planner
-    from penstock.engine.preview import Queries
-    from penstock.engine.rendering import Rendering
-    from penstock.engine.resolve import Resolved
+    from penstock.engine.answers.preview import Queries
+    from penstock.engine.answers.rendering import Rendering
+    from penstock.engine.answers.schema_history import VersionChanges
+    from penstock.engine.answers.sparkless_query import SmallReads
+    from penstock.engine.inputs.resolve import Resolved
+    from penstock.engine.planning.plan import Plan, Planner
+    from penstock.engine.planning.run_arguments import Fired, Positional
+    from penstock.engine.planning.slice_states import KnownSlices
+    from penstock.engine.planning.slices import Partition, RunRequest
     from penstock.engine.results import (
         ModelDetail,
         QueryResult,
@@ -35,10 +39,6 @@ if TYPE_CHECKING:
         Snapshots,
         Statuses,
     )
-    from penstock.engine.run_arguments import Fired, Positional
-    from penstock.engine.schema_history import VersionChanges
-    from penstock.engine.slices import Partition, RunRequest
-    from penstock.engine.small import SmallReads
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
     from penstock.lake.queries.explain import Explanation
@@ -96,9 +96,9 @@ class Inspection:
         Opens the catalogs for a range, models by time and those that restate themselves only, and
         starts no Spark. Raises ArgumentError, PartitionError.
         """
-        from penstock.engine.ranges import SliceRange
-        from penstock.engine.run_arguments import asked, fired
-        from penstock.engine.slices import RunRequest
+        from penstock.engine.planning.ranges import SliceRange
+        from penstock.engine.planning.run_arguments import asked, fired
+        from penstock.engine.planning.slices import RunRequest
 
         named = names_of(() if select is None else select, "select")
         chosen, partition = asked(models, partition, [model.name for model in self.models])
@@ -116,7 +116,7 @@ class Inspection:
 
     def _planned(self, request: RunRequest, planner: Planner | None = None) -> Plan:
         self._connections.check_open()
-        from penstock.engine.plan import Known, make_plan
+        from penstock.engine.planning.plan import Known, make_plan
 
         by_name = {model.name: model for model in self.models}
         known = Known(
@@ -127,7 +127,7 @@ class Inspection:
         return make_plan(by_name, self.graph, request, known, planner)
 
     def _known(self) -> KnownSlices:
-        from penstock.engine.known import KnownSlices
+        from penstock.engine.planning.slice_states import KnownSlices
 
         return KnownSlices(self.settings, self._catalog)
 
@@ -144,9 +144,9 @@ class Inspection:
         partitioned models that lie in it, the missing ones among them. Raises ArgumentError and
         PartitionError for a range that a model cannot have.
         """
-        from penstock.engine.range_status import in_range
-        from penstock.engine.ranges import SliceRange
-        from penstock.engine.status import status_of, statuses
+        from penstock.engine.answers.range_status import in_range
+        from penstock.engine.answers.status import status_of, statuses
+        from penstock.engine.planning.ranges import SliceRange
 
         if model is None:
             known = statuses(self.settings, self._catalog, self.models)
@@ -167,7 +167,7 @@ class Inspection:
 
     def show(self, model: str) -> ModelDetail:
         """Everything about one model: ``project.show("orders")``. Starts no Spark."""
-        from penstock.engine.status import detail_of
+        from penstock.engine.answers.status import detail_of
 
         shown = self.model(model)
         return detail_of(self.settings, shown, self._catalog(shown.target.lake))
@@ -196,7 +196,7 @@ class Inspection:
     def _lineage(self, *, lakes: bool = True) -> tuple[ProjectLineage, Schemas]:
         """The columns of all models, and of the tables and views that the lakes have; without
         ``lakes`` as far as they are known without asking those."""
-        from penstock.engine.lineage import schemas
+        from penstock.engine.answers.lineage import schemas
         from penstock.model.lineage.models import project_lineage
 
         cache = lineages(self.settings) if lakes else columns(self.settings)
@@ -212,7 +212,7 @@ class Inspection:
 
         By slice, in the order of the script. Starts no Spark.
         """
-        from penstock.engine.status import recorded_checks
+        from penstock.engine.answers.status import recorded_checks
 
         shown = self.model(model)
         return recorded_checks(shown, self._catalog(shown.target.lake))
@@ -222,14 +222,14 @@ class Inspection:
 
         By version, from the oldest. Starts no Spark.
         """
-        from penstock.engine.schema_history import schema_changes
+        from penstock.engine.answers.schema_history import schema_changes
 
         return schema_changes(self.show(model).schema_versions)
 
     def snapshots(self, lake: str | None = None, limit: int | None = None) -> Snapshots:
         """The newest snapshots of a lake, or of all: ``project.snapshots(limit=5)``. No Spark."""
+        from penstock.engine.answers.status import snapshot_infos
         from penstock.engine.results import Snapshots
-        from penstock.engine.status import snapshot_infos
 
         only = None if lake is None else self._connections.lake_settings(lake).name
         names = self.settings.lakes if only is None else [only]
@@ -254,7 +254,7 @@ class Inspection:
         args: Mapping[str, object] | None = None,
     ) -> QueryResult:
         """The first rows of a `preview`: ``project.preview_rows("orders", limit=5).rows``."""
-        from penstock.engine.small import collected
+        from penstock.engine.answers.sparkless_query import collected
 
         previewed = self._previewed(model, partition, args)
         return collected(previewed.df, limit, previewed.placed)
@@ -273,7 +273,7 @@ class Inspection:
         Macros are expanded, and the values of the slice, the arguments and the times of the run
         stand in it; of a range, those of its first slice. Raises ArgumentError, PartitionError.
         """
-        from penstock.engine.rendering import rendering
+        from penstock.engine.answers.rendering import rendering
 
         shown = self.model(model)
         if shown.strategy == EMBEDDED:  # which is never planned
@@ -331,7 +331,7 @@ class Inspection:
         rows = None if spark else self._small(limit, lambda reads: reads.query(text, lake))
         if rows is not None:
             return rows
-        from penstock.engine.small import collected
+        from penstock.engine.answers.sparkless_query import collected
         from penstock.lake.statements.dispatch import is_statement
 
         if lake is not None or is_statement(text, dialect or self.settings.dialect):
@@ -352,7 +352,7 @@ class Inspection:
         As in `query`, Spark starts only for what is not small. Raises ArgumentError for a model
         that has published nothing yet or has no slices, and PartitionError.
         """
-        from penstock.engine.small import collected, require_published
+        from penstock.engine.answers.sparkless_query import collected, require_published
 
         maker = self.model(model)
         if partition is not None and maker.by_time is not None:
@@ -370,7 +370,11 @@ class Inspection:
 
     def _read_interval(self, maker: Model, moment: str, limit: int) -> QueryResult:
         """The rows of the published intervals that a date or another moment is in."""
-        from penstock.engine.small import collected, require_published, rows_by_time
+        from penstock.engine.answers.sparkless_query import (
+            collected,
+            require_published,
+            rows_by_time,
+        )
 
         intervals = rows_by_time(maker, moment)
         require_published(maker, self._catalog)
@@ -422,7 +426,7 @@ class Inspection:
         )
 
     def _queries(self) -> Queries:
-        from penstock.engine.preview import Queries
+        from penstock.engine.answers.preview import Queries
 
         return Queries.of(self._connections, self._session, self._loaded)
 
@@ -432,7 +436,7 @@ class Inspection:
         """An answer without Spark, unless a session exists, which may have other settings."""
         if self._connections.has_session:
             return None
-        from penstock.engine.small import SmallReads
+        from penstock.engine.answers.sparkless_query import SmallReads
 
         return ask(SmallReads(self.settings, self._catalog, limit))
 

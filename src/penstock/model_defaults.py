@@ -7,7 +7,7 @@
     [project.defaults."marts"]
     data_tests = ["not_null id"]
 
-What the values mean is for `penstock.model.defaults`; here are keys, types and places.
+What the values mean is for `penstock.model.project.defaults`; here are keys, types and places.
 """
 
 from __future__ import annotations

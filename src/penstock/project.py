@@ -10,28 +10,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.config import load_settings
-from penstock.engine.connections import Connections
+from penstock.engine.session.connections import Connections
 from penstock.errors import ArgumentError, Diagnostic, LakeError, TableNotFound
 from penstock.events import EventSink
 from penstock.inspection import Inspection
-from penstock.model.graph import table_key
+from penstock.model.definition.graph import table_key
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.engine.external import CreatedExternal
-    from penstock.engine.plan import Plan
-    from penstock.engine.restate import Restated
+    from penstock.engine.planning.plan import Plan
+    from penstock.engine.planning.restate import Restated
+    from penstock.engine.planning.run_arguments import Fired, Positional
+    from penstock.engine.planning.slices import Partition
     from penstock.engine.results import (
         Adopted,
         Dropped,
         RunResult,
     )
-    from penstock.engine.run_arguments import Fired, Positional
-    from penstock.engine.slices import Partition
-    from penstock.engine.unit_tests import UnitTestResult
-    from penstock.model.format_files import Formatter
-    from penstock.model.model import Model
+    from penstock.engine.verifying.external import CreatedExternal
+    from penstock.engine.verifying.unit_tests import UnitTestResult
+    from penstock.model.definition.model import Model
+    from penstock.model.project.format_files import Formatter
 
 
 class Project(Inspection):
@@ -82,7 +82,7 @@ class Project(Inspection):
         return self._formatter(form).run(self.models, [Path(path) for path in paths], check=check)
 
     def _formatter(self, form: str | None) -> Formatter:
-        from penstock.model.format_files import Formatter
+        from penstock.model.project.format_files import Formatter
 
         assert self._loaded.place is not None, "a project that has models was read somewhere"
         return Formatter(self._loaded.place, form)
@@ -95,7 +95,7 @@ class Project(Inspection):
         query is analysed by Spark against the schemas that are known; none runs.
         """
         self._connections.check_open()
-        from penstock.engine.project_check import check_project
+        from penstock.engine.verifying.project_check import check_project
 
         about = check_project(self.settings, self.models, self.externals, self._catalog)
         findings = (*self._loaded.diagnostics, *about)
@@ -103,7 +103,7 @@ class Project(Inspection):
             return findings
         if not spark:
             return (*findings, *self._column_findings())
-        from penstock.engine.spark_check import check_queries
+        from penstock.engine.verifying.spark_check import check_queries
 
         ordered = self.graph.ordered(self.models)
         lakes = {
@@ -118,7 +118,7 @@ class Project(Inspection):
 
         The lakes are asked only where something is missing, which they may have.
         """
-        from penstock.engine.column_check import check_columns, names_columns
+        from penstock.engine.verifying.column_check import check_columns, names_columns
 
         if not any(map(names_columns, self.models)):
             return ()
@@ -138,7 +138,7 @@ class Project(Inspection):
 
         ``project.create_external().added``. What the file has stays as it is. Starts no Spark.
         """
-        from penstock.engine.external import create_external
+        from penstock.engine.verifying.external import create_external
 
         return create_external(self.settings.root, self.models, self.externals, self._catalog)
 
@@ -149,7 +149,7 @@ class Project(Inspection):
         is read or written. Raises ModelError and ArgumentError before any runs.
         """
         self._connections.check_open()
-        from penstock.engine.unit_tests import run_unit_tests
+        from penstock.engine.verifying.unit_tests import run_unit_tests
 
         root, dialect = self.settings.root, self.settings.dialect
         return run_unit_tests(root, names, self.models, self._session, dialect)
@@ -191,7 +191,7 @@ class Project(Inspection):
         raised concerns the whole run: ArgumentError, PartitionError, EnvironmentMissing, and what
         opening a lake raises.
         """
-        from penstock.engine.run_arguments import require_jobs
+        from penstock.engine.planning.run_arguments import require_jobs
 
         require_jobs(jobs)
         plan = self.plan(
@@ -221,7 +221,7 @@ class Project(Inspection):
 
         Raises what `restate` does. Starts Spark to count the rows that are there now.
         """
-        from penstock.engine.restate import restated
+        from penstock.engine.planning.restate import restated
 
         plan = self._restating(model, from_, to, downstream=downstream)
         columns = {name: each.partition_column for name, each in self.settings.lakes.items()}
@@ -257,10 +257,10 @@ class Project(Inspection):
         downstream: bool,
         fire_time: Fired | None = None,
     ) -> Plan:
-        from penstock.engine.ranges import SliceRange
-        from penstock.engine.restate import Root, planner_of
-        from penstock.engine.run_arguments import fired
-        from penstock.engine.slices import RunRequest
+        from penstock.engine.planning.ranges import SliceRange
+        from penstock.engine.planning.restate import Root, planner_of
+        from penstock.engine.planning.run_arguments import fired
+        from penstock.engine.planning.slices import RunRequest
 
         asked = SliceRange.of(from_, to, every=True) if from_ or to else None
         external = next((each for each in self.externals if each.is_called(model)), None)
@@ -283,13 +283,13 @@ class Project(Inspection):
         *,
         new_catalog: bool = False,
     ) -> RunResult:
-        from penstock.engine.idle import idle_run, is_idle
+        from penstock.engine.planning.no_op import idle_run, is_idle
         from penstock.progress.lines import showing
 
         if is_idle(plan):
             with showing(on_event) as sink:
                 return idle_run(plan, sink)
-        from penstock.engine.run import run_plan
+        from penstock.engine.running.run import run_plan
 
         lakes = self._connections.lakes(plan.lakes, self._session, new_catalog=new_catalog)
         with showing(on_event, live=not self._connections.draws_bars()) as sink:
@@ -306,7 +306,7 @@ class Project(Inspection):
         and including ``until``, or to their last row. With ``dry_run`` nothing is recorded. Raises
         ArgumentError, TableNotFound, SchemaMismatch and DefinitionChanged for what cannot be.
         """
-        from penstock.engine.adopt import adopt
+        from penstock.engine.running.adopt import adopt
 
         made = self.model(model)
         lake = made.target.lake
@@ -329,7 +329,7 @@ class Project(Inspection):
         there. A slice is called as `status` shows it; of a model by time it may also be some of the
         intervals. Of a model that is gone its name, or that of its table, is meant.
         """
-        from penstock.engine.drop import drop, forget_files, unmade_target
+        from penstock.engine.running.drop import drop, forget_files, unmade_target
 
         made: Model | None = None
         try:

@@ -19,10 +19,10 @@ from click.testing import CliRunner
 from penstock.cli.main import COMMANDS, main
 from penstock.cli.output import json_line, plain, to_json
 from penstock.cli.run import plain_result
-from penstock.engine.restate import Restated
+from penstock.engine.planning.restate import Restated
 from penstock.engine.results import CheckResult, ColumnInfo, RunResult, StepResult
 from penstock.engine.state.store import State
-from penstock.engine.unit_tests import UnitTestResult
+from penstock.engine.verifying.unit_tests import UnitTestResult
 from penstock.errors import QueryFailed
 from penstock.events import Event, Notice
 from penstock.project import Project

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 from penstock.config import SparkSettings
 from penstock.errors import PenstockError
 from penstock.events import ignore
-from penstock.model.constants import Bindings
-from penstock.model.joint import joint_query, why_apart
-from penstock.model.model import Model
-from penstock.model.render import trial_names
-from penstock.model.slice_condition import NotJoint
-from penstock.model.sources import TableSource
+from penstock.model.definition.model import Model
+from penstock.model.joint.joint import joint_query, why_apart
+from penstock.model.joint.slice_condition import NotJoint
+from penstock.model.query.render import trial_names
+from penstock.model.script.constants import Bindings
+from penstock.model.script.sources import TableSource
 from penstock.project import Project
 from tests.engine.toy import rows as rows_of
 from tests.engine.toy import write_project
@@ -272,7 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tables", action="store_true")
     options = parser.parse_args(arguments)
-    from penstock.engine.spark import start_session
+    from penstock.engine.session.spark import start_session
 
     ways, found = Counter[str](), list[str]()
     with tempfile.TemporaryDirectory(prefix="joint-") as folder:

@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 from sqlalchemy import Connection
 
-from penstock.engine.drop import drop
+from penstock.engine.running.drop import drop
 from penstock.engine.state.store import State, publish
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.format.files import PartitionField, all_rows
 from penstock.lake.lake import Lake
-from penstock.model.asset import TableName
+from penstock.model.values.asset import TableName
 from tests.engine.state.builders import at, publication, run_record
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place

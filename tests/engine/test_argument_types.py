@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.model import arguments
-from penstock.model.constants import Bindings
-from penstock.model.names import Names
-from penstock.model.partition import PartitionSpec
-from penstock.model.query import ScriptKind, read_query
+from penstock.model.query.query import ScriptKind, read_query
+from penstock.model.script import arguments
+from penstock.model.script.constants import Bindings
+from penstock.model.time.partition import PartitionSpec
+from penstock.model.values.names import Names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.asof import estimate, with_asof
+from penstock.engine.inputs.asof import estimate, with_asof
 from penstock.errors import QueryFailed
-from penstock.model.names import Names
-from penstock.model.query import read_query
-from penstock.model.render import RenderedQuery
+from penstock.model.query.query import read_query
+from penstock.model.query.render import RenderedQuery
+from penstock.model.values.names import Names
 from penstock.project import Project
 
 if TYPE_CHECKING:

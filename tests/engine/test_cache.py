@@ -9,11 +9,11 @@ import pytest
 
 from penstock import Project
 from penstock.config import load_settings
-from penstock.engine.cache import lineages, scripts
+from penstock.engine.session.cache import lineages, scripts
 from penstock.errors import ModelError
-from penstock.model import loader
-from penstock.model.model import Model
-from penstock.model.packing import PackedStatement
+from penstock.model.definition.model import Model
+from penstock.model.project import loader
+from penstock.model.project.serialized import PackedStatement
 
 CONFIG = '[lakes.main]\ncatalog = "ducklake:sqlite:meta.sqlite"\ndata_path = "data"\n'
 ORDERS = "-- materialize ducklake://main/orders\nSELECT id, a + 1 AS b FROM source WHERE a > :x\n"

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock.engine.cascade import Cascade, Past, Wave, by_cron, cascade
-from penstock.engine.intervals import Event, Painted
-from penstock.engine.ranges import MATERIALIZED
-from penstock.model.interval import Interval
-from penstock.model.model import Model
-from penstock.model.slice import WHOLE, Part
+from penstock.engine.planning.intervals import Event, Painted
+from penstock.engine.planning.ranges import MATERIALIZED
+from penstock.engine.planning.restatement_scope import Cascade, Past, Wave, by_cron, cascade
+from penstock.model.definition.model import Model
+from penstock.model.time.interval import Interval
+from penstock.model.time.slice import WHOLE, Part
 from penstock.project import Project
 from tests.engine.toy import write_project
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.file_reader import Files, files
+from penstock.engine.inputs.file_reader import Files, files
 from penstock.errors import ArgumentError, Location, QueryFailed
 
 PLACE = Location("models/raw.sql", 7, 6)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.file_reader import Files, files
+from penstock.engine.inputs.file_reader import Files, files
 from penstock.errors import ArgumentError, DataFileCorrupt, QueryFailed
 
 CSV, JSON = "read_csv", "read_json"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from penstock.engine import interval_tests
-from penstock.engine.interval_tests import Verdict, passing, verdicts
 from penstock.engine.results import CheckResult
-from penstock.model.interval import Interval
+from penstock.engine.running import interval_tests
+from penstock.engine.running.interval_tests import Verdict, passing, verdicts
+from penstock.model.time.interval import Interval
 
 BEGIN, DAY = datetime(2026, 1, 1, tzinfo=UTC), timedelta(1)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.ranges import MATERIALIZED
+from penstock.engine.planning.ranges import MATERIALIZED
 from penstock.errors import ArgumentError
 from penstock.events import Notice, ignore
 from penstock.project import Project

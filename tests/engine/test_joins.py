@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import sqlglot
 
-from penstock.engine.resolve import are_by_equality
+from penstock.engine.inputs.resolve import are_by_equality
 from penstock.project import Project
 from tests.engine.toy import write_project
 

@@ -10,7 +10,7 @@ import pytest
 from penstock.engine.state.records import Publication
 from penstock.engine.state.store import State
 from penstock.lake.catalog.catalog import Catalog
-from penstock.model.interval import Interval
+from penstock.model.time.interval import Interval
 from penstock.project import Project
 from tests import duck
 from tests.engine.state.builders import run_record

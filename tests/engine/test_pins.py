@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.engine.pins import Pins, candidate_of
+from penstock.engine.inputs.pinned_tables import Pins, candidate_of
 from penstock.lake.lake import Lake
-from penstock.model.asset import TableName
+from penstock.model.values.asset import TableName
 from penstock.project import Project
 from penstock.sql.conditions import Compare, Constant, Predicate
 from tests.engine.toy import rows, write_project

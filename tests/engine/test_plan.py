@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.plan import RUNNABLE, Plan
-from penstock.engine.selection import select_steps
+from penstock.engine.planning.plan import RUNNABLE, Plan
+from penstock.engine.planning.selection import select_steps
 from penstock.engine.strategies.registry import STRATEGIES
 from penstock.errors import ArgumentError, PartitionError
 from penstock.project import Project

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from penstock.cli.status import print_ranges
-from penstock.engine.intervals import Event, Painted
-from penstock.engine.range_status import in_range
-from penstock.engine.ranges import FAILED, MATERIALIZED, SliceRange
+from penstock.engine.answers.range_status import in_range
+from penstock.engine.planning.intervals import Event, Painted
+from penstock.engine.planning.ranges import FAILED, MATERIALIZED, SliceRange
 from penstock.engine.results import ModelStatus, SliceStatus, Statuses
-from penstock.model.interval import Interval
-from penstock.model.model import Model
+from penstock.model.definition.model import Model
+from penstock.model.time.interval import Interval
 from penstock.project import Project
 from tests.engine.toy import write_project
 

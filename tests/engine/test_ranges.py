@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.plan import Known, Plan, make_plan
-from penstock.engine.ranges import SliceRange, SliceStates
-from penstock.engine.slices import RunRequest
+from penstock.engine.planning.plan import Known, Plan, make_plan
+from penstock.engine.planning.ranges import SliceRange, SliceStates
+from penstock.engine.planning.slices import RunRequest
 from penstock.errors import ArgumentError, PartitionError
 from penstock.project import Project
 from tests.engine.toy import write_project

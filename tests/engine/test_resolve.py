@@ -7,7 +7,7 @@ from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
 
-from penstock.engine.resolve import Views
+from penstock.engine.inputs.resolve import Views
 
 
 def session(dropped: list[str]) -> Any:

@@ -10,14 +10,14 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.engine.idle import ended
-from penstock.engine.plan import Plan, PlannedStep
+from penstock.engine.planning.no_op import ended
+from penstock.engine.planning.plan import Plan, PlannedStep
+from penstock.engine.planning.slices import RunRequest
 from penstock.engine.results import RunResult, StepResult
-from penstock.engine.run import Pace, Runner
-from penstock.engine.slices import RunRequest
-from penstock.engine.world import World
+from penstock.engine.running.run import Pace, Runner
+from penstock.engine.session.world import World
 from penstock.events import RunProgress
-from penstock.model.slice import WHOLE, Slice
+from penstock.model.time.slice import WHOLE, Slice
 
 
 def planned(name: str, *after: str) -> PlannedStep:

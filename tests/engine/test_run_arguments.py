@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from penstock.engine.run_arguments import Positional, asked, fired
+from penstock.engine.planning.run_arguments import Positional, asked, fired
 from penstock.errors import ArgumentError
 
 NAMES = ("raw/orders", "2026")

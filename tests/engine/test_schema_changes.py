@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.redefinition import Difference, Fit, difference, fit_columns
+from penstock.engine.running.redefinition import Difference, Fit, difference, fit_columns
 from penstock.errors import SchemaMismatch
-from penstock.model.declaration import SchemaChange
+from penstock.model.script.declaration import SchemaChange
 from penstock.project import Project
 from tests import duck
 from tests.engine.conftest import Make

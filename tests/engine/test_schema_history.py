@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from penstock.engine.answers.schema_history import ColumnChange, schema_changes
 from penstock.engine.results import ColumnInfo, SchemaVersion
-from penstock.engine.schema_history import ColumnChange, schema_changes
 from tests import duck
 from tests.engine.conftest import Make
 

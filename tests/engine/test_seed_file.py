@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.seed_file import seed_file
+from penstock.engine.inputs.seed_file import seed_file
 from penstock.errors import ArgumentError, QueryFailed
 from tests.engine.conftest import Make
 from tests.engine.toy import rows, step

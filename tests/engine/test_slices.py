@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.slices import Partition, RunRequest, resolve_slices
+from penstock.engine.planning.slices import Partition, RunRequest, resolve_slices
 from penstock.errors import ArgumentError, Location, PartitionError
-from penstock.model.asset import TableName
-from penstock.model.graph import chains
-from penstock.model.model import Model
-from penstock.model.partition import PartitionSpec, bounds, validate
+from penstock.model.definition.graph import chains
+from penstock.model.definition.model import Model
+from penstock.model.time.partition import PartitionSpec, bounds, validate
+from penstock.model.values.asset import TableName
 
 NIGHT = datetime(2026, 6, 1, 0, 30, tzinfo=UTC)  # the 31st of May in New York
 NEW_YORK = "America/New_York"

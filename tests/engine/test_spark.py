@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from penstock.config import SparkSettings
-from penstock.engine.spark import (
+from penstock.engine.session.spark import (
     _not_started,
     is_alive,
     parse_java_version,

@@ -8,7 +8,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from penstock.engine.spark_wait import called, standing, told_start
+from penstock.engine.session.spark_wait import called, standing, told_start
 from penstock.events import Event, SparkStarted, SparkStarting, SparkWaiting
 from penstock.progress.lines import text_line
 

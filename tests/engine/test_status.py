@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.outside import Outside
+from penstock.engine.answers.status import LakeState, model_status, unmade
 from penstock.engine.results import CheckResult, ModelStatus
+from penstock.engine.state.outside import Outside
 from penstock.engine.state.records import CheckRecord, SliceRecord, StepRecord, this_process
-from penstock.engine.status import LakeState, model_status, unmade
-from penstock.model.model import Model
+from penstock.model.definition.model import Model
 from penstock.project import Project
 from tests.engine.state.builders import START, at, run_record, step_record
 from tests.engine.toy import write_project

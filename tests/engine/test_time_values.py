@@ -6,10 +6,10 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from penstock.engine.time_values import of_kind
+from penstock.engine.inputs.time_values import of_kind
 from penstock.lake.rows.ranges import Bound
-from penstock.model.interval import UNITS, Interval
-from penstock.model.time_range import TimeColumn
+from penstock.model.time.interval import UNITS, Interval
+from penstock.model.time.time_range import TimeColumn
 
 NOON = datetime(2026, 1, 31, 12, 30, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.spark_check import trial_bindings
-from penstock.model.loader import load_models
+from penstock.engine.verifying.spark_check import trial_bindings
+from penstock.model.project.loader import load_models
 from tests.engine.toy import write_project
 
 BY_TIME = "MODEL (name main.t, start '2026-01-01', kind INCREMENTAL_BY_TIME_RANGE (time_column d));"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.unit_test_bindings import bindings_of
+from penstock.engine.verifying.unit_test_bindings import bindings_of
 from penstock.errors import ArgumentError
-from penstock.model.model import Model
-from penstock.model.unit_test import read_unit_tests
+from penstock.model.definition.model import Model
+from penstock.model.definition.unit_test import read_unit_tests
 from penstock.project import Project
 from tests.engine.toy import write_project
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.writing import of_several_intervals
+from penstock.engine.running.writing import of_several_intervals
 from penstock.errors import MergeKeyError
 from penstock.project import Project
 from tests.engine.toy import write_project

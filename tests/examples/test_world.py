@@ -13,7 +13,7 @@ import pytest
 
 from penstock import Project
 from penstock.engine.results import RunResult
-from penstock.engine.unit_tests import UnitTestResult
+from penstock.engine.verifying.unit_tests import UnitTestResult
 from tests import duck
 
 if TYPE_CHECKING:

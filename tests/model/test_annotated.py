@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.annotated import declare
-from penstock.model.annotation import parse
-from penstock.model.declaration import Declaration
-from penstock.model.names import Names
-from penstock.model.schedule import Cadence
-from penstock.model.time_range import TimeColumn
+from penstock.model.annotations.annotated import declare
+from penstock.model.annotations.annotation import parse
+from penstock.model.script.declaration import Declaration
+from penstock.model.time.time_range import TimeColumn
+from penstock.model.values.names import Names
+from penstock.model.values.schedule import Cadence
 
 PATH = Path("m.sql")
 

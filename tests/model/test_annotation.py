@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import Diagnostic
-from penstock.model.annotation import KEYWORDS, Annotations, parse
+from penstock.model.annotations.annotation import KEYWORDS, Annotations, parse
 
 CASES = [
     json.loads(line)

@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from penstock.errors import ArgumentError
-from penstock.model.argument_types import type_of
-from penstock.model.arguments import Argument, bind, declared, text_of, unknown
-from penstock.model.names import Names
-from penstock.model.partition import PartitionSpec
-from penstock.model.query import read_query
+from penstock.model.query.query import read_query
+from penstock.model.script.argument_types import type_of
+from penstock.model.script.arguments import Argument, bind, declared, text_of, unknown
+from penstock.model.time.partition import PartitionSpec
+from penstock.model.values.names import Names
 
 PATH = Path("m.sql")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.asof import asof_joins, conjuncts, plain
-from penstock.model.mapping import assemble, edited
+from penstock.model.asof.asof import asof_joins, conjuncts, plain
+from penstock.model.files.source_map import assemble, edited
 from penstock.sql.tokens import tokenize
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.asof_join import AsofJoin, NotPlanned, find_join
+from penstock.model.asof.asof_join import AsofJoin, NotPlanned, find_join
 
 ON = "MATCH_CONDITION (o.at >= d.at) ON o.k = d.k"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.asof_join import AsofJoin, NotPlanned, find_join
-from penstock.model.asof_plan import Column, Sides, conditions_of, needed, planned, sides_query
+from penstock.model.asof.asof_join import AsofJoin, NotPlanned, find_join
+from penstock.model.asof.asof_plan import Column, Sides, conditions_of, needed, planned, sides_query
 
 SIDES = Sides(
     {"o": ("id", "k", "at")}, (Column("k"), Column("at"), Column("v"), Column("m", False))

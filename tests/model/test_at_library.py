@@ -6,9 +6,9 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from penstock.model.at_macros import expand
-from penstock.model.at_scope import AtMacros, Call
-from penstock.model.at_text import MacroError
+from penstock.model.macros.at_macros import expand
+from penstock.model.macros.at_scope import AtMacros, Call
+from penstock.model.script.at_text import MacroError
 
 
 def expanded(text: str, dialect: str = "spark", macros: AtMacros | None = None) -> str:

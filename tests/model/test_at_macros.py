@@ -8,10 +8,10 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from penstock.model.at_macros import expand
-from penstock.model.at_scope import AtMacros, Call
-from penstock.model.at_text import MacroError
-from penstock.model.loader import load_models, scan_models
+from penstock.model.macros.at_macros import expand
+from penstock.model.macros.at_scope import AtMacros, Call
+from penstock.model.project.loader import load_models, scan_models
+from penstock.model.script.at_text import MacroError
 from tests.model.test_loader import LAKES, project
 
 

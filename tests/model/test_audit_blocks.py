@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.data_test import CustomTest
-from penstock.model.loader import load_models, scan_models
-from penstock.model.model import Model
+from penstock.model.definition.model import Model
+from penstock.model.project.loader import load_models, scan_models
+from penstock.model.values.data_test import CustomTest
 from tests.model.test_loader import LAKES, project
 
 BELOW = """-- of shares

@@ -5,7 +5,7 @@ from datetime import date, datetime
 import pytest
 
 from penstock.errors import ArgumentError, PartitionError
-from penstock.model.constants import Bindings, Constant, NotConstant, as_text, read_constant
+from penstock.model.script.constants import Bindings, Constant, NotConstant, as_text, read_constant
 from penstock.sql.tokens import tokenize
 
 BINDINGS = Bindings("2013-01-02", {"x": "a'b", "n": 3, "d": date(2013, 1, 2), "none": None})

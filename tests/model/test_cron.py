@@ -8,7 +8,7 @@ from cronsim import CronSim
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.cron import Cron
+from penstock.model.time.cron import Cron
 
 YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 moments = st.integers(0, 366 * 86_400 * 10).map(lambda tenth: YEAR + timedelta(0, tenth / 10))

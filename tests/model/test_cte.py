@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.cte import of_cte
-from penstock.model.names import Names
-from penstock.model.query import Query, read_query
+from penstock.model.query.cte import of_cte
+from penstock.model.query.query import Query, read_query
+from penstock.model.values.names import Names
 
 TEXT = """CREATE TEMP VIEW tmp AS SELECT * FROM a;
 WITH x AS (SELECT * FROM b WHERE n IN (1, 2)), "y z" AS MATERIALIZED (SELECT * FROM x)

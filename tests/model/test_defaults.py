@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError, ModelError
-from penstock.model.model import Model
+from penstock.model.definition.model import Model
 from penstock.project import Project
 from tests.engine.toy import CONFIG, write_project
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.annotated import declare
-from penstock.model.annotation import parse
-from penstock.model.building import ScriptFile, build_model
-from penstock.model.names import Names
+from penstock.model.annotations.annotated import declare
+from penstock.model.annotations.annotation import parse
+from penstock.model.definition.build_model import ScriptFile, build_model
+from penstock.model.values.names import Names
 
 HEAD = "-- pipeline\n-- materialize ducklake://main/t key=a\n-- partitioned daily\n"
 BODY = "ATTACH 'ducklake://main' AS dl;\nSELECT a, 'x y' AS b FROM dl.s WHERE d = '{partition}';\n"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import Diagnostic
-from penstock.model import rewrites
-from penstock.model.names import Names
-from penstock.model.query import read_query
-from penstock.model.rewrites import duckdb_forms
+from penstock.model.query.query import read_query
+from penstock.model.script import rewrites
+from penstock.model.script.rewrites import duckdb_forms
+from penstock.model.values.names import Names
 from penstock.sql.missing import _of_pyspark
 from penstock.sql.tokens import tokenize
 from penstock.sql.trust import FUNCTIONS

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.loader import load_models, scan_models
-from penstock.model.model import Model
-from penstock.model.render import trial_names
-from penstock.model.sources import TableSource
+from penstock.model.definition.model import Model
+from penstock.model.project.loader import load_models, scan_models
+from penstock.model.query.render import trial_names
+from penstock.model.script.sources import TableSource
 from tests.model.test_loader import LAKES, project
 
 EMBEDDED = "MODEL (name e, kind EMBEDDED);\nSELECT id, at FROM t WHERE id > 1"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.asset import TableName
-from penstock.model.external import read_externals, unlike
-from penstock.model.loader import load_models, scan_models
-from penstock.model.names import Names
+from penstock.model.definition.external import read_externals, unlike
+from penstock.model.project.loader import load_models, scan_models
+from penstock.model.values.asset import TableName
+from penstock.model.values.names import Names
 from tests.model.test_loader import LAKES, project
 
 ENTRY = """

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ArgumentError, PartitionError
-from penstock.model.arguments import bind
-from penstock.model.constants import Bindings
-from penstock.model.file_path import partition_of_a_file, path_of
-from penstock.model.names import Names
-from penstock.model.partition import PartitionSpec
-from penstock.model.query import ScriptKind, read_query
+from penstock.model.query.query import ScriptKind, read_query
+from penstock.model.script.arguments import bind
+from penstock.model.script.constants import Bindings
+from penstock.model.script.file_path import partition_of_a_file, path_of
+from penstock.model.time.partition import PartitionSpec
+from penstock.model.values.names import Names
 
 DAILY = PartitionSpec("daily")
 

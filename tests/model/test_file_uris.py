@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.file_uris import may_be, one_spelling
+from penstock.model.script.file_uris import may_be, one_spelling
 
 ROOT = Path("/project")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError
-from penstock.model.formatting import Script, rewritten
-from penstock.model.forms import comparable
-from penstock.model.loader import Place, read_declaration
-from penstock.model.names import Names
+from penstock.model.project.converting import comparable
+from penstock.model.project.formatting import Script, rewritten
+from penstock.model.project.loader import Place, read_declaration
+from penstock.model.values.names import Names
 
 PATH = Path("models/t.sql")
 PLACE = Place(Path(), Path("models"), Names(("main", "other")), "spark")
@@ -232,7 +232,7 @@ def test_what_the_other_form_cannot_say(text: str, form: str, said: str) -> None
     ],
 )
 def test_what_model_text_says_reads_the_same(properties: str) -> None:
-    from penstock.model.forms import model_text
+    from penstock.model.project.converting import model_text
 
     before = script(f"MODEL (name other.s.t, {properties});\nSELECT 1 AS a").declaration
     after = script(f"{model_text(before)}\nSELECT 1 AS a").declaration
@@ -243,7 +243,7 @@ def test_what_model_text_says_reads_the_same(properties: str) -> None:
     "options", ["key=a,b history track=c,d deletes=close", "key=a history on_schema_change=sync"]
 )
 def test_the_header_of_a_history_reads_the_same(options: str) -> None:
-    from penstock.model.forms import annotation_lines
+    from penstock.model.project.converting import annotation_lines
 
     before = script(f"-- materialize ducklake://main/t {options}\nSELECT 1 AS a").declaration
     lines = "\n".join(annotation_lines(before))

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import ArgumentError, ModelError
-from penstock.model.annotated import declare
-from penstock.model.annotation import parse
-from penstock.model.building import ScriptFile, build_model
-from penstock.model.graph import Graph, named
-from penstock.model.model import Model
-from penstock.model.names import Names
+from penstock.model.annotations.annotated import declare
+from penstock.model.annotations.annotation import parse
+from penstock.model.definition.build_model import ScriptFile, build_model
+from penstock.model.definition.graph import Graph, named
+from penstock.model.definition.model import Model
+from penstock.model.values.names import Names
 
 NAMES = Names(("main",))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.interval import (
+from penstock.model.time.interval import (
     UNITS,
     Interval,
     Intervals,

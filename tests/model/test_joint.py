@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.joint import joint_query, why_apart
-from penstock.model.partition import PartitionSpec
-from penstock.model.render import trial_names
-from penstock.model.slice_condition import Told
+from penstock.model.joint.joint import joint_query, why_apart
+from penstock.model.joint.slice_condition import Told
+from penstock.model.query.render import trial_names
+from penstock.model.time.partition import PartitionSpec
 from penstock.project import Project
 from tests.engine.toy import write_project
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ModelError
-from penstock.model.loader import Loaded, load_models, scan_models
+from penstock.model.project.loader import Loaded, load_models, scan_models
 
 LAKES = ("main", "analytics")
 STEP = "-- pipeline\n-- materialize ducklake://main/{}\n"

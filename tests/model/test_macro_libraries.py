@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.loader import Loaded, scan_models
+from penstock.model.project.loader import Loaded, scan_models
 
 F = "-- macros\nCREATE MACRO f(x) AS x + 1"
 G = "-- macros\n\nCREATE MACRO F(x) AS x + 2"

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.mapping import Source
+from penstock.model.files.source_map import Source
 
 
 @given(st.text(alphabet="ab\n", max_size=40), st.integers(min_value=0, max_value=40))

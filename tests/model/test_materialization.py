@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.loader import load_models, scan_models
+from penstock.model.project.loader import load_models, scan_models
 from tests.model.test_loader import LAKES, project
 
 LATEST = """

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.errors import Location
-from penstock.model.annotated import declare
-from penstock.model.annotation import parse
-from penstock.model.asset import Asset, ColumnInput, ColumnLineage
-from penstock.model.building import ScriptFile, build_model
-from penstock.model.data_test import NotNullTest
-from penstock.model.declaration import SchemaChange
-from penstock.model.model import Model
-from penstock.model.names import Names
-from penstock.model.partition import PartitionSpec
-from penstock.model.schedule import Retry, Schedule, Trigger
+from penstock.model.annotations.annotated import declare
+from penstock.model.annotations.annotation import parse
+from penstock.model.definition.build_model import ScriptFile, build_model
+from penstock.model.definition.model import Model
+from penstock.model.script.declaration import SchemaChange
+from penstock.model.time.partition import PartitionSpec
+from penstock.model.values.asset import Asset, ColumnInput, ColumnLineage
+from penstock.model.values.data_test import NotNullTest
+from penstock.model.values.names import Names
+from penstock.model.values.schedule import Retry, Schedule, Trigger
 
 PATH = Path("m.sql")
 TEXT = """\

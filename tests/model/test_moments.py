@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from penstock.errors import ArgumentError
-from penstock.model.moments import read_end, read_moment, read_range
+from penstock.model.time.moments import read_end, read_moment, read_range
 
 NOW = datetime(2024, 2, 29, 13, 30, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import PartitionError
-from penstock.model.partition import (
+from penstock.model.time.partition import (
     MAX_SLICES,
     PartitionSpec,
     between,

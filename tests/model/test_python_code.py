@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.model.python_code import PythonCode, read_code
+from penstock.model.files.python_code import PythonCode, read_code
 
 
 def code(root: Path, text: str) -> PythonCode:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import sqlglot
 
-from penstock.model.at_macros import expand
-from penstock.model.at_scope import AtMacros
-from penstock.model.at_text import MacroError
-from penstock.model.python_macros import PythonMacros
+from penstock.model.macros.at_macros import expand
+from penstock.model.macros.at_scope import AtMacros
+from penstock.model.macros.python_macros import PythonMacros
+from penstock.model.script.at_text import MacroError
 
 OF_SQLMESH = """
 import typing as t

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.graph import Graph
-from penstock.model.loader import Loaded, load_models, scan_models
-from penstock.model.model import Model
+from penstock.model.definition.graph import Graph
+from penstock.model.definition.model import Model
+from penstock.model.project.loader import Loaded, load_models, scan_models
 from tests.model.test_loader import LAKES, project, rules
 
 USES = 'import penstock\nlake = penstock.lake("main")\n'

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import Diagnostic
-from penstock.model.asset import TableName
-from penstock.model.partition import PartitionSpec
-from penstock.model.python_code import read_code
-from penstock.model.python_step import PythonStep, read_signature
+from penstock.model.files.python_code import read_code
+from penstock.model.python_steps.python_step import PythonStep, read_signature
+from penstock.model.time.partition import PartitionSpec
+from penstock.model.values.asset import TableName
 
 HEAD = """
 import datetime as dt

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from penstock.errors import Diagnostic
-from penstock.model.constants import Bindings
-from penstock.model.names import Names
-from penstock.model.partition import PartitionSpec
-from penstock.model.query import Query, ScriptKind, read_query
-from penstock.model.render import RenderedQuery
-from penstock.model.sources import FileSource, QuerySource, TableSource
+from penstock.model.query.query import Query, ScriptKind, read_query
+from penstock.model.query.render import RenderedQuery
+from penstock.model.script.constants import Bindings
+from penstock.model.script.sources import FileSource, QuerySource, TableSource
+from penstock.model.time.partition import PartitionSpec
+from penstock.model.values.names import Names
 
 NAMES = Names(("main", "analytics"), aliases={"dl": "main"})
 DAILY = PartitionSpec("daily")

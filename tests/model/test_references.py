@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.errors import Diagnostic
-from penstock.model.names import Names
-from penstock.model.query import Query, read_query
+from penstock.model.query.query import Query, read_query
+from penstock.model.values.names import Names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

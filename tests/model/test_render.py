@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.mapping import Edit, assemble, edited
-from penstock.model.names import Names
-from penstock.model.partition import PartitionSpec
-from penstock.model.query import ScriptKind, read_query
-from penstock.model.render import RenderedQuery
+from penstock.model.files.source_map import Edit, assemble, edited
+from penstock.model.query.query import ScriptKind, read_query
+from penstock.model.query.render import RenderedQuery
+from penstock.model.time.partition import PartitionSpec
+from penstock.model.values.names import Names
 
 DAILY = PartitionSpec("daily")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from penstock.model.interval import UNITS, Interval
-from penstock.model.restatement import AutoRestatement
+from penstock.model.time.interval import UNITS, Interval
+from penstock.model.time.restatement import AutoRestatement
 
 NOW = datetime(2026, 3, 30, 10, 20, tzinfo=UTC)
 KNOWN = (Interval(datetime(2026, 3, 20, tzinfo=UTC), datetime(2026, 3, 30, tzinfo=UTC)),)

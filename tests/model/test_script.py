@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import Diagnostic
-from penstock.model.mapping import Source
-from penstock.model.names import Names
-from penstock.model.script import Script, Setting, read_script
+from penstock.model.files.source_map import Source
+from penstock.model.script.script import Script, Setting, read_script
+from penstock.model.values.names import Names
 
 NAMES = Names(("main", "analytics"))
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from penstock.model.at_text import MacroError
-from penstock.model.macro_libraries import Libraries, find_libraries
-from penstock.model.script_macros import Expanded, ScriptMacros, expand_calls
+from penstock.model.macros.macro_libraries import Libraries, find_libraries
+from penstock.model.macros.script_macros import Expanded, ScriptMacros, expand_calls
+from penstock.model.script.at_text import MacroError
 
 ROOT = Path("/project")
 MACROS = """

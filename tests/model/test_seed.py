@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import Diagnostic
-from penstock.model.loader import scan_models
-from penstock.model.model import Model
-from penstock.model.seed import CsvSettings
+from penstock.model.definition.model import Model
+from penstock.model.project.loader import scan_models
+from penstock.model.values.seed import CsvSettings
 
 
 def load(

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock.model.interval import Interval
-from penstock.model.partition import PartitionSpec
-from penstock.model.slice import WHOLE, Part, Slice, described, meets
+from penstock.model.time.interval import Interval
+from penstock.model.time.partition import PartitionSpec
+from penstock.model.time.slice import WHOLE, Part, Slice, described, meets
 
 DAILY, MONTHLY, DYNAMIC = (
     PartitionSpec("daily"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.partition import PartitionSpec
-from penstock.model.slice_condition import NotJoint, SliceCondition, qualifiers
+from penstock.model.joint.slice_condition import NotJoint, SliceCondition, qualifiers
+from penstock.model.time.partition import PartitionSpec
 
 DAILY = PartitionSpec("daily")
 DAY = SliceCondition("day", by_time=False, where=((0, 1),))

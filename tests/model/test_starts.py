@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.model.loader import scan_models
+from penstock.model.project.loader import scan_models
 from tests.engine.toy import write_project
 
 BY_TIME = (

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.condition import misread_condition
-from penstock.model.loader import load_models, scan_models
-from penstock.model.model import Model
+from penstock.model.definition.model import Model
+from penstock.model.project.loader import load_models, scan_models
+from penstock.model.script.condition import misread_condition
 from penstock.sql.identifiers import fold
 
 LAKES = ("main",)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.time_format import read_format
+from penstock.model.time.time_format import read_format
 
 AT = datetime(2026, 3, 5, 14, 7, 9, 42, tzinfo=UTC)
 moments = st.integers(-(10**9), 4 * 10**9).map(

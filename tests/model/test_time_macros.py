@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.errors import ArgumentError
-from penstock.model.arguments import bind
-from penstock.model.interval import Interval
-from penstock.model.names import Names
-from penstock.model.partition import PartitionSpec
-from penstock.model.query import Query, ScriptKind, read_query
-from penstock.model.time_macros import TIMES, argument_of, as_written, value_of
+from penstock.model.query.query import Query, ScriptKind, read_query
+from penstock.model.script.arguments import bind
+from penstock.model.time.interval import Interval
+from penstock.model.time.partition import PartitionSpec
+from penstock.model.time.time_macros import TIMES, argument_of, as_written, value_of
+from penstock.model.values.names import Names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,7 +112,7 @@ def test_bounds_of_a_model_by_time_are_half_open() -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("dialect", ["spark", "duckdb"])
 def test_spark_sees_values_of_their_types(spark: SparkSession, dialect: str) -> None:
-    from penstock.model.constants import Bindings
+    from penstock.model.script.constants import Bindings
 
     read = query("SELECT " + ", ".join(f"@{name} AS {name}" for name in VALUES), dialect)
     rendered = read.render({})

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.interval import UNITS, Interval, Intervals, intersect, minus, union
-from penstock.model.schedule import Cadence
-from penstock.model.time_range import TimeColumn, TimeRange
+from penstock.model.time.interval import UNITS, Interval, Intervals, intersect, minus, union
+from penstock.model.time.time_range import TimeColumn, TimeRange
+from penstock.model.values.schedule import Cadence
 
 NOW = datetime(2026, 3, 30, 9, 30, tzinfo=UTC)
 START = datetime(2026, 3, 20, tzinfo=UTC)

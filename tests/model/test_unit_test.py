@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from penstock.model.unit_test import UnitTest, read_unit_tests
+from penstock.model.definition.unit_test import UnitTest, read_unit_tests
 
 PATH = Path("tests/t.yaml")
 

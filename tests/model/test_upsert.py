@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.loader import load_models, scan_models
-from penstock.model.upsert import Matched, on_side
+from penstock.model.project.loader import load_models, scan_models
+from penstock.model.values.upsert import Matched, on_side
 from tests.model.test_loader import LAKES, project
 
 MODEL = "MODEL (name t, kind INCREMENTAL_BY_UNIQUE_KEY ({})); SELECT 1 AS id, 2 AS n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.loader import scan_models
+from penstock.model.project.loader import scan_models
 
 STEP = "-- pipeline\n-- materialize ducklake://main/{}\n"
 HISTORY = STEP.format("h key=id history") + "SELECT 1 AS id, 'a' AS tier"

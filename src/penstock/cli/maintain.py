@@ -39,7 +39,7 @@ def _opened(on: _On, *, spark: bool = False) -> Lake:
 
     def session() -> SparkSession:
         from penstock.config import load_settings
-        from penstock.engine.spark import start_session
+        from penstock.engine.session.spark import start_session
 
         settings = load_settings(on.project_dir or find_project())
         return start_session(settings.spark, settings.name)

@@ -11,13 +11,13 @@ from penstock.cli.options import common_options, load_project, read_request, req
 from penstock.cli.output import print_json, print_table, say
 from penstock.cli.paths import local
 from penstock.cli.tables import Look
-from penstock.engine.ranges import said
+from penstock.engine.planning.ranges import said
 from penstock.errors import InputError
 from penstock.progress.lines import state_text
 
 if TYPE_CHECKING:
-    from penstock.engine.plan import PlannedStep
-    from penstock.engine.ranges import Tally
+    from penstock.engine.planning.plan import PlannedStep
+    from penstock.engine.planning.ranges import Tally
 
 
 @click.command(

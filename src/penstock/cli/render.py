@@ -11,7 +11,7 @@ from penstock.cli.options import common_options, load_project, parse_pairs, rang
 from penstock.cli.output import print_json, say
 
 if TYPE_CHECKING:
-    from penstock.engine.rendering import Rendering
+    from penstock.engine.answers.rendering import Rendering
 
 
 @click.command(

@@ -16,7 +16,7 @@ from penstock.cli.tables import Look
 from penstock.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from penstock.engine.restate import Restated
+    from penstock.engine.planning.restate import Restated
 
 
 @click.command(

@@ -14,7 +14,7 @@ from penstock.cli.options import common_options, load_project, read_request, req
 from penstock.cli.output import plain, print_samples, say, to_json, watch
 from penstock.cli.paths import local
 from penstock.errors import PenstockError
-from penstock.model.kinds import WITHOUT_ROWS
+from penstock.model.values.kinds import WITHOUT_ROWS
 from penstock.progress.view import count
 
 if TYPE_CHECKING:

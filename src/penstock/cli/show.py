@@ -17,13 +17,13 @@ from penstock.progress.view import one_line, seconds
 from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
+    from penstock.engine.answers.schema_history import VersionChanges
     from penstock.engine.results import (
         ColumnInfo,
         ModelDetail,
         RecordedCheck,
         SchemaVersion,
     )
-    from penstock.engine.schema_history import VersionChanges
 
 
 @click.command(

@@ -13,7 +13,7 @@ from penstock.cli.options import common_options, complete_model, load_project, r
 from penstock.cli.output import print_json, print_table, say
 from penstock.cli.paths import local
 from penstock.cli.tables import Look
-from penstock.model.kinds import EMBEDDED
+from penstock.model.values.kinds import EMBEDDED
 from penstock.progress.view import one_line
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from penstock.cli.paths import local
 from penstock.progress.view import count, seconds
 
 if TYPE_CHECKING:
-    from penstock.engine.row_diff import RowDifference
-    from penstock.engine.unit_tests import UnitTestResult
+    from penstock.engine.verifying.row_diff import RowDifference
+    from penstock.engine.verifying.unit_tests import UnitTestResult
 
 _FAILED = 1
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.errors import PenstockError, StepError
 from penstock.events import Notice
-from penstock.model.kinds import EMBEDDED
+from penstock.model.values.kinds import EMBEDDED
 from penstock.notebook import count, line, listed, seconds, table
 
 

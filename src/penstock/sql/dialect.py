@@ -73,8 +73,8 @@ def to_spark(
     """A query (or ``expression``) in Spark's SQL, which a `normalized` text of Spark's dialect is.
 
     ``own`` are macros (``main.f``, folded) whose schema has to stay. ``asof`` keeps DuckDB's ASOF
-    JOIN for `penstock.model.rewrites`, which knows Spark's form. ``columns`` are those of a table,
-    for ``* REPLACE`` and the like. Raises UnsupportedFeature with
+    JOIN for `penstock.model.script.rewrites`, which knows Spark's form. ``columns`` are those of a
+    table, for ``* REPLACE`` and the like. Raises UnsupportedFeature with
     the place in ``text`` as ``data["start"]``, Unreadable.
     """
     if dialect == SPARK:

@@ -11,10 +11,10 @@ import pytest
 
 from penstock.engine.checks.check import Check, ReferencedTable, Scope
 from penstock.engine.checks.run import build, proven, run_checks
-from penstock.engine.pins import Rows
+from penstock.engine.inputs.pinned_tables import Rows
 from penstock.errors import Location
-from penstock.model.asset import Asset
-from penstock.model.data_test import (
+from penstock.model.values.asset import Asset
+from penstock.model.values.data_test import (
     AcceptedRangeTest,
     AcceptedValuesTest,
     AggregateTest,
@@ -32,7 +32,7 @@ from tests.model.ddl.reading import declared
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.model.data_test import DataTest
+    from penstock.model.values.data_test import DataTest
 
 pytestmark = pytest.mark.spark
 

@@ -29,10 +29,10 @@ from penstock.engine.checks.check import (
     sample_query,
 )
 from penstock.engine.checks.run import shown
-from penstock.engine.pins import Rows
+from penstock.engine.inputs.pinned_tables import Rows
 from penstock.errors import ArgumentError, ColumnNotFound, Location
-from penstock.model.asset import Asset
-from penstock.model.data_test import (
+from penstock.model.values.asset import Asset
+from penstock.model.values.data_test import (
     AcceptedRangeTest,
     AcceptedValuesTest,
     CustomTest,

@@ -15,7 +15,7 @@ from tests.engine.conftest import Make
 from tests.engine.toy import rows, write_project
 
 if TYPE_CHECKING:
-    from penstock.engine.plan import Plan
+    from penstock.engine.planning.plan import Plan
 
 DAYS: dict[str, Any] = {"from_": "2026-01-01", "to": "2026-01-02"}
 BOTH = "2026-01-01 to 2026-01-02 (2 slices)"

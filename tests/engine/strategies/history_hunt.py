@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 
 from penstock.config import SparkSettings
-from penstock.engine.spark import start_session
-from penstock.model.history import History
+from penstock.engine.session.spark import start_session
+from penstock.model.values.history import History
 from tests.engine.strategies import history_sequences as sequences
 
 

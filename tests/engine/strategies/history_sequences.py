@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.engine.strategies import history as strategy
 from penstock.engine.strategies.slice import Slice
 from penstock.lake.lake import Lake
-from penstock.model.history import History
+from penstock.model.values.history import History
 from tests.engine.strategies import history_reference as reference
 
 if TYPE_CHECKING:

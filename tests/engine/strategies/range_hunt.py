@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 from penstock.config import SparkSettings
-from penstock.engine.spark import start_session
+from penstock.engine.session.spark import start_session
 from tests.engine.strategies import range_sequences as sequences
 from tests.engine.strategies.range_forms import FORMS
 

@@ -18,8 +18,8 @@ from zoneinfo import ZoneInfo
 
 from penstock.engine.state.store import State as Records
 from penstock.events import Event, RunFinished, StepStarted
-from penstock.model.interval import Interval, interval_of
-from penstock.model.slice import shown
+from penstock.model.time.interval import Interval, interval_of
+from penstock.model.time.slice import shown
 from penstock.project import Project
 from tests import duck
 from tests.engine.strategies.range_forms import form_of

@@ -14,10 +14,10 @@ from penstock.engine.strategies.time_range import stage
 from penstock.errors import StepError
 from penstock.lake.candidate.state import Staged
 from penstock.lake.lake import Lake
-from penstock.model.declaration import Layout
-from penstock.model.interval import Interval
-from penstock.model.schedule import Cadence
-from penstock.model.time_range import TimeColumn, TimeRange
+from penstock.model.script.declaration import Layout
+from penstock.model.time.interval import Interval
+from penstock.model.time.time_range import TimeColumn, TimeRange
+from penstock.model.values.schedule import Cadence
 from tests import duck
 
 if TYPE_CHECKING:

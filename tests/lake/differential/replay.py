@@ -100,7 +100,7 @@ _QUICK = {
 
 def session() -> SparkSession:
     from penstock.config import SparkSettings
-    from penstock.engine.spark import start_session
+    from penstock.engine.session.spark import start_session
 
     # Each join holds at least one page until the job ends, and a job has dozens of joins.
     pages = {"spark.buffer.pageSize": "1m"}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.errors import Diagnostic
-from penstock.model.annotation import parse
-from penstock.model.ddl.read import Script, declare
-from penstock.model.declaration import Declaration
-from penstock.model.header.lines import read_header
-from penstock.model.names import Names
+from penstock.model.annotations.annotation import parse
+from penstock.model.block.read import Script, declare
+from penstock.model.files.header_lines import read_header
+from penstock.model.script.declaration import Declaration
+from penstock.model.values.names import Names
 
 NAMES = Names(("main", "other"))
 PATH = Path("m.sql")

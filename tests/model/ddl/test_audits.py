@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.data_test import (
+from penstock.model.block.audit_tests import AUDITS
+from penstock.model.values.data_test import (
     AcceptedRangeTest,
     AcceptedValuesTest,
     AggregateTest,
@@ -15,7 +16,6 @@ from penstock.model.data_test import (
     RowCountTest,
     UniqueTest,
 )
-from penstock.model.ddl.audit_tests import AUDITS
 from tests.model.ddl.reading import declared, found
 
 

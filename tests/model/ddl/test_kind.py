@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from penstock.engine.strategies.registry import STRATEGIES
-from penstock.model.ddl.values import READERS
-from penstock.model.declaration import SchemaChange
-from penstock.model.history import History
-from penstock.model.kinds import BY_READERS, CHANGES, KINDS
-from penstock.model.restatement import AutoRestatement
-from penstock.model.schedule import Cadence
-from penstock.model.time_range import TimeColumn, TimeRange
+from penstock.model.block.values import READERS
+from penstock.model.script.declaration import SchemaChange
+from penstock.model.time.restatement import AutoRestatement
+from penstock.model.time.time_range import TimeColumn, TimeRange
+from penstock.model.values.history import History
+from penstock.model.values.kinds import BY_READERS, CHANGES, KINDS
+from penstock.model.values.schedule import Cadence
 from tests.model.ddl.reading import declared, found
 
 #: kinds.md, "Kinds and their options"

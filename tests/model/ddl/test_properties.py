@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.asset import TableName
-from penstock.model.data_test import AcceptedValuesTest, NotNullTest, UniqueTest
-from penstock.model.ddl.properties import PROPERTIES
-from penstock.model.declaration import About, Declaration, Layout
-from penstock.model.schedule import Cadence
-from penstock.model.script import Setting
+from penstock.model.block.properties import PROPERTIES
+from penstock.model.script.declaration import About, Declaration, Layout
+from penstock.model.script.script import Setting
+from penstock.model.values.asset import TableName
+from penstock.model.values.data_test import AcceptedValuesTest, NotNullTest, UniqueTest
+from penstock.model.values.schedule import Cadence
 from tests.model.ddl.reading import declared, found, read
 
 #: kinds.md, "MODEL properties"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.ddl.syntax import begins_model
+from penstock.model.block.syntax import begins_model
 from tests.model.ddl.reading import declared, read
 
 

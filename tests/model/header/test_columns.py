@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.annotation import parse
-from penstock.model.asset import Asset, ColumnInput, ColumnLineage
+from penstock.model.annotations.annotation import parse
+from penstock.model.values.asset import Asset, ColumnInput, ColumnLineage
 
 ORDERS = Asset("ducklake", "warehouse/orders")
 

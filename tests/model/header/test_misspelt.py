@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.annotation import Annotations, parse
+from penstock.model.annotations.annotation import Annotations, parse
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.header.lines import is_unclosed, split_values, unquote
+from penstock.model.files.header_lines import is_unclosed, split_values, unquote
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.annotation import parse
-from penstock.model.partition import KINDS, PartitionSpec
+from penstock.model.annotations.annotation import parse
+from penstock.model.time.partition import KINDS, PartitionSpec
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "dynamic"])

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.annotation import Annotations, parse
-from penstock.model.schedule import Retry
+from penstock.model.annotations.annotation import Annotations, parse
+from penstock.model.values.schedule import Retry
 
 
 def header(text: str) -> Annotations:

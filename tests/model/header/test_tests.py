@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.annotation import parse
-from penstock.model.asset import Asset
-from penstock.model.data_test import (
+from penstock.model.annotations.annotation import parse
+from penstock.model.values.asset import Asset
+from penstock.model.values.data_test import (
     AcceptedRangeTest,
     AcceptedValuesTest,
     CustomTest,

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.annotation import parse
-from penstock.model.asset import Asset
-from penstock.model.schedule import EVENTS, Trigger
+from penstock.model.annotations.annotation import parse
+from penstock.model.values.asset import Asset
+from penstock.model.values.schedule import EVENTS, Trigger
 
 
 @pytest.mark.parametrize("event", EVENTS)

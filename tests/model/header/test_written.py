@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.annotation import parse
-from penstock.model.data_test import ExpressionTest, UniqueTest
-from penstock.model.header.written import can_say, lines_of
+from penstock.model.annotations.annotation import parse
+from penstock.model.annotations.written import can_say, lines_of
+from penstock.model.values.data_test import ExpressionTest, UniqueTest
 
 CASES = Path(__file__).parents[1] / "annotation_cases.jsonl"
 HEADERS = [json.loads(line)["in"] for line in CASES.read_text().splitlines()]

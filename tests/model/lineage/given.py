@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from penstock.model.annotated import declare
-from penstock.model.annotation import parse
-from penstock.model.building import ScriptFile, build_model
-from penstock.model.graph import Graph
+from penstock.model.annotations.annotated import declare
+from penstock.model.annotations.annotation import parse
+from penstock.model.definition.build_model import ScriptFile, build_model
+from penstock.model.definition.graph import Graph
+from penstock.model.definition.model import Model
 from penstock.model.lineage.models import Cache, ProjectLineage, Schemas, project_lineage
 from penstock.model.lineage.relation import Relation, table
 from penstock.model.lineage.script import QueryLineage, query_lineage
 from penstock.model.lineage.values import VALUE, Input, OutputColumn
-from penstock.model.model import Model
-from penstock.model.names import Names
-from penstock.model.query import ScriptKind, read_query
-from penstock.model.sources import TableSource
+from penstock.model.query.query import ScriptKind, read_query
+from penstock.model.script.sources import TableSource
+from penstock.model.values.names import Names
 
 NAMES = Names(("main",))
 #: what the lake has, unless a test says otherwise

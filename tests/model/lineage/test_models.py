@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from penstock.model.asset import TableName
 from penstock.model.lineage.models import Schemas, View
 from penstock.model.lineage.values import ModelLineage, Unknown, from_dict, to_dict
-from penstock.model.query import read_query
+from penstock.model.query.query import read_query
+from penstock.model.values.asset import TableName
 from tests.model.lineage.given import NAMES, TABLES, columns, project, short
 
 

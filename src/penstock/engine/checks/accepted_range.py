@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from penstock.engine.checks.arrow import never
 from penstock.engine.checks.check import Check, Scope, of_rows, quoted
 from penstock.errors import ArgumentError
-from penstock.model.data_test import AcceptedRangeTest
+from penstock.model.values.data_test import AcceptedRangeTest
 
 _MOST_DIGITS = 38  # of a decimal
 

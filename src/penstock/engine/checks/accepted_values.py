@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.engine.checks.check import Check, Proof, Scope, of_rows, quoted
-from penstock.model.data_test import AcceptedValuesTest
+from penstock.model.values.data_test import AcceptedValuesTest
 
 if TYPE_CHECKING:
     import pyarrow as pa

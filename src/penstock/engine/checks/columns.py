@@ -11,22 +11,22 @@ from penstock.engine.checks.run import build
 from penstock.errors import ArgumentError, Location, QueryFailed
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.text import run_sql
-from penstock.model.data_test import (
+from penstock.model.definition.model import Model
+from penstock.model.values.data_test import (
     CustomTest,
     DataTest,
     ExpressionTest,
     RelationshipsTest,
     columns_of,
 )
-from penstock.model.model import Model
 from penstock.sql.missing import missing_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.engine.checks.check import ReferencedTable
-    from penstock.engine.pins import Rows
-    from penstock.model.asset import Asset
+    from penstock.engine.inputs.pinned_tables import Rows
+    from penstock.model.values.asset import Asset
 
 _VIEW = "tested"
 

@@ -18,7 +18,7 @@ from penstock.engine.checks.check import (
 )
 from penstock.errors import ArgumentError, UnsupportedFeature
 from penstock.lake.format.naming import fold
-from penstock.model.data_test import AggregateTest, ExpressionTest, QueryTest, RowCountTest
+from penstock.model.values.data_test import AggregateTest, ExpressionTest, QueryTest, RowCountTest
 from penstock.sql.dialect import normalized, to_spark
 from penstock.sql.text import SqlExpression, Unreadable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.engine.checks.check import Check, Proof, Scope, of_rows, quoted
-from penstock.model.data_test import NotNullTest
+from penstock.model.values.data_test import NotNullTest
 
 if TYPE_CHECKING:
     import pyarrow as pa

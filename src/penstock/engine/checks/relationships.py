@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.checks.check import Check, Proof, Scope, quoted
 from penstock.lake.rows.route import compares
-from penstock.model.data_test import RelationshipsTest
+from penstock.model.values.data_test import RelationshipsTest
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -32,18 +32,18 @@ from penstock.engine.checks.check import (
     quoted,
     sample_query,
 )
-from penstock.engine.pins import Pins, Readable, Rows, slice_as_table
-from penstock.engine.resolve import Reader, Views, resolve
+from penstock.engine.inputs.pinned_tables import Pins, Readable, Rows, slice_as_table
+from penstock.engine.inputs.resolve import Reader, Views, resolve
 from penstock.engine.results import CheckResult
 from penstock.errors import ArgumentError, Location, NotFound
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import cache_of
 from penstock.lake.spark.text import expr, run_sql
-from penstock.model import data_test
-from penstock.model.asset import Asset, table_of
-from penstock.model.constants import Bindings
-from penstock.model.data_test import DataTest
-from penstock.model.model import Model
+from penstock.model.definition.model import Model
+from penstock.model.script.constants import Bindings
+from penstock.model.values import data_test
+from penstock.model.values.asset import Asset, table_of
+from penstock.model.values.data_test import DataTest
 from penstock.sql.conditions import Predicate
 from penstock.sql.literals import text_literal
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.checks.check import Check, Proof, Scope, UniqueKey, quoted
 from penstock.lake.rows.route import compares
-from penstock.model.data_test import UniqueTest
+from penstock.model.values.data_test import UniqueTest
 
 if TYPE_CHECKING:
     import pyarrow as pa

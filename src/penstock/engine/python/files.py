@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from penstock.engine.plan import PlannedStep
+from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.state.records import WHOLE, Publication, SliceRecord
 from penstock.engine.state.store import now
 from penstock.lake import storage
-from penstock.model.kinds import FILES
+from penstock.model.values.kinds import FILES
 
 
 @dataclass(frozen=True, slots=True)

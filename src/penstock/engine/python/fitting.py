@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import Location, StepError
 from penstock.lake.reading.conversions.spark_types import spark_type as type_of_column
-from penstock.model.asset import ColumnType
+from penstock.model.values.asset import ColumnType
 from penstock.sql.identifiers import fold, quoted
 from penstock.sql.types import spark_type
 

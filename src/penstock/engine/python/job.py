@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, Self
 from uuid import UUID
 
-#: how the value of an argument is made of its text (`penstock.model.argument_types`)
+#: how the value of an argument is made of its text (`penstock.model.script.argument_types`)
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "date": date.fromisoformat,
     "timestamp": datetime.fromisoformat,

@@ -12,22 +12,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from penstock.engine.pins import Pins
+from penstock.engine.inputs.pinned_tables import Pins
+from penstock.engine.inputs.resolve import Reader, Views, resolve
 from penstock.engine.python.files import WrittenFile
-from penstock.engine.resolve import Reader, Views, resolve
 from penstock.errors import ArgumentError, PartitionError, PenstockError, StepError
 from penstock.lake import storage
 from penstock.lake.format.naming import quote_identifier
 from penstock.lake.spark.failures import explained
-from penstock.model import arguments
-from penstock.model.asset import DEFAULT_SCHEMA, TableName
-from penstock.model.constants import Bindings
-from penstock.model.file_path import why_no_segment
-from penstock.model.graph import table_key
-from penstock.model.model import Model
-from penstock.model.partition_token import TOKEN
-from penstock.model.python_use import APPEND, STRATEGIES, UPSERT, table_in
-from penstock.model.query import ScriptKind, read_query
+from penstock.model.definition.graph import table_key
+from penstock.model.definition.model import Model
+from penstock.model.python_steps.python_use import APPEND, STRATEGIES, UPSERT, table_in
+from penstock.model.query.query import ScriptKind, read_query
+from penstock.model.script import arguments
+from penstock.model.script.constants import Bindings
+from penstock.model.script.file_path import why_no_segment
+from penstock.model.time.partition_token import TOKEN
+from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

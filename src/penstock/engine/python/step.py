@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.durations import seconds_of
-from penstock.engine.pins import Pins
-from penstock.engine.plan import PlannedStep
+from penstock.engine.inputs.pinned_tables import Pins
+from penstock.engine.inputs.resolve import Views
+from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.python.files import WrittenFile
 from penstock.engine.python.fitting import declared, fitted, with_nulls
 from penstock.engine.python.helpers import Context
@@ -20,15 +21,14 @@ from penstock.engine.python.job import Job, Rows, written
 from penstock.engine.python.process import Limits, Stopped, TimedOut, run_process
 from penstock.engine.python.serve import Handed, Server
 from penstock.engine.python.thread import run_thread
-from penstock.engine.resolve import Views
-from penstock.engine.world import Cancelled, World
+from penstock.engine.session.world import Cancelled, World
 from penstock.errors import Location, PenstockError, PythonFailed, StepError
 from penstock.events import Notice, StepOutput
-from penstock.model.arguments import OF_SLICE
-from penstock.model.asset import DEFAULT_SCHEMA, TableName
-from penstock.model.kinds import FILES
-from penstock.model.model import Model
-from penstock.model.python_step import PAYLOAD, ROWS, SPARK, PythonStep
+from penstock.model.definition.model import Model
+from penstock.model.python_steps.python_step import PAYLOAD, ROWS, SPARK, PythonStep
+from penstock.model.script.arguments import OF_SLICE
+from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
+from penstock.model.values.kinds import FILES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

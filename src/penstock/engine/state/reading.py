@@ -43,7 +43,7 @@ from penstock.engine.state.tables import (
     UNCOUNTED,
     to_moment,
 )
-from penstock.model.slice import shown
+from penstock.model.time.slice import shown
 
 # The execution option with the version of the state tables: reading does not migrate them.
 VERSION = "penstock_state_version"

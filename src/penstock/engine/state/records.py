@@ -19,10 +19,10 @@ from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.errors import PartitionError
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import type_text
-from penstock.model.interval import interval_of
-from penstock.model.kinds import TIME_RANGE
-from penstock.model.model import Model
-from penstock.model.partition import validate
+from penstock.model.definition.model import Model
+from penstock.model.time.interval import interval_of
+from penstock.model.time.partition import validate
+from penstock.model.values.kinds import TIME_RANGE
 
 if TYPE_CHECKING:
     from penstock.engine.state.requirement import Requirement

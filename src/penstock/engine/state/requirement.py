@@ -16,8 +16,8 @@ from sqlalchemy import select
 from penstock.engine.state.records import SliceRecord
 from penstock.engine.state.tables import SLICE, to_text
 from penstock.errors import CommitConflict
-from penstock.model.interval import Interval, interval_of
-from penstock.model.slice import shown
+from penstock.model.time.interval import Interval, interval_of
+from penstock.model.time.slice import shown
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

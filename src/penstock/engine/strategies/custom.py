@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.engine.strategies.slice import Slice
 from penstock.errors import PenstockError, StepError
 from penstock.lake.candidate.state import Staged
-from penstock.model.python_files import module_of, said
+from penstock.model.files.python_files import module_of, said
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

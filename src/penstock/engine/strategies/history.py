@@ -3,7 +3,7 @@
 A load is compared with the open versions once. What changed closes its version and opens another;
 what is new opens one; what is gone is closed where the model says so; what is the same is not
 written. A closed version keeps its values and its row id (merge on read). The rules are those of
-history.md; `penstock.engine.versions` has them.
+history.md; `penstock.engine.history` has them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from penstock.engine.strategies.slice import Slice
-from penstock.engine.versions import late as late_rows
-from penstock.engine.versions.chain import (
+from penstock.engine.history import late as late_rows
+from penstock.engine.history.chain import (
     BEFORE,
     END,
     NUMBER,
@@ -27,7 +26,7 @@ from penstock.engine.versions.chain import (
     is_void,
     valid,
 )
-from penstock.engine.versions.diff import (
+from penstock.engine.history.diff import (
     LATE,
     MET,
     PLACE,
@@ -38,7 +37,7 @@ from penstock.engine.versions.diff import (
     repeats,
     versions_of,
 )
-from penstock.engine.versions.load import (
+from penstock.engine.history.load import (
     AGAIN,
     ALONE,
     AT,
@@ -53,8 +52,9 @@ from penstock.engine.versions.load import (
     load_of,
     marked,
 )
-from penstock.engine.versions.moments import literal_text
-from penstock.engine.versions.sameness import fingerprint_of, watched
+from penstock.engine.history.load_fingerprint import fingerprint_of, watched
+from penstock.engine.history.moments import literal_text
+from penstock.engine.strategies.slice import Slice
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import TableSchema
@@ -65,7 +65,7 @@ from penstock.lake.rows.engine import stage as stage_rows
 from penstock.lake.rows.spark_finder import rows_of
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.text import as_condition, expr
-from penstock.model.history import History
+from penstock.model.values.history import History
 from penstock.sql.identifiers import quoted
 from penstock.sql.predicate import of_where
 from penstock.sql.text import as_expression

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.model.declaration import Layout
-from penstock.model.history import History
-from penstock.model.interval import Intervals
-from penstock.model.materialization import Custom
-from penstock.model.time_range import TimeRange
+from penstock.model.script.declaration import Layout
+from penstock.model.time.interval import Intervals
+from penstock.model.time.time_range import TimeRange
+from penstock.model.values.custom_strategy import Custom
+from penstock.model.values.history import History
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

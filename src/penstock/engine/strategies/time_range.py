@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.inputs.time_values import TimeValues, time_values
 from penstock.engine.strategies.slice import ByTime, Slice
-from penstock.engine.time_values import TimeValues, time_values
 from penstock.errors import StepError
 from penstock.lake.candidate.state import Staged
 from penstock.lake.spark.text import as_condition, expr
-from penstock.model.interval import Intervals, union
+from penstock.model.time.interval import Intervals, union
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.lake.rows.ranges import Ranges
     from penstock.lake.staging import TransactionTable
-    from penstock.model.time_range import TimeRange
+    from penstock.model.time.time_range import TimeRange
 
 Counts = Mapping[str, Any]
 _SAMPLES = 3

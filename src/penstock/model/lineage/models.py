@@ -11,10 +11,8 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from penstock.model.asset import Asset, ColumnLineage, TableName, table_of
-from penstock.model.file_uris import asset_key
-from penstock.model.graph import table_key
-from penstock.model.history import current_view
+from penstock.model.definition.graph import table_key
+from penstock.model.definition.model import Model
 from penstock.model.lineage.relation import Relation, table
 from penstock.model.lineage.values import (
     DECLARED,
@@ -28,9 +26,11 @@ from penstock.model.lineage.values import (
     from_dict,
     to_dict,
 )
-from penstock.model.model import Model
-from penstock.model.query import Query
-from penstock.model.sources import TableSource, table_read
+from penstock.model.query.query import Query
+from penstock.model.script.file_uris import asset_key
+from penstock.model.script.sources import TableSource, table_read
+from penstock.model.values.asset import Asset, ColumnLineage, TableName, table_of
+from penstock.model.values.history import current_view
 from penstock.sql.identifiers import fold
 
 #: with every change of what lineage says of a query

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.model.constants import Bindings
-from penstock.model.file_uris import text_of
+from penstock.model.files.source_map import Mapped
 from penstock.model.lineage.queries import relation_of
 from penstock.model.lineage.relation import Column, Doubt, Relation, Rest, Value, table
 from penstock.model.lineage.values import Input, OutputColumn, Unknown
-from penstock.model.mapping import Mapped
-from penstock.model.query import Query
-from penstock.model.references import own_masks
-from penstock.model.render import trial_names, whole_text
-from penstock.model.sources import FileSource, FunctionSource, QuerySource, TableSource
+from penstock.model.query.query import Query
+from penstock.model.query.render import trial_names, whole_text
+from penstock.model.script.constants import Bindings
+from penstock.model.script.file_uris import text_of
+from penstock.model.script.references import own_masks
+from penstock.model.script.sources import FileSource, FunctionSource, QuerySource, TableSource
 from penstock.sql.dialect import parse
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_names import FEEDS

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import ArgumentError
-from penstock.model.file_uris import asset_key
-from penstock.model.graph import names_of
+from penstock.model.definition.graph import names_of
+from penstock.model.definition.model import Model
 from penstock.model.lineage.models import ProjectLineage
 from penstock.model.lineage.values import ROWS, Input, ModelLineage, OutputColumn, Unknown
-from penstock.model.model import Model
+from penstock.model.script.file_uris import asset_key
 from penstock.notebook import line, listed, table
 from penstock.sql.identifiers import did_you_mean, fold, nearest
 

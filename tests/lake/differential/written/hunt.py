@@ -149,7 +149,7 @@ def room(spark: SparkSession | None = None) -> Iterator[Room]:
 
 def _session() -> SparkSession:
     from penstock.config import SparkSettings
-    from penstock.engine.spark import start_session
+    from penstock.engine.session.spark import start_session
 
     conf = {
         "spark.driver.memory": "1g",

@@ -1,0 +1,1 @@
+"""What is asked of models, slices and tables: status, previews, lineage."""

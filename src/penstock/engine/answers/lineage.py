@@ -1,0 +1,111 @@
+"""The lineage of a project's columns, with the columns that its lakes know, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.config import Settings
+from penstock.errors import PenstockError
+from penstock.model.definition.external import External
+from penstock.model.definition.graph import table_key
+from penstock.model.definition.model import Model
+from penstock.model.lineage.models import Schemas, View, model_lineage
+from penstock.model.lineage.values import VALUE
+from penstock.model.query.query import read_query
+from penstock.model.values.asset import TableName
+from penstock.model.values.names import Macros, Names
+from penstock.sql.dialect import DUCKDB, SPARK
+from penstock.sql.identifiers import LAKES
+
+if TYPE_CHECKING:
+    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.format.objects import View as StoredView
+
+Catalogs = Callable[[str], "Catalog | None"]
+
+
+def schemas(
+    settings: Settings,
+    catalogs: Catalogs,
+    macros: Macros | None = None,
+    externals: Sequence[External] = (),
+) -> Schemas:
+    """The tables and views of all lakes at their latest snapshots; a table that is not there has
+    the columns of its EXTERNAL model.
+    """
+    tables = {
+        table_key(each.table): tuple(column.name for column in each.columns)
+        for each in externals
+        if each.columns
+    }
+    views: dict[str, View] = {}
+    for lake in settings.lakes:
+        catalog = catalogs(lake)
+        if catalog is not None:
+            _read(lake, catalog, macros, tables, views)
+    columns = {name: lake.partition_column for name, lake in settings.lakes.items()}
+    return Schemas(tables, views, columns)
+
+
+def recorded(
+    model: Model, columns_of: Callable[[TableName], Iterable[str]], partition_column: str
+) -> dict[str, list[str]]:
+    """What each column of a model's table derives from, as the state keeps it.
+
+    ``columns_of`` are those of a table as the step saw it. Never fails: what cannot be read is
+    left out.
+    """
+    tables: dict[str, tuple[str, ...]] = {}
+    for table in model.query.reads:
+        with suppress(PenstockError):  # its own table, before the first run
+            tables[table_key(table)] = tuple(columns_of(table))
+    known = Schemas(tables, {}, {model.target.lake: partition_column})
+    try:
+        columns = model_lineage(model, known).columns
+    except (PenstockError, RecursionError):
+        return {}
+    return {
+        column.name: [
+            str(each) if each.kind == VALUE else f"{each} ({each.kind})" for each in column.inputs
+        ]
+        for column in columns
+    }
+
+
+def _read(
+    lake: str,
+    catalog: Catalog,
+    macros: Macros | None,
+    tables: dict[str, tuple[str, ...]],
+    views: dict[str, View],
+) -> None:
+    # Late: they load SQLAlchemy, which a project without a catalog does not need.
+    from penstock.lake.catalog.definitions.views import load_views
+
+    latest = catalog.latest().id
+    for table in catalog.tables(latest):
+        name = TableName(lake, table.schema_name, table.name)
+        tables[table_key(name)] = tuple(column.name for column in table.schema.columns)
+    with catalog.reading() as connection:
+        stored = load_views(connection, latest)
+    for view in stored:
+        read = view_of(lake, view, macros)
+        views[table_key(read.name)] = read
+
+
+def view_of(lake: str, view: StoredView, macros: Macros | None = None) -> View:
+    """A stored view with its query read as a script's; what its names mean is the lake's."""
+    name = TableName(lake, view.schema_name, view.name)
+    if view.dialect not in {SPARK, DUCKDB}:
+        return View(name, None, f"its SQL is of the dialect {view.dialect}")
+    aliases: Mapping[str, str] = dict.fromkeys(LAKES, lake)
+    names = Names((lake,), lake, aliases=aliases, use=(lake, view.schema_name), macros=macros)
+    query, findings = read_query(
+        view.sql, Path(str(name)), names=names, dialect=view.dialect, translates=False
+    )
+    if query is None:
+        return View(name, None, findings[0].message if findings else "it cannot be read")
+    return View(name, query, aliases=view.aliases)

@@ -1,0 +1,62 @@
+"""The slices of models in a range of time: made, failed or missing. Without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from penstock.engine.planning.intervals import Line, Painted
+from penstock.engine.planning.ranges import Calendar, SliceRange
+from penstock.engine.results import ModelStatus, SliceStatus, Statuses
+from penstock.model.definition.model import Model
+
+Intervals = Callable[[Sequence[Model]], Mapping[str, Painted]]
+
+
+def in_range(
+    known: Statuses,
+    models: Sequence[Model],
+    asked: SliceRange,
+    intervals: Intervals,
+    now: datetime | None = None,
+    *,
+    above: Callable[[Model], Iterable[Model]] = lambda _: (),
+) -> Statuses:
+    """Of each model of ``models`` that is partitioned, or by time, the slices in a range, in the
+    order of time.
+
+    What was never tried is ``missing``. Raises PartitionError and ArgumentError for the range.
+    """
+    now = now or datetime.now(UTC)
+    calendar = Calendar(asked, now, above)
+    dated = {m.name: m for m in models if m.partition is not None or m.by_time is not None}
+    painted = intervals([model for model in dated.values() if model.by_time is not None])
+    found: list[ModelStatus] = []
+    for status in known:
+        model = dated.get(status.model or "")
+        if model is None:
+            continue
+        if model.by_time is None:
+            slices = {each.slice: each for each in status.slices}
+            values = (part.value for part in calendar.of(model).slices)
+            ordered = tuple(slices.get(value) or SliceStatus(value, "missing") for value in values)
+        else:
+            line = Line(model.by_time, painted.get(model.name, Painted()), now)
+            ordered = tuple(_of_intervals(status, line, asked))
+        found.append(replace(status, slices=ordered))
+    return Statuses(found)
+
+
+def _of_intervals(status: ModelStatus, line: Line, asked: SliceRange) -> Iterator[SliceStatus]:
+    """What was made in one batch, and what is missing, is one slice of as many intervals."""
+    slices = {each.slice: each for each in status.slices}
+    for event in line.states_of(asked):
+        text = str(event.interval)
+        known = slices.get(text, SliceStatus(text, event.state))
+        yield replace(
+            known,
+            state=event.state,
+            outside_snapshot=event.since,
+            intervals=line.count((event.interval,)),
+        )

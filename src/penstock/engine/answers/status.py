@@ -1,0 +1,401 @@
+"""What is known of models and their slices: questions that the catalogs answer, without Spark.
+
+A slice is materialized, stale, missing, running or failed by what runs recorded, or changed outside
+of Penstock since: by DuckDB, by SQL, by a rollback.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.config import Settings
+from penstock.engine.planning.ranges import CHANGED, FAILED, MISSING, RUNNING, SKIPPED
+from penstock.engine.planning.slice_states import Recorded, painted, where_of
+from penstock.engine.results import (
+    ModelDetail,
+    ModelStatus,
+    RecordedCheck,
+    RecordedChecks,
+    SchemaVersion,
+    SliceStatus,
+    SnapshotInfo,
+    Statuses,
+    StepRun,
+)
+from penstock.engine.state import reading
+from penstock.engine.state.outside import Outside, Where, look
+from penstock.engine.state.records import (
+    WHOLE,
+    CheckRecord,
+    ProcessId,
+    RunRecord,
+    SliceRecord,
+    StepRecord,
+    column_infos,
+    is_gone,
+)
+from penstock.engine.state.rolled_back import Undone, undone
+from penstock.engine.state.store import State, find_tables
+from penstock.engine.state.tables import to_text
+from penstock.errors import PartitionError
+from penstock.lake.catalog import reads
+from penstock.lake.catalog.definitions.tables import describe
+from penstock.lake.catalog.snapshots.rollbacks import rollbacks
+from penstock.lake.format.naming import fold
+from penstock.lake.format.objects import COMMENT
+from penstock.model.definition.model import Model
+from penstock.model.time.interval import Interval
+from penstock.model.time.partition import PartitionSpec, bucket_of
+from penstock.model.time.slice import shown
+from penstock.model.values.asset import TableName
+from penstock.model.values.kinds import EMBEDDED, WITHOUT_ROWS
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from penstock.lake.catalog.catalog import Catalog
+
+
+OTHER = "other kind"
+_PRESSING = (RUNNING, FAILED, SKIPPED)  # attempts that say more than what was published before
+LAST_RUNS = 10
+Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
+
+
+@dataclass(frozen=True, slots=True)
+class LakeState:
+    """The state tables of one lake, read at one moment."""
+
+    slices: tuple[SliceRecord, ...] = ()
+    attempts: tuple[StepRecord, ...] = ()
+    checks: tuple[CheckRecord, ...] = ()
+    running: tuple[RunRecord, ...] = ()
+    outside: Outside = field(default_factory=Outside)
+    lost: Mapping[str, Undone] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, connection: Connection, target: str | None = None) -> LakeState:
+        return cls(
+            slices=tuple(reading.slices(connection, target)),
+            attempts=tuple(reading.last_attempts(connection, target)),
+            checks=tuple(reading.last_checks(connection, target)),
+            running=tuple(reading.running(connection)),
+        )
+
+
+def statuses(settings: Settings, catalogs: Catalogs, models: Sequence[Model]) -> Statuses:
+    """The slices of all models of a project, and the tables in their lakes that none makes."""
+    lakes = sorted({model.target.lake for model in models})
+    states = {name: read_state(settings, catalogs, name, models) for name in lakes}
+    made = [model for model in models if model.strategy != EMBEDDED]
+    known = [model_status(model, states[model.target.lake]) for model in made]
+    others = (each for name, state in states.items() for each in unmade(state, name, models))
+    return Statuses((*known, *others))
+
+
+def status_of(settings: Settings, catalogs: Catalogs, model: Model) -> Statuses:
+    """The slices of one model."""
+    target = model.target
+    state = read_state(settings, catalogs, target.lake, [model], target.qualified)
+    return Statuses([model_status(model, state)])
+
+
+def read_state(
+    settings: Settings,
+    catalogs: Catalogs,
+    lake: str,
+    models: Sequence[Model],
+    target: str | None = None,
+) -> LakeState:
+    """The state of a lake, or of one target in it, and what others did to its tables; empty
+    without a catalog.
+    """
+    catalog = catalogs(lake)
+    if catalog is None:
+        return LakeState()
+    where = where_of(
+        settings, lake, catalog.data_path, [m for m in models if m.target.lake == lake]
+    )
+    return State(catalog).read(lambda connection: _state(connection, where, target), LakeState())
+
+
+def _state(connection: Connection, where: Where, target: str | None) -> LakeState:
+    state = LakeState.read(connection, target)
+    rolled_back = rollbacks(connection)
+    by_target: dict[str, list[SliceRecord]] = defaultdict(list)
+    for record in state.slices:
+        by_target[record.target].append(record)
+    lost = {name: undone(connection, made, rolled_back) for name, made in by_target.items()}
+    every = [*state.slices, *(record for each in lost.values() for record in each.there)]
+    return replace(state, outside=look(connection, where, every, rolled_back), lost=lost)
+
+
+def model_status(
+    model: Model, state: LakeState, is_gone: Callable[[ProcessId], bool] = is_gone
+) -> ModelStatus:
+    """All slices that are there or were tried, in the order of their values."""
+    target = model.target.qualified
+    lost = state.lost.get(target, Undone())
+    slices = {
+        slice_.slice: replace(slice_, rows=None) if slice_.slice in lost.gone else slice_
+        for slice_ in state.slices
+        if slice_.target == target
+    }
+    made = Recorded(tuple(slices.values()), state.outside, lost)
+    attempts = {attempt.slice: attempt for attempt in state.attempts if attempt.target == target}
+    checks = _by_slice(check for check in state.checks if check.target == target)
+    alive = {run.run_id for run in state.running if not is_gone(run.process)}
+    pressing = {
+        value: attempt
+        for value, attempt in attempts.items()
+        if attempt.state in _PRESSING and (attempt.state != RUNNING or attempt.run_id in alive)
+    }
+    if model.by_time is not None:
+        found = tuple(_of_intervals(model, made, pressing, checks))
+    else:
+        values = {*pressing, *slices} if model.partition is not None else {WHOLE, *slices}
+        values = set() if model.strategy == EMBEDDED else values
+        found = tuple(
+            _slice_status(
+                value,
+                slices.get(value),
+                pressing.get(value),
+                checks.get(value, ()),
+                _unpressed(slices.get(value), model, made),
+            )
+            for value in sorted(values, key=_in_time(model.partition))
+        )
+    return ModelStatus(
+        model=model.name,
+        target=str(model.target),
+        strategy=model.strategy,
+        partitioned=model.partition.kind if model.partition else None,
+        slices=found,
+    )
+
+
+def _in_time(spec: PartitionSpec | None) -> Callable[[str], tuple[int, Any]]:
+    """The order of slices: their texts, which sort as times do; with a format of its own their
+    times, and values of another one come last.
+    """
+
+    def key(value: str) -> tuple[int, Any]:
+        if spec is None or spec.format is None:
+            return 0, value
+        try:
+            return 0, bucket_of(spec, value)
+        except PartitionError:
+            return 1, value
+
+    return key
+
+
+def _of_intervals(
+    model: Model,
+    made: Recorded,
+    attempts: Mapping[str, StepRecord],
+    checks: Mapping[str, list[CheckRecord]],
+) -> Iterator[SliceStatus]:
+    """The slices of a model by time as plans see them, and those of earlier kinds of slices."""
+    slices = {record.slice: record for record in made.slices}
+    alive = {attempt.run_id for attempt in attempts.values()}
+    tried = (
+        reading.Tried(value, to_text(each.started_at), each.run_id, each.state)
+        for value, each in attempts.items()
+    )
+    there = not slices or model.target.qualified in made.outside.there
+    line = painted(model, made, tried, alive, is_there=there)
+    for event in line.events:
+        text = event.interval.text
+        status = _slice_status(
+            text,
+            slices.get(text) or _piece(slices.get(event.of), text),
+            attempts.get(event.of) if event.state in _PRESSING else None,
+            checks.get(text, ()),
+            (event.state, event.since),
+        )
+        yield replace(status, intervals=_units(model, event.interval))
+    known = {event.of for event in line.events}
+    others = [
+        record
+        for value, record in slices.items()
+        if value not in {*known, *made.lost.gone} and not record.is_slice_of(model)
+    ]
+    for record in others:
+        yield _slice_status(record.slice, record, None, checks.get(record.slice, ()), (OTHER, None))
+    if not line.events and not others:
+        yield _slice_status(WHOLE, None, None, (), (MISSING, None))
+
+
+def _units(model: Model, interval: Interval) -> int:
+    assert model.by_time is not None, "asked of models by time"
+    return sum(1 for _ in model.by_time.units((interval,)))
+
+
+def _piece(record: SliceRecord | None, text: str) -> SliceRecord | None:
+    """A part of a recorded interval: how many of its rows it has is not recorded."""
+    return None if record is None else replace(record, slice=text, rows=None)
+
+
+def unmade(state: LakeState, lake: str, models: Iterable[Model]) -> list[ModelStatus]:
+    """The tables that runs have made and no model makes any more, as far as they are there."""
+    makers = (model for model in models if model.strategy != EMBEDDED)
+    made = {fold(model.target.qualified) for model in makers if model.target.lake == lake}
+    by_target: dict[str, list[SliceRecord]] = defaultdict(list)
+    for record in state.slices:
+        if fold(record.target) not in made and record.target in state.outside.there:
+            by_target[record.target].append(record)
+    return [
+        ModelStatus(
+            model=None,
+            target=str(TableName(lake, *target.split(".", 1))),
+            strategy=records[-1].strategy,
+            partitioned=None,
+            slices=tuple(
+                _slice_status(record.slice, record, None, (), ("no model", None))
+                for record in records
+            ),
+        )
+        for target, records in sorted(by_target.items())
+    ]
+
+
+def detail_of(settings: Settings, model: Model, catalog: Catalog | None) -> ModelDetail:
+    target = model.target.qualified
+    versions: tuple[SchemaVersion, ...] = ()
+    runs: tuple[StepRun, ...] = ()
+    table, state = None, LakeState()
+    comments: dict[str, str] = {}
+    if catalog is not None:
+        with catalog.reading() as connection:
+            if find_tables(connection):
+                versions = reading.schema_versions(connection, target)
+                runs = reading.step_runs(connection, target, LAST_RUNS)
+                where = where_of(settings, model.target.lake, catalog.data_path, [model])
+                state = _state(connection, where, target)
+            latest, place = reads.newest(connection), (model.target.schema, model.target.table)
+            table = reads.find_table(connection, catalog.data_path, latest.id, *place)
+            if table is not None:
+                tags = describe(connection, table, latest.id).column_tags
+                comments = {
+                    fold(name): own[COMMENT] for name, own in tags.items() if COMMENT in own
+                }
+    return ModelDetail(
+        status=model_status(model, state),
+        path=str(model.path),
+        keys=model.keys,
+        inputs=tuple(str(table) for table in model.inputs),
+        libraries=model.query.libraries,
+        tests=tuple(test.name for test in model.data_tests),
+        columns=column_infos(table.schema, comments) if table else (),
+        schema_versions=versions,
+        query=model.query.text,
+        runs=runs,
+        about=_about(model),
+        unit=_unit(model),
+    )
+
+
+def _unit(model: Model) -> str:
+    if model.by_time is not None:
+        return f"an interval of time, by {model.by_time.unit.name}"
+    return model.partition.slicing if model.partition else "whole table"
+
+
+def _about(model: Model) -> dict[str, str]:
+    about = model.about
+    said = {
+        "description": about.description,
+        "owner": about.owner,
+        "tags": ", ".join(model.tags),
+        "project": about.project,
+        "stamp": about.stamp,
+        "grains": "; ".join(", ".join(keys) for keys in about.grains),
+        "references": "; ".join(", ".join(keys) for keys in about.references),
+        "writes": "" if model.python is None else ", ".join(model.python.writes),
+        "timeout": model.timeout,
+    }
+    said |= {f"column {name}": text for name, text in about.column_descriptions}
+    return {name: text for name, text in said.items() if text}
+
+
+def recorded_checks(model: Model, catalog: Catalog | None) -> RecordedChecks:
+    """The latest results of a model's tests, by slice and in the order of the script."""
+    if catalog is None:
+        return RecordedChecks()
+    target, none = model.target.qualified, list[CheckRecord]()
+    records = State(catalog).read(lambda connection: reading.last_checks(connection, target), none)
+    return RecordedChecks(
+        RecordedCheck(
+            shown(record.slice),
+            record.run_id,
+            record.checked_at,
+            record.result,
+        )
+        for record in records
+    )
+
+
+def snapshot_infos(catalogs: Mapping[str, Catalog | None]) -> list[SnapshotInfo]:
+    """Of these lakes, newest first."""
+    infos = [
+        SnapshotInfo(
+            lake,
+            snapshot.id,
+            snapshot.time,
+            snapshot.changes,
+            snapshot.author,
+            snapshot.message,
+            snapshot.extra,
+        )
+        for lake, catalog in catalogs.items()
+        if catalog is not None
+        for snapshot in reversed(catalog.snapshots())
+    ]
+    return sorted(infos, key=lambda info: info.time, reverse=True)
+
+
+def _unpressed(known: SliceRecord | None, model: Model, made: Recorded) -> tuple[str, int | None]:
+    """The state of a slice that no attempt presses, and the snapshot of others that made it so."""
+    if known is None:
+        return MISSING, None
+    if not known.is_slice_of(model):
+        return OTHER, None
+    return made.state_of(known, model)
+
+
+def _slice_status(
+    value: str,
+    known: SliceRecord | None,
+    pressing: StepRecord | None,
+    checks: Iterable[CheckRecord],
+    unpressed: tuple[str, int | None],
+) -> SliceStatus:
+    """``unpressed`` is the state where no attempt presses, and the snapshot of others behind it."""
+    results = [check.result for check in checks]
+    state, outside = (pressing.state, None) if pressing is not None else unpressed
+    moment = (pressing.finished_at or pressing.started_at) if pressing else None
+    counted = known and known.strategy not in WITHOUT_ROWS and unpressed[0] != CHANGED
+    return SliceStatus(
+        slice=shown(value),
+        state=state,
+        rows=known.rows if known and counted else None,
+        snapshot_id=known.made_in if known else None,
+        time=moment or (known.published_at if known else None),
+        tests=len(results),
+        tests_failed=sum(result.outcome == "failed" for result in results),
+        tests_warned=sum(result.outcome == "warned" for result in results),
+        run_id=pressing.run_id if pressing else known.run_id if known else None,
+        reason=pressing.reason if pressing else None,
+        outside_snapshot=outside,
+    )
+
+
+def _by_slice(checks: Iterable[CheckRecord]) -> Mapping[str, list[CheckRecord]]:
+    by_slice: dict[str, list[CheckRecord]] = defaultdict(list)
+    for check in checks:
+        by_slice[check.slice].append(check)
+    return by_slice

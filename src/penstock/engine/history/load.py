@@ -1,0 +1,204 @@
+"""The rows of one load of a history, with what tells their versions apart.
+
+A load has one row for each key, the state of its source; with ``updated_at`` it may have several,
+which are versions one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.history.moments import KINDS, converted, literal
+from penstock.errors import ColumnNotFound, MergeKeyError, SchemaMismatch
+from penstock.lake.format.naming import fold
+from penstock.lake.spark.session import session_zone
+from penstock.lake.spark.text import expr
+from penstock.model.values.history import History
+from penstock.sql.identifiers import nearest, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, WindowSpec
+
+KEY = "_penstock_key_"
+AT = "_penstock_at"  # updated_at as a moment of the validity columns' type
+ORDER = "_penstock_order"  # updated_at as it is
+LOADED = "_penstock_loaded"  # true for a row of the load
+ALONE = "_penstock_alone"  # the only row of its key
+LAST = "_penstock_last"  # the newest row of its key
+NO_KEY, NO_TIME, AGAIN = "_penstock_no_key", "_penstock_no_time", "_penstock_again"
+_SAMPLES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a run needs to know: ``keys`` are expressions of Spark's SQL over the columns, by their
+    names in the script; ``now`` is the execution time (aware); ``first`` says that there is no
+    table yet.
+    """
+
+    table: str
+    history: History
+    keys: tuple[tuple[str, str], ...]
+    now: datetime
+    first: bool
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The names of the keys in a load and among versions."""
+        return [f"{KEY}{number}" for number in range(len(self.keys))]
+
+    @property
+    def kind(self) -> str:
+        """The type of the validity columns, as Spark's simple string."""
+        return self.history.time_type.lower()
+
+    @property
+    def present(self) -> SparkColumn:
+        return literal(self.now, self.kind)
+
+    def window(self) -> WindowSpec:
+        """The rows of one key, oldest first."""
+        from pyspark.sql import Window
+
+        keys = self.key_columns
+        order = [ORDER] if self.history.updated_at else keys
+        return Window.partitionBy(*keys).orderBy(*order)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """``rows`` are those of the SELECT with their keys and times, and when they are `marked` with
+    the other columns above; ``columns`` are the SELECT's, and ``tracked`` those of them whose
+    change opens a version."""
+
+    rows: DataFrame
+    columns: tuple[str, ...]
+    tracked: tuple[str, ...]
+
+
+def load_of(df: DataFrame, rules: Rules) -> Load:
+    """Raises SchemaMismatch, ColumnNotFound for what the columns of ``df`` cannot be used for."""
+    from pyspark.sql import functions as fn
+
+    tracked = _tracked(df, rules)
+    rows = with_keys(df, rules).withColumn(LOADED, fn.lit(True))
+    if rules.history.updated_at is not None:
+        at = _column(df, rules.history.updated_at, "updated_at_name")
+        kind = _moment_kind(df, at)
+        order = fn.col(quoted(at))
+        zone = session_zone(df.sparkSession)
+        rows = rows.withColumns({ORDER: order, AT: converted(order, kind, rules.kind, zone)})
+    return Load(rows, tuple(df.columns), tracked)
+
+
+def marked(load: Load, rules: Rules, *, once: bool = False) -> Load:
+    """The load with what is to be known of each row among those of its key. ``once``: keys without
+    times are taken to come once each, which spares a window over all rows."""
+    from pyspark.sql import functions as fn
+
+    window = rules.window()
+    null_key = reduce(lambda a, b: a | b, (fn.col(key).isNull() for key in rules.key_columns))
+    again = fn.lit(False) if once else fn.row_number().over(window) > 1
+    alone, last, no_time = fn.lit(True), fn.lit(True), fn.lit(False)
+    if rules.history.updated_at is not None:
+        before, after = fn.lag(ORDER).over(window), fn.lead(ORDER).over(window)
+        numbered = fn.row_number().over(window) > 1
+        again, no_time = numbered & before.eqNullSafe(fn.col(ORDER)), fn.col(ORDER).isNull()
+        alone, last = ~numbered & after.isNull(), after.isNull()
+    marks = {ALONE: alone, LAST: last, NO_KEY: null_key, NO_TIME: no_time, AGAIN: again}
+    return replace(load, rows=load.rows.withColumns(marks))
+
+
+def with_keys(df: DataFrame, rules: Rules) -> DataFrame:
+    """``df`` with its keys."""
+
+    for name, text in rules.keys:
+        if text == quoted(name):
+            _column(df, name, "key")
+    pairs = zip(rules.key_columns, rules.keys, strict=True)
+    return df.withColumns({column: expr(text) for column, (_, text) in pairs})
+
+
+def bad(rows: DataFrame, rules: Rules) -> MergeKeyError:
+    """The error of rows that no version can be made of, with counts and samples."""
+    from pyspark.sql import functions as fn
+
+    names = [name for name, _ in rules.keys]
+    keys = [fn.col(k).alias(n) for k, n in zip(rules.key_columns, names, strict=True)]
+    if rules.history.updated_at is not None:
+        keys.append(fn.col(ORDER).cast("string").alias(rules.history.updated_at))
+    (counts,) = rows.agg(
+        *(fn.count_if(fn.col(mark)).alias(mark) for mark in (NO_KEY, NO_TIME, AGAIN))
+    ).collect()
+    nulls, times, again = counts[NO_KEY], counts[NO_TIME], counts[AGAIN]
+    wrong = rows.where(fn.col(NO_KEY) | fn.col(NO_TIME) | fn.col(AGAIN)).select(*keys)
+    shown = [row.asDict(recursive=True) for row in wrong.distinct().limit(_SAMPLES).collect()]
+    key = ", ".join(names)
+    parts = [f"{nulls:,} rows with a NULL in the key ({key})"] if nulls else []
+    parts += [f"{times:,} rows with a NULL in {rules.history.updated_at}"] if times else []
+    if again:
+        what = f"{key}, {rules.history.updated_at}" if rules.history.updated_at else key
+        parts.append(f"{again:,} rows that repeat another's ({what})")
+    return MergeKeyError(
+        f"{rules.table} cannot keep the history of what the SELECT returned: {' and '.join(parts)}",
+        hint=f"for example {_shown(shown)}; select one row for each of them",
+        data={"null_count": nulls + times, "duplicate_count": again, "samples": shown},
+    )
+
+
+def _shown(samples: Sequence[dict[str, Any]]) -> str:
+    return "; ".join(
+        ", ".join(f"{k} = {'NULL' if v is None else v}" for k, v in sample.items())
+        for sample in samples[:3]
+    )
+
+
+def _tracked(df: DataFrame, rules: Rules) -> tuple[str, ...]:
+    """The columns to compare: those of ``track``, else all but the keys (and the time by which
+    versions are told apart)."""
+    history = rules.history
+    if history.track:
+        return tuple(_column(df, name, "tracked column") for name in history.track)
+    left_out = {fold(name) for name, _ in rules.keys}
+    if history.by_time and history.updated_at:
+        left_out.add(fold(history.updated_at))
+    return tuple(name for name in df.columns if fold(name) not in left_out)
+
+
+def _column(df: DataFrame, name: str, what: str) -> str:
+    found = next((column for column in df.columns if fold(column) == fold(name)), None)
+    if found is None:
+        near = nearest(name, df.columns)
+        raise ColumnNotFound(
+            f"the SELECT has no column {name}, the {what} of the history",
+            hint=f"did you mean {near}?" if near else f"its columns are {', '.join(df.columns)}",
+            data={"column": name},
+        )
+    return found
+
+
+def _moment_kind(df: DataFrame, name: str) -> str:
+    kind = dict(df.dtypes)[name]
+    if kind not in KINDS:
+        raise SchemaMismatch(
+            f"{name} tells when a row was updated, and is {kind}: no date and no timestamp",
+            hint=f"cast it in the SELECT: CAST({name} AS TIMESTAMP) AS {name}",
+            data={"column": name, "type": kind},
+        )
+    return kind
+
+
+def comparable(name: str, kind: str) -> SparkColumn:
+    """A column, of a type by Spark's simple string, as something that Spark compares: maps and
+    variants it does not."""
+    from pyspark.sql import functions as fn
+
+    value = fn.col(quoted(name))
+    if "map<" in kind or "variant" in kind:
+        return fn.to_json(fn.struct(value), {"ignoreNullFields": "false"})
+    return value

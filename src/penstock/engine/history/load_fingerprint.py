@@ -1,0 +1,60 @@
+"""Whether a load is the one before: then it changes nothing, whenever it is loaded again.
+
+Loads are the same that have the same rows, as far as versions depend on them: keys, times and
+tracked columns. They are compared by the lake's fingerprint of unchanged tables, so two loads that
+differ are taken for the same with a probability of 2**-64. It is computed from the rows that are
+loaded, in the job that reads them, as a query need not give the same rows twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.engine.history.load import Load, Rules
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.reading.conversions.spark_types import schema_of
+from penstock.lake.writing import fingerprint
+from penstock.sql.identifiers import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Observation
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What sees the rows of a load as they are read; nothing where Spark cannot hash them."""
+
+    observation: Observation | None = None
+
+    def text(self) -> str | None:
+        """The fingerprint, to be asked for once rows of the load have been seen: of a load that
+        Spark finds to be empty nothing ever arrives."""
+        return None if self.observation is None else fingerprint.text(self.observation.get)
+
+
+def fingerprint_of(load: Load, rules: Rules) -> str | None:
+    """The fingerprint of a load by itself, which reads it once."""
+    schema = _schema(load, rules)
+    return None if schema is None else fingerprint.of(load.rows, schema)
+
+
+def watched(load: Load, rules: Rules) -> tuple[Load, Watch]:
+    """The load with something that sees its rows."""
+    from pyspark.sql import Observation
+
+    schema = _schema(load, rules)
+    if schema is None:
+        return load, Watch()
+    observation = Observation()
+    rows = load.rows.observe(observation, *fingerprint.aggregates(schema))
+    return replace(load, rows=rows), Watch(observation)
+
+
+def _schema(load: Load, rules: Rules) -> TableSchema | None:
+    updated = rules.history.updated_at
+    time = [name for name in load.columns if updated and fold(name) == fold(updated)]
+    names = dict.fromkeys([*rules.key_columns, *time, *load.tracked])
+    schema = schema_of(load.rows.select(*map(quoted, names)))
+    return schema if fingerprint.can_tell(schema) else None

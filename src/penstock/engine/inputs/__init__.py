@@ -1,0 +1,1 @@
+"""What a query reads: tables at one snapshot, files, seeds, values of the slice."""

@@ -1,0 +1,58 @@
+"""The columns that a model declares for its table: ``columns (name TYPE, ...)`` of MODEL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from penstock.errors import QueryFailed
+from penstock.model.values.asset import ColumnType
+from penstock.sql.identifiers import fold, quoted
+from penstock.sql.types import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def cast_to(df: DataFrame, columns: Sequence[ColumnType]) -> DataFrame:
+    """``df`` with these columns, in this order, cast to their types; itself where there are none.
+
+    Raises QueryFailed, at its place, for a column that ``df`` lacks, and for one of ``df`` that is
+    not declared.
+    """
+    if not columns:
+        return df
+    wrong = apart(df.columns, columns)
+    if wrong is not None:
+        raise wrong
+    made = {fold(name): name for name in df.columns}
+    return df.selectExpr(
+        *(
+            f"CAST({quoted(made[fold(c.name)])} AS {spark_type(c.type, c.dialect)}) "
+            f"AS {quoted(c.name)}"
+            for c in columns
+        )
+    )
+
+
+def apart(made: Sequence[str], columns: Sequence[ColumnType]) -> QueryFailed | None:
+    """The error of a query that makes other columns than are declared, if any are."""
+    if not columns:
+        return None
+    names = set(map(fold, made))
+    for column in columns:
+        if fold(column.name) not in names:
+            return QueryFailed(
+                f"column {column.name} is declared, and the query does not make it",
+                hint=f"it makes {', '.join(made)}",
+                location=column.location,
+            )
+    declared = {fold(column.name) for column in columns}
+    others = [name for name in made if fold(name) not in declared]
+    if not others:
+        return None
+    return QueryFailed(
+        f"the query makes {', '.join(others)}, which `columns` does not declare",
+        hint="declare all columns of the query, or none",
+        location=columns[0].location,
+    )

@@ -1,0 +1,288 @@
+"""Which intervals of a model a run makes, by what was made before. Pure.
+
+What runs did is painted over a line of time, the oldest first: the last word on each moment counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from types import MappingProxyType
+
+from penstock.engine.planning.ranges import (
+    CHANGED,
+    MATERIALIZED,
+    MISSING,
+    RUNNING,
+    STALE,
+    SliceRange,
+    Tally,
+    idle,
+    said,
+)
+from penstock.engine.state.records import SliceRecord
+from penstock.errors import ArgumentError
+from penstock.model.definition.graph import Graph
+from penstock.model.definition.model import Model
+from penstock.model.definition.starts import START_HINT, begins
+from penstock.model.time.interval import Interval, Intervals, intersect, interval_of, minus, union
+from penstock.model.time.moments import read_moment, read_range
+from penstock.model.time.partition import MAX_SLICES, Moment
+from penstock.model.time.time_range import TimeRange
+
+MADE = (MATERIALIZED, STALE)
+_PENDING = {STALE, CHANGED}
+_INSTANT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """``at``, a text that sorts, an interval came into a state.
+
+    ``since`` is the snapshot of other writers behind it, ``of`` the text of the slice, or attempt,
+    that it is a part of.
+    """
+
+    at: str
+    interval: Interval
+    state: str
+    since: int | None = None
+    of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Painted:
+    """``events`` that do not overlap: the last one of each moment, in the order of time.
+
+    ``runs`` are those that recorded its slices, by their texts. ``remakes``: what another writer
+    changed is to be made.
+    """
+
+    events: tuple[Event, ...] = ()
+    runs: Mapping[str, str] = field(default_factory=dict)
+    remakes: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        events: Iterable[Event],
+        *,
+        runs: Mapping[str, str] = MappingProxyType({}),
+        remakes: bool = True,
+    ) -> Painted:
+        known: list[Event] = []
+        for event in sorted(events, key=lambda each: each.at):
+            known = [
+                replace(other, interval=left)
+                for other in known
+                for left in minus((other.interval,), (event.interval,))
+            ]
+            known.append(event)
+        return cls(tuple(sorted(known, key=lambda each: each.interval)), runs, remakes)
+
+    def of_states(self, *states: str) -> Intervals:
+        return union(each.interval for each in self.events if each.state in states)
+
+    @property
+    def made(self) -> Intervals:
+        return self.of_states(*MADE)
+
+    @property
+    def recorded(self) -> Intervals:
+        """What no run has to make."""
+        return self.of_states(*MADE, RUNNING, *(() if self.remakes else (CHANGED,)))
+
+    def before(self, moment: datetime) -> Intervals:
+        """What was made before a moment, and not since."""
+        return minus(self.made, self.since(moment))
+
+    def since(self, moment: datetime) -> Intervals:
+        """What was made at a moment or later."""
+        # Late: a plan without models by time knows no events, and loads no tables.
+        from penstock.engine.state.tables import to_text
+
+        text = to_text(moment)
+        made = (each for each in self.events if each.state in MADE and each.at >= text)
+        return union(each.interval for each in made)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The intervals to make; ``idle`` says why there are none. ``lacking``: they are made because
+    they are missing or have failed, not because somebody asked for them.
+    """
+
+    intervals: Intervals
+    tally: Tally
+    idle: str | None = None
+    lacking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The intervals of one model at one moment, with what is known of them.
+
+    ``start`` is that of the models it reads, for a model that has none of its own.
+    """
+
+    by_time: TimeRange
+    painted: Painted
+    now: datetime
+    start: datetime | None = None
+
+    def due(self, again: Intervals = ()) -> Due:
+        """All that are missing or have failed, what ``lookback`` does again, and ``again``."""
+        recorded, begun = self._recorded, self.painted.of_states(*MADE, RUNNING, CHANGED)
+        start = self.start
+        if start is None and begun:  # it continues from where it once began
+            start = begun[0].start
+        expected = self.by_time.expected(self.now, start=start)
+        missing = self.by_time.missing(recorded, self.now, start=start)
+        missing = union(missing, again)
+        tally = self._tally(expected, missing)
+        if missing:
+            return Due(missing, tally, lacking=not again)
+        first = self.by_time.start(self.now)
+        if not expected and first is not None and first > self.now:
+            return Due((), tally, f"nothing is due before {_said(first)}, where it starts")
+        return Due(
+            (), tally, idle(tally) if _PENDING & set(tally.states) else f"up to date: {said(tally)}"
+        )
+
+    def of(self, request: SliceRange) -> Due:
+        """Those of a range; its dates are whole days. Raises ArgumentError."""
+        asked = self._asked(request)
+        expected = self.by_time.expected(self.now, start=asked.start)
+        within = intersect((asked,), expected)
+        chosen = within
+        if not request.all:
+            lacking = self.by_time.whole(minus(within, self._recorded))
+            chosen = intersect(lacking, within)
+        outside = minus((asked,), expected)
+        early = [each for each in outside if not expected or each.start < expected[0].start]
+        later = [each for each in outside if each not in early]
+        tally = replace(
+            self._tally(within, chosen), early=self.count(early), later=self.count(later)
+        )
+        return Due(chosen, tally, None if chosen else idle(tally), lacking=not request.all)
+
+    def states_of(self, request: SliceRange) -> tuple[Event, ...]:
+        """What is known of a range, and what of it is missing, in the order of time."""
+        asked = self._asked(request)
+        within = intersect((asked,), self.by_time.expected(self.now, start=asked.start))
+        known = [
+            replace(event, interval=part)
+            for event in self.painted.events
+            for part in intersect((event.interval,), within)
+        ]
+        lacking = minus(within, (event.interval for event in known))
+        found = [*known, *(Event("", each, MISSING) for each in lacking)]
+        return tuple(sorted(found, key=lambda event: event.interval))
+
+    def count(self, intervals: Iterable[Interval]) -> int:
+        """How many units these are. Raises ArgumentError for too many."""
+        number = 0
+        for interval in intervals:
+            if (interval.end - interval.start) / self.by_time.unit.shortest > 10 * MAX_SLICES:
+                raise ArgumentError(
+                    f"{interval} has more than {10 * MAX_SLICES:,} intervals of the model",
+                    hint="ask for a shorter range, or give the model a later start",
+                )
+            number += sum(1 for _ in self.by_time.units((interval,)))
+        return number
+
+    def out_of_order(self, interval: Interval) -> str | None:
+        """Why an interval cannot be made where each follows upon those before: some are missing, or
+        it begins before the last unit that was made, which alone may be made again."""
+        made = self._recorded
+        missing = self.by_time.missing(made, self.now, start=self.start)
+        if missing and missing[0].start < interval.start:
+            return (
+                f"a history is made in the order of time, and {missing[0]} is missing before "
+                f"{interval}: leave out --from"
+            )
+        if made and interval.start < self.by_time.unit.floor(made[-1].end - _INSTANT):
+            return (
+                f"a history is made in the order of time, and {interval} comes before the end of "
+                f"{made[-1]}, which is there: ask for later intervals, or begin anew by "
+                "--full-refresh, for which its kind says disable_restatement false"
+            )
+        return None
+
+    @property
+    def _recorded(self) -> Intervals:
+        return self.painted.recorded
+
+    def _asked(self, request: SliceRange) -> Interval:
+        start = self.by_time.start(self.now) or self.start
+        (whole,) = self.by_time.whole((asked_moments(request, self.now, start),))
+        return whole
+
+    def _tally(self, expected: Intervals, chosen: Intervals) -> Tally:
+        states = dict.fromkeys(each.state for each in self.painted.events)
+        found = {state: intersect(expected, self.painted.of_states(state)) for state in states}
+        counts = {state: self.count(intervals) for state, intervals in found.items()}
+        counts[MISSING] = self.count(minus(expected, union(*found.values())))
+        return Tally({s: n for s, n in counts.items() if n}, self.count(chosen))
+
+
+def without_start(lines: Mapping[str, Line]) -> Iterator[str]:
+    """Notices of models that nothing tells where to begin, in the run that makes them first."""
+    for name, line in lines.items():
+        expected = line.by_time.expected(line.now, start=line.start)
+        if expected and not (line.by_time.cadence.start or line.start or line.painted.events):
+            yield f"{name} {begins(expected[0].start)}; {START_HINT}"
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What a new record of an interval does to those before it: ``gone`` are their slices, and
+    ``left`` what remains of records that it overlaps in part.
+    """
+
+    gone: tuple[str, ...] = ()
+    left: tuple[SliceRecord, ...] = ()
+
+
+def replaced(records: Iterable[SliceRecord], interval: Interval) -> Replaced:
+    """A record of the whole table, which has no interval, goes too."""
+    gone: list[str] = []
+    left: list[SliceRecord] = []
+    for record in records:
+        own = interval_of(record.slice)
+        if own is None or own.overlap(interval) is not None:
+            gone.append(record.slice)
+            rest = () if own is None else minus((own,), (interval,))
+            left += [replace(record, slice=each.text, fingerprint=None) for each in rest]
+    return Replaced(tuple(gone), tuple(left))
+
+
+def asked_moments(request: SliceRange, now: datetime, start: datetime | None = None) -> Interval:
+    """The moments of a range, from ``start`` where it says no first. Raises ArgumentError."""
+    first, last = (_text(moment) for moment in (request.first, request.last))
+    if first is None:
+        if start is None:
+            raise ArgumentError(
+                "the range has no beginning: the model has no start",
+                hint="give it: --from 2026-01-01, or give the model a start",
+            )
+        first = start.isoformat()
+    return read_range(first, last or now.isoformat(), now)
+
+
+def start_above(
+    model: Model, models: Mapping[str, Model], graph: Graph, now: datetime
+) -> datetime | None:
+    """The most recent start of the models above (kinds.md, ``start``); None where none has one."""
+    above = (models[name] for name in graph.upstream(model.name) if name in models)
+    starts = (each.cadence.start for each in above)
+    return max((read_moment(start, now) for start in starts if start), default=None)
+
+
+def _text(moment: Moment | None) -> str | None:
+    return moment if moment is None or isinstance(moment, str) else moment.isoformat()
+
+
+def _said(moment: datetime) -> str:
+    return str(Interval(moment, moment + timedelta(days=1))) if not moment.hour else str(moment)

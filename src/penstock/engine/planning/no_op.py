@@ -1,0 +1,63 @@
+"""Steps that do not run, and runs without a step that does: no Spark, and nothing is recorded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from penstock.engine.planning.plan import Plan, PlannedStep
+from penstock.engine.results import RunResult, StepResult
+from penstock.events import EventSink, Notice, RunFinished, RunStarted, StepFinished
+from penstock.lake.format.naming import new_uuid7
+from penstock.model.time.slice import WHOLE, described
+
+
+def ended(planned: PlannedStep, state: str, reason: str | None = None) -> tuple[StepResult, ...]:
+    """The results of a step all of whose slices ended in ``state``."""
+    model = planned.model
+    return tuple(
+        StepResult(
+            model.name,
+            str(model.target),
+            model.strategy,
+            described((slice_,)),
+            state,
+            reason=reason,
+        )
+        for slice_ in planned.slices
+    )
+
+
+def nothing_to_do(planned: PlannedStep) -> StepResult:
+    """The result of a step without slices."""
+    (result,) = ended(replace(planned, slices=(WHOLE,)), "skipped", planned.skipped)
+    return result
+
+
+def is_idle(plan: Plan) -> bool:
+    """Whether a run of the plan has nothing to do."""
+    return all(step.skipped for step in plan.steps)
+
+
+def idle_run(plan: Plan, sink: EventSink) -> RunResult:
+    """The result of a run that has nothing to do, with the events of one."""
+    began, notices = time.monotonic(), tuple(map(Notice, plan.notices))
+    run_id, names = new_uuid7(), tuple(step.name for step in plan.steps)
+    sink(RunStarted(run_id, names, plan.partition, (0,) * len(names)))
+    for notice in notices:
+        sink(notice)
+    steps: list[StepResult] = []
+    for step in plan.steps:
+        steps += skipped(step)
+        sink(StepFinished(step.name, "skipped", 0.0, reason=step.skipped))
+    seconds = time.monotonic() - began
+    sink(RunFinished(run_id, "done", seconds))
+    return RunResult(run_id, "done", plan.partition, tuple(steps), seconds, notices)
+
+
+def skipped(step: PlannedStep) -> Iterator[StepResult]:
+    """The results of a step that is skipped: one for each slice, and one where it has none."""
+    if not step.slices:
+        yield nothing_to_do(step)
+    yield from ended(step, "skipped", step.skipped)

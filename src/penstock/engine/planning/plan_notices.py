@@ -1,0 +1,112 @@
+"""What is worth saying of a plan before it runs: what it leaves out, rebuilds and drops. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.engine.planning.intervals import without_start
+from penstock.engine.planning.ranges import CHANGED, FAILED, SKIPPED, STALE
+from penstock.errors import ArgumentError
+from penstock.model.definition.model import Model
+from penstock.model.time.slice import WHOLE
+from penstock.model.values.kinds import TIME_RANGE, rerun_replaces
+
+if TYPE_CHECKING:
+    from penstock.engine.planning.plan import Asked, PlannedStep
+    from penstock.engine.planning.restatement_scope import Cascade
+    from penstock.engine.planning.slices import RunRequest
+
+_LAGGING = (FAILED, SKIPPED, CHANGED, STALE)
+
+
+def notices_of(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
+    """Raises ArgumentError for a full refresh of what must not be."""
+    yield from _notices(steps, asked.request)
+    if asked.request.range is None:
+        yield from without_start(asked.lines)
+    yield from _left_out(asked.cascade)
+
+
+def with_lagging(steps: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep]:
+    """The steps, where those that have nothing to do say what they read that is not up to date."""
+    idle = [step for step in steps if step.skipped and step.tally is not None and not step.slices]
+    above = {model.name: model for step in idle for model in asked.above(step.model)}
+    if not above:
+        return list(steps)
+    own = {step.name: step for step in steps}
+    states: dict[str, frozenset[str]] = {}
+    for name, known in asked.known.slices(list(above.values())).items():
+        step = own.get(name)
+        if step is not None and step.slices and not step.skipped:
+            continue  # this run makes it
+        states[name] = frozenset(known.values())
+    return [_lagging(step, states, asked) if step in idle else step for step in steps]
+
+
+def _lagging(step: PlannedStep, states: Mapping[str, frozenset[str]], asked: Asked) -> PlannedStep:
+    for model in asked.above(step.model):
+        state = next((each for each in _LAGGING if each in states.get(model.name, ())), None)
+        if state is not None:
+            said = (step.skipped or "").replace("up to date", "nothing to do", 1)
+            return replace(step, skipped=f"{said}; {model.name}, which it reads, is {state}")
+    return step
+
+
+def _changed(step: PlannedStep) -> str | None:
+    """That a step rebuilds what another writer changed."""
+    model, tally = step.model, step.tally
+    number = 0 if tally is None else tally.states.get(CHANGED, 0)
+    by_time = model.by_time is not None
+    if not number or not step.slices or not rerun_replaces(model.strategy, by_time=by_time):
+        return None
+    what = f"{number:,} slice{'' if number == 1 else 's'}"
+    said = f"{step.name}: {what} changed by another writer: the run makes {_IT[number > 1]} what "
+    said += "the SELECT returns"
+    return said if model.strategy == "merge" else f"{said}, and removes rows that writer added"
+
+
+_IT = {False: "it", True: "them"}
+
+
+def _left_out(found: Cascade) -> Iterator[str]:
+    """What the cascade of ``auto_restatement_cron`` does not reach."""
+    for name, why in found.left_out.items():
+        yield f"{name} is not restated with what it reads: {why}"
+
+
+def _notices(steps: Sequence[PlannedStep], request: RunRequest) -> Iterator[str]:
+    if request.partition is not None and all(step.slices == (WHOLE,) for step in steps):
+        yield "no selected step is partitioned: --partition has no effect"
+    for step in steps:
+        if step.tally is not None and step.tally.later:
+            later = f"{step.tally.later:,} slice{'' if step.tally.later == 1 else 's'}"
+            yield f"{step.name}: {later} of the range have not begun yet, and are left out"
+        if step.again is not None and not step.skipped:
+            what = "made anew" if step.anew else f"restated ({step.slice or 'whole table'})"
+            yield f"{step.name} is {what}: {step.again}"
+        if changed := _changed(step):
+            yield changed
+    if request.full_refresh:
+        yield from _refreshed([step.model for step in steps if not step.skipped], request)
+
+
+def _refreshed(steps: Sequence[Model], request: RunRequest) -> Iterator[str]:
+    """What a full refresh drops that the run does not make again. Raises ArgumentError."""
+    if not request.select:
+        raise ArgumentError(
+            "a full refresh drops what is there: it is for the models that you name",
+            hint="for example: penstock run MODEL --full-refresh",
+        )
+    for model in steps:
+        if model.disable_restatement:
+            raise ArgumentError(
+                f"{model.name} is excluded from being made anew: disable_restatement is true",
+                hint="write disable_restatement false in its kind, or `penstock drop` the table",
+                location=model.place("disable_restatement"),
+            )
+        if model.partition is not None:
+            yield f"{model.name}: full refresh drops every slice and makes this run's only"
+        elif model.strategy not in {"replace", TIME_RANGE}:
+            yield f"{model.name}: full refresh leaves only what the SELECT returns now"

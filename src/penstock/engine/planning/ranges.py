@@ -1,0 +1,257 @@
+"""The slices of a range of time, ``--from A --to B``, and which of them a run has to make. Pure.
+
+What is missing, failed or was skipped is made, and what another writer changed where a rerun makes
+it what the SELECT returns; with ``all`` everything is. A slice that is stale (the definition has
+changed since) is there, so only ``all`` makes it again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time, timedelta
+
+from penstock.errors import ArgumentError, PartitionError
+from penstock.model.definition.model import Model
+from penstock.model.time import partition
+from penstock.model.time.partition import TIME_KINDS, Moment, PartitionSpec
+from penstock.model.time.slice import WHOLE, Part, Slice
+
+MATERIALIZED, STALE, RUNNING, FAILED, MISSING, SKIPPED, CHANGED, UNFINISHED = (
+    "materialized",
+    "stale",
+    "running",
+    "failed",
+    "missing",
+    "skipped",
+    "changed outside",
+    "unfinished",
+)
+_TO_MAKE = frozenset({MISSING, FAILED, SKIPPED})
+
+
+@dataclass(frozen=True, slots=True)
+class SliceStates(Mapping[str, str]):
+    """The states of slices that are there or were tried, by their texts.
+
+    ``runs`` are those that recorded them. ``remakes``: what another writer changed, and what was
+    made before its time was over, is to be made.
+    """
+
+    of: Mapping[str, str] = field(default_factory=dict)
+    runs: Mapping[str, str] = field(default_factory=dict)
+    remakes: bool = True
+
+    def __getitem__(self, text: str) -> str:
+        return self.of[text]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.of)
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def lacks(self, text: str) -> bool:
+        """Whether a run has to make a slice."""
+        state = self.of.get(text, MISSING)
+        return state in _TO_MAKE or (state in (CHANGED, UNFINISHED) and self.remakes)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRange:
+    """``first`` and ``last`` as a user says them, both included; see `partition.wall_time`.
+
+    Without ``first`` a model's own ``start`` is meant, without ``last`` the last slice that is
+    over. ``all``: also slices that are made already.
+    """
+
+    first: Moment | None = None
+    last: Moment | None = None
+    all: bool = False
+
+    @classmethod
+    def of(cls, first: Moment | None, last: Moment | None, *, every: bool) -> SliceRange | None:
+        """None where nobody asks for a range."""
+        return None if first is None and last is None and not every else cls(first, last, every)
+
+    def __str__(self) -> str:
+        """As runs record it."""
+        first, last = ("" if each is None else _text(each) for each in (self.first, self.last))
+        return f"{first or 'start'} to {last or 'now'}{' (all)' if self.all else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class InRange:
+    """The slices of one `partitioned` line in a range.
+
+    ``early`` lie before its ``start``, or that of what it reads, ``later`` have not begun,
+    ``current`` is not over and was not asked for: how many are left out for that.
+    """
+
+    slices: tuple[Part, ...]
+    early: int = 0
+    later: int = 0
+    current: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many slices of a model a range has, by their states.
+
+    ``early``, ``later`` and ``current`` are left out: before its ``start``, in the future, and not
+    over; ``to_make`` is what a run would do.
+    """
+
+    states: Mapping[str, int] = field(default_factory=dict)
+    to_make: int = 0
+    early: int = 0
+    later: int = 0
+    current: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.states.values())
+
+
+def require_range(request: SliceRange, *, partition_too: bool, full_refresh: bool) -> None:
+    """Raises ArgumentError for what does not go with a range."""
+    if request.first is None and request.last is None:
+        raise ArgumentError(
+            "--all needs a range: it makes the slices again that are made already",
+            hint="for example: --from 2026-01-01 --to 2026-01-31 --all",
+        )
+    if partition_too:
+        raise ArgumentError(
+            "a run makes either one partition or a range of them",
+            hint="leave out --partition, or --from and --to",
+        )
+    if full_refresh:
+        raise ArgumentError(
+            "--full-refresh makes a table anew with one slice, not with a range",
+            hint="penstock drop MODEL, then run the range; or make the slices again with --all",
+        )
+
+
+class Calendar:
+    """The slices of each `partitioned` line in one range: computed once, shared by its models.
+
+    ``above`` are the models that one reads, however far: what lies before the start of one of them
+    that is partitioned has nothing to read.
+    """
+
+    def __init__(
+        self,
+        request: SliceRange,
+        now: datetime,
+        above: Callable[[Model], Iterable[Model]] = lambda _: (),
+    ) -> None:
+        self._request = request
+        self._now = now
+        self._above = above
+        self._known: dict[PartitionSpec, InRange] = {}
+
+    def of(self, model: Model) -> InRange:
+        """Raises PartitionError, placed."""
+        spec = model.partition
+        assert spec is not None, "asked of partitioned models"
+        try:
+            if spec not in self._known:
+                self._known[spec] = _in_range(spec, self._request, self._now)
+            return self._since(model, spec, self._known[spec])
+        except PartitionError as error:
+            error.location = error.location or model.place("partition")
+            raise
+
+    def _since(self, model: Model, spec: PartitionSpec, found: InRange) -> InRange:
+        """Without the slices before the last start of what the model reads."""
+        above = (each.partition for each in self._above(model) if each.partition is not None)
+        starts = [start for each in above if (start := partition.start_of(each)) is not None]
+        if not starts or not found.slices:
+            return found
+        last = max(starts)
+        early = sum(partition.bounds(spec, part.value)[1] <= last for part in found.slices)
+        return replace(found, slices=found.slices[early:], early=found.early + early)
+
+
+def _in_range(spec: PartitionSpec, request: SliceRange, now: datetime) -> InRange:
+    if spec.kind not in TIME_KINDS:
+        raise PartitionError(
+            "a dynamic partition has no range: its values have no order",
+            hint="run its values one by one with --partition, or leave it out with --select",
+        )
+    newest = partition.wall_time(spec, now)[0]
+    first, current = _first(spec, request), 0
+    if request.last is not None:
+        last = partition.wall_time(spec, request.last)[1]
+    else:
+        last = TIME_KINDS[spec.kind].floor(newest) - timedelta(microseconds=1)
+        current = int(first <= newest)
+        if last < first <= newest:
+            return InRange((), current=current)
+    values = partition.values_between(spec, first, last)
+    asked = [(value, partition.bucket_of(spec, value)) for value in values]
+    early = sum(partition.is_before_start(spec, bucket) for _, bucket in asked)
+    later = sum(bucket > newest for _, bucket in asked)
+    kept = values[early : len(values) - later]
+    return InRange(tuple(map(Part, kept)), early, later, current)
+
+
+def _first(spec: PartitionSpec, request: SliceRange) -> datetime:
+    if request.first is not None:
+        return partition.wall_time(spec, request.first)[0]
+    if spec.start is None:
+        raise PartitionError(
+            "the range has no beginning: the model has no start",
+            hint="give it: --from 2026-01-01, or write start=2026-01-01 in the header",
+        )
+    return datetime.combine(date.fromisoformat(spec.start), time())
+
+
+def choose(found: InRange, states: SliceStates, *, every: bool) -> tuple[tuple[Slice, ...], Tally]:
+    """The slices to make, in order, and the count of all."""
+    known = [states.get(part.text, MISSING) for part in found.slices]
+    chosen: Sequence[Slice] = found.slices
+    if not every:
+        chosen = [part for part in found.slices if states.lacks(part.text)]
+    counts = dict(Counter(known))
+    tally = Tally(counts, len(chosen), found.early, found.later, found.current)
+    return tuple(chosen), tally
+
+
+def choose_whole(
+    states: SliceStates, *, every: bool, inputs_change: bool
+) -> tuple[tuple[Slice, ...], Tally]:
+    """A whole table: made where it is missing or failed, and after slices that it reads are."""
+    state = states.get(WHOLE.text, MISSING)
+    needed = every or inputs_change or states.lacks(WHOLE.text)
+    return (WHOLE,) if needed else (), Tally({state: 1}, int(needed))
+
+
+def said(tally: Tally) -> str:
+    """``3 missing, 1 failed, 361 materialized``."""
+    order = (MISSING, FAILED, SKIPPED, UNFINISHED, RUNNING, CHANGED, STALE, MATERIALIZED)
+    parts = [f"{tally.states[state]:,} {state}" for state in order if tally.states.get(state)]
+    parts += [f"{tally.early:,} before start"] if tally.early else []
+    parts += [f"{tally.later:,} in the future"] if tally.later else []
+    parts += [f"{tally.current:,} not over"] if tally.current else []
+    return ", ".join(parts) or "no slices"
+
+
+def idle(tally: Tally) -> str:
+    """Why nothing is made of a model: what is stale waits until somebody asks for it."""
+    hint = ""
+    if tally.states.get(STALE):
+        hint += "; their definition has changed: penstock restate makes them again"
+    if tally.states.get(CHANGED):
+        hint += (
+            "; a rerun would not make what another writer changed what the SELECT returns: roll "
+            "the table back, or drop what is to be made again"
+        )
+    return f"nothing to do: {said(tally)}{hint}"
+
+
+def _text(moment: Moment) -> str:
+    if isinstance(moment, datetime) and moment.tzinfo is not None:
+        return moment.astimezone(UTC).isoformat()
+    return moment if isinstance(moment, str) else moment.isoformat()

@@ -1,0 +1,219 @@
+"""Which slice each partitioned step of a requested run makes. Pure.
+
+A partition is resolved at the top of each chain (steps that partitioned inputs connect) and carried
+down it: seeds/partitioned-pipelines.md, "How the value is resolved". Chains that happen to run
+together have nothing to do with each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+from penstock.engine.planning.ranges import SliceRange
+from penstock.errors import PartitionError
+from penstock.model.definition.model import Model
+from penstock.model.time import partition
+from penstock.model.time.partition import TIME_KINDS, Moment, PartitionSpec
+
+Steps = Sequence[Model]
+
+
+@dataclass(frozen=True, slots=True)
+class StepSlice:
+    """``early``: the slice lies before the step's ``start``, and nobody asked for it."""
+
+    value: str
+    early: bool = False
+
+
+def resolve_slices(chains: Sequence[Steps], request: RunRequest) -> dict[str, StepSlice]:
+    """The slice of each step, by the step's name. Each chain is in the order of the graph.
+
+    Without a partition in the request, the kinds by time take the slice of its fire time and
+    ``dynamic`` takes its value from the payload. A partition that was asked for goes to the steps
+    that can have it. Raises PartitionError, placed, when that leaves a step without a slice, or
+    when what was asked for lies before its ``start``.
+    """
+    asked = request.partition
+    slices: dict[str, StepSlice] = {}
+    for chain in chains:
+        timed = [model for model in chain if _spec(model).kind in TIME_KINDS]
+        slices |= _timed(timed, request.fire_time if asked is None else asked, asked is not None)
+    steps = [model for chain in chains for model in chain]
+    dynamic = [model for model in steps if _spec(model).kind not in TIME_KINDS]
+    slices |= _dynamic(dynamic, request, asked if isinstance(asked, str) and not slices else None)
+    if asked is not None and len(slices) < len(steps):
+        raise _refusal(steps, slices, asked)
+    return slices
+
+
+def _timed(chain: Steps, moment: Partition, asked: bool) -> dict[str, StepSlice]:
+    slices: dict[str, StepSlice] = {}
+    for model, bucket in zip(chain, _buckets(chain, moment), strict=True):
+        if bucket is None:
+            continue
+        spec = _spec(model)
+        value = partition.render(spec, bucket)
+        with _placed(model):
+            partition.validate(spec, value)  # the clocks of its own zone may skip it
+            early = partition.is_before_start(spec, bucket)
+            if early and asked:
+                raise PartitionError(
+                    f"partition {value} is before start={spec.start} of {model.name}",
+                    hint="ask for a later one, or set start to an earlier day",
+                )
+        slices[model.name] = StepSlice(value, early)
+    return slices
+
+
+def _buckets(chain: Steps, moment: Partition) -> list[datetime | None]:
+    """The start of each step's slice in wall time; None for a step that has none at ``moment``.
+
+    The topmost step of a kind resolves for all steps of this kind in the chain. When a value was
+    asked for, steps of other kinds take the slice that holds all of it.
+    """
+    own = [_own_bucket(model, moment) for model in chain]
+    known = {
+        spec: bucket
+        for spec, bucket in zip(map(_spec, chain), own, strict=True)
+        if bucket is not None
+    }
+    by_kind = {spec.kind: bucket for spec, bucket in reversed(known.items())}
+    first = next(iter(known.items()), None)
+    around = partition.span(*first) if first else None
+    return [
+        by_kind.get(spec.kind) or (partition.bucket_around(spec, *around) if around else None)
+        for spec in map(_spec, chain)
+    ]
+
+
+def _own_bucket(model: Model, moment: Partition) -> datetime | None:
+    spec = _spec(model)
+    if isinstance(moment, str):
+        with suppress(PartitionError):
+            return partition.bucket_of(spec, moment)
+        return None
+    with _placed(model):  # its zone may skip this day or hour
+        if isinstance(moment, datetime):
+            return partition.bucket_at(spec, moment)
+        midnight = datetime.combine(moment, time())
+        return partition.bucket_around(spec, midnight, midnight + timedelta(days=1))
+
+
+def _dynamic(steps: Steps, request: RunRequest, asked: str | None) -> dict[str, StepSlice]:
+    """``asked`` is the value of one key: steps with other keys have no part in it."""
+    if asked is not None:
+        of_key = [model for model in steps if _spec(model).key == _spec(steps[0]).key]
+        for model in of_key:
+            with _placed(model):
+                partition.validate(_spec(model), asked)
+        return {model.name: StepSlice(asked) for model in of_key}
+    slices: dict[str, StepSlice] = {}
+    for model in steps:
+        try:
+            with _placed(model):
+                slices[model.name] = StepSlice(partition.value_from(_spec(model), request.inputs))
+        except PartitionError:
+            if request.partition is None:
+                raise
+    return slices
+
+
+def _refusal(steps: Steps, slices: Mapping[str, StepSlice], asked: Partition) -> PartitionError:
+    """What was asked for cannot be the slice of every step."""
+    refused = [model for model in steps if model.name not in slices]
+    takers = [model for model in steps if model.name in slices]
+    if any(_spec(model).kind in TIME_KINDS for model in takers):
+        takers = [model for model in takers if _spec(model).kind in TIME_KINDS]
+    cause = _cause(_spec(refused[0]), asked)
+    if not takers:
+        return _at(refused[0], cause)
+    hint = f"run them apart: {_select(takers)} with this partition, then {_select(refused)}"
+    if _spec(refused[0]).key:
+        hint += ", or say the value of the other in --payload"
+    return _at(
+        refused[0],
+        PartitionError(
+            f"partition {asked} is for {_names(takers)}, not for {_names(refused)}: "
+            f"{cause.message}",
+            hint=hint,
+        ),
+    )
+
+
+def _cause(spec: PartitionSpec, asked: Partition) -> PartitionError:
+    """Why a step cannot have what was asked for."""
+    if spec.kind not in TIME_KINDS:
+        return PartitionError(
+            f"its value is what {spec.key} of the payload is", hint="send it in the payload"
+        )
+    if isinstance(asked, str):
+        try:
+            partition.validate(spec, asked)
+        except PartitionError as error:
+            return error
+    return PartitionError(
+        f"{asked} is more than one {TIME_KINDS[spec.kind].unit}", hint="give a datetime"
+    )
+
+
+def _names(models: Steps) -> str:
+    """``raw/orders (partitioned daily)``, and how many others."""
+    spec = _spec(models[0])
+    option = f' key="{spec.key}"' if spec.key else f' format="{spec.format}"' if spec.format else ""
+    others = f" and {len(models) - 1} more" if len(models) > 1 else ""
+    return f"{models[0].name} (partitioned {spec.kind}{option}){others}"
+
+
+def _select(models: Steps) -> str:
+    return " ".join(f"--select {model.name}" for model in models)
+
+
+def _at(model: Model, error: PartitionError) -> PartitionError:
+    error.location = error.location or model.place("partition")
+    return error
+
+
+@contextmanager
+def _placed(model: Model) -> Iterator[None]:
+    try:
+        yield
+    except PartitionError as error:
+        raise _at(model, error) from None
+
+
+def _spec(model: Model) -> PartitionSpec:
+    assert model.partition is not None
+    return model.partition
+
+
+# A value as a slice is called, or a moment: without a time zone it is wall time in the partition's.
+Partition = Moment
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """``select``: names, patterns, ``+name`` (and upstream), ``name+`` (and downstream).
+
+    ``args`` are texts, or None for NULL, by name. ``payload`` is what a trigger sent; ``fire_time``
+    (aware) is when it fired. ``full_refresh``: the tables are made anew. ``range``: the slices of
+    many days, in place of ``partition``.
+    """
+
+    partition: Partition | None = None
+    select: tuple[str, ...] = ()
+    args: Mapping[str, str | None] = field(default_factory=dict)
+    fire_time: datetime = field(default_factory=lambda: datetime.now(UTC))
+    payload: Mapping[str, Any] | None = None
+    trigger: str = "manual"
+    full_refresh: bool = False
+    range: SliceRange | None = None
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The run's arguments: those of the payload, overridden by those by name."""
+        return {**(self.payload or {}), **self.args}

@@ -1,0 +1,404 @@
+"""Record the rows of a table that no run has written as what runs of its model made.
+
+Nothing of the table changes and no snapshot is made: its slices, or its intervals, are recorded as
+they are, so that runs continue behind them. Rows that a model's strategy could not have made are
+refused (keys that are NULL or shared, versions that overlap, slices with names that cannot be).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from sqlalchemy.exc import IntegrityError
+
+from penstock.engine.inputs.pinned_tables import table_name
+from penstock.engine.inputs.time_values import time_values
+from penstock.engine.results import Adopted, AdoptedSlice, ColumnInfo
+from penstock.engine.running.history_guard import refuse_no_history
+from penstock.engine.running.redefinition import (
+    difference,
+    fit_columns,
+    made_since,
+    refuse_lost_rows,
+    refuse_other_slices,
+)
+from penstock.engine.state import reading
+from penstock.engine.state.records import (
+    WHOLE,
+    Publication,
+    RunRecord,
+    SliceRecord,
+    StepRecord,
+    column_infos,
+    this_process,
+)
+from penstock.engine.state.store import (
+    State,
+    finish_run,
+    insert_run,
+    now,
+    publish,
+    start_step,
+)
+from penstock.engine.strategies.slice import ByTime
+from penstock.engine.strategies.time_range import rows_of
+from penstock.errors import ArgumentError, PartitionError, SchemaMismatch, TableNotFound
+from penstock.lake.format.naming import fold, new_uuid7
+from penstock.model.definition.model import Model
+from penstock.model.time.interval import Interval, interval_of, minus
+from penstock.model.time.moments import read_end
+from penstock.model.time.partition import TIME_KINDS, bounds, validate
+from penstock.model.time.slice import shown
+from penstock.model.values.kinds import EMBEDDED, FILES, VIEW
+from penstock.sql.identifiers import quoted
+from penstock.sql.substitution import unsubstituted
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from penstock.lake.lake import Lake
+    from penstock.lake.staging import TransactionTable
+
+_REFUSED: Mapping[str, tuple[str, str]] = {
+    VIEW: ("is a view, which has no rows of its own", "write kind FULL to keep rows"),
+    EMBEDDED: ("is EMBEDDED and makes no table", "adopt the models that read it"),
+    FILES: ("writes files and no table", "run it: it writes its files again"),
+    "manual": (
+        "is manual: its statements alone know which rows are there",
+        "run it: what its statements find in the table is up to them",
+    ),
+}
+_SHOWN = 3
+# Of the model's query, for a slice; None where only a run shows them.
+Columns = Callable[[str | None], Sequence[str] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Adoption:
+    """One call. ``column`` carries the values of slices; ``until`` is an end, not included."""
+
+    model: Model
+    table: TransactionTable
+    records: Sequence[SliceRecord]
+    column: str
+    until: datetime | None
+    now: datetime
+
+    @property
+    def known(self) -> list[SliceRecord]:
+        """What is recorded of this table; others are of one that was dropped."""
+        since = made_since(self.table)
+        return [each for each in self.records if each.snapshot_id >= since]
+
+
+def adopt(
+    lake: Lake,
+    model: Model,
+    columns: Columns,
+    *,
+    column: str,
+    until: str | None = None,
+    dry_run: bool = False,
+) -> Adopted:
+    """Record what ``model`` has in its table, up to and including ``until``.
+
+    ``columns`` are those of the model's query, for the value of a slice. Raises ArgumentError,
+    TableNotFound, SchemaMismatch, DefinitionChanged and StepError, and records nothing then.
+    """
+    _refuse_kind(model)
+    moment = _end(model, until)
+    state = State(lake.catalog)
+    target = model.target.qualified
+    tx = lake.transaction()
+    try:
+        if tx.kind_of(table_name(model.target)) != "table":
+            raise TableNotFound(
+                f"there is no table {model.target} to adopt",
+                hint=f"run the model, which makes it: penstock run {model.name}",
+            )
+        table = tx.table(table_name(model.target))
+        if not table.count_rows():
+            raise ArgumentError(
+                f"{model.target} has no rows, so there is nothing to adopt",
+                hint=f"run the model: penstock run {model.name}",
+            )
+        records = state.slices(target)
+        asked = _Adoption(model, table, records, column, moment, now())
+        refuse_other_slices(model, asked.known, table, column)
+        slices = _slices(asked)
+        _require_fit(asked, columns, slices[0].slice)
+        snapshot_id, schema = tx.base.id, table.schema
+        first = bool(records) and not asked.known
+    finally:
+        tx.rollback()
+    if not dry_run:
+        infos = column_infos(schema, {fold(n): t for n, t in model.about.column_descriptions})
+        made = [
+            _publication(model, each, infos, first=first and not n) for n, each in enumerate(slices)
+        ]
+        _record(state, model, made, snapshot_id, records)
+    notices = tuple(_notices(model))
+    found = tuple(AdoptedSlice(shown(each.slice or ""), each.rows) for each in slices)
+    return Adopted(model.name, str(model.target), found, snapshot_id, notices)
+
+
+def _refuse_kind(model: Model) -> None:
+    refused = _REFUSED.get(model.strategy)
+    if refused is None and model.reads_changes and model.strategy == "append":
+        refused = (
+            "appends what changed in its input, and its rows do not say up to where they have it",
+            "run it with --full-refresh, or give it another table",
+        )
+    if refused is not None:
+        problem, hint = refused
+        raise ArgumentError(f"{model.name} {problem}", hint=hint, location=model.place("target"))
+
+
+def _end(model: Model, until: str | None) -> datetime | None:
+    if until is None:
+        return None
+    if model.by_time is None and (
+        model.partition is None or model.partition.kind not in TIME_KINDS
+    ):
+        raise ArgumentError(
+            f"{model.name} has no slices of time, so it cannot be adopted until {until}",
+            hint=f"leave out --until: penstock adopt {model.name}",
+        )
+    try:
+        return read_end(until, now())
+    except (ValueError, OverflowError):
+        raise ArgumentError(
+            f"{until!r} is not a moment", hint="write a date, such as --until 2024-01-31"
+        ) from None
+
+
+def _slices(asked: _Adoption) -> list[AdoptedSlice]:
+    """What is to be recorded; ``slice`` is its text for state. Raises ArgumentError."""
+    model = asked.model
+    if model.by_time is not None:
+        return _intervals(asked)
+    if model.partition is not None:
+        return _parts(asked)
+    if asked.known:
+        raise _known_already(model, asked.known)
+    _require_rows(asked)
+    return [AdoptedSlice(WHOLE, asked.table.count_rows())]
+
+
+def _require_rows(asked: _Adoption) -> None:
+    """Raise DefinitionChanged for rows that the model's strategy cannot continue."""
+    if asked.model.history is not None:
+        refuse_no_history(asked.model, None, asked.table)
+    else:
+        refuse_lost_rows(asked.model, None, asked.table, None)
+
+
+def _parts(asked: _Adoption) -> list[AdoptedSlice]:
+    from pyspark.sql import functions as fn
+
+    model, spec = asked.model, asked.model.partition
+    assert spec is not None, "asked of partitioned models"
+    rows = asked.table.to_df()  # which starts Spark, where nothing has: a column needs it
+    groups = rows.groupBy(fn.col(quoted(asked.column)).alias("value")).count().collect()
+    counts = {row["value"]: row["count"] for row in groups}
+    wrong = [value for value in counts if not _is_value(model, value)]
+    if wrong:
+        listed = ", ".join("NULL" if value is None else repr(value) for value in wrong[:_SHOWN])
+        raise ArgumentError(
+            f"the column {asked.column} of {model.target} holds {listed}, which is no slice of "
+            f"`partitioned {model.slicing}`",
+            hint=f"correct it: UPDATE {model.target.qualified} SET {asked.column} = ...",
+        )
+    known = {record.slice for record in asked.known}
+    early = {
+        value: count
+        for value, count in counts.items()
+        if asked.until is None or bounds(spec, value)[0] < asked.until
+    }
+    if not early:
+        raise ArgumentError(
+            f"{model.target} has no slice that begins before {asked.until}",
+            hint=f"its first is {min(counts)}: give a later --until",
+        )
+    new = sorted(early.keys() - known)
+    if not new:
+        raise _known_already(model, asked.known)
+    if model.strategy == "merge":
+        _require_rows(asked)
+    return [AdoptedSlice(value, early[value]) for value in new]
+
+
+def _is_value(model: Model, value: str | None) -> bool:
+    assert model.partition is not None, "asked of partitioned models"
+    try:
+        validate(model.partition, value or "")
+    except PartitionError:
+        return False
+    return value is not None
+
+
+def _intervals(asked: _Adoption) -> list[AdoptedSlice]:
+    """From the model's start, or its first row, up to ``until`` or its last row."""
+    model, by_time = asked.model, asked.model.by_time
+    assert by_time is not None, "asked of models by time"
+    over = by_time.unit.floor(asked.now)  # the interval that is not over is the next run's
+    start, end = by_time.start(asked.now), asked.until
+    if by_time.column is not None:
+        first, last = _span(asked)
+        start = (
+            by_time.unit.floor(first) if start is None else min(start, by_time.unit.floor(first))
+        )
+        end = by_time.unit.next(by_time.unit.floor(last)) if end is None else end
+    else:
+        _require_rows(asked)
+    if start is None or end is None:
+        what = "--until DATE" if end is None else "the property `start`"
+        raise ArgumentError(
+            f"the rows of {model.name} do not say which intervals they are of",
+            hint=f"say it: add {what}",
+        )
+    end = min(by_time.unit.floor(end), over)
+    if end <= start:
+        raise ArgumentError(
+            f"no {by_time.unit} of {model.name} ends between {start:%Y-%m-%d %H:%M} and "
+            f"{min(end, over):%Y-%m-%d %H:%M}",
+            hint="give a later --until",
+        )
+    recorded = [each for each in (interval_of(r.slice) for r in asked.known) if each is not None]
+    new = minus((Interval(start, end),), recorded)
+    if not new:
+        raise _known_already(model, asked.known)
+    return [AdoptedSlice(each.text, _rows_in(asked, each)) for each in new]
+
+
+def _span(asked: _Adoption) -> tuple[datetime, datetime]:
+    """The times of the first and the last row. Raises StepError, ArgumentError."""
+    model, time_range = asked.model, asked.model.time_range
+    assert time_range is not None, "asked of models by time"
+    assert time_range.column is not None, "asked of models by time"
+    df = asked.table.to_df()
+    values = time_values(df, time_range.column, time_range.unit, model.query.dialect)
+    moment = values.moment
+    wanted = (
+        f"min({moment}) AS first",
+        f"max({moment}) AS last",
+        f"count_if({values.is_bad}) AS bad",
+    )
+    (row,) = df.selectExpr(*map(unsubstituted, wanted)).collect()
+    if row["bad"] or row["first"] is None:
+        raise ArgumentError(
+            f"{row['bad']:,} rows of {model.target} have no time in {time_range.column.name}",
+            hint="correct or delete them: a row without a time belongs to no interval",
+        )
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    return epoch + timedelta(microseconds=row["first"]), epoch + timedelta(microseconds=row["last"])
+
+
+def _rows_in(asked: _Adoption, interval: Interval) -> int:
+    model, time_range = asked.model, asked.model.time_range
+    if time_range is None or time_range.column is None:
+        return asked.table.count_rows()
+    by_time = ByTime(time_range, (interval,), model.query.dialect, model.layout, lambda _: None)
+    return rows_of(asked.table, by_time, (interval,)).count()
+
+
+def _require_fit(asked: _Adoption, columns: Columns, slice_: str | None) -> None:
+    """Raise SchemaMismatch for columns that the next run would refuse too."""
+    model, table = asked.model, asked.table
+    if not model.keeps_columns:
+        return
+    managed = [asked.column] if model.partition is not None else []
+    managed += list(model.history.managed) if model.history is not None else []
+    made = columns(slice_ if model.partition is not None else None)
+    if made is None:
+        return
+    try:
+        fit_columns(
+            difference(made, table.schema.names, managed),
+            model.schema_change,
+            model.target.qualified,
+            merges=model.strategy == "merge",
+        )
+    except SchemaMismatch as error:
+        error.location = error.location or model.place("target")
+        raise
+
+
+def _known_already(model: Model, known: Sequence[SliceRecord]) -> ArgumentError:
+    last = max(known, key=lambda each: each.published_at)
+    return ArgumentError(
+        f"runs have recorded what is in {model.target}: there is nothing to adopt",
+        hint=f"penstock status {model.name} shows it; the last was at "
+        f"{last.published_at:%Y-%m-%d %H:%M}",
+    )
+
+
+def _notices(model: Model) -> Iterable[str]:
+    if model.strategy == "replace" and model.partition is None:
+        yield "the next run replaces these rows with what the query returns"
+
+
+def _publication(
+    model: Model, made: AdoptedSlice, columns: tuple[ColumnInfo, ...], *, first: bool
+) -> Publication:
+    return Publication(
+        run_id="",
+        step=model.name,
+        state="done",
+        target=model.target.qualified,
+        slice=made.slice or WHOLE,
+        strategy=model.strategy,
+        rows=made.rows,
+        fingerprint=None,
+        definition_hash=model.definition_hash,
+        columns=columns,
+        checks=(),
+        at=now(),
+        reason="adopted",
+        slicing=model.slicing,
+        keys=model.keys,
+        first=first,
+    )
+
+
+def _record(
+    state: State,
+    model: Model,
+    made: Sequence[Publication],
+    snapshot_id: int,
+    before: Sequence[SliceRecord],
+) -> None:
+    """A run of its own, whose steps made nothing new. Raises ArgumentError where another command
+    has recorded slices since they were looked at."""
+    target, known = model.target.qualified, {(each.slice, each.run_id) for each in before}
+    run_id, at = new_uuid7(), now()
+
+    def record(connection: Connection) -> None:
+        there = {(each.slice, each.run_id) for each in reading.slices(connection, target)}
+        if there != known:
+            raise _overtaken(model)
+        run = RunRecord(run_id, "running", None, {}, at, this_process(), "adopt")
+        insert_run(connection, run)
+        for each in made:
+            what = replace(each, run_id=run_id)
+            start_step(
+                connection, StepRecord(run_id, model.name, target, what.slice, "running", at)
+            )
+            publish(connection, snapshot_id, what)
+        finish_run(connection, run_id, "done", now())
+
+    state.prepare()
+    try:
+        state.write(record)
+    except IntegrityError:
+        raise _overtaken(model) from None
+
+
+def _overtaken(model: Model) -> ArgumentError:
+    return ArgumentError(
+        f"another command has recorded slices of {model.target} meanwhile",
+        hint=f"look at them, penstock status {model.name}, and adopt what is left",
+    )

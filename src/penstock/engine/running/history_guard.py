@@ -1,0 +1,132 @@
+"""Refuse a table that does not hold a valid history, before a load is put on top of it.
+
+Others may have changed its rows since the last run: then two versions of a key may be open, or none
+where there was one, and a run would make that worse. A rollback undoes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from penstock.engine.state.outside import OWN
+from penstock.engine.state.records import SliceRecord
+from penstock.engine.strategies.upsert import keys_in_spark
+from penstock.errors import DefinitionChanged
+from penstock.lake.catalog import reads
+from penstock.lake.catalog.snapshots.history import changes_of_others
+from penstock.lake.catalog.snapshots.rollbacks import Rollbacks, rollbacks
+from penstock.lake.format.naming import fold
+from penstock.lake.snapshot import At, Snapshot
+from penstock.lake.spark.text import expr
+from penstock.model.definition.model import Model
+from penstock.model.values.history import History
+from penstock.sql.identifiers import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.staging import TransactionTable
+
+
+def refuse_no_history(model: Model, known: SliceRecord | None, table: TransactionTable) -> None:
+    """Raise DefinitionChanged where the table does not hold what the runs of this model made.
+
+    ``known`` is its record; a table without one, or of another strategy or other keys, is looked
+    into.
+    """
+    history = model.history
+    assert history is not None, "asked of others"
+    lacking = [name for name in (*history.managed, *model.key_columns) if not _has(table, name)]
+    if lacking and table.count_rows():
+        raise _refused(model, f"is not a history: it has no column {', '.join(lacking)}")
+    if known is not None and known.strategy == "history" and _same_keys(model, known):
+        change = _foreign_change(table, known)
+        if change is not None:
+            raise _edited(model, known, change)
+        return
+    faults = list(_faults(table.to_df(), model, history))
+    if faults:
+        raise _refused(model, f"is not a history by this key: {' and '.join(faults)}")
+
+
+def _same_keys(model: Model, known: SliceRecord) -> bool:
+    if known.keys is None:
+        return known.definition_hash == model.definition_hash
+    return tuple(map(fold, known.keys)) == tuple(map(fold, model.keys))
+
+
+def _has(table: TransactionTable, name: str) -> bool:
+    return table.schema.find(name) is not None
+
+
+def _foreign_change(table: TransactionTable, known: SliceRecord) -> Snapshot | None:
+    """The first snapshot after the record in which others changed rows, unless all that was rolled
+    back."""
+    base = table.candidate.base
+    if base is None:
+        return None
+    with table.context.catalog.reading() as connection:
+        changes = changes_of_others(connection, known.snapshot_id, OWN)
+        rolled_back = rollbacks(connection).get(base.id, Rollbacks())
+        touched = [c.snapshot_id for c in changes if base.id in c.inserted | c.deleted]
+        found = [
+            reads.snapshot(connection, At(version=id_))
+            for id_ in touched
+            if id_ not in rolled_back.snapshots and not rolled_back.undid(id_)
+        ]
+    return next((each for each in found if each is not None), None)
+
+
+def _faults(rows: DataFrame, model: Model, history: History) -> Iterator[str]:
+    """What keeps rows from being versions: one line for each kind of fault."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as fn
+
+    keys = {f"_penstock_{n}": expr(text) for n, (_, text) in enumerate(keys_in_spark(model))}
+    since, until = fn.col(quoted(history.valid_from)), fn.col(quoted(history.valid_to))
+    window = Window.partitionBy(*keys).orderBy(since, until.asc_nulls_last())
+    next_since = fn.lead(since).over(window)
+    no_key = reduce(lambda a, b: a | b, (fn.col(key).isNull() for key in keys))
+    is_wrong = since.isNull() | (until < since)
+    if history.is_current is not None:
+        current = fn.col(quoted(history.is_current))
+        is_wrong = is_wrong | ~current.eqNullSafe(until.isNull())
+    marked = rows.withColumns(keys).select(
+        no_key.alias("no_key"),
+        is_wrong.alias("wrong"),
+        (next_since.isNotNull() & until.isNull()).alias("open"),
+        (next_since < until).alias("overlap"),
+    )
+    (found,) = marked.agg(
+        *(fn.count_if(fn.col(name)).alias(name) for name in marked.columns)
+    ).collect()
+    said = {
+        "no_key": "rows with a NULL in the key",
+        "wrong": "rows with a validity that cannot be",
+        "open": "open versions with a later one of the same key",
+        "overlap": "versions that overlap the next one of the same key",
+    }
+    yield from (f"{found[name]:,} {text}" for name, text in said.items() if found[name])
+
+
+def _edited(model: Model, known: SliceRecord, change: Snapshot) -> DefinitionChanged:
+    who = f" by {change.author}" if change.author else ""
+    target = model.target
+    back = f"CALL {target.lake}.rollback_to_snapshot('{target.qualified}', {change.id - 1})"
+    error = _refused(model, f"was changed outside of its runs, in snapshot {change.id}{who}")
+    error.hint = f"roll it back: {back}; or, which leaves one version of each row: {error.hint}"
+    error.data["snapshot"] = change.id
+    error.data["recorded"] = known.snapshot_id
+    return error
+
+
+def _refused(model: Model, problem: str) -> DefinitionChanged:
+    return DefinitionChanged(
+        f"{model.target} {problem}",
+        hint=f"make it anew: `penstock run {model.name} --full-refresh`, or "
+        f"`penstock drop {model.name}`. Earlier snapshots keep what is there",
+        location=model.place("target"),
+        data={"table": model.target.qualified},
+    )

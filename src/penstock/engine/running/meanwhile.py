@@ -1,0 +1,81 @@
+"""Slices that another run has made since a step was planned to make what was lacking.
+
+They are not made again: an append would add their rows twice. What somebody asked for by name, or
+with ``--all``, is made whatever another run did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.engine.planning.plan import PlannedStep
+from penstock.engine.session.world import World
+from penstock.engine.state.records import SliceRecord
+from penstock.model.time.interval import Interval, Intervals, interval_of, minus
+from penstock.model.time.slice import Slice
+
+
+@dataclass(frozen=True, slots=True)
+class Meanwhile:
+    """``made`` has the records of slices that need not be made any more; ``left`` what is still to
+    be made.
+    """
+
+    made: Mapping[Slice, SliceRecord]
+    left: tuple[Slice, ...]
+
+
+def meanwhile(world: World, planned: PlannedStep) -> Meanwhile:
+    """What other runs made of a step's slices since it was planned."""
+    if planned.seen is None or planned.anew:
+        return Meanwhile({}, planned.slices)
+    target = planned.model.target
+    state = world.states[target.lake]
+    records = [
+        record
+        for record in state.slices(target.qualified)
+        if record.run_id != world.run_id
+        and record.rolled_back is None
+        and not _was_seen(record, planned.seen)
+        and record.slicing in (None, planned.model.slicing)
+    ]
+    made: dict[Slice, SliceRecord] = {}
+    left: list[Slice] = []
+    for slice_ in planned.slices:
+        if isinstance(slice_, Interval):
+            _divide(slice_, records, made, left)
+            continue
+        known = next((each for each in records if each.slice == slice_.text), None)
+        if known is None:
+            left.append(slice_)
+        else:
+            made[slice_] = known
+    return Meanwhile(made, tuple(left))
+
+
+def _divide(
+    interval: Interval,
+    records: Sequence[SliceRecord],
+    made: dict[Slice, SliceRecord],
+    left: list[Slice],
+) -> None:
+    rest: Intervals = (interval,)
+    for record in records:
+        own = interval_of(record.slice)
+        part = None if own is None else own.overlap(interval)
+        if part is not None:
+            made[part] = record
+            rest = minus(rest, (part,))
+    left += rest
+
+
+def _was_seen(record: SliceRecord, seen: Mapping[str, str]) -> bool:
+    """Whether the plan knew a record, or one that it is what is left of."""
+    if seen.get(record.slice) == record.run_id:
+        return True
+    own = interval_of(record.slice)
+    if own is None:
+        return False
+    of_run = (interval_of(text) for text, run_id in seen.items() if run_id == record.run_id)
+    return any(each is not None and each.overlap(own) for each in of_run)

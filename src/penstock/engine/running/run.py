@@ -1,0 +1,335 @@
+"""A run from plan to result: recorded at its start, executed, recorded at its end.
+
+Steps run side by side where the graph allows, each in a thread of its own, which waits for Spark.
+Small tables are bound by the driver's latency, and running side by side hides it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from penstock.config import Settings
+from penstock.engine.planning.no_op import ended, nothing_to_do
+from penstock.engine.planning.plan import Plan, PlannedStep
+from penstock.engine.python.scratch import remove_abandoned
+from penstock.engine.results import RunResult, StepResult
+from penstock.engine.running.step import INTERRUPTED, run_step, skip
+from penstock.engine.session.world import World
+from penstock.engine.state.records import RunRecord, this_process
+from penstock.engine.state.store import State, now
+from penstock.errors import PenstockError
+from penstock.events import (
+    Event,
+    EventSink,
+    Notice,
+    RunFinished,
+    RunProgress,
+    RunStarted,
+    StepFinished,
+)
+from penstock.lake.format.naming import new_uuid7
+from penstock.model.time.slice import Slice, meets
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.lake.lake import Lake
+
+
+# The results of a batch, one for each of its slices.
+Results = Mapping[Slice, StepResult]
+StepFunction = Callable[[World, PlannedStep], Results]
+_PACE = 2.0
+_POLL = 0.2  # seconds; only how soon a signal is noticed on systems that do not wake the wait
+GOOD = frozenset({"done", "unchanged"})
+
+
+def run_plan(
+    plan: Plan,
+    *,
+    settings: Settings,
+    session: SparkSession,
+    lakes: Mapping[str, Lake],
+    sink: EventSink,
+    jobs: int | None,
+) -> RunResult:
+    """Execute ``plan``. ``lakes`` are all that its steps read or write, attached for writing.
+
+    Failures of steps are in the result; what is raised concerns the run itself (a catalog that
+    cannot be written, for one).
+    """
+    notices: list[Notice] = []
+
+    def noting(event: Event) -> None:
+        if isinstance(event, Notice):
+            notices.append(event)
+        sink(event)
+
+    targets = dict.fromkeys(step.model.target.lake for step in plan.steps)
+    with ThreadPoolExecutor(1, thread_name_prefix="penstock-later") as later:
+        world = World(
+            run_id=new_uuid7(),
+            plan=plan,
+            settings=settings,
+            session=session,
+            lakes=lakes,
+            states={name: State(lakes[name].catalog) for name in targets},
+            sink=noting,
+            later=later,
+        )
+        _begin(world)
+        counts = tuple(0 if step.skipped else len(step.slices) for step in plan.steps)
+        names = tuple(step.name for step in plan.steps)
+        sink(RunStarted(world.run_id, names, plan.partition, counts))
+        for notice in plan.notices:
+            noting(Notice(notice))
+        result = Runner(plan, world, run_step, jobs or settings.jobs).execute()
+        _end(world, result)
+    sink(RunFinished(result.run_id, result.state, result.seconds))
+    return replace(result, notices=tuple(notices))
+
+
+def _begin(world: World) -> None:
+    plan = world.plan
+    record = RunRecord(
+        run_id=world.run_id,
+        state="running",
+        partition=plan.partition,
+        args=plan.args,
+        started_at=now(),
+        process=this_process(),
+        trigger=plan.request.trigger,
+    )
+    for name, state in world.states.items():
+        for dead in state.begin_run(record):
+            world.sink(Notice(f"run {dead} on lake {name} was killed; marked abandoned"))
+    remove_abandoned()
+
+
+def _end(world: World, result: RunResult) -> None:
+    for state in world.states.values():
+        # What was published stands, whatever becomes of this last note: the next run reads a run
+        # whose process is gone as abandoned.
+        with contextlib.suppress(PenstockError):
+            state.end_run(world.run_id, result.state)
+
+
+@dataclass
+class _Line:
+    """The batches of one model: at most one of them runs at a time, as all commit to one table.
+
+    ``lost`` says of a slice why nothing can be made of it, by what failed above. The results of its
+    slices are in the order in which they ended; ``count`` is how many of them have. A slice that
+    was divided has the results of its ``parts``.
+    """
+
+    step: PlannedStep
+    batches: Iterator[PlannedStep]
+    lost: Callable[[Slice], str | None] | None = None
+    ended: bool = False
+    results: dict[Slice, StepResult] = field(default_factory=dict)
+    parts: dict[Slice, tuple[Slice, ...]] = field(default_factory=dict)
+    count: int = 0
+
+    def has(self, slice_: Slice) -> bool:
+        return slice_ in self.results or slice_ in self.parts
+
+    def in_parts(self) -> Iterator[Slice]:
+        for slice_ in self.step.slices:
+            yield from self.parts.get(slice_, (slice_,))
+
+    @property
+    def bad(self) -> dict[Slice, StepResult]:
+        """What readers cannot do without."""
+        if self.step.skipped:
+            return {}
+        return {slice_: made for slice_, made in self.results.items() if made.state not in GOOD}
+
+
+class Pace:
+    """How far a run is and how long the rest will take, at most once in `_PACE` seconds."""
+
+    def __init__(self, slices: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._slices = slices
+        self._clock = clock
+        self._began = self._said = clock()
+        self._ended = 0
+
+    def at(self, ended: int) -> RunProgress | None:
+        """None where that was said a moment ago, or nothing has ended since."""
+        now = self._clock()
+        if ended == self._ended or now - self._said < _PACE or ended == self._slices:
+            return None
+        self._said, self._ended = now, ended
+        return RunProgress(
+            ended, self._slices, (now - self._began) / ended * (self._slices - ended)
+        )
+
+
+class Runner:
+    """Runs the steps of one plan once. ``skip`` records that a slice was not tried."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        world: World,
+        run_step: StepFunction,
+        jobs: int | None,
+        *,
+        skip: Callable[[World, PlannedStep, str], None] = skip,
+    ) -> None:
+        self._plan = plan
+        self._skip = skip
+        self._world = world
+        self._run_step = run_step
+        self._jobs = jobs or os.cpu_count() or 1
+        self._lines = {step.name: _Line(step, plan.batches(step)) for step in plan.steps}
+        self._pace = Pace(sum(len(step.slices) for step in plan.steps if not step.skipped))
+
+    def execute(self) -> RunResult:
+        """Every slice ends in a result. KeyboardInterrupt cancels what runs and what waits."""
+        began = time.monotonic()
+        with ThreadPoolExecutor(self._jobs, thread_name_prefix="penstock-step") as pool:
+            running: dict[Future[Results], PlannedStep] = {}
+            while running or not all(line.ended for line in self._lines.values()):
+                try:
+                    if self._world.cancelled.is_set():
+                        # Again and again: a step may have been about to start a job.
+                        self._world.interrupt()
+                    self._launch(pool, running)
+                    self._collect(running)
+                except KeyboardInterrupt:
+                    self._world.interrupt()
+        return RunResult(
+            run_id=self._world.run_id,
+            state=self._state(),
+            partition=self._plan.partition,
+            steps=tuple(self._results()),
+            seconds=time.monotonic() - began,
+        )
+
+    def _launch(
+        self,
+        pool: ThreadPoolExecutor,
+        running: dict[Future[Results], PlannedStep],
+    ) -> None:
+        for line in self._lines.values():
+            # Asked of the futures: Ctrl-C between two lines must not lose sight of a batch.
+            if line.ended or any(batch.name == line.step.name for batch in running.values()):
+                continue
+            if self._world.cancelled.is_set():
+                self._end_rest(line, "cancelled", INTERRUPTED)
+            elif line.step.skipped:
+                self._end_rest(line, "skipped", line.step.skipped)
+            elif len(running) < self._jobs and self._is_due(line):
+                batch = self._next(line)
+                if batch is not None:
+                    running[pool.submit(self._run_step, self._world, batch)] = batch
+
+    def _is_due(self, line: _Line) -> bool:
+        """Whether all that the model reads has ended; then also what it lacks is known."""
+        if line.lost is not None:
+            return True
+        above = [self._lines[name] for name in line.step.after]
+        if not all(each.ended for each in above):
+            return False
+        line.lost = _losses(line.step, above)
+        return True
+
+    def _next(self, line: _Line) -> PlannedStep | None:
+        """The next batch without what cannot be made; none where the line has come to its end."""
+        assert line.lost is not None, "set where it is due"
+        for batch in line.batches:
+            if line.bad and line.step.model.in_order:
+                self._end_rest(line, "skipped", f"an interval before it failed: {_why(line)}")
+                return None
+            lost = {slice_: line.lost(slice_) for slice_ in batch.slices}
+            for slice_, reason in lost.items():
+                if reason is not None:
+                    self._end(line, replace(batch, slices=(slice_,)), "skipped", reason)
+            left = [slice_ for slice_, reason in lost.items() if reason is None]
+            if left:
+                return self._plan.narrowed(batch, left) if len(left) < len(lost) else batch
+        line.ended = True
+        return None
+
+    def _collect(self, running: dict[Future[Results], PlannedStep]) -> None:
+        finished, _ = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
+        for future in finished:
+            batch = running[future]
+            line = self._lines[batch.name]
+            results = future.result()
+            line.results |= results
+            if len(batch.slices) == 1:
+                line.parts[batch.only] = tuple(results)
+            line.count += len(batch.slices)
+            del running[future]
+        if self._plan.request.range is not None:
+            ended = sum(line.count for line in self._lines.values() if not line.step.skipped)
+            said = self._pace.at(ended)
+            if said is not None:
+                self._world.sink(said)
+
+    def _end(self, line: _Line, step: PlannedStep, state: str, reason: str) -> None:
+        """A slice that never began."""
+        (result,) = ended(step, state, reason)
+        line.results[step.only] = result
+        line.count += 1
+        if state == "skipped":
+            with contextlib.suppress(PenstockError):  # it is only for the next run to know
+                self._skip(self._world, step, reason)
+        self._world.sink(StepFinished(step.name, state, 0.0, reason=reason, slice=step.slice))
+
+    def _end_rest(self, line: _Line, state: str, reason: str) -> None:
+        """What is left of a model's slices never begins."""
+        line.ended = True
+        left = [slice_ for slice_ in line.step.slices if not line.has(slice_)]
+        line.results |= zip(
+            left, ended(replace(line.step, slices=tuple(left)), state, reason), strict=True
+        )
+        self._world.sink(StepFinished(line.step.name, state, 0.0, reason=reason, slices=len(left)))
+
+    def _results(self) -> Iterator[StepResult]:
+        """In the order of the plan."""
+        for line in self._lines.values():
+            if not line.step.slices:
+                yield nothing_to_do(line.step)
+            for slice_ in line.in_parts():
+                # Ctrl-C between two lines of `_launch` may have lost sight of a step.
+                result = line.results.get(slice_)
+                if result is None:
+                    lost = replace(line.step, slices=(slice_,))
+                    (result,) = ended(lost, "cancelled", INTERRUPTED)
+                yield result
+
+    def _state(self) -> str:
+        if self._world.cancelled.is_set():
+            return "cancelled"
+        return "failed" if any(line.bad for line in self._lines.values()) else "done"
+
+
+def _losses(step: PlannedStep, above: Sequence[_Line]) -> Callable[[Slice], str | None]:
+    """Why a slice cannot be made: the first failure above it, however far up."""
+    found = [
+        (meets(step.model.partition, tuple(line.bad), line.step.model.partition), _cause(line))
+        for line in above
+        if line.bad
+    ]
+    return lambda slice_: next((reason for needs, reason in found if needs(slice_)), None)
+
+
+def _cause(line: _Line) -> str:
+    first, why = next(iter(line.bad.values())), _why(line)
+    return why if first.state == "skipped" else f"upstream {line.step.name} failed: {why}"
+
+
+def _why(line: _Line) -> str:
+    """The first line of its first failure."""
+    first = next(iter(line.bad.values()))
+    return (first.reason or "failed").splitlines()[0]

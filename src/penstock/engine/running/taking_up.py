@@ -1,0 +1,56 @@
+"""Appends of a run that was interrupted after it had published them: the next run confirms them.
+
+By the documents a re-run of an append adds its rows again, and it does. But when the run that
+published them was killed or interrupted later on, the next run of the same request is its retry,
+and a retry gives the same tables as an undisturbed run.
+"""
+
+from __future__ import annotations
+
+from penstock.engine.planning.plan import PlannedStep
+from penstock.engine.running.publication import MadeSlice
+from penstock.engine.session.world import World
+from penstock.engine.state.records import Publication
+from penstock.engine.state.store import now
+from penstock.events import Notice
+
+_INTERRUPTED = frozenset({"abandoned", "cancelled"})
+
+
+def take_up(world: World, planned: PlannedStep) -> list[MadeSlice] | None:
+    """The publication of an interrupted append to confirm; None when the step has to run."""
+    model = planned.model
+    if model.strategy != "append" or planned.anew:
+        return None
+    state = world.states[model.target.lake]
+    known = state.slice(model.target.qualified, planned.only.text)
+    if known is None or known.definition_hash != model.definition_hash or known.rolled_back:
+        return None
+    run = state.run(known.run_id)
+    if (
+        run is None
+        or run.state not in _INTERRUPTED
+        or run.partition != world.plan.partition
+        or dict(run.args) != dict(world.plan.args)
+    ):
+        return None
+    world.sink(Notice(f"appended already by the interrupted run {run.run_id}", model.name))
+    made = Publication(
+        run_id=world.run_id,
+        step=model.name,
+        state="unchanged",
+        target=known.target,
+        slice=known.slice,
+        strategy=known.strategy,
+        rows=known.rows,
+        fingerprint=known.fingerprint,
+        definition_hash=known.definition_hash,
+        columns=(),
+        checks=(),
+        at=now(),
+        slicing=known.slicing,
+        keys=known.keys,
+        inputs=known.inputs,
+    )
+    state.confirm(made, known.made_in, as_of=known.snapshot_id)
+    return [MadeSlice(made, known.made_in)]

@@ -1,0 +1,140 @@
+"""A VIEW model: its query, kept as a view of the lake, which DuckDB reads where it can.
+
+The text is kept in the script's dialect; one in Spark's is kept in DuckDB's where that means the
+same (`penstock.lake.statements.create_view`). No rows are read or written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.inputs.pinned_tables import Readable, Rows, table_name
+from penstock.engine.inputs.resolve import query_start
+from penstock.engine.state.records import SliceRecord
+from penstock.errors import DefinitionChanged, PenstockError
+from penstock.lake.format.naming import fold, quote_identifier
+from penstock.lake.reading.conversions.spark_types import schema_of
+from penstock.model.definition.model import Model
+from penstock.model.script.sources import QuerySource, TableSource
+from penstock.model.values.asset import ColumnType
+from penstock.model.values.kinds import VIEW
+from penstock.sql.dialect import DUCKDB
+from penstock.sql.types import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.format.schema import TableSchema
+    from penstock.lake.transaction import Transaction
+
+
+_ONLY_SPARK = (
+    "DuckDB cannot read this view: its query is not known to mean the same there; "
+    "write it with `dialect duckdb` if DuckDB is to read it"
+)
+
+
+def clear_name(tx: Transaction, model: Model, known: SliceRecord | None, *, anew: bool) -> bool:
+    """Let the model make what it makes where its name is that of a view, or of a table.
+
+    A view holds no rows: one that a run made gives way. ``anew``: a table, and a view that others
+    made, may go, too. Returns whether something was dropped. Raises DefinitionChanged.
+    """
+    name = table_name(model.target)
+    kind = tx.kind_of(name)
+    ours = known is not None and known.strategy == VIEW
+    if kind is None or (kind == "table" and model.strategy != VIEW):
+        return False
+    if kind == "view" and model.strategy == VIEW and (ours or anew):
+        return False  # the new one takes its place
+    if kind == "view" and (ours or anew):
+        tx.drop_view(name)
+        return True
+    if kind == "table" and anew:
+        tx.drop_table(name)
+        return True
+    made = "view" if model.strategy == VIEW else "table"
+    there = f"a {kind}" if made != kind else f"a {kind} that no run made"
+    raise DefinitionChanged(
+        f"{model.target} is {there}, and {model.name} makes a {made} of that name",
+        hint=f"to drop the {kind} (earlier snapshots keep it): "
+        f"penstock run {model.name} --full-refresh",
+        location=model.place("kind"),
+    )
+
+
+def stage(
+    tx: Transaction, model: Model, df: DataFrame, known: SliceRecord | None
+) -> tuple[TableSchema, str | None]:
+    """Stage the view, unless it is there as the last run made it.
+
+    ``df`` are its rows. Returns its columns, and a notice of who cannot read it. Raises
+    UnsupportedFeature and QueryFailed for what no view can have.
+    """
+    name = table_name(model.target)
+    if _is_there(tx, name, model, known):
+        return schema_of(df), None
+    tx.create_schema(model.target.schema)
+    try:
+        _create(tx, name, model, df)
+    except PenstockError as error:
+        error.location = error.location or query_start(model.query)
+        raise
+    made = tx.view(name)
+    if made is None or made.new is None or made.new.dialect == DUCKDB:
+        return schema_of(df), None
+    return schema_of(df), _ONLY_SPARK
+
+
+def _is_there(tx: Transaction, name: str, model: Model, known: SliceRecord | None) -> bool:
+    view = tx.view(name)
+    return (
+        view is not None
+        and view.base is not None
+        and known is not None
+        and known.definition_hash == model.definition_hash
+        and known.made_in == view.base.begin_snapshot
+        and view.base.comment == model.about.description
+    )
+
+
+def _create(tx: Transaction, name: str, model: Model, df: DataFrame) -> None:
+    query, comment = model.query, model.about.description
+    names: dict[QuerySource, str] = {
+        source: table_name(source.table)
+        for source in query.sources
+        if isinstance(source, TableSource)
+    }
+    text = _cast(query.render_statements(names)[-1].sql, model, df)
+    if query.dialect == DUCKDB:
+        tx.create_view(name, text, or_replace=True, comment=comment)
+        return
+    tx.sql(f"CREATE OR REPLACE VIEW {name} AS {text}")
+    if comment is not None:
+        tx.comment_on_view(name, comment)
+
+
+def _cast(text: str, model: Model, df: DataFrame) -> str:
+    """The query with its declared columns, in their order and cast where their types are others."""
+    types, made = dict(df.dtypes), {fold(name): name for name in df.columns}
+    names = [(made[fold(column.name)], column) for column in model.columns]
+    others = [_spark(column) != types[name] for name, column in names]
+    if not any(others) and [name for name, _ in names] in ([], df.columns):
+        return text
+    mark = '"' if model.query.dialect == DUCKDB else "`"
+    items = []
+    for (name, column), other in zip(names, others, strict=True):
+        value = quote_identifier(name, mark=mark)
+        kind = column.type if column.dialect == DUCKDB else _spark(column)
+        cast = f"CAST({value} AS {kind})" if other else value
+        items.append(f"{cast} AS {quote_identifier(column.name, mark=mark)}")
+    return f"SELECT {', '.join(items)} FROM ({text}) AS query"
+
+
+def _spark(column: ColumnType) -> str:
+    return spark_type(column.type, column.dialect).lower()
+
+
+def candidate(df: DataFrame) -> Readable:
+    """The rows that the view will give."""
+    return Readable(dict(df.dtypes), lambda _: Rows(df), lambda _: None)

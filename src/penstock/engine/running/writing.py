@@ -1,0 +1,183 @@
+"""The rows of a step as staged data of its table: columns that fit, by the model's strategy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.engine.checks import columns
+from penstock.engine.history.current import stage_view
+from penstock.engine.inputs.declared_columns import cast_to
+from penstock.engine.inputs.pinned_tables import types_of
+from penstock.engine.running.redefinition import (
+    difference,
+    fit_columns,
+    frozen,
+    refuse_managed,
+    without,
+)
+from penstock.engine.strategies import upsert
+from penstock.engine.strategies.registry import STRATEGIES
+from penstock.engine.strategies.slice import Slice
+from penstock.errors import (
+    ArgumentError,
+    ColumnNotFound,
+    DataFileCorrupt,
+    DataFileMissing,
+    Location,
+    MergeKeyError,
+    PenstockError,
+    QueryFailed,
+    SchemaMismatch,
+    StepError,
+    UnsupportedFeature,
+)
+from penstock.events import EventSink, Notice
+from penstock.lake.candidate.state import Staged
+from penstock.lake.format.naming import fold
+from penstock.model.definition.model import Model
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.lake.rows.slices import WrittenSlices
+    from penstock.lake.staging import TransactionTable
+    from penstock.lake.transaction import Transaction
+
+
+class Made(Protocol):
+    """Rows that a script made, and where what is wrong with them is to be said."""
+
+    @property
+    def df(self) -> DataFrame: ...
+
+    @property
+    def start(self) -> Location:
+        """Where the code that made them begins: for what no nearer place is known."""
+        ...
+
+    def placed(self, error: PenstockError) -> PenstockError:
+        """An error of reading the rows, at its place in the script."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """``managed`` is the column that holds the slice's value."""
+
+    model: Model
+    managed: str
+    session: SparkSession
+    sink: EventSink
+
+    def stage(self, tx: Transaction, table: TransactionTable, made: Made, into: Slice) -> Staged:
+        """Raises SchemaMismatch, MergeKeyError, QueryFailed and others, each placed."""
+        for name in (self.managed, *into.managed):
+            refuse_managed(made.df.columns, name, made.start)
+        rows = cast_to(made.df, self.model.columns)
+        layout = self.model.layout
+        self._require_sorting(rows, table)
+        try:
+            df = self._fit(table, rows, into)
+            if layout.is_said and into.by_time is None:  # which lays the table out itself
+                table.lay_out(layout.partitioned_by, layout.clustered_by)
+            return self._by_strategy(tx, table, df, into)
+        except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
+            raise made.placed(error) from error.__cause__
+        except SchemaMismatch as error:
+            of_key = error.data.get("column") in self.model.key_columns
+            error.location = error.location or (
+                self.model.place("unique_key") if of_key else made.start
+            )
+            if self.model.history is not None and error.data.keys() >= {"added", "missing"}:
+                error.hint = frozen(self.model)
+            raise
+        except (ArgumentError, ColumnNotFound, UnsupportedFeature) as error:  # of its keys
+            if layout.is_said:
+                error.location = error.location or self.model.place("partitioned_by")
+            raise
+        except MergeKeyError as error:
+            error.location = self.model.place("unique_key")
+            error.hint = of_several_intervals(error, self.model)
+            raise
+        except StepError as error:  # of a strategy of the project, or a time column
+            what = "kind" if into.by_time is None else "time_column"
+            error.location = error.location or self.model.place(what)
+            raise
+
+    def _by_strategy(
+        self, tx: Transaction, table: TransactionTable, df: DataFrame, into: Slice
+    ) -> Staged:
+        if into.again and into.place and table.exists and self.model.strategy == "merge":
+            table.drop_slice(*into.place)
+        if self.model.upsert and self.model.strategy == "merge":
+            return upsert.stage(tx, table, df, self.model)
+        begins = not table.exists
+        staged = STRATEGIES[self.model.strategy](table, df, into)
+        stage_view(tx, self.model, begins=begins)
+        return staged
+
+    def write_slices(self, table: TransactionTable, made: Made, count: int) -> WrittenSlices:
+        """Write rows of ``count`` slices, which the managed column tells apart.
+
+        Raises what `stage` does.
+        """
+        df = cast_to(made.df, self.model.columns)
+        try:
+            df = self._fit(table, df, Slice((self.managed, "")))
+            return table.write_slices(df, self.managed, count)
+        except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
+            raise made.placed(error) from error.__cause__
+        except SchemaMismatch as error:
+            error.location = error.location or made.start
+            raise
+
+    def _fit(self, table: TransactionTable, df: DataFrame, into: Slice) -> DataFrame:
+        """The columns that the table takes, by ``on_schema_change``."""
+        made_anew = self.model.strategy == "replace" and into.place is None
+        if made_anew or not table.exists:
+            return df
+        managed = into.managed
+        changes = difference(df.columns, table.schema.names, managed)
+        merges = self.model.strategy == "merge"
+        name = self.model.target.qualified
+        try:
+            fit = fit_columns(changes, self.model.schema_change, name, merges=merges)
+        except SchemaMismatch as error:
+            option = "on_destructive_change" if error.data["missing"] else "on_additive_change"
+            error.location = self.model.place(option)
+            raise
+        for notice in fit.notices:
+            self.sink(Notice(notice, self.model.name))
+        df = without(df, fit.leave_out)
+        if fit.evolves:
+            table.evolve(df, drop=fit.drop)
+        return df
+
+    def _require_sorting(self, df: DataFrame, table: TransactionTable) -> None:
+        """Raise SchemaMismatch for a column to sort by that the table will not have."""
+        kept = table.schema.names if table.exists and self.model.keeps_columns else []
+        known = {fold(name) for name in (*df.columns, *kept, self.managed)}
+        for name in self.model.layout.clustered_by:
+            if fold(name) not in known:
+                raise SchemaMismatch(
+                    f"no column {name!r} to sort by",
+                    hint=f"the columns are {', '.join(df.columns)}",
+                    location=self.model.place("clustered_by"),
+                )
+
+    def check_tests(self, df: DataFrame, table: TransactionTable) -> None:
+        """Refuse data tests of columns that the table will not have, before rows are written."""
+        kept = table.exists and self.model.keeps_columns
+        types = {**(types_of(table.schema) if kept else {}), **dict(df.dtypes)}
+        if self.model.partition is not None:
+            types.setdefault(self.managed, "string")
+        columns.require(self.model, types, self.session)
+
+
+def of_several_intervals(error: MergeKeyError, model: Model) -> str | None:
+    """The hint of the error: a key may come once in each of the intervals that are made at once."""
+    by_time = model.by_time
+    if by_time is None or by_time.batch_size == 1 or not error.data.get("duplicate_count"):
+        return error.hint
+    return f"{error.hint}; a key that comes in several intervals needs batch_size 1"

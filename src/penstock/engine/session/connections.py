@@ -1,0 +1,237 @@
+"""The Spark session and the lakes of a project, each opened when it is first needed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from penstock.config import LakeSettings, Settings
+from penstock.engine.session.cache import scripts
+from penstock.errors import ArgumentError, CatalogMissing, LakeClosed
+from penstock.events import EventSink
+from penstock.lake.format.naming import LAKES, fold
+from penstock.lake.spark.session import Starter
+from penstock.model.project.loader import Loaded, load_models
+from penstock.model.values.asset import DEFAULT_LAKE, DEFAULT_SCHEMA, TableName
+from penstock.sql.identifiers import nearest
+from penstock.sql.macros import Book
+from penstock.sql.tokens import SqlText
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.lake import Lake
+
+
+# Settings by which a session may have more functions than Spark's.
+_ADD_FUNCTIONS = ("spark.sql.extensions", "spark.sql.catalog", "spark.plugins")
+
+
+class Connections:
+    """Closed as a whole: every use of closed connections raises LakeClosed."""
+
+    def __init__(self, settings: Settings, spark: SparkSession | None) -> None:
+        self.settings = settings
+        self._spark = spark
+        self._is_own = False  # whether these connections started the session
+        self._closed = False
+        self._lakes: dict[str, Lake] = {}
+        self._catalogs: dict[str, Catalog] = {}
+
+    @property
+    def has_session(self) -> bool:
+        return self._spark is not None
+
+    def starts_plain(self) -> bool:
+        """Whether a session is still to be started that will have Spark's own functions only."""
+        settings = self.settings.spark
+        added = any(key.startswith(_ADD_FUNCTIONS) for key in settings.conf)
+        connects = (settings.master or "").startswith("sc:")
+        # Who has loaded it may have a session already, which the project would use.
+        return self._spark is None and "pyspark" not in sys.modules and not (added or connects)
+
+    def session(self, sink: EventSink) -> SparkSession:
+        """The session of the project, started when there is none; ``sink`` hears that it starts."""
+        self.check_open()
+        if self._spark is None:
+            from penstock.engine.session.spark import start_session
+            from penstock.engine.session.spark_wait import told_start
+
+            with told_start(self.settings.spark.master, sink):
+                self._spark = start_session(self.settings.spark, self.settings.name)
+            self._is_own = True
+        return self._spark
+
+    def draws_bars(self) -> bool:
+        """Whether the session that a user gave draws progress bars on the terminal."""
+        if self._spark is None or self._is_own:
+            return False
+        return self._spark.conf.get("spark.ui.showConsoleProgress", "false") == "true"
+
+    def require_spark(self) -> None:
+        """Raise EnvironmentMissing when a session cannot be started on this machine."""
+        if self._spark is None:
+            from penstock.engine.session.spark import require
+
+            require(self.settings.spark)
+
+    def drop_dead_session(self) -> None:
+        """Forget a session that has ended since the last call, so that another is started."""
+        if self._spark is None or not self._is_own:
+            return
+        from penstock.engine.session.spark import end, is_alive
+
+        if not is_alive(self._spark):
+            end(self._spark)
+            self._spark = None
+            for lake in self._lakes.values():  # they hold the session that has ended
+                lake.close()
+            self._lakes.clear()
+
+    def lake(
+        self, name: str, spark: Callable[[], SparkSession], *, new_catalog: bool = False
+    ) -> Lake:
+        """The lake ``name`` of penstock.toml, attached for writing; a new lake is created.
+
+        Raises ArgumentError, CatalogVanished.
+        """
+        self.check_open()
+        settings = self.lake_settings(name)
+        if name not in self._lakes or self._lakes[name].catalog.closed:
+            from penstock.lake.lake import Lake
+
+            self._lakes[name] = Lake.attach(
+                settings.catalog,
+                data_path=settings.data_path,
+                override_data_path=settings.override_data_path,
+                metadata_schema=settings.metadata_schema,
+                spark=Starter(spark, self.starts_plain),
+                name=name,
+                storage=settings.storage or None,
+                new_catalog=new_catalog,
+            )
+        return self._lakes[name]
+
+    def lakes(
+        self, names: Iterable[str], spark: Callable[[], SparkSession], *, new_catalog: bool = False
+    ) -> dict[str, Lake]:
+        """These lakes for a run: before Spark starts, so that errors of catalogs come at once, and
+        after the check for Java, so that no catalog is made without it.
+        """
+        self.drop_dead_session()
+        self.require_spark()
+        return {name: self.lake(name, spark, new_catalog=new_catalog) for name in names}
+
+    def catalog(self, name: str) -> Catalog | None:
+        """The catalog of a lake, to read only; None when no run has created it yet."""
+        self.check_open()
+        if name in self._lakes and not self._lakes[name].catalog.closed:
+            return self._lakes[name].catalog
+        if name not in self._catalogs:
+            from penstock.lake.catalog.catalog import Catalog
+
+            settings = self.settings.lakes[name]
+            moved = settings.override_data_path
+            try:
+                self._catalogs[name] = Catalog.open(
+                    settings.catalog,
+                    data_path=settings.data_path if moved else None,
+                    override_data_path=moved,
+                    read_only=True,
+                    metadata_schema=settings.metadata_schema,
+                )
+            except CatalogMissing:
+                _refuse_abandoned(settings)
+                return None
+        return self._catalogs[name]
+
+    def macros(self, home: TableName, called: frozenset[str], text: str) -> Book:
+        """The macros of a lake that a text of DuckDB's dialect calls, as they are now."""
+        from penstock.lake.catalog.definitions.macros import load_macros
+        from penstock.sql.macro_calls import book_of
+
+        catalog = self.catalog(home.lake)
+        path = tuple(dict.fromkeys((home.schema, DEFAULT_SCHEMA)))
+        book = Book((), path, lakes=LAKES | {fold(home.lake)} | called)
+        if catalog is None:
+            return book
+        with catalog.reading() as connection:
+            latest = catalog.latest().id
+            return book_of(
+                SqlText(text, "duckdb"),
+                lambda names: load_macros(connection, latest, names),
+                book,
+            )
+
+    def load_models(self) -> Loaded:
+        """The models of the project, which may call macros of the lakes. Raises ModelError; then
+        the connections are closed.
+        """
+        settings = self.settings
+        cache = scripts(settings)
+        try:
+            return load_models(
+                settings.root,
+                lakes=settings.lakes,
+                models_dir=settings.models,
+                dialect=settings.dialect,
+                infer_names=settings.infer_names,
+                macros=self.macros,
+                cache=cache,
+                defaults=settings.defaults,
+            )
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            if cache is not None:
+                cache.save()
+
+    def lake_settings(self, name: str) -> LakeSettings:
+        """Raises ArgumentError with the nearest name."""
+        lakes = self.settings.lakes
+        if name in lakes:
+            return lakes[name]
+        near = nearest(name, lakes)
+        raise ArgumentError(
+            f"lake {name!r} does not exist",
+            hint=f"did you mean {near!r}?" if near else f"penstock.toml has {', '.join(lakes)}",
+        )
+
+    def default_lake(self) -> str:
+        """The lake of statements that name none: the only one, otherwise ``main``."""
+        names = list(self.settings.lakes)
+        return names[0] if len(names) == 1 else DEFAULT_LAKE
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise LakeClosed(
+                f"the project in {self.settings.root} is closed",
+                hint="load it again, or keep the work inside the `with` block",
+            )
+
+    def close(self) -> None:
+        """Close the catalogs. A Spark session goes on: the next project uses it."""
+        self._closed = True
+        for lake in self._lakes.values():
+            lake.close()
+        for catalog in self._catalogs.values():
+            catalog.close()
+        self._lakes.clear()
+        self._catalogs.clear()
+
+
+def _refuse_abandoned(settings: LakeSettings) -> None:
+    """Raise CatalogVanished when files of a lake are there without their catalog."""
+    from penstock.lake.catalog.database.location import parse_location
+    from penstock.lake.catalog.opening import refuse_abandoned
+    from penstock.lake.storage import Storage, hold
+
+    location, path = parse_location(settings.catalog), settings.data_path
+    release = hold(path, Storage.of(settings.storage or None)) if path else lambda: None
+    try:
+        refuse_abandoned(location, path)
+    finally:
+        release()

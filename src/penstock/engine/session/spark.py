@@ -1,0 +1,279 @@
+"""The Spark session of a project: is Java there, sensible settings, and a quiet terminal.
+
+A run is given a function that starts the session, so that what needs no Spark never starts it. A
+script with ``SET spark...`` gets a session of its own, so that no other step sees the setting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.config import SparkSettings
+from penstock.engine.session.spark_wait import called, standing
+from penstock.errors import ConfigError, EnvironmentMissing, SparkLost
+from penstock.model.query.query import Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.lake.lake import Lake
+
+
+MINIMUM_JAVA = 17
+_INSTALL = (
+    "install Java 17 or 21 (Debian, Ubuntu: `apt install openjdk-17-jre-headless`; macOS: "
+    "`brew install openjdk@17`; others: https://adoptium.net) and put it on PATH or set JAVA_HOME"
+)
+# Said by the JVM itself, before any logging is configured; Spark always loads that module.
+_JVM_CHATTER = (b"WARNING: Using incubator modules", b"NOTE: Picked up JDK_JAVA_OPTIONS")
+
+
+def start_session(settings: SparkSettings, name: str) -> SparkSession:
+    """The session of a project: the running one, or a new one. Seconds when new.
+
+    Raises EnvironmentMissing when Java or PySpark is not there, and ConfigError when the settings
+    are such that Spark does not start.
+    """
+    require(settings)
+    remote = _is_remote(settings)
+    try:
+        from pyspark.sql import SparkSession
+
+        from penstock.lake.spark.session import quiet
+    except ImportError as error:
+        raise EnvironmentMissing(
+            f"PySpark cannot be imported: {error}", hint="pip install 'pyspark>=4.3,<5'"
+        ) from None
+    quiet()
+    builder = SparkSession.builder.appName(name)
+    if remote:
+        builder = builder.remote(str(settings.master))
+    for key, value in session_conf(settings).items():
+        builder = builder.config(key, value)
+    try:
+        if remote or SparkSession.getActiveSession() is not None:
+            return builder.getOrCreate()
+        # Else PATH's python3 runs the tasks' Python, which need not have what this one has.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        with _filtered_stderr():
+            return builder.getOrCreate()
+    except Exception as error:
+        raise _not_started(error, settings) from error
+
+
+def _not_started(error: Exception, settings: SparkSettings) -> ConfigError:
+    from penstock.lake.spark.failures import explain, java_cause
+
+    where = f" with the master {called(settings.master)!r}" if settings.master else ""
+    explained = explain(error)
+    cause = explained.message
+    if isinstance(explained, SparkLost):  # it has not even begun to work
+        cause, master = java_cause(str(error)), called(settings.master)
+        cause = cause if master is None else f"{cause.rstrip('.')}; {standing(master)}"
+    return ConfigError(
+        f"Spark does not start{where}: {cause.removeprefix('Spark: ')}",
+        location=settings.origin,
+        hint="correct [spark] in penstock.toml; without it Spark runs in this process",
+    )
+
+
+def is_alive(session: SparkSession) -> bool:
+    """Whether a session of `start_session` can still be used."""
+    from pyspark.sql import SparkSession
+
+    try:
+        if type(session) is not SparkSession:  # Spark Connect's
+            return bool(session.version)
+        # Only the thread that made it knows it as active; in others, run a small job.
+        return SparkSession.getActiveSession() is not None or session.range(1).count() == 1
+    except Exception:  # whatever the error says, the session is of no use
+        return False
+
+
+def end(session: SparkSession) -> None:
+    """Forget a session that is no longer alive, so that `start_session` starts another.
+
+    PySpark (4.3) goes on with the Java process that it knows, even when that has ended; it has no
+    public way to reset that, so this function is the only one to touch PySpark's internals.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    with contextlib.suppress(Exception):
+        session.stop()
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        with contextlib.suppress(Exception):
+            gateway.shutdown()
+        with contextlib.suppress(Exception):
+            gateway.proc.stdin.close()  # the process ends with its input
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+
+
+def require(settings: SparkSettings) -> None:
+    """Raises EnvironmentMissing when Spark would run on this machine and it has no Java."""
+    if not _is_remote(settings):
+        require_java(settings)
+
+
+def _is_remote(settings: SparkSettings) -> bool:
+    return bool(settings.master and settings.master.startswith("sc://"))
+
+
+def session_conf(settings: SparkSettings) -> dict[str, str]:
+    """The configuration of the session: the project's settings override ours."""
+    master = settings.master or "local[*]"
+    if master.startswith("sc://"):
+        return dict(settings.conf)
+    local = re.match(r"local\b", master) is not None
+    log = Path(__file__).with_name("log4j2.properties" if local else "log4j2-cluster.properties")
+    conf = {
+        "spark.master": master,
+        # Neither its progress bars nor its log run through what Penstock prints.
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log.as_uri()}",
+        "spark.sql.session.timeZone": "UTC",
+        # Texts stay as written, in Python steps, too: '${env:HOME}' is not the environment's value.
+        "spark.sql.variable.substitute": "false",
+        # Spark compiles generated code, some 10 ms a class, and caches the classes by its text. A
+        # run of eight steps has about a hundred, the default size of the cache: those of the first
+        # step are evicted before the next run.
+        "spark.sql.codegen.cache.maxEntries": "1000",
+    }
+    if local:
+        conf |= {
+            "spark.ui.enabled": "false",
+            # Otherwise each column function makes three more calls to the JVM, for stack traces
+            # that our messages do not show.
+            "spark.python.sql.dataFrameDebugging.enabled": "false",
+            # A broadcast within one process crosses no network: compressing it and checking it
+            # only takes time, a third of a second in a merge of a million rows.
+            "spark.broadcast.compress": "false",
+            "spark.broadcast.checksum": "false",
+            "spark.driver.host": "localhost",  # no look-up of the machine's own name
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.shuffle.partitions": str(_local_threads(master)),
+        }
+    return conf | dict(settings.conf)
+
+
+def _local_threads(master: str) -> int:
+    threads = re.match(r"local\[(\d+)", master)
+    if threads:
+        return int(threads[1])
+    return (os.cpu_count() or 1) if "*" in master else 1
+
+
+def require_java(settings: SparkSettings) -> None:
+    """Raise EnvironmentMissing with what to install, before anything else happens."""
+    java = _find_java(settings)
+    if java is None:
+        raise EnvironmentMissing("Spark needs Java, and none was found", hint=_INSTALL)
+    version = _java_version(java)
+    if version is None:
+        raise EnvironmentMissing(f"{java} does not answer `java -version`", hint=_INSTALL)
+    if version < MINIMUM_JAVA:
+        raise EnvironmentMissing(
+            f"Spark needs Java {MINIMUM_JAVA} or newer; {java} is Java {version}", hint=_INSTALL
+        )
+
+
+def _find_java(settings: SparkSettings) -> Path | None:
+    """Where Spark will look: JAVA_HOME when it is set, else PATH."""
+    if settings.java_home:
+        java = Path(settings.java_home) / "bin" / "java"
+        if not java.exists():
+            raise EnvironmentMissing(
+                f"JAVA_HOME is {settings.java_home}, which holds no bin/java", hint=_INSTALL
+            )
+        return java
+    java_on_path = shutil.which("java", path=settings.path)
+    return Path(java_on_path) if java_on_path else None
+
+
+def _java_version(java: Path) -> int | None:
+    """The feature release. From the ``release`` file (no process), else by asking."""
+    release = java.resolve().parent.parent / "release"
+    with contextlib.suppress(OSError):
+        if version := parse_java_version(release.read_text(encoding="utf-8", errors="replace")):
+            return version
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        answer = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=20, check=False
+        )
+        return parse_java_version(answer.stderr + answer.stdout)
+    return None
+
+
+def parse_java_version(text: str) -> int | None:
+    """17 of ``17.0.15``, 8 of ``1.8.0_392``; from a ``release`` file or ``java -version``."""
+    release = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
+    return int(release[1]) if release else None
+
+
+@contextlib.contextmanager
+def _filtered_stderr() -> Iterator[None]:
+    """A JVM that starts in this context has a stderr without its fixed warnings; all else passes.
+
+    Only the file descriptor that the child inherits is changed, and only while it starts.
+    """
+    try:
+        saved = os.dup(2)
+    except OSError:  # no stderr at all: nothing to keep quiet
+        yield
+        return
+    reader, writer = os.pipe()
+    threading.Thread(target=_pass_on, args=(reader, saved), daemon=True).start()
+    os.dup2(writer, 2, inheritable=True)
+    os.close(writer)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2, inheritable=True)
+
+
+def _pass_on(reader: int, target: int) -> None:
+    """Until every writer is gone: the JVM lives as long as the session."""
+    with os.fdopen(reader, "rb", closefd=True) as lines:
+        for line in lines:
+            if not line.startswith(_JVM_CHATTER):
+                os.write(target, line)
+    os.close(target)
+
+
+def session_for(query: Query, session: SparkSession) -> SparkSession:
+    """``session`` itself when the script sets nothing."""
+    if not query.settings:
+        return session
+    own = session.newSession()
+    for setting in query.settings:
+        own.conf.set(setting.name, setting.value)
+    return own
+
+
+def lakes_for(session: SparkSession, lakes: Mapping[str, Lake]) -> dict[str, Lake]:
+    """The same lakes, read and written by ``session``: DataFrames of two sessions do not mix."""
+    from penstock.lake.lake import Lake
+    from penstock.lake.spark.session import source
+    from penstock.lake.storage import spark_settings
+
+    return {
+        name: Lake(
+            lake.catalog,
+            source(session, partial(spark_settings, lake.catalog.data_path)),
+            lake.at,
+            lake.name,
+        )
+        for name, lake in lakes.items()
+    }

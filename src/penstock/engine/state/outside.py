@@ -1,0 +1,293 @@
+"""What other writers did to the tables of models: which slices are not what runs recorded.
+
+Whoever is not a run of Penstock is another writer: DuckDB, SQL, a rollback. What a rollback undid
+does not count any more, and the rollback itself is judged by what it undid (`rolled_back`).
+
+A change of rows is assigned to slices by the partitions of the files it touched, and to the
+intervals of a time range by the bounds of the time column in these files. What cannot be assigned
+counts for all slices.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from penstock.engine.state.records import WHOLE, SliceRecord
+from penstock.lake.catalog import reads
+from penstock.lake.catalog.definitions.views import load_views
+from penstock.lake.catalog.snapshots import history
+from penstock.lake.catalog.snapshots.history import Touched
+from penstock.lake.catalog.snapshots.rollbacks import Rollbacks
+from penstock.lake.format.conflicts import ParsedChanges
+from penstock.lake.format.naming import fold
+from penstock.model.time.interval import Interval, interval_of
+from penstock.model.time.time_format import DEFAULT, TimeFormat, read_format
+from penstock.model.time.time_range import TimeRange
+from penstock.model.values.kinds import FILES, VIEW
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from penstock.lake.format.files import Table
+    from penstock.lake.format.schema import Column
+
+# The notes of steps (`Attempt.execute`) and of `drop`, as LIKE has them.
+OWN = ('{"run": %"step": %', '{"penstock_drop": %')
+Key = tuple[str, str]  # target and slice
+Parts = tuple[tuple[Interval, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """``changed``: the snapshot in which others last changed a slice, None where that expired.
+
+    ``there`` are the targets that the lake has a table of. ``parts``: of the slices of a time
+    range, the intervals that others changed, each with the snapshot that did.
+    """
+
+    changed: Mapping[Key, int | None] = field(default_factory=dict)
+    there: frozenset[str] = frozenset()
+    parts: Mapping[Key, Parts] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """``column`` carries the values of slices; ``times`` are the time ranges of targets."""
+
+    data_path: str
+    column: str
+    times: Mapping[str, TimeRange] = field(default_factory=dict)
+
+
+def look(
+    connection: Connection,
+    where: Where,
+    records: Sequence[SliceRecord],
+    rolled_back: Mapping[int, Rollbacks],
+) -> Outside:
+    """Compare what is recorded with what the lake holds.
+
+    Asks the catalog once for all targets; the changes of a table are looked at only where others
+    made some. ``rolled_back`` are the rollbacks of the lake's tables.
+    """
+    if not records:
+        return Outside()
+    snapshot = reads.newest(connection)
+    since = min(record.snapshot_id for record in records)
+    by_target: dict[str, list[SliceRecord]] = defaultdict(list)
+    for record in records:
+        by_target[record.target].append(record)
+    changed: dict[Key, int | None] = {}
+    parts: dict[Key, Parts] = {}
+    there: set[str] = set()
+    known = history.tables_by_name(connection, snapshot.id)
+    views = _views(connection, snapshot.id, records)
+    theirs = history.changes_of_others(connection, since, OWN)
+    for target, mine in by_target.items():
+        if all(record.strategy == FILES for record in mine):
+            continue  # which do not belong to the lake
+        name = _name(target)
+        if name in views and all(record.strategy == VIEW for record in mine):
+            there.add(target)
+            at = views[name]
+            changed |= {(target, r.slice): at for r in mine if r.made_in != at}
+            continue
+        if name not in known:
+            gone = history.gone_at(connection, name)
+            changed |= {(target, record.slice): gone for record in mine}
+            continue
+        there.add(target)
+        moments = _Moments.of(theirs, name, known[name], rolled_back.get(known[name]))
+        if moments.last > min(record.snapshot_id for record in mine):
+            table = reads.find_table(connection, where.data_path, snapshot.id, *_parts(target))
+            touches = _touches(connection, table, mine, moments, where)
+            changed |= touches.changed(mine)
+            parts |= touches.parts(mine)
+    return Outside(changed, frozenset(there), parts)
+
+
+def _views(
+    connection: Connection, snapshot_id: int, records: Sequence[SliceRecord]
+) -> dict[tuple[str, str], int]:
+    """The snapshot in which each view was made that a record may be of, by folded name."""
+    names = [_parts(record.target)[1] for record in records if record.strategy == VIEW]
+    found = load_views(connection, snapshot_id, names) if names else []
+    return {_name(view.qualified_name): view.begin_snapshot for view in found}
+
+
+def _parts(target: str) -> tuple[str, str]:
+    schema, _, table = target.partition(".")
+    return schema, table
+
+
+def _name(target: str) -> tuple[str, str]:
+    schema, table = _parts(target)
+    return fold(schema), fold(table)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Snapshots of others that changed one table and were not undone: as a whole, or some of its
+    rows. ``rollbacks`` are the snapshots of its rollbacks.
+    """
+
+    whole: tuple[int, ...]
+    rows: tuple[int, ...]
+    rollbacks: tuple[int, ...] = ()
+
+    @property
+    def last(self) -> int:
+        return max((*self.whole, *self.rows), default=-1)
+
+    @classmethod
+    def of(
+        cls,
+        theirs: Sequence[ParsedChanges],
+        name: tuple[str, str],
+        table_id: int,
+        rolled_back: Rollbacks | None,
+    ) -> _Moments:
+        undone = rolled_back or Rollbacks()
+        left = [
+            each
+            for each in theirs
+            if each.snapshot_id not in undone.snapshots and not undone.undid(each.snapshot_id)
+        ]
+        whole = [each for each in left if name in each.created_tables or table_id in each.altered]
+        rows = [each for each in left if table_id in each.inserted | each.deleted]
+        return cls(
+            tuple(each.snapshot_id for each in whole),
+            tuple(each.snapshot_id for each in rows),
+            tuple(undone.snapshots),
+        )
+
+    def said(self, moments: Sequence[int], since: int) -> int:
+        """The snapshot to name for what these did after ``since``: a later rollback kept it."""
+        return max(*moments, *(each for each in self.rollbacks if each > since), since)
+
+
+@dataclass(frozen=True, slots=True)
+class _Touches:
+    """What the snapshots of others did to the slices of one table: by snapshot the values of
+    partitions (None for one that is not known), and the intervals of a time range (None for all).
+    """
+
+    moments: _Moments
+    values: Mapping[int, frozenset[str | None]]
+    intervals: Mapping[int, Sequence[Interval] | None] | None = None
+
+    def changed(self, records: Iterable[SliceRecord]) -> dict[Key, int | None]:
+        """The slices that were changed as a whole, with the last snapshot that did."""
+        found: dict[Key, int | None] = {}
+        for record in records:
+            late = [at for at in self.moments.whole if at > record.snapshot_id]
+            late += [
+                at
+                for at in self.moments.rows
+                if at > record.snapshot_id and self._touches(record, at)
+            ]
+            if late:
+                said = self.moments.said(late, record.snapshot_id)
+                found[record.target, record.slice] = said
+        return found
+
+    def _touches(self, record: SliceRecord, moment: int) -> bool:
+        """True in doubt, where the change was compacted since or is not by slices."""
+        if self.intervals is not None and interval_of(record.slice) is not None:
+            return self.intervals.get(moment) is None
+        slices = self.values.get(moment, frozenset({None}))
+        return record.slice == WHOLE or record.slice in slices or None in slices
+
+    def parts(self, records: Iterable[SliceRecord]) -> dict[Key, Parts]:
+        """The intervals of slices that were changed; none of those that were as a whole."""
+        found: dict[Key, Parts] = {}
+        if self.intervals is None:
+            return found
+        for record in records:
+            own = interval_of(record.slice)
+            late = [at for at in self.moments.rows if at > record.snapshot_id]
+            if own is None or not late:
+                continue
+            pieces = [
+                (piece, at)
+                for at in late
+                for touched in self.intervals.get(at) or ()
+                if (piece := own.overlap(touched)) is not None
+            ]
+            if pieces:
+                found[record.target, record.slice] = tuple(pieces)
+        return found
+
+
+def _touches(
+    connection: Connection,
+    table: Table | None,
+    records: Sequence[SliceRecord],
+    moments: _Moments,
+    where: Where,
+) -> _Touches:
+    since = min(record.snapshot_id for record in records)
+    values: Mapping[int, frozenset[str | None]] = {}
+    partition = None if table is None else table.schema.find(where.column)
+    if table is not None and partition is not None and partition.id is not None:
+        of_column = (partition.id, partition.name)
+        values = history.values_touched(connection, table.id, of_column, since)
+    time_range = where.times.get(records[0].target)
+    if time_range is None or table is None:
+        return _Touches(moments, values)
+    return _Touches(moments, values, _intervals(connection, table, time_range, moments, since))
+
+
+def _intervals(
+    connection: Connection, table: Table, time_range: TimeRange, moments: _Moments, since: int
+) -> dict[int, Sequence[Interval] | None]:
+    """The intervals whose rows each snapshot may have changed; None where that is not known."""
+    column = time_range.column
+    own = None if column is None or column.by_expression else table.schema.find(column.name)
+    if column is None or own is None or own.id is None:
+        return dict.fromkeys(moments.rows)
+    read = _reader(own, column.format)
+    touched = history.bounds_touched(connection, table.id, (own.id, own.name), since)
+    found: dict[int, Sequence[Interval] | None] = {}
+    for moment in moments.rows:
+        spans = [_span(each, read, time_range) for each in touched if each.holds(moment)]
+        known = [span for span in spans if span is not None]
+        found[moment] = known if known and len(known) == len(spans) else None
+    return found
+
+
+def _span(
+    touched: Touched, read: Callable[[str], datetime | None], time_range: TimeRange
+) -> Interval | None:
+    """The units of the model that rows of a file may lie in."""
+    low = None if touched.low is None else read(touched.low)
+    high = None if touched.high is None else read(touched.high)
+    if low is None or high is None or high < low:
+        return None
+    return Interval(time_range.unit.at(low).start, time_range.unit.at(high).end)
+
+
+def _reader(column: Column, text: str | None) -> Callable[[str], datetime | None]:
+    """How the bounds of a time column are read as moments; None for what is none of them."""
+    form = read_format(text or DEFAULT)
+    if column.type == "date" or column.type.startswith("timestamp"):
+        return _iso
+    if column.type == "varchar" and not form.sorts:
+        return lambda _: None
+    return lambda value: _formatted(form, value)
+
+
+def _iso(value: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(value.strip())
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _formatted(form: TimeFormat, value: str) -> datetime | None:
+    return form.read(value)

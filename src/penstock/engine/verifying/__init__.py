@@ -1,0 +1,1 @@
+"""Check a project and test its models, without writing a table."""

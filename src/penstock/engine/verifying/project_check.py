@@ -1,0 +1,260 @@
+"""What is wrong with a project as a whole, found without Spark.
+
+No catalog is made, and one is opened only to look for a table that no model makes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.config import LakeSettings, Settings
+from penstock.engine.planning.plan import RUNNABLE
+from penstock.engine.verifying.external import columns_in
+from penstock.engine.verifying.unit_test_files import check_unit_tests
+from penstock.errors import Diagnostic, LakeError, Location, PenstockError
+from penstock.lake.catalog.database.location import parse_location
+from penstock.lake.format.naming import fold
+from penstock.lake.storage import Storage, bucket_of, is_remote, refuse_unknown, storage_elsewhere
+from penstock.model.definition.external import External, unlike
+from penstock.model.definition.graph import makers_of, table_key
+from penstock.model.definition.model import Model
+from penstock.model.project.not_models import FIRST_MODEL
+from penstock.model.script.file_uris import may_be, one_spelling
+from penstock.model.script.sources import table_read
+from penstock.model.time.moments import read_moment
+from penstock.model.time.partition_token import TOKEN
+from penstock.model.values.asset import DEFAULT_SCHEMA, FileName, TableName, table_of
+from penstock.model.values.data_test import RelationshipsTest
+from penstock.model.values.kinds import EMBEDDED
+from penstock.sql.identifiers import nearest
+
+if TYPE_CHECKING:
+    from penstock.lake.catalog.catalog import Catalog
+
+Catalogs = Callable[
+    [str], "Catalog | None"
+]  # a lake's catalog, read-only; None while there is none
+
+
+def check_project(
+    settings: Settings,
+    models: Sequence[Model],
+    externals: Sequence[External],
+    catalogs: Catalogs,
+) -> tuple[Diagnostic, ...]:
+    """Findings that no script has by itself."""
+    broken = [finding for lake in settings.lakes.values() for finding in _lake(lake)]
+    return (
+        *broken,
+        *_no_models(settings, models),
+        *_not_run(models),
+        *_future_starts(models, datetime.now(UTC)),
+        *_referenced(models, externals, catalogs if not broken else None),
+        *_seeds(models, settings.root),
+        *check_unit_tests(settings.root, models),
+        *(unlike(externals, columns_in(catalogs)) if not broken else ()),
+    )
+
+
+def _no_models(settings: Settings, models: Sequence[Model]) -> Iterator[Diagnostic]:
+    if not models:
+        message = "the project has no model"
+        yield Diagnostic("error", message, Location(settings.models), FIRST_MODEL, "no-models")
+
+
+def _not_run(models: Sequence[Model]) -> Iterator[Diagnostic]:
+    for model in models:
+        if model.strategy not in (*RUNNABLE, EMBEDDED):
+            message = f"{model.strategy} steps are not in this version: a run of this one fails"
+            place = model.place("target")
+            hint = "let Penstock write the table, or take the script out of the models directory"
+            yield Diagnostic("error", message, place, hint, "strategy")
+
+
+def _future_starts(models: Sequence[Model], now: datetime) -> Iterator[Diagnostic]:
+    """Models that no run makes yet: most likely a year is mistyped."""
+    for model in models:
+        start = model.partition.start if model.partition else model.cadence.start
+        if start is not None and read_moment(start, now) > now:
+            message = f"it starts at {start}, which is in the future: until then runs skip it"
+            hint = "write an earlier start, if that is not meant"
+            yield Diagnostic("warning", message, model.place("start"), hint, "future-start")
+
+
+def _referenced(
+    models: Sequence[Model], externals: Sequence[External], catalogs: Catalogs | None
+) -> Iterator[Diagnostic]:
+    """Tables that models read, wait for or test against, and that neither a model makes nor a lake
+    has; and files of ``on`` lines that no step writes."""
+    makers = makers_of(models)
+    described = {table_key(external.table) for external in externals}
+    known: dict[str, bool] = {}
+
+    def is_missing(table: TableName) -> bool:
+        key = table_key(table)
+        if key not in known:
+            known[key] = key in makers or _is_there(table, catalogs)
+        return not known[key]
+
+    written = [(file, model.name) for model in models for file in model.files_written]
+    for model in models:
+        for reference in _references(model):
+            table = reference.table
+            if reference.rule == "missing-table" and table_key(table) in described:
+                continue  # it is for the description to be right
+            if _as_lake(table) not in makers and is_missing(table):
+                message = f"no model makes {table}, and its lake does not have it"
+                near = nearest(table.table, [each.target.table for each in models])
+                hint = f"did you mean {near}?" if near else reference.hint
+                yield Diagnostic("warning", message, reference.place, hint, reference.rule)
+        yield from _on_files(model, written)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """A table that a model names; ``hint`` says what comes of it where there is none."""
+
+    table: TableName
+    place: Location
+    hint: str
+    rule: str
+
+
+def _references(model: Model) -> Iterator[_Reference]:
+    """Each table once, by what is most telling of it."""
+    seen: set[str] = set()
+    for reference in (*_waited(model), *_read(model), *_tested(model)):
+        if table_key(reference.table) not in seen or reference.rule == "test-table":
+            seen.add(table_key(reference.table))
+            yield reference
+
+
+def _waited(model: Model) -> Iterator[_Reference]:
+    hint = "nothing runs before the model: is the name right?"
+    for table in model.depends_on:
+        yield _Reference(table, model.place("depends_on"), hint, "depends-on")
+    for number, trigger in enumerate(model.schedule.triggers):
+        waited = None if trigger.asset is None else table_of(trigger.asset)
+        if waited is not None and TOKEN not in str(waited):
+            yield _Reference(waited, model.place(f"on:{number}"), hint, "on-table")
+
+
+def _read(model: Model) -> Iterator[_Reference]:
+    hint = "the model fails until there is such a table: is the name right?"
+    # A manual script may make what it reads, and a table may have been there at an older snapshot.
+    for source in () if model.query.manual else model.query.sources:
+        table = table_read(source)
+        if table is not None and getattr(source, "at", None) is None:
+            place = source.location or model.place("target")
+            yield _Reference(table, place, hint, "missing-table")
+    for table in () if model.python is None else model.python.reads:
+        if not isinstance(table, FileName):
+            yield _Reference(table, model.python_place, hint, "missing-table")
+
+
+def _tested(model: Model) -> Iterator[_Reference]:
+    hint = "the test fails until there is such a table: is the name right?"
+    for test, place in model.placed_tests:
+        parent = table_of(test.to) if isinstance(test, RelationshipsTest) else None
+        if parent is not None:
+            yield _Reference(parent, place, hint, "test-table")
+
+
+def _as_lake(table: TableName) -> str:
+    """The key of the table that is meant where an ATTACH was forgotten, which is said already."""
+    return table_key(replace(table, schema=DEFAULT_SCHEMA))
+
+
+def _on_files(model: Model, written: Sequence[tuple[str, str]]) -> Iterator[Diagnostic]:
+    for number, trigger in enumerate(model.schedule.triggers):
+        asset = trigger.asset
+        if asset is None or not asset.is_file:
+            continue
+        if not any(may_be(one_spelling(str(asset)), file) for file, _ in written):
+            message = f"no step of the project writes {asset}, so nothing runs before the model"
+            hint = "start it by penstock run, from cron or another scheduler"
+            yield Diagnostic("warning", message, model.place(f"on:{number}"), hint, "on-file")
+
+
+def _seeds(models: Sequence[Model], root: Path) -> Iterator[Diagnostic]:
+    """Files of SEED models that are not there, or that a run could not read."""
+    for model in models:
+        if not model.generated:
+            continue
+        # Late: few projects have seeds.
+        from penstock.engine.inputs.seed_file import seeds_of
+
+        try:
+            for seed in seeds_of(model.query, root):
+                seed.texts()
+        except PenstockError as error:
+            place = error.location or model.place("kind")
+            yield Diagnostic("error", error.message, place, error.hint, "seed")
+
+
+def _is_there(table: TableName, catalogs: Catalogs | None) -> bool:
+    """Whether the lake has the table; not for ``check`` to say where it cannot be asked."""
+    try:
+        catalog = catalogs(table.lake) if catalogs else None
+        if catalog is None:
+            return catalogs is None
+        # Late: it loads SQLAlchemy, which check seldom needs.
+        from penstock.lake.catalog.definitions.views import view_names
+
+        latest = catalog.latest()
+        if catalog.known_table(table.schema, table.table, latest) is not None:
+            return True
+        with catalog.reading() as connection:
+            views = view_names(connection, latest.id)
+        return fold(table.qualified) in map(fold, views)
+    except LakeError:
+        return True
+
+
+def _lake(lake: LakeSettings) -> Iterator[Diagnostic]:
+    """What keeps a lake from being attached, as far as its settings show."""
+    for key, look in (("catalog", _catalog), ("data_path", _data_path), ("storage", _storage)):
+        try:
+            look(lake)
+        except PenstockError as error:
+            place = error.location or lake.places.get(key) or lake.places["catalog"]
+            yield Diagnostic("error", error.message, place, error.hint, "lake")
+
+
+def _catalog(lake: LakeSettings) -> None:
+    location = parse_location(lake.catalog)
+    if location.kind != "postgres":
+        if Path(location.target).is_dir():
+            raise LakeError(f"the catalog {location.target} is a directory", hint="name a file")
+        _refuse_unwritable(Path(location.target).parent, "catalog")
+
+
+def _data_path(lake: LakeSettings) -> None:
+    if lake.data_path is None:
+        return
+    if is_remote(lake.data_path):
+        refuse_unknown(lake.data_path)
+    else:
+        _refuse_unwritable(Path(lake.data_path), "data path")
+
+
+def _storage(lake: LakeSettings) -> None:
+    Storage.of(lake.storage or None)
+    if lake.storage and lake.data_path is not None and bucket_of(lake.data_path) is None:
+        raise storage_elsewhere(lake.data_path)
+
+
+def _refuse_unwritable(directory: Path, what: str) -> None:
+    """Raise LakeError for a directory that can neither be written to nor made."""
+    there = next(path for path in (directory, *directory.parents) if path.exists())
+    if not there.is_dir():
+        raise LakeError(
+            f"the {what} cannot be: {there} is not a directory", hint="name another one"
+        )
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise LakeError(f"the {what} cannot be: {there} is not writable", hint="check its rights")

@@ -1,0 +1,163 @@
+"""The annotation header of a script: keywords in a table, one small function each.
+
+The grammar is annotations.md; what the reference parser drops in silence is reported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import Diagnostic, Location
+from penstock.model.annotations import columns, slices, steps, target, tests, triggers
+from penstock.model.annotations.draft import Draft
+from penstock.model.annotations.typos import report_late, report_misspelt
+from penstock.model.files.header_lines import CommentLine, Header, read_header
+from penstock.model.time.partition import PartitionSpec
+from penstock.model.values.asset import ColumnLineage, ColumnType, Materialize
+from penstock.model.values.data_test import DataTest
+from penstock.model.values.schedule import Retry, Trigger
+
+KEYWORDS: Mapping[str, Callable[[CommentLine, Draft], None]] = {
+    "pipeline": steps.pipeline,
+    "macros": steps.macros,
+    "use": steps.use,
+    "on": triggers.on,
+    "trigger": triggers.trigger,
+    "partitioned": slices.partitioned,
+    "materialize": target.materialize,
+    "incremental": steps.incremental,
+    "data_test": tests.data_test,
+    "column": columns.column,
+    "freshness": steps.freshness,
+    "debounce": steps.debounce,
+    "retry": steps.retry,
+    "timeout": steps.timeout,
+    "tag": steps.tag,
+    "dialect": steps.dialect,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """What a header says. ``places`` maps a keyword (``materialize``, ``partitioned``,
+    ``pipeline``, ``on:0``, ``data_test:0``...) to where it stands."""
+
+    in_pipeline: bool = False
+    macros: bool = False
+    use_libs: tuple[str, ...] = ()
+    triggers: tuple[Trigger, ...] = ()
+    join_mode: str | None = None
+    partition: PartitionSpec | None = None
+    materialize: Materialize | None = None
+    data_tests: tuple[DataTest, ...] = ()
+    column_lineage: tuple[ColumnLineage, ...] = ()
+    column_types: tuple[ColumnType, ...] = ()
+    reads_changes: bool = False
+    freshness: str | None = None
+    debounce_default: str | None = None
+    retry: Retry | None = None
+    timeout: str | None = None
+    tag: str | None = None
+    dialect: str = "spark"
+    places: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The shape of ``annotation-cases.jsonl``: only what is set."""
+        found: dict[str, Any] = {
+            "in_pipeline": self.in_pipeline,
+            "macros": self.macros,
+            "use_libs": list(self.use_libs),
+            "triggers": [trigger.to_dict() for trigger in self.triggers],
+            "join_mode": self.join_mode,
+            "partition": self.partition and self.partition.to_dict(),
+            "materialize": self.materialize and self.materialize.to_dict(),
+            "data_tests": [test.to_dict() for test in self.data_tests],
+            "column_lineage": [item.to_dict() for item in self.column_lineage],
+            "incremental": steps.CHANGES if self.reads_changes else None,
+            "freshness": self.freshness and {"duration": self.freshness},
+            "debounce_default": self.debounce_default,
+            "retry": self.retry and _retry(self.retry),
+            "timeout": self.timeout,
+            "tag": self.tag,
+            "dialect": self.dialect if self.dialect != "spark" else None,
+        }
+        return {name: value for name, value in found.items() if value}
+
+
+def parse(
+    text: str, path: Path | str = "<text>", *, dialect: str = "spark"
+) -> tuple[Annotations, tuple[Diagnostic, ...]]:
+    """The annotations of a script and every finding about them, in file order.
+
+    ``dialect`` is that of a script that names none.
+    """
+    header = read_header(text, Path(path))
+    draft = Draft()
+    for line in header.lines:
+        KEYWORDS.get(line.keyword, report_misspelt)(line, draft)
+    for line in header.later:
+        report_late(line, draft)
+    _report_block_comment(text, header, Path(path), draft)
+    findings = (_ease(finding, draft) for finding in draft.findings)
+    ordered = sorted(findings, key=lambda found: found.location.line or 0)
+    draft.dialect = draft.dialect or dialect
+    return _freeze(draft), tuple(ordered)
+
+
+def _retry(retry: Retry) -> dict[str, Any]:
+    return {"count": retry.count} | ({"delay": retry.delay} if retry.delay else {})
+
+
+def _ease(finding: Diagnostic, draft: Draft) -> Diagnostic:
+    """A line that could not be read is harmless where a valid one of its kind stands beside it."""
+    present = {
+        "materialize": draft.materialize,
+        "partitioned": draft.partition,
+        "dialect": draft.dialect,
+    }
+    lost = str(finding.details.get("lost", ""))
+    return finding if present.get(lost) is None else replace(finding, severity="warning")
+
+
+def _report_block_comment(text: str, header: Header, path: Path, draft: Draft) -> None:
+    """``/* pipeline */`` at the top is code to the grammar; say so when it holds annotations."""
+    block = text[header.end :].lstrip()
+    if not block.startswith("/*"):
+        return
+    inside = block[2:].partition("*/")[0].split("\n")
+    lines = (CommentLine(path, header.code_line, 1, "--", raw.strip(" \t\r*")) for raw in inside)
+    if any(line.keyword in KEYWORDS and line.keyword not in {"use", "tag"} for line in lines):
+        draft.warn(
+            Location(path, header.code_line, 1),
+            "annotations in a block comment are not read",
+            "write them on lines of their own that begin with --",
+            rule="block-comment",
+        )
+
+
+def _freeze(draft: Draft) -> Annotations:
+    places = dict(draft.places)
+    places |= {f"data_test:{n}": where for n, (_, where) in enumerate(draft.data_tests)}
+    return Annotations(
+        in_pipeline=draft.in_pipeline,
+        macros=draft.macros,
+        use_libs=tuple(draft.use_libs),
+        triggers=tuple(draft.triggers),
+        join_mode=draft.join_mode,
+        partition=draft.partition,
+        materialize=draft.materialize,
+        data_tests=tuple(test for test, _ in draft.data_tests),
+        column_lineage=tuple(draft.column_lineage),
+        column_types=tuple(draft.column_types),
+        reads_changes=draft.reads_changes,
+        freshness=draft.freshness,
+        debounce_default=draft.debounce_default,
+        retry=draft.retry,
+        timeout=draft.timeout,
+        tag=draft.tag,
+        dialect=draft.dialect or "spark",
+        places=places,
+    )

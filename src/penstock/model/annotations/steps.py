@@ -1,0 +1,136 @@
+"""Keywords that say what a script is and how it runs: pipeline, dialect, retry and others."""
+
+from __future__ import annotations
+
+import re
+
+from penstock.config import DIALECTS
+from penstock.durations import is_duration, seconds_of
+from penstock.model.annotations.draft import Draft
+from penstock.model.files.header_lines import CommentLine
+from penstock.model.values.schedule import Retry
+from penstock.sql.identifiers import nearest
+
+CHANGES = "changes"
+MAX_TAG = 50
+MAX_RETRIES = 2**32 - 1
+_COUNT = re.compile(r"\+?\d+")
+
+
+def pipeline(line: CommentLine, draft: Draft) -> None:
+    if line.rest:
+        draft.drop(line, "`pipeline` stands alone on its line", "pipeline")
+        return
+    draft.in_pipeline = True
+    draft.places.setdefault("pipeline", line.location)
+
+
+def macros(line: CommentLine, draft: Draft) -> None:
+    if line.rest:
+        draft.drop(line, "`macros` stands alone on its line", "macros")
+        return
+    draft.macros = True
+
+
+def use(line: CommentLine, draft: Draft) -> None:
+    if len(line.words) != 1 or "/" not in line.rest:
+        draft.drop(line, "a library is named by its path, with a slash", "use path/of/library")
+    elif line.rest in draft.use_libs:
+        draft.drop(line, "it is here already", f"use {line.rest}")
+    else:
+        draft.use_libs.append(line.rest)
+        draft.places[f"use:{line.rest}"] = line.location
+
+
+def incremental(line: CommentLine, draft: Draft) -> None:
+    if line.rest != CHANGES:
+        draft.refuse(line, "a model is incremental by `changes`", f"incremental {CHANGES}")
+    else:
+        draft.reads_changes = True
+        draft.places["incremental"] = line.location
+
+
+def tag(line: CommentLine, draft: Draft) -> None:
+    if draft.tag is not None:
+        draft.drop(line, f"the tag is `{draft.tag}` already", f"tag {draft.tag}")
+    elif len(line.words) != 1 or len(line.rest) > MAX_TAG:
+        form = f"tag {line.words[0].text[:MAX_TAG]}" if line.words else "tag heavy"
+        draft.drop(line, f"a tag is one word of at most {MAX_TAG} characters", form)
+    else:
+        draft.tag = line.rest
+
+
+def dialect(line: CommentLine, draft: Draft) -> None:
+    if line.rest not in DIALECTS:
+        form = f"dialect {nearest(line.rest, DIALECTS) or 'duckdb'}"
+        draft.refuse(line, "a dialect is `spark` or `duckdb`", form)
+    elif draft.dialect not in {None, line.rest}:
+        hint = "keep one of the two lines"
+        draft.error(line.location, "a script has one dialect", hint, rule="dialect-second")
+    else:
+        draft.dialect = line.rest
+
+
+def retry(line: CommentLine, draft: Draft) -> None:
+    count, *delay = line.rest.split(None, 1) or [""]
+    if not _COUNT.fullmatch(count) or not 1 <= int(count) <= MAX_RETRIES:
+        draft.drop(line, "the count is a whole number, 1 or more", f"retry {_count(count)}")
+        return
+    if draft.retry is not None:
+        draft.drop(line, "the first valid `retry` holds", f"retry {draft.retry.count}")
+        return
+    draft.retry = Retry(int(count), delay[0] if delay else None)
+    if delay and not is_duration(delay[0]):
+        guess = next(iter(re.findall(r"\d+[smhd]?(?![\w.])", delay[0])), "5s")
+        draft.warn(
+            line.location,
+            f"`{line.text}`: the delay `{delay[0]}` is not a duration, so it is dropped",
+            f"write `{line.prefix} retry {count} {guess}`",
+            rule="retry-delay",
+        )
+
+
+def _count(text: str) -> int:
+    """The nearest count that may be written."""
+    digits = re.match(r"\d+", text)
+    return min(max(int(digits[0]), 1), MAX_RETRIES) if digits else 3
+
+
+def freshness(line: CommentLine, draft: Draft) -> None:
+    if _first_duration(line, draft, draft.freshness):
+        draft.freshness = line.rest
+        draft.places["freshness"] = line.location
+
+
+def debounce(line: CommentLine, draft: Draft) -> None:
+    if _first_duration(line, draft, draft.debounce_default):
+        draft.debounce_default = line.rest
+        draft.places["debounce"] = line.location
+
+
+def timeout(line: CommentLine, draft: Draft) -> None:
+    if not is_duration(line.rest) or not seconds_of(line.rest):
+        draft.refuse(line, "a timeout is a duration, 1 second or more", "timeout 10m")
+    elif draft.timeout is not None:
+        draft.drop(line, "the first `timeout` holds", f"timeout {draft.timeout}")
+    else:
+        draft.timeout = line.rest
+        draft.places["timeout"] = line.location
+
+
+def _first_duration(line: CommentLine, draft: Draft, known: str | None) -> bool:
+    """Whether the line sets the value; one that is not a duration is kept and reported."""
+    if known is not None:
+        draft.drop(line, f"the first `{line.keyword}` holds", f"{line.keyword} {known}")
+        return False
+    if not line.rest:
+        draft.drop(line, "the duration is missing", f"{line.keyword} 1h")
+        return False
+    if not is_duration(line.rest):
+        draft.warn(
+            line.location,
+            f"`{line.text}`: `{line.rest}` is not a duration",
+            f"write seconds or <n>s|m|h|d, as `{line.prefix} {line.keyword} 1h`",
+            rule=line.keyword,
+        )
+    return True

@@ -1,0 +1,1 @@
+"""``MODEL (...)`` and ``AUDIT (...)``: properties in a table, one small function each."""

@@ -1,0 +1,173 @@
+"""The words of ``MODEL (name value, ...)`` taken apart, with their places.
+
+Read by the tokenizer of all SQL: comments may stand anywhere, and a comma may end the list. What a
+value says is for `penstock.model.block.values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from penstock.errors import Diagnostic
+from penstock.model.files.source_map import Source
+from penstock.model.values.kinds import KINDS
+from penstock.sql.tokens import COMMENT, NAME, SPACE, UNCLOSED, WORD, Token, closing, depth_of, scan
+
+MODEL = "MODEL"
+# Quotes and backslashes in the list are standard SQL's, whatever the dialect of the query is.
+_DIALECT = "duckdb"
+_SKIPPED = frozenset({COMMENT, SPACE})
+_OPENING = ("(", "[")
+
+
+class Wrong(Exception):
+    """What is wrong at ``at``, an offset, and what would be right."""
+
+    def __init__(self, at: int, message: str, hint: str | None, rule: str = "model-value") -> None:
+        self.at = at
+        self.message = message
+        self.hint = hint
+        self.rule = rule
+        super().__init__(message)
+
+    def diagnostic(self, source: Source, severity: str = "error") -> Diagnostic:
+        where = source.location(self.at)
+        return Diagnostic(severity, self.message, where, self.hint, self.rule)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What stands behind a name: at least one token of ``source``."""
+
+    source: Source = field(repr=False)
+    tokens: tuple[Token, ...]
+
+    @property
+    def start(self) -> int:
+        return self.tokens[0].start
+
+    @property
+    def text(self) -> str:
+        """As it is written, comments inside included."""
+        return self.source.text[self.start : self.tokens[-1].end]
+
+    def wrong(self, message: str, hint: str | None) -> Wrong:
+        return Wrong(self.start, message, hint)
+
+    def bracketed(self) -> tuple[Token, ...] | None:
+        """What is between the brackets, ``(...)`` or ``[...]``, where they hold all of it."""
+        if self.tokens[0].text not in _OPENING or closing(self.tokens, 0) != len(self.tokens) - 1:
+            return None
+        return self.tokens[1:-1]
+
+    def items(self) -> tuple[Value, ...]:
+        """The items of a list in brackets; the value itself where it has none."""
+        inside = self.bracketed()
+        if inside is None:
+            return (self,)
+        return tuple(Value(self.source, group) for group in groups(inside, self.tokens[-1].start))
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """``name value``; ``name`` is in small letters, ``start`` where it stands."""
+
+    name: str
+    start: int
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """``MODEL (...)``: where it begins, where the code after it does, and its properties."""
+
+    start: int
+    code: int
+    properties: tuple[Property, ...]
+
+
+def begins_model(text: str, start: int) -> bool:
+    """Whether the first code from ``start`` on is ``MODEL (``."""
+    tokens = _tokens(text, start)
+    first, second = next(tokens, None), next(tokens, None)
+    return first is not None and first.upper == MODEL and second is not None and second.text == "("
+
+
+def read_block(source: Source, start: int) -> Block:
+    """The block that begins with the first code from ``start`` on. Raises Wrong."""
+    tokens = _tokens(source.text, start)
+    word, opening = next(tokens), next(tokens)
+    inside, end = _inside(tokens, opening)
+    after, found = next(tokens, None), properties(source, inside, end)
+    if after is None and any(map(_gives_query, found)):
+        return Block(word.start, end + 1, found)  # where SQLMesh needs no semicolon either
+    if after is None:
+        hint = "write its SELECT below"
+        raise Wrong(end, f"{MODEL} (...) has no query", hint, "script-no-select")
+    if after.text != ";":
+        hint = f"end {MODEL} (...) with a semicolon"
+        raise Wrong(after.start, f"`{after.text}` follows {MODEL} (...)", hint, "model-syntax")
+    return Block(word.start, after.end, found)
+
+
+def _gives_query(prop: Property) -> bool:
+    """Whether it is a kind that gives the query itself."""
+    kind = KINDS.get(prop.value.tokens[0].value.upper()) if prop.name == "kind" else None
+    return kind is not None and kind.queryless
+
+
+def properties(source: Source, tokens: Sequence[Token], end: int) -> tuple[Property, ...]:
+    """``name value, name value``; ``end`` is the offset of the bracket after them. Raises Wrong."""
+    found: list[Property] = []
+    for group in groups(tokens, end):
+        first = group[0]
+        if first.kind not in {WORD, NAME}:
+            hint = "a property is its name and a value, as in `kind FULL`"
+            raise Wrong(first.start, f"`{first.text}` is not a property", hint, "model-syntax")
+        name = first.value.lower()
+        if len(group) == 1:
+            hint = f"write `{name} value`, or take it away"
+            raise Wrong(first.start, f"`{name}` has no value", hint, "model-syntax")
+        found.append(Property(name, first.start, Value(source, group[1:])))
+    return tuple(found)
+
+
+def groups(tokens: Sequence[Token], end: int) -> list[tuple[Token, ...]]:
+    """The tokens between commas outside of brackets; the last comma may end them. Raises Wrong."""
+    found: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += depth_of(token)
+        if token.text == "," and depth == 0:
+            if not found[-1]:
+                hint = "take it away, or write what is missing before it"
+                raise Wrong(token.start, "a comma too many", hint, "model-syntax")
+            found.append([])
+        else:
+            found[-1].append(token)
+    if not found[-1]:
+        found.pop()
+    if depth:
+        raise Wrong(end, "the brackets do not match", "close each that opens", "model-syntax")
+    return [tuple(group) for group in found]
+
+
+def _inside(tokens: Iterator[Token], opening: Token) -> tuple[tuple[Token, ...], int]:
+    """The tokens up to the bracket that closes, and its offset."""
+    inside: list[Token] = []
+    depth = 1
+    for token in tokens:
+        if token.kind == UNCLOSED:
+            message = f"`{token.text}` is opened here and never closed"
+            raise Wrong(token.start, message, "close it", "unclosed")
+        depth += depth_of(token)
+        if depth == 0:
+            return tuple(inside), token.start
+        inside.append(token)
+    message = f"the bracket of {MODEL} ( is never closed"
+    raise Wrong(opening.start, message, "write ); before the query", "unclosed")
+
+
+def _tokens(text: str, start: int) -> Iterator[Token]:
+    return (token for token in scan(text, _DIALECT, start) if token.kind not in _SKIPPED)

@@ -1,1 +1,0 @@
-"""``MODEL (...)``: its properties in a table, one small function each."""

@@ -1,0 +1,1 @@
+"""A model as a whole, among others: built, embedded, ordered."""

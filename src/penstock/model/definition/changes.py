@@ -1,0 +1,65 @@
+"""Models that read what changed in their input: ``incremental changes``.
+
+A merge or an append whose query is row by row over one table (`sql.row_wise`) makes the same table
+from the rows that changed as from all of them. Other queries run whole, and it is said why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.errors import Diagnostic, PenstockError
+from penstock.model.query.query import Query
+from penstock.model.query.render import UnsupportedSql, trial_names
+from penstock.model.script.declaration import Declaration
+from penstock.model.script.sources import TableSource
+from penstock.sql.row_wise import why_not
+from penstock.sql.tables import analyse
+from penstock.sql.text import Unreadable
+
+_STRATEGIES = ("merge", "append")
+
+
+def findings(declaration: Declaration, query: Query | None) -> Iterator[Diagnostic]:
+    """What cannot go with ``incremental changes``, and a warning where every run is whole."""
+    if not declaration.reads_changes:
+        return
+    where = declaration.place("incremental")
+    hint = "take `incremental changes` away"
+    if declaration.strategy not in _STRATEGIES:
+        message = f"only a merge or an append can read changes, and this is {declaration.strategy}"
+        yield Diagnostic("error", message, where, hint, "incremental-strategy")
+    elif declaration.partition is not None:
+        message = "a slice is made of all rows of its partition, so it cannot read changes"
+        yield Diagnostic("error", message, where, hint, "incremental-partitioned")
+    elif declaration.upsert.matched or declaration.upsert.merge_filter:
+        message = "what when_matched and merge_filter do may depend on rows that did not change"
+        yield Diagnostic("error", message, where, hint, "incremental-rules")
+    elif query is not None:
+        why = why_whole(query, declaration)
+        if why is not None:
+            message = f"every run reads its input whole: {why}"
+            yield Diagnostic("warning", message, where, hint, "incremental-whole")
+
+
+def changing_source(query: Query) -> TableSource | None:
+    """The one table that it reads as it is now."""
+    if len(query.sources) != 1:
+        return None
+    (source,) = query.sources
+    return source if isinstance(source, TableSource) and source.at is None else None
+
+
+def why_whole(query: Query, declaration: Declaration) -> str | None:
+    """Why it cannot be run over changed rows alone; ``None`` where it can."""
+    source = changing_source(query)
+    if source is None:
+        read = len(query.sources)
+        return f"it reads {read} tables or files" if read != 1 else "it reads no table as it is now"
+    if source.table == declaration.target:
+        return "it reads the table that it makes"
+    try:
+        rendered = query.render(trial_names(query.sources))
+        return why_not(analyse(rendered.sql))
+    except (UnsupportedSql, Unreadable, PenstockError) as error:
+        return f"its query is not understood ({error})"

@@ -1,0 +1,263 @@
+"""Which model comes after which: from what queries read and from ``on`` lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from heapq import heapify, heappop, heappush
+
+from penstock.errors import ArgumentError, Diagnostic, Location, ModelError
+from penstock.model.definition.model import Model
+from penstock.model.script.file_uris import asset_key, may_be
+from penstock.model.script.sources import table_read
+from penstock.model.values.asset import TableName
+from penstock.model.values.history import current_view
+from penstock.sql.identifiers import listed, nearest
+
+Edges = Mapping[str, tuple[str, ...]]
+Makers = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """``parents`` maps each model's name to those directly before it, in order of mention."""
+
+    parents: Edges
+
+    @classmethod
+    def of(cls, models: Iterable[Model]) -> Graph:
+        """Raises :class:`ModelError` for a cycle, or for two models that make one table."""
+        known = sorted(models, key=lambda model: model.name)
+        findings = check_graph(known)
+        if findings:
+            raise ModelError(findings)
+        return cls(_with_tests(known, _edges(known)))
+
+    def order(self) -> tuple[str, ...]:
+        """Every name after its parents; by name where the graph leaves it open."""
+        waiting = {name: len(parents) for name, parents in self.parents.items()}
+        children = self._children()
+        ready = [name for name, count in waiting.items() if count == 0]
+        heapify(ready)
+        ordered: list[str] = []
+        while ready:
+            name = heappop(ready)
+            ordered.append(name)
+            for child in children[name]:
+                waiting[child] -= 1
+                if waiting[child] == 0:
+                    heappush(ready, child)
+        return tuple(ordered)
+
+    def ordered(self, models: Iterable[Model]) -> list[Model]:
+        """The models of the graph, each after its parents."""
+        by_name = {model.name: model for model in models}
+        return [by_name[name] for name in self.order()]
+
+    def levels(self) -> tuple[tuple[str, ...], ...]:
+        """Names that may run side by side, level by level."""
+        depth: dict[str, int] = {}
+        for name in self.order():
+            depth[name] = max((depth[parent] + 1 for parent in self.parents[name]), default=0)
+        count = max(depth.values(), default=-1) + 1
+        return tuple(tuple(sorted(n for n in depth if depth[n] == level)) for level in range(count))
+
+    def upstream(self, name: str) -> tuple[str, ...]:
+        """Everything before ``name``, however far, in order. ``KeyError`` for an unknown name."""
+        return self._reach(name, self.parents)
+
+    def downstream(self, name: str) -> tuple[str, ...]:
+        """Everything after ``name``, however far, in order. ``KeyError`` for an unknown name."""
+        return self._reach(name, self._children())
+
+    def _children(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, list[str]] = {name: [] for name in self.parents}
+        for name, parents in self.parents.items():
+            for parent in parents:
+                found[parent].append(name)
+        return {name: tuple(children) for name, children in found.items()}
+
+    def _reach(self, name: str, edges: Edges) -> tuple[str, ...]:
+        reached = _reachable(name, edges)
+        return tuple(other for other in self.order() if other in reached)
+
+
+def chains(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:
+    """The names of the partitioned models, those together that partitioned inputs connect.
+
+    Chains, and names within one, are in the order of ``models``.
+    """
+    edges = _edges([model for model in models if model.partition is not None])
+    chain_of = {name: {name} for name in edges}
+    for name, parents in edges.items():
+        for parent in parents:
+            merged = chain_of[name] | chain_of[parent]
+            chain_of |= dict.fromkeys(merged, merged)
+    ordered = {
+        id(chain): tuple(name for name in edges if name in chain) for chain in chain_of.values()
+    }
+    return tuple(ordered.values())
+
+
+def check_graph(models: Sequence[Model]) -> tuple[Diagnostic, ...]:
+    """Tables that two models make, else cycles; ``models`` in order of name."""
+    return _twice(models) or _cycles(models)
+
+
+def table_key(table: TableName) -> str:
+    """The same for all spellings of one table's name."""
+    return asset_key(str(table))
+
+
+def names_of(model: Model) -> tuple[str, ...]:
+    """All that a model may be called: by its own name, and by those of its table."""
+    target = model.target
+    return model.name, target.qualified, target.full, str(target)
+
+
+def named(models: Sequence[Model], name: str) -> Model:
+    """The model with this name, or whose table has it. Raises ArgumentError with the nearest."""
+    for model in models:
+        if name in names_of(model):
+            return model
+    names = [model.name for model in models]
+    near = nearest(name, names)
+    raise ArgumentError(
+        f"model {name!r} does not exist",
+        hint=f"did you mean {near!r}?" if near else f"models are {listed(names) or 'none'}",
+    )
+
+
+def makers_of(models: Iterable[Model]) -> Makers:
+    """The name of the model that makes each table, by `table_key`; and each view of the current
+    versions of a history."""
+    return {table_key(table): model.name for model in models for table in made_by(model)}
+
+
+def made_by(model: Model) -> tuple[TableName, ...]:
+    """The table that a model makes, and the view that comes with it."""
+    view = current_view(model.target, model.history)
+    return (model.target,) if view is None else (model.target, view)
+
+
+def _edges(models: Sequence[Model]) -> dict[str, tuple[str, ...]]:
+    makers = makers_of(models)
+    files = _written(models)
+    edges: dict[str, tuple[str, ...]] = {}
+    for model in models:
+        tables = (makers.get(table_key(table)) for table in model.inputs)
+        directories = model.python is None  # what Python reads is a file
+        parents = dict.fromkeys((*tables, *_writers(model.files_read, files, directories)))
+        edges[model.name] = tuple(p for p in parents if p is not None and p != model.name)
+    return edges
+
+
+def _written(models: Sequence[Model]) -> list[tuple[str, str]]:
+    """The files that models write, each with the name of its model."""
+    return [(file, model.name) for model in models for file in model.files_written]
+
+
+def _writers(
+    read: Iterable[str], files: Sequence[tuple[str, str]], directories: bool
+) -> Iterator[str]:
+    """The models that may write what is read; a query may read a directory."""
+    for pattern in read:
+        for file, name in files:
+            if may_be(pattern, file, directories=directories):
+                yield name
+
+
+def _with_tests(models: Sequence[Model], edges: dict[str, tuple[str, ...]]) -> Edges:
+    """Let a model wait for what its tests look at, where that closes no circle."""
+    makers, files = makers_of(models), _written(models)
+    for model in models:
+        tables = (makers.get(table_key(table), model.name) for table in model.test_reads)
+        for parent in (*tables, *_writers(model.files_tested, files, directories=True)):
+            known = (*edges[model.name], model.name)
+            if parent not in known and model.name not in _reachable(parent, edges):
+                edges[model.name] = (*edges[model.name], parent)
+    return edges
+
+
+def _reachable(name: str, edges: Edges) -> frozenset[str]:
+    reached: set[str] = set()
+    waiting = list(edges[name])
+    while waiting:
+        other = waiting.pop()
+        if other not in reached:
+            reached.add(other)
+            waiting.extend(edges[other])
+    return frozenset(reached)
+
+
+def _twice(models: Sequence[Model]) -> tuple[Diagnostic, ...]:
+    first: dict[str, Model] = {}
+    findings: list[Diagnostic] = []
+    for model in sorted(models, key=lambda each: current_view(each.target, each.history) is None):
+        for table in made_by(model):
+            other = first.setdefault(table_key(table), model)
+            if other is model:
+                continue
+            message = f"{table} is made by two models: {other.path} and {model.path}"
+            hint, rule = "let one of them make another table", "two-makers"
+            if table_key(table) != table_key(other.target):
+                message = (
+                    f"{table} is reserved: it is the view of what is current in {other.target}"
+                )
+                hint, rule = "give the table of this model another name", "history-view"
+            place = model.place("target")
+            findings.append(Diagnostic("error", message, place, hint, rule))
+    return tuple(findings)
+
+
+def _cycles(models: Sequence[Model]) -> tuple[Diagnostic, ...]:
+    """One finding for each circle that can be told apart; the files are its path."""
+    by_name = {model.name: model for model in models}
+    edges = _edges(models)
+    findings: list[Diagnostic] = []
+    while (circle := _circle(edges)) is not None:
+        path = " -> ".join(str(by_name[name].path) for name in (*circle, circle[0]))
+        model = by_name[circle[0]]
+        findings.append(
+            Diagnostic(
+                "error",
+                f"the models depend on each other: {path}",
+                _place(model, by_name[circle[1 % len(circle)]]),
+                "let one of them read something else",
+                "cycle",
+                {"cycle": list(circle)},
+            )
+        )
+        edges = {
+            name: tuple(set(edges[name]) - set(circle)) for name in edges if name not in circle
+        }
+        edges = {name: tuple(p for p in parents if p in edges) for name, parents in edges.items()}
+    return tuple(findings)
+
+
+def _circle(edges: Edges) -> tuple[str, ...] | None:
+    """The names of one circle, each reading the next, from its first name on."""
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        names = error.args[1][:-1][::-1]
+        start = names.index(min(names))
+        return tuple(names[start:] + names[:start])
+    return None
+
+
+def _place(model: Model, parent: Model) -> Location:
+    """Where ``model`` says that it reads what ``parent`` makes."""
+    made = {table_key(table) for table in made_by(parent)}
+    for source in model.query.sources:
+        read = table_read(source)
+        if read is not None and table_key(read) in made and source.location is not None:
+            return source.location
+    for source in model.query.files:
+        if parent.files_written and source.location is not None:
+            return source.location
+    for name, place in model.places.items():
+        if name.startswith("on:"):
+            return place
+    return Location(model.path)

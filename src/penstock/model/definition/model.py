@@ -1,0 +1,106 @@
+"""What a model is: a strategy over a slice, a query, tests, and what triggers it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+from penstock.errors import Diagnostic, Location
+from penstock.model.python_steps.python_step import PythonStep
+from penstock.model.query.query import Query
+from penstock.model.script.arguments import Argument
+from penstock.model.script.declaration import Declaration
+from penstock.model.time.time_macros import TYPES
+from penstock.model.time.time_range import TimeRange
+from penstock.model.values.asset import TableName
+from penstock.model.values.data_test import CustomTest
+from penstock.model.values.upsert import columns_in
+
+
+@dataclass(frozen=True, slots=True)
+class TestScript:
+    """The query of a `CustomTest`: the rows it returns are failures.
+
+    ``arguments`` are the values that the test gives to the arguments of the query, ``text`` is the
+    query as written.
+    """
+
+    __test__ = False  # not a test class, whatever pytest thinks of the name
+
+    test: CustomTest
+    query: Query
+    text: str = ""
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model(Declaration):
+    """One script of a project, in whatever form it says what it makes.
+
+    ``name`` is the script's path below the models directory without its suffix, ``/`` kept
+    (``clean/flights``). ``reads`` are the managed tables its query refers to, in the order of first
+    mention; ``test_reads`` those that only its data tests look at, its own not among them.
+    ``definition_hash`` changes when the meaning of the script may have changed. ``python`` makes
+    the rows where the query has no parts. ``files_read`` and ``files_written`` are paths and URIs
+    in the spelling of `penstock.model.script.file_uris`, patterns among them; those of ``on``
+    lines are read, and those ``files_tested`` only by data tests.
+    """
+
+    name: str
+    query: Query
+    reads: tuple[TableName, ...]
+    definition_hash: str
+    python: PythonStep | None = None
+    test_scripts: tuple[TestScript, ...] = ()
+    test_reads: tuple[TableName, ...] = ()
+    files_read: tuple[str, ...] = ()
+    files_tested: tuple[str, ...] = ()
+    files_written: tuple[str, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def python_place(self) -> Location:
+        """Where its ``main`` is."""
+        return Location(self.path) if self.python is None else self.python.place
+
+    @property
+    def by_time(self) -> TimeRange | None:
+        """Its intervals, where it has some: by its kind, or as its query reads by them."""
+        known = self.time_range
+        return known if known and (known.column or self.query.uses_interval) else None
+
+    @property
+    def run_arguments(self) -> tuple[Argument, ...]:
+        """What a run gives values to: its query's arguments, and the times that its tests read."""
+        scripts = (script.query.arguments for script in self.test_scripts)
+        times = {argument.name: argument for argument in chain(*scripts) if argument.name in TYPES}
+        own = {argument.name: argument for argument in self.query.arguments}
+        return tuple({**times, **own}.values())
+
+    @property
+    def in_order(self) -> bool:
+        """Whether an interval can only be made after those before it: versions follow upon each
+        other."""
+        return self.history is not None and self.by_time is not None
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns that its keys are, or are made of."""
+        found: dict[str, None] = {}
+        for key in self.keys:
+            whole = key not in self.upsert.expressions
+            found |= dict.fromkeys([key] if whole else columns_in(key, self.query.dialect))
+        return tuple(found)
+
+    @property
+    def lakes(self) -> tuple[str, ...]:
+        """The lakes that it and its data tests read, each once."""
+        tests = [lake for script in self.test_scripts for lake in script.query.lakes]
+        tables = [table.lake for table in (*self.reads, *self.test_reads)]
+        return tuple(dict.fromkeys([*tables, *self.query.lakes, *tests]))
+
+    @property
+    def inputs(self) -> tuple[TableName, ...]:
+        """Everything upstream, each once, in order."""
+        return tuple(dict.fromkeys((*self.reads, *self.on, *self.depends_on)))

@@ -1,0 +1,1 @@
+"""The files of a project as they stand: texts with their places, YAML, Python."""

@@ -1,0 +1,1 @@
+"""``@`` macros, macros in Python, libraries of macros, and a script's own."""

@@ -1,0 +1,189 @@
+"""Libraries of macros: scripts whose header says ``-- macros``.
+
+A library is made of ``CREATE MACRO`` statements and makes no table. Scripts call its macros by
+name; ``-- use path/of/library`` says which library is meant where two have the same macro.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+
+from penstock.errors import Diagnostic, Location, QueryFailed, UnsupportedFeature
+from penstock.model.annotations.annotation import Annotations, parse
+from penstock.model.block.syntax import begins_model
+from penstock.model.files.header_lines import read_header
+from penstock.model.files.source_map import Source
+from penstock.model.macros.macro_statement import read_macro
+from penstock.model.script.script import is_macro, split
+from penstock.sql.dialect import normalized
+from penstock.sql.identifiers import fold, nearest
+from penstock.sql.macros import Macro
+from penstock.sql.text import place
+from penstock.sql.tokens import Unclosed, words
+
+DIRECTORY = "macros"
+TEMPORARY = "temp"  # the schema of the macros of a script
+FileText = tuple[str | None, tuple[Diagnostic, ...]]  # None where the file cannot be read
+_HEADER = re.compile(r"^[ \t]*(?:--|//|#)[ \t]*macros[ \t\r]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """``name`` is its path below the project without the suffix; ``uses`` are other libraries."""
+
+    name: str
+    path: Path
+    macros: tuple[Macro, ...] = ()
+    uses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Libraries:
+    """The libraries of a project by name, with all their macros, whose ``names`` are folded.
+
+    ``models`` is the name of the models directory; ``digest`` changes with any of the macros.
+    """
+
+    by_name: Mapping[str, Library] = field(default_factory=dict)
+    models: str = "models"
+    macros: tuple[Macro, ...] = ()
+    names: frozenset[str] = frozenset()
+    digest: str = ""
+
+    @classmethod
+    def of(cls, libraries: Iterable[Library], models: str) -> Libraries:
+        by_name = {library.name: library for library in libraries}
+        macros = tuple(macro for library in by_name.values() for macro in library.macros)
+        names = frozenset(fold(macro.name) for macro in macros)
+        said = repr(macros).encode("utf-8", "surrogatepass")
+        return cls(by_name, models, macros, names, hashlib.sha256(said).hexdigest())
+
+    @property
+    def paths(self) -> frozenset[Path]:
+        return frozenset(library.path for library in self.by_name.values())
+
+    def tiers(self, own: Sequence[str], uses: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Where a script looks for macros: in its own, those that it uses, then all."""
+        return (tuple(own), tuple(uses), tuple(self.by_name))
+
+    def named(self, written: str) -> str | None:
+        """The library that ``use`` names: its path below the project or the models directory."""
+        path = written.strip("/").removesuffix(".sql")
+        below = (PurePosixPath(self.models) / path).as_posix()
+        return next((name for name in (path, below) if name in self.by_name), None)
+
+    def used(
+        self, annotations: Annotations, path: Path
+    ) -> tuple[tuple[str, ...], tuple[Diagnostic, ...]]:
+        """The libraries that the ``use`` lines of a header name, and those that are not there."""
+        found: dict[str, None] = {}
+        findings: list[Diagnostic] = []
+        for written in annotations.use_libs:
+            name = self.named(written)
+            if name is not None:
+                found[name] = None
+                continue
+            where = annotations.places.get(f"use:{written}", Location(path, 1, 1))
+            guess = nearest(written, self.by_name, cutoff=0.5)
+            listed = ", ".join(self.by_name) or "none: a library's header says -- macros"
+            hint = f"did you mean `-- use {guess}`?" if guess else f"there are {listed}"
+            message = f"macro library {written} does not exist"
+            findings.append(Diagnostic("error", message, where, hint, "macro-library"))
+        return tuple(found), tuple(findings)
+
+
+def find_libraries(
+    models: Mapping[Path, FileText],
+    others: Mapping[Path, FileText],
+    root: Path,
+    models_dir: Path,
+    dialect: str,
+) -> tuple[Libraries, tuple[Diagnostic, ...]]:
+    """The libraries among the files of the models directory and the others, those below
+    ``macros/``; and what is wrong with them. ``dialect`` is that of a library that names none.
+    """
+    findings = [finding for _, found in others.values() for finding in found]
+    texts: dict[Path, str] = {}
+    for path, (text, _) in {**models, **others}.items():
+        if text is not None and _is_library(text, path):
+            texts[path] = text
+        elif text is not None and path in others:
+            message = "the file is not a library of macros, so nothing reads it"
+            hint = "begin it with -- macros"
+            findings.append(Diagnostic("warning", message, Location(path, 1, 1), hint, "macros"))
+    read = [_read(text, path, root, dialect) for path, text in texts.items()]
+    below = models_dir.relative_to(root).as_posix() if models_dir.is_relative_to(root) else ""
+    libraries = Libraries.of((library for library, _, _ in read), below)
+    bound: list[Library] = []
+    for library, header, found in read:
+        uses, unknown = libraries.used(header, library.path)
+        findings += (*found, *unknown)
+        tiers = libraries.tiers((library.name,), uses)
+        macros = tuple(replace(macro, tiers=tiers) for macro in library.macros)
+        bound.append(replace(library, macros=macros, uses=uses))
+    return Libraries.of(bound, below), tuple(findings)
+
+
+def _is_library(text: str, path: Path) -> bool:
+    return _HEADER.search(text) is not None and parse(text, path)[0].macros
+
+
+def _read(
+    text: str, path: Path, root: Path, dialect: str
+) -> tuple[Library, Annotations, tuple[Diagnostic, ...]]:
+    below = path.relative_to(root) if path.is_relative_to(root) else path
+    name = below.with_suffix("").as_posix()
+    annotations, findings = parse(text, path, dialect=dialect)
+    found = [*findings, *_as_model(text, path, annotations)]
+    macros: dict[tuple[str, str], Macro] = {}
+    try:
+        text = normalized(text, annotations.dialect)
+        start = read_header(text, path).end
+        statements = split(words(text, annotations.dialect, start))
+    except Unclosed as error:
+        where = Source(path, text).location(error.offset)
+        message = f"`{error.opener}` is opened here and never closed"
+        found.append(Diagnostic("error", message, where, "close it", "unclosed"))
+        return Library(name, path), annotations, tuple(found)
+    for statement in () if found else statements:
+        if not is_macro(statement):
+            where = Location(path, *place(text, statement.start))
+            message = f"`{statement.tokens[0].text}` is not a macro, and a library has nothing else"
+            hint = "write CREATE MACRO name(a, b) AS ..., or move the statement to a model"
+            found.append(Diagnostic("error", message, where, hint, "macro-library"))
+            continue
+        at, _ = place(text, statement.start)
+        try:
+            made = read_macro(
+                text, statement, annotations.dialect, name, f"{below.as_posix()}:{at}"
+            )
+            made.put(macros)
+        except (QueryFailed, UnsupportedFeature) as error:
+            found.append(_placed(error, path, at))
+    if not macros and not found:
+        message = "the library has no macro"
+        hint = "write CREATE MACRO name(a, b) AS ..."
+        found.append(Diagnostic("warning", message, Location(path, 1, 1), hint, "macro-library"))
+    return Library(name, path, tuple(macros.values())), annotations, tuple(found)
+
+
+def _as_model(text: str, path: Path, annotations: Annotations) -> Iterator[Diagnostic]:
+    """A script is a library or makes a table."""
+    where = annotations.places.get("materialize") or annotations.places.get("pipeline")
+    if where is None and begins_model(text, read_header(text, path).end):
+        where = Source(path, text).location(read_header(text, path).end)
+    if where is not None:
+        message = "a library of macros makes no table"
+        hint = "take away `macros`, or write the model in a file of its own"
+        yield Diagnostic("error", message, where, hint, "macro-library")
+
+
+def _placed(error: QueryFailed | UnsupportedFeature, path: Path, line: int) -> Diagnostic:
+    message = error.message.split(", at line ")[0]
+    where = Location(path, error.data.get("line", line), error.data.get("column", 1))
+    hint = error.hint or "write CREATE MACRO name(a, b) AS expression"
+    return Diagnostic("error", message, where, hint, "macro-library")

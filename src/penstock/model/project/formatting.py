@@ -1,0 +1,166 @@
+"""Scripts rewritten in the canonical spelling of a form, or in the other form.
+
+Only what declares the model is written anew: the query stays letter by letter, and no comment is
+lost. What comes out is read again, and has to declare the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.errors import InputError, Location
+from penstock.model.annotations.annotation import KEYWORDS, parse
+from penstock.model.annotations.written import lines_of
+from penstock.model.block.syntax import begins_model, read_block
+from penstock.model.block.written import comments, formatted
+from penstock.model.files.header_lines import CommentLine, read_header
+from penstock.model.files.source_map import Source
+from penstock.model.project.converting import CannotSay, annotation_lines, comparable, model_text
+from penstock.model.project.python_models import SUFFIX as PYTHON
+from penstock.model.script.declaration import Declaration
+
+Reads = Callable[[str], Declaration | None]  # a text as a declaration, None where it is wrong
+_NOT_READ_AGAIN = "a comment may read as an annotation: move it below the query's first line"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """``dialect`` is that of a script that names none; ``reads`` reads a text as this file's."""
+
+    text: str
+    declaration: Declaration
+    dialect: str
+    reads: Reads
+
+    @property
+    def path(self) -> Path:
+        return self.declaration.path
+
+    @property
+    def form(self) -> str:
+        start = read_header(self.text, self.path).end
+        return "model" if begins_model(self.text, start) else "annotations"
+
+
+def rewritten(script: Script, form: str | None = None) -> str:
+    """The script in ``form``, its own by default, in canonical spelling.
+
+    Raises InputError, at the script's place, for what the form cannot say.
+    """
+    wanted = form or script.form
+    try:
+        text = _WAYS[script.form, wanted](script)
+    except CannotSay as error:
+        raise InputError(
+            f"{error.form} cannot say {', '.join(error.things)}",
+            hint=error.hint,
+            location=script.declaration.place("target"),
+        ) from None
+    _check(script, text)
+    return text
+
+
+def _check(script: Script, text: str) -> None:
+    """That the text says what the script does."""
+    declaration = script.reads(text)
+    if declaration is None:
+        raise InputError(
+            "the script could not be read again",
+            hint=_NOT_READ_AGAIN,
+            location=Location(script.path),
+        )
+    before, after = comparable(script.declaration), comparable(declaration)
+    differing = [name for name, value in before.items() if after.get(name) != value]
+    if differing:
+        raise InputError(
+            f"the script would not say the same: {', '.join(differing)} would differ",
+            hint=_NOT_READ_AGAIN,
+            location=Location(script.path),
+        )
+
+
+def _annotations(script: Script) -> str:
+    """Each annotation where it stands, in its canonical spelling."""
+    end = script.declaration.code
+    lines = (_canonical(raw, script.path) for raw in script.text[:end].split("\n"))
+    return "\n".join(lines) + script.text[end:]
+
+
+def _canonical(raw: str, path: Path) -> str:
+    found = _annotation(raw, path)
+    mark = "#" if path.suffix == PYTHON else "--"
+    return raw.rstrip() if found is None else f"{mark} {found}"
+
+
+def _annotation(raw: str, path: Path) -> str | None:
+    """The annotation of a line by itself, in canonical spelling; None where it is not one."""
+    line = _comment(raw, path)
+    if line is None or line.keyword not in KEYWORDS:
+        return None
+    annotations, findings = parse(f"-- {line.text}", path)
+    said = lines_of(annotations)
+    if len(said) == 1 and not findings:
+        return said[0]
+    return line.text if said or line.keyword == "dialect" else None
+
+
+def _comment(raw: str, path: Path) -> CommentLine | None:
+    return next(iter(read_header(raw, path).lines), None)
+
+
+def _to_model(script: Script) -> str:
+    """MODEL where the first annotation stands; other comments stay before or after it, and the
+    libraries that the script uses before it.
+    """
+    if script.path.suffix == PYTHON:
+        raise CannotSay("MODEL (...)", ("a step in Python",))
+    before: list[str] = []
+    after: list[str] = []
+    lines = before
+    for raw in _header(script):
+        annotation = _annotation(raw, script.path)
+        if annotation is not None and annotation.startswith("use "):
+            before.append(f"-- {annotation}")
+        elif annotation is not None:
+            lines = after
+        else:
+            lines.append(raw)
+    block = model_text(script.declaration, script.dialect)
+    code = script.text[script.declaration.code :]
+    return "\n".join([*before, block, *after, code.lstrip("\n")])
+
+
+def _header(script: Script) -> Iterator[str]:
+    """The lines of the header, without blank ones at its end."""
+    yield from script.text[: script.declaration.code].rstrip().split("\n")
+
+
+def _model(script: Script) -> str:
+    source = Source(script.path, script.text)
+    block = read_block(source, read_header(script.text, script.path).end)
+    return script.text[: block.start] + formatted(source, block) + script.text[block.code :]
+
+
+def _to_annotations(script: Script) -> str:
+    """Comments of the block follow the annotations, a line each."""
+    source = Source(script.path, script.text)
+    start = read_header(script.text, script.path).end
+    block = read_block(source, start)
+    lines = annotation_lines(script.declaration, script.dialect)
+    for comment in comments(source, block):
+        inside = comment.removeprefix("--").removeprefix("/*").removesuffix("*/").strip()
+        lines += [f"-- {line.strip()}".rstrip() for line in inside.split("\n")]
+    above, between = script.text[:start], script.text[start : block.start].strip()
+    parts = [*([above.rstrip()] if above.strip() else []), *lines]
+    parts += [between] if between else []
+    return "\n".join(parts) + script.text[block.code :]
+
+
+_WAYS: Mapping[tuple[str, str], Callable[[Script], str]] = {
+    ("annotations", "annotations"): _annotations,
+    ("annotations", "model"): _to_model,
+    ("model", "model"): _model,
+    ("model", "annotations"): _to_annotations,
+}

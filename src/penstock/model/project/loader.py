@@ -1,0 +1,430 @@
+"""Scripts of a project into models, and why files make none: none is passed over in silence.
+
+The only place of the model room that reads files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from penstock import sqlmesh_config
+from penstock.errors import Diagnostic, Location, ModelError
+from penstock.model.annotations.annotated import declare
+from penstock.model.annotations.annotation import parse
+from penstock.model.block import read as ddl
+from penstock.model.block.audit_blocks import DIRECTORY, AuditBlock, read_audits, split_audits
+from penstock.model.block.syntax import begins_model
+from penstock.model.definition.build_model import ScriptFile, build_model, variables_of
+from penstock.model.definition.embedding import embed
+from penstock.model.definition.external import (
+    External,
+    external_files,
+    read_externals,
+    wrong_entries,
+)
+from penstock.model.definition.graph import check_graph
+from penstock.model.definition.model import Model, TestScript
+from penstock.model.definition.starts import without_start
+from penstock.model.definition.test_scripts import Asking, audit_script, test_script
+from penstock.model.definition.validity import closed_intervals
+from penstock.model.files.header_lines import read_header
+from penstock.model.macros.at_scope import AtMacros
+from penstock.model.macros.macro_libraries import DIRECTORY as LIBRARIES
+from penstock.model.macros.macro_libraries import FileText, Libraries, find_libraries
+from penstock.model.macros.python_macros import PythonMacros
+from penstock.model.macros.script_macros import ScriptMacros
+from penstock.model.project.defaults import Defaults
+from penstock.model.project.defaults import read as read_defaults
+from penstock.model.project.not_models import report_other_languages, report_script
+from penstock.model.project.python_models import SUFFIX as PYTHON
+from penstock.model.project.python_models import read_python
+from penstock.model.project.serialized import AskedMacros, Packed, pack, unpack
+from penstock.model.script.arguments import declared
+from penstock.model.script.declaration import Declaration
+from penstock.model.script.sources import TableSource
+from penstock.model.values.asset import DEFAULT_SCHEMA
+from penstock.model.values.custom_strategy import Materialization, materializations
+from penstock.model.values.data_test import CustomTest
+from penstock.model.values.names import Macros, Names
+from penstock.model_defaults import ModelDefaults
+from penstock.sql.tokens import words
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Models in order of name, and every finding in order of file and line.
+
+    ``place`` is where they were read, with what their declarations may name.
+    """
+
+    models: tuple[Model, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    externals: tuple[External, ...] = ()
+    libraries: Libraries = field(default_factory=Libraries)
+    place: Place | None = None
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return tuple(finding for finding in self.diagnostics if finding.severity == "error")
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file of the models directory. ``tests`` are the custom tests that its header names."""
+
+    path: Path
+    findings: tuple[Diagnostic, ...]
+    model: Model | None = None
+    tests: tuple[TestScript, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a project's scripts are, and what its settings say of them."""
+
+    root: Path
+    models: Path
+    names: Names
+    dialect: str
+    infer_names: bool = False
+    cache: Packed | None = None
+    asked: AskedMacros | None = None
+    defaults: Defaults = field(default_factory=Defaults)
+    audits: Mapping[str, AuditBlock] = field(default_factory=dict)
+    materializations: Mapping[str, Materialization] = field(default_factory=dict)
+    python: PythonMacros = field(default_factory=PythonMacros)
+    libraries: Libraries = field(default_factory=Libraries)
+
+    @property
+    def macros(self) -> ScriptMacros:
+        return ScriptMacros(AtMacros(functions=self.python.functions), self.libraries)
+
+    def key(self, path: Path, text: str) -> str:
+        """Of all that a file's meaning depends on, if it depends on no other file."""
+        names = (self.names.lakes, self.names.default_lake, self.dialect, self.infer_names)
+        blocks = [(name, block.query, block) for name, block in self.audits.items()]
+        places = (str(self.root), str(self.models), str(path))
+        said = repr((places, names, self.defaults, blocks, self.libraries.digest, text))
+        return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def lookups(self) -> int:
+        """How often something else than its own text was asked for."""
+        return self.python.called + (0 if self.asked is None else self.asked.count)
+
+
+def load_models(
+    root: Path,
+    *,
+    lakes: Collection[str],
+    models_dir: str | Path = "models",
+    default_lake: str | None = None,
+    dialect: str = "spark",
+    infer_names: bool = False,
+    macros: Macros | None = None,
+    cache: Packed | None = None,
+    defaults: Sequence[ModelDefaults] = (),
+) -> Loaded:
+    """The models of the project at ``root``, and warnings.
+
+    ``macros`` are those that scripts in DuckDB's dialect may call; with ``infer_names`` a model
+    without a name has that of its path. ``cache`` has files that were read before, and gets what
+    was not in it. Raises :class:`ModelError` with every finding when one of them is an error.
+    """
+    loaded = scan_models(
+        root,
+        lakes=lakes,
+        models_dir=models_dir,
+        default_lake=default_lake,
+        dialect=dialect,
+        infer_names=infer_names,
+        macros=macros,
+        cache=cache,
+        defaults=defaults,
+    )
+    if loaded.errors:
+        raise ModelError(loaded.diagnostics)
+    return loaded
+
+
+def scan_models(
+    root: Path,
+    *,
+    lakes: Collection[str],
+    models_dir: str | Path = "models",
+    default_lake: str | None = None,
+    dialect: str = "spark",
+    infer_names: bool = False,
+    macros: Macros | None = None,
+    cache: Packed | None = None,
+    defaults: Sequence[ModelDefaults] = (),
+) -> Loaded:
+    """The models that can be read, and what is wrong with the others."""
+    asked = None if macros is None else AskedMacros(macros)
+    names = Names(tuple(lakes), default_lake, macros=asked)
+    known, wrong_defaults = read_defaults(defaults)
+    place = Place(root, root / models_dir, names, dialect, infer_names, cache, asked, known)
+    if not place.models.is_dir():
+        message = "the directory of models does not exist"
+        hint = "make it, or name another one in penstock.toml: [project] models = ..."
+        missing = Diagnostic("error", message, Location(place.models), hint, "models-missing")
+        return Loaded((), (missing,))
+    audits, audit_findings = _audits(place)
+    strategies, wrong_strategies = materializations(root)
+    place = replace(place, audits=audits, materializations=strategies, python=PythonMacros.of(root))
+    paths = sorted((*place.models.rglob("*.sql"), *place.models.rglob(f"*{PYTHON}")))
+    texts = {path: _read(path) for path in paths}
+    others = {path: _read(path) for path in sorted((root / LIBRARIES).rglob("*.sql"))}
+    scripts = {path: read for path, read in texts.items() if path.suffix != PYTHON}
+    libraries, wrong_libraries = find_libraries(scripts, others, root, place.models, dialect)
+    place = replace(place, libraries=libraries)
+    files = [
+        _load(path, read, place) for path, read in texts.items() if path not in libraries.paths
+    ]
+    tests = {script.query.path for file in files for script in file.tests}
+    findings = [finding for file in files if file.path not in tests for finding in file.findings]
+    findings += (*audit_findings, *place.python.findings, *wrong_strategies, *wrong_libraries)
+    models = [file.model for file in files if file.model is not None]
+    models.sort(key=lambda model: model.name)
+    findings += (*wrong_defaults, *known.idle([model.name for model in models]))
+    wrong = check_graph(models)
+    findings += wrong
+    if not wrong:
+        embedding, found = embed(models)
+        models = list(embedding)
+        findings += (*found, *without_start(models))
+    findings += _forgotten_aliases(models)
+    findings += closed_intervals(models)
+    findings += report_other_languages(place.models)
+    findings += sqlmesh_config.findings(root)
+    externals, found = _externals(place)
+    findings += (*found, *wrong_entries(externals, models))
+    return Loaded(tuple(models), tuple(findings), externals, libraries, place)
+
+
+def _audits(place: Place) -> tuple[dict[str, AuditBlock], tuple[Diagnostic, ...]]:
+    """The audits of the files below ``audits/``, by name."""
+    blocks: dict[str, AuditBlock] = {}
+    findings: list[Diagnostic] = []
+    directory = place.root / DIRECTORY
+    for path in sorted(directory.rglob("*.sql")) if directory.is_dir() else ():
+        text, found = _read(path)
+        if text is not None:
+            first, starts = split_audits(text, place.dialect)
+            if not starts or words(text[:first], place.dialect):
+                hint = "write AUDIT (name x); SELECT * FROM @this_model WHERE ...;"
+                where = Location(path, 1, 1)
+                message = "the file does not begin with AUDIT (...)"
+                found = (Diagnostic("error", message, where, hint, "audit"),)
+            else:
+                read, found = read_audits(text, path, starts, place.dialect)
+                twice = [block for name, block in read.items() if name in blocks]
+                found = (*found, *(_twice(block, blocks[block.name]) for block in twice))
+                blocks |= read
+        findings += found
+    return blocks, tuple(findings)
+
+
+def _twice(block: AuditBlock, other: AuditBlock) -> Diagnostic:
+    place = f"{other.location.path}:{other.location.line}"
+    message = f"there are two audits {block.name}, the other is at {place}"
+    return Diagnostic("error", message, block.location, "give one another name", "audit")
+
+
+def _externals(place: Place) -> tuple[tuple[External, ...], tuple[Diagnostic, ...]]:
+    externals: list[External] = []
+    findings: list[Diagnostic] = []
+    for path in external_files(place.root):
+        text, found = _read(path)
+        if text is not None:
+            read, found = read_externals(text, path, place.names)
+            externals += read
+        findings += found
+    return tuple(externals), tuple(findings)
+
+
+def _forgotten_aliases(models: Sequence[Model]) -> Iterator[Diagnostic]:
+    """``dl.orders`` without ATTACH is the table ``orders`` of a schema ``dl``: seldom meant."""
+    made = {model.target for model in models}
+    for model in models:
+        for source in model.query.mentioned:
+            if not isinstance(source, TableSource):
+                continue
+            table = source.table
+            meant = replace(table, schema=DEFAULT_SCHEMA)
+            if table not in made and meant in made and source.location is not None:
+                message = f"no model makes {table}, but one makes {meant}"
+                attach = f"ATTACH 'ducklake://{table.lake}' AS {table.schema}"
+                hint = f"if {table.schema} is a lake: {attach}"
+                yield Diagnostic("warning", message, source.location, hint, "forgotten-alias")
+
+
+def _load(path: Path, read: FileText, place: Place) -> _File:
+    text, findings = read
+    if text is None:
+        return _File(path, findings)
+    if path.suffix == PYTHON:
+        return _python(path, text, place)
+    if place.cache is None:
+        return _understood(path, text, place)
+    key = place.key(path, text)
+    packed = place.cache.get(key)
+    file = None if packed is None else unpack(packed, place.asked)
+    if isinstance(file, _File):
+        return file
+    before = place.lookups
+    file = _understood(path, text, place)
+    if place.lookups == before and _stands_alone(file):
+        place.cache[key] = pack(file, () if file.model is None else (file.model.query,))
+    return file
+
+
+def _stands_alone(file: _File) -> bool:
+    """Whether nothing but its own text decides what a file means.
+
+    A file that makes no model is read again each time: what it lacks may be in other files.
+    """
+    model = file.model
+    if model is None or model.custom is not None:
+        return False
+    return not any(isinstance(t, CustomTest) for t in model.data_tests)
+
+
+def with_own_audits(
+    text: str, path: Path, place: Place
+) -> tuple[str, Place, tuple[Diagnostic, ...]]:
+    """A script without the AUDIT blocks behind its query, which are audits of its model alone."""
+    end, starts = split_audits(text, place.dialect)
+    if not starts:
+        return text, place, ()
+    own, findings = read_audits(text, path, starts, place.dialect)
+    return text[:end], replace(place, audits={**place.audits, **own}), findings
+
+
+def _understood(path: Path, text: str, place: Place) -> _File:
+    text, place, inline = with_own_audits(text, path, place)
+    declaration, findings = read_declaration(text, path, place)
+    findings = (*findings, *inline)
+    if declaration is None:
+        return _File(path, findings)
+    name = path.relative_to(place.models).with_suffix("").as_posix()
+    declaration = place.defaults.applied(declaration, name)
+    own = declared(text, path, partition=None)[0]
+    tests, test_findings = _test_scripts(declaration, [arg.name for arg in own], place)
+    uses, unknown = place.libraries.used(parse(text, path)[0], path)
+    macros = place.macros.using(uses)
+    script = ScriptFile(name, text, declaration, tests, macros, root=place.root)
+    findings = (*findings, *test_findings, *unknown)
+    model, findings = build_model(script, place.names, findings)
+    return _File(path, findings, model, tests)
+
+
+def _python(path: Path, text: str, place: Place) -> _File:
+    """A Python step; what it means depends on the files that it imports too."""
+    script = read_python(text, path, place.root, place.names, place.dialect)
+    findings = script.findings
+    if script.declaration is None or script.step is None:
+        return _File(path, findings)
+    if path.with_suffix(".sql").is_file():
+        message = f"there are two steps of this name: {path.stem}.sql stands beside it"
+        findings = (*findings, Diagnostic("error", message, Location(path), "rename one", "name"))
+    own = [argument.name for argument in script.step.arguments]
+    name = path.relative_to(place.models).with_suffix("").as_posix()
+    declaration = place.defaults.applied(script.declaration, name)
+    tests, test_findings = _test_scripts(declaration, own, place)
+    file = ScriptFile(name, text, declaration, tests, place.macros, script.step, root=place.root)
+    model, findings = build_model(file, place.names, (*findings, *test_findings))
+    return _File(path, findings, model, tests)
+
+
+def read_declaration(
+    text: str, path: Path, place: Place
+) -> tuple[Declaration | None, tuple[Diagnostic, ...]]:
+    """What a script declares, in either form; what is wrong with it, or why it is not a model."""
+    if path.suffix == PYTHON:
+        python = read_python(text, path, place.root, place.names, place.dialect)
+        return python.declaration, python.findings
+    annotations, findings = parse(text, path, dialect=place.dialect)
+    start = read_header(text, path).end
+    if begins_model(text, start):
+        script = ddl.Script(
+            text,
+            path,
+            start,
+            annotations,
+            place.dialect,
+            _parts(path, place),
+            place.root,
+            place.audits,
+            place.materializations,
+        )
+        return ddl.declare(script, place.names)
+    if not annotations.in_pipeline and annotations.materialize is None:
+        return None, report_script(text, path, findings)
+    return declare(text, path, annotations, place.names, findings)
+
+
+def _parts(path: Path, place: Place) -> tuple[str, ...]:
+    """What names a model without a name."""
+    below = path.relative_to(place.models).with_suffix("")
+    return below.parts if place.infer_names else ()
+
+
+def _read(path: Path) -> FileText:
+    try:
+        return path.read_text(encoding="utf-8-sig"), ()
+    except UnicodeDecodeError as error:
+        message = f"the file is not UTF-8 (byte {error.start})"
+        return None, (Diagnostic("error", message, Location(path), "save it as UTF-8", "encoding"),)
+    except OSError as error:
+        message = f"the file cannot be read: {error.strerror}"
+        return None, (Diagnostic("error", message, Location(path), "check its rights", "file"),)
+
+
+def _test_scripts(
+    declaration: Declaration, own: Collection[str], place: Place
+) -> tuple[tuple[TestScript, ...], tuple[Diagnostic, ...]]:
+    """``own`` are the arguments of the model's script."""
+    scripts: list[TestScript] = []
+    findings: list[Diagnostic] = []
+    for test, where in declaration.placed_tests:
+        if isinstance(test, CustomTest):
+            macros = place.macros.saying(**variables_of(declaration))
+            asking = Asking(where, place.names, own, declaration.partition, macros)
+            block = place.audits.get(test.path)
+            script, found = (
+                _test_script(test, asking, place)
+                if block is None
+                else audit_script(test, block, declaration.target, asking)
+            )
+            findings += found
+            scripts += [script] if script else []
+    return tuple(scripts), tuple(findings)
+
+
+def _test_script(
+    test: CustomTest, asking: Asking, place: Place
+) -> tuple[TestScript | None, tuple[Diagnostic, ...]]:
+    name = test.path
+    path = next((path for path in _candidates(name, place) if path.is_file()), None)
+    if path is None:
+        message = f"test script {name} does not exist"
+        hint = f"write {place.root / name}.sql, one SELECT of the rows that fail"
+        return None, (Diagnostic("error", message, asking.where, hint, "test-missing"),)
+    text, findings = _read(path)
+    if text is None:
+        return None, findings
+    own, findings = parse(text, path, dialect=place.dialect)
+    uses, unknown = place.libraries.used(own, path)
+    asking = replace(asking, macros=asking.macros.using(uses))
+    script, found = test_script(test, text, path, own.dialect, asking)
+    return script, (*findings, *unknown, *found)
+
+
+def _candidates(name: str, place: Place) -> Iterable[Path]:
+    for directory in (place.root, place.models):
+        yield directory / name
+        yield directory / f"{name}.sql"

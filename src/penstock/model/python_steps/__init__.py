@@ -1,0 +1,1 @@
+"""Steps in Python: what they need, read and write, found by `ast`."""

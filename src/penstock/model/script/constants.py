@@ -1,0 +1,190 @@
+"""Constant expressions: literals, ``'{partition}'``, ``$name``, ``||``, lists and structs.
+
+They are read without Spark and evaluated when a run knows its partition and arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from penstock.errors import ArgumentError, PartitionError
+from penstock.model.time.partition_token import INSIDE, TOKEN
+from penstock.sql.tokens import ARGUMENT, NUMBER, STRING, Token, closing
+
+
+@dataclass(frozen=True, slots=True)
+class Bindings:
+    """What a run knows: its partition and the typed values of a script's arguments."""
+
+    partition: str | None = None
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    value: str | int | float | bool | None
+
+    def evaluate(self, _bindings: Bindings) -> object:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionValue:
+    """``'{partition}'``."""
+
+    def evaluate(self, bindings: Bindings) -> object:
+        if bindings.partition is None:
+            raise PartitionError(
+                "the script needs a partition and the run has none",
+                hint="give one: --partition VALUE",
+            )
+        return bindings.partition
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentValue:
+    """``$name``."""
+
+    name: str
+
+    def evaluate(self, bindings: Bindings) -> object:
+        if self.name not in bindings.arguments:
+            raise ArgumentError(
+                f"argument {self.name} has no value", hint=f"give it: --arg {self.name}=VALUE"
+            )
+        return bindings.arguments[self.name]
+
+
+@dataclass(frozen=True, slots=True)
+class Concat:
+    """Parts joined by ``||``; NULL makes the whole NULL, as in SQL."""
+
+    parts: tuple[Constant, ...]
+
+    def evaluate(self, bindings: Bindings) -> object:
+        values = [part.evaluate(bindings) for part in self.parts]
+        return None if None in values else "".join(as_text(value) for value in values)
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    items: tuple[Constant, ...]
+
+    def evaluate(self, bindings: Bindings) -> object:
+        return [item.evaluate(bindings) for item in self.items]
+
+
+@dataclass(frozen=True, slots=True)
+class StructOf:
+    """``{'a': 1}`` and ``MAP {'a': 1}``: a dict, in order."""
+
+    fields: tuple[tuple[str, Constant], ...]
+
+    def evaluate(self, bindings: Bindings) -> object:
+        return {name: value.evaluate(bindings) for name, value in self.fields}
+
+
+Constant = Literal | PartitionValue | ArgumentValue | Concat | ListOf | StructOf
+
+
+def as_text(value: object) -> str:
+    """A value as SQL would write it into a text."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+class NotConstant(Exception):
+    """``token`` begins something that is not a constant; ``None`` when the text ends too early."""
+
+    def __init__(self, reason: str, token: Token | None) -> None:
+        self.token = token
+        super().__init__(reason)
+
+
+def read_constant(tokens: Sequence[Token]) -> Constant:
+    """The constant that ``tokens`` (all of them) make. Raises :class:`NotConstant`."""
+    parts = [_operand(piece) for piece in split_at(tokens, "||")]
+    return parts[0] if len(parts) == 1 else Concat(tuple(parts))
+
+
+def split_at(tokens: Sequence[Token], separator: str) -> list[Sequence[Token]]:
+    """Pieces of ``tokens`` between separators outside brackets."""
+    pieces: list[Sequence[Token]] = []
+    start = index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        if token.text in {"(", "[", "{"}:
+            close = closing(tokens, index)
+            index = len(tokens) if close is None else close + 1
+            continue
+        if token.text == separator:
+            pieces.append(tokens[start:index])
+            start = index + 1
+        index += 1
+    return [*pieces, tokens[start:]]
+
+
+def _operand(tokens: Sequence[Token]) -> Constant:
+    if not tokens:
+        raise NotConstant("a value is missing", None)
+    first, last = tokens[0], tokens[-1]
+    if len(tokens) == 1:
+        if first.upper in _WORDS:
+            return _WORDS[first.upper]
+        build = _SINGLE.get(first.kind)
+        if build is None:
+            raise NotConstant(f"`{first.text}` is not a constant", first)
+        return build(first)
+    if first.text == "-" and len(tokens) == 2 and last.kind == NUMBER:
+        return _number(Token(NUMBER, f"-{last.text}", first.start))
+    opening = 1 if first.upper == "MAP" else 0
+    build_group = _GROUPS.get(tokens[opening].text)
+    if build_group is None or closing(tokens, opening) != len(tokens) - 1:
+        raise NotConstant("this is not a constant", first)
+    return build_group(tokens[opening + 1 : -1])
+
+
+def _string(token: Token) -> Constant:
+    if token.value == TOKEN:
+        return PartitionValue()
+    if TOKEN in token.value:
+        raise NotConstant(f"{INSIDE[0]}; {INSIDE[1]}", token)
+    return Literal(token.value)
+
+
+def _number(token: Token) -> Constant:
+    try:
+        return Literal(int(token.text))
+    except ValueError:
+        return Literal(float(token.text))
+
+
+def _list(tokens: Sequence[Token]) -> Constant:
+    return ListOf(tuple(read_constant(piece) for piece in split_at(tokens, ",") if piece))
+
+
+def _struct(tokens: Sequence[Token]) -> Constant:
+    fields: list[tuple[str, Constant]] = []
+    for piece in split_at(tokens, ","):
+        if len(piece) < 3 or piece[1].text not in {":", "="}:
+            raise NotConstant("a field is written 'name': value", piece[0] if piece else None)
+        fields.append((piece[0].value, read_constant(piece[2:])))
+    return StructOf(tuple(fields))
+
+
+_SINGLE: dict[str, Callable[[Token], Constant]] = {
+    STRING: _string,
+    NUMBER: _number,
+    ARGUMENT: lambda token: ArgumentValue(token.value),
+}
+_WORDS = {"TRUE": Literal(True), "FALSE": Literal(False), "NULL": Literal(None)}
+_GROUPS: dict[str, Callable[[Sequence[Token]], Constant]] = {
+    "(": read_constant,
+    "[": _list,
+    "{": _struct,
+}

@@ -1,0 +1,148 @@
+"""What a script says of its model besides its query, in whatever form: annotations or MODEL (...).
+
+Both forms are read into a `Declaration`, and with its query that is a `Model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.errors import Location
+from penstock.model.script.script import Setting
+from penstock.model.time.partition import PartitionSpec
+from penstock.model.time.restatement import AutoRestatement
+from penstock.model.time.time_range import TimeRange
+from penstock.model.values.asset import ColumnLineage, ColumnType, TableName, table_of
+from penstock.model.values.custom_strategy import Custom
+from penstock.model.values.data_test import DataTest
+from penstock.model.values.history import History
+from penstock.model.values.kinds import BY_READERS, TIME_RANGE
+from penstock.model.values.schedule import Cadence, Retry, Schedule
+from penstock.model.values.upsert import Upsert
+
+BY_TIME = "time"  # slices that are intervals, of whatever length
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """What becomes of columns that only the SELECT has, and of those that only the table has.
+
+    ``added``: ``allow`` and ``warn`` add them (the latter says so), ``ignore`` leaves them out,
+    ``error`` fails the step. ``missing``: ``allow`` and ``warn`` drop them, ``ignore`` and ``keep``
+    leave them, NULL in new rows (the latter says so), ``error`` fails the step.
+    """
+
+    added: str = "warn"
+    missing: str = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Keys that files are partitioned and sorted by, as the lake writes them: ``month(at)``."""
+
+    partitioned_by: tuple[str, ...] = ()
+    clustered_by: tuple[str, ...] = ()
+
+    @property
+    def is_said(self) -> bool:
+        """Whether the model has one: without, a table keeps what it was given by others."""
+        return bool(self.partitioned_by or self.clustered_by)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What people are to know of a model; nothing acts on it."""
+
+    description: str | None = None
+    column_descriptions: tuple[tuple[str, str], ...] = ()
+    owner: str | None = None
+    stamp: str | None = None
+    project: str | None = None
+    grains: tuple[tuple[str, ...], ...] = ()
+    references: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """``strategy`` is ``replace``, ``append``, ``merge``, ``partitions``, ``time_range``,
+    ``custom``, ``view``, ``embedded``, ``history`` or ``manual``; ``keys`` are empty but for merge
+    and history, and columns but for those that ``upsert`` has as expressions; ``history`` is how
+    that is kept. ``time_range`` is that of kinds that have intervals, or may have them where their
+    query reads by them. ``reads_changes``: its runs read what changed in its input since the one
+    before, where that gives the same table. ``takes_statements``: some may follow its query.
+    ``disable_restatement`` is None where the model says nothing of it, and its kind neither.
+
+    ``code`` is the offset at which the script's code begins; ``generated`` is the query of a kind
+    that has none of its own (SEED). ``column_types`` are those that only a
+    model which reads its own table needs; to ``columns`` the query's columns are cast.
+    ``meaning`` says, for the definition's hash, how the table is written, and ``places`` where the
+    script says each thing: ``target``, ``partition``, ``on:0``, ``data_test:0`` and so on.
+    """
+
+    path: Path
+    target: TableName
+    strategy: str
+    code: int = 0
+    dialect: str = "spark"
+    keys: tuple[str, ...] = ()
+    upsert: Upsert = field(default_factory=Upsert)
+    custom: Custom | None = None
+    history: History | None = None
+    partition: PartitionSpec | None = None
+    layout: Layout = field(default_factory=Layout)
+    schema_change: SchemaChange = field(default_factory=SchemaChange)
+    forward_only: bool = False
+    disable_restatement: bool | None = None
+    auto_restatement: AutoRestatement | None = None
+    reads_changes: bool = False
+    takes_statements: bool = False
+    data_tests: tuple[DataTest, ...] = ()
+    columns: tuple[ColumnType, ...] = ()
+    column_types: tuple[ColumnType, ...] = ()
+    column_lineage: tuple[ColumnLineage, ...] = ()
+    depends_on: tuple[TableName, ...] = ()
+    schedule: Schedule = field(default_factory=Schedule)
+    cadence: Cadence = field(default_factory=Cadence)
+    time_range: TimeRange | None = None
+    retry: Retry | None = None
+    timeout: str | None = None
+    settings: tuple[Setting, ...] = ()
+    tags: tuple[str, ...] = ()
+    about: About = field(default_factory=About)
+    formatted: bool = True
+    generated: str = ""
+    meaning: Mapping[str, object] = field(default_factory=dict)
+    places: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
+
+    def place(self, what: str) -> Location:
+        """Where the script says ``what``; where that is not said, where it names its table."""
+        return self.places.get(what) or self.places.get("target") or Location(self.path)
+
+    @property
+    def placed_tests(self) -> tuple[tuple[DataTest, Location], ...]:
+        """The data tests in the order of the script, each with its place."""
+        return tuple(
+            (test, self.place(f"data_test:{number}")) for number, test in enumerate(self.data_tests)
+        )
+
+    @property
+    def on(self) -> tuple[TableName, ...]:
+        """The tables that trigger it."""
+        assets = (trigger.asset for trigger in self.schedule.triggers)
+        tables = (table_of(asset) for asset in assets if asset is not None)
+        return tuple(dict.fromkeys(table for table in tables if table is not None))
+
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether columns that the query does not make stay in its table."""
+        made_anew = self.strategy in {"replace", *BY_READERS}
+        return not made_anew or self.partition is not None
+
+    @property
+    def slicing(self) -> str:
+        """What a slice of the table is; ``""`` where that is all of it."""
+        if self.strategy == TIME_RANGE:
+            return BY_TIME
+        return self.partition.slicing if self.partition else ""

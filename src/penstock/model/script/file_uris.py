@@ -1,0 +1,114 @@
+"""URIs and paths of files in one spelling, and whether one that is read may be one that is written.
+
+Python steps write them as ``exports/{partition}/x.json``, queries as constants that ``||`` joins.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+from penstock.model.script.constants import Bindings, Constant
+from penstock.model.time.partition_token import TOKEN
+
+_VALUE = "\x00"  # stands for an argument that only a run knows
+_S3 = frozenset({"s3", "s3a", "s3n"})
+#: what stands for other text: a slice, an argument, and the patterns that Spark's readers take
+_WILD = re.compile(rf"{re.escape(TOKEN)}|{_VALUE}|\*+|\?|\[[^\]/]+\]|\{{[^{{}}]*,[^{{}}]*\}}")
+
+
+def text_of(path: Constant, *, value: str | None = None) -> str:
+    """The path of a file as a script has it; ``value`` or ``$name`` stands for an argument."""
+    return ", ".join(texts_of(path, value=value)) or str(path)
+
+
+def texts_of(path: Constant, *, value: str | None = None) -> tuple[str, ...]:
+    """The same, of each path in a list; none where an expression is no path."""
+    try:
+        found = path.evaluate(Bindings(TOKEN, _Names(value)))
+    except Exception:  # whatever a value that is only a name does not do
+        return ()
+    return tuple(map(str, found)) if isinstance(found, list | tuple) else (str(found),)
+
+
+class _Names(dict[str, object]):
+    """Each argument's value is its name, or one text for all."""
+
+    def __init__(self, value: str | None) -> None:
+        super().__init__()
+        self._value = value
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> str:
+        return f"${name}" if self._value is None else self._value
+
+
+def patterns_of(path: Constant, root: Path) -> tuple[str, ...]:
+    """The files that a query reads, in one spelling; those that an argument alone names are left
+    out."""
+    return tuple(
+        one_spelling(each, root) for each in texts_of(path, value=_VALUE) if each != _VALUE
+    )
+
+
+def one_spelling(uri: str, root: Path | None = None) -> str:
+    """``s3://`` for each scheme of S3, and a path below ``root`` as it is from there."""
+    scheme, separator, rest = uri.partition("://")
+    if separator and scheme.lower() != "file":
+        scheme = "s3" if scheme.lower() in _S3 else scheme.lower()
+        return f"{scheme}://{rest}"
+    path = posixpath.normpath(rest if separator else uri.removeprefix("file:"))
+    if root is not None and path.startswith("/"):
+        base = root.absolute().as_posix().rstrip("/")
+        path = path.removeprefix(f"{base}/")
+    return path
+
+
+def asset_key(name: str) -> str:
+    """The same for all spellings of a table's name, or of a file's URI."""
+    return (one_spelling(name) if "/" in name else name).casefold()
+
+
+def may_be(read: str, written: str, *, directories: bool = False) -> bool:
+    """Whether files of one pattern may be those of another; with ``directories`` also what lies
+    below what is read. A slice or an argument stands for any one name.
+    """
+    if read == written:
+        return True
+    above, below = _names_in(read), _names_in(written)
+    for name, other in zip(above, below, strict=False):
+        if "**" in (name, other):
+            return True
+        if not (_meets(name, other) or _meets(other, name)):
+            return False
+    return len(above) == len(below) or (directories and len(above) < len(below))
+
+
+def _names_in(pattern: str) -> list[str]:
+    """Its directories and its file, each a pattern."""
+    scheme, separator, rest = pattern.rpartition("://")
+    return [f"{scheme}{separator}", *rest.split("/")]
+
+
+def _meets(name: str, other: str) -> bool:
+    """Whether one pattern matches the other, in which a character of no name is what varies."""
+    return re.fullmatch(_regex(name), _WILD.sub("\x01", other)) is not None
+
+
+def _regex(pattern: str) -> str:
+    parts, end = [], 0
+    for match in _WILD.finditer(pattern):
+        parts += [re.escape(pattern[end : match.start()]), _varying(match.group())]
+        end = match.end()
+    return "".join([*parts, re.escape(pattern[end:])])
+
+
+def _varying(token: str) -> str:
+    if token == TOKEN or token[0] in "*\x00":
+        return ".*"
+    if token[0] == "{":
+        return f"({'|'.join(map(re.escape, token[1:-1].split(',')))}|\x01)"
+    return "." if token == "?" else f"({token}|\x01)"

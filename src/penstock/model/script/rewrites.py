@@ -1,0 +1,258 @@
+"""Spellings of other engines that Spark does not parse: edits of the text, or an error that says
+which dialect they are in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.model.files.source_map import Edit
+from penstock.sql.tokens import (
+    MARKER,
+    NAME,
+    NO_VALUE,
+    NUMBER,
+    STRING,
+    SYMBOL,
+    WORD,
+    Token,
+    closing,
+)
+
+_SET_WORDS = ("UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
+_STRUCTURE = frozenset({*_SET_WORDS, "(", ")", "WITH", "SELECT", "FROM", "TABLE"})
+
+
+@dataclass(slots=True)
+class _Level:
+    """A bracket level: whether a query begins here, and whether a WITH waits for its query."""
+
+    fresh: bool = True
+    after_with: bool = False
+
+
+def from_first(tokens: Sequence[Token]) -> list[Edit]:
+    """``FROM x ...`` without SELECT, and ``TABLE x``, as ``SELECT * FROM x``.
+
+    ``FROM x SELECT y`` is Spark's own and stays.
+    """
+    return [
+        Edit(token.start, token.end, "SELECT * FROM")
+        for index, token in query_starts(tokens)
+        if token.upper == "TABLE" or not _selects(tokens, index)
+    ]
+
+
+def query_starts(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
+    """FROM and TABLE where a query begins with them."""
+    levels = [_Level()]
+    for index, token in enumerate(tokens):
+        level = levels[-1]
+        if token.upper not in _STRUCTURE:
+            level.fresh = False
+            continue
+        begins = level.fresh or (level.after_with and tokens[index - 1].text == ")")
+        if begins and _begins_query(tokens, index):
+            yield index, token
+        if token.text == "(":
+            level.fresh = False
+            levels.append(_Level())
+            continue
+        if token.text == ")" and len(levels) > 1:
+            levels.pop()
+            continue
+        level.after_with = token.upper == "WITH" or (level.after_with and token.upper != "SELECT")
+        level.fresh = token.upper in _SET_WORDS and (token.upper in _SET_WORDS[:4] or level.fresh)
+
+
+def _begins_query(tokens: Sequence[Token], index: int) -> bool:
+    if tokens[index].upper == "FROM":
+        return True
+    following = tokens[index + 1 : index + 2]
+    return tokens[index].upper == "TABLE" and bool(following) and following[0].text != "("
+
+
+def _selects(tokens: Sequence[Token], index: int) -> bool:
+    depth = 0
+    for token in tokens[index + 1 :]:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth < 0 or (depth == 0 and token.upper in _SET_WORDS[:4]):
+            return False
+        if depth == 0 and token.upper == "SELECT":
+            return True
+    return False
+
+
+# Functions that only DuckDB has. Those that both have, with other arguments, are not told apart.
+_FUNCTIONS = frozenset(
+    {
+        *("approx_quantile", "arg_max", "arg_min", "array_slice", "array_to_string"),
+        *("datesub", "epoch", "epoch_ms", "epoch_ns", "epoch_us", "gen_random_uuid"),
+        *("generate_series", "get_current_timestamp", "isodow", "isoyear", "json_extract"),
+        *(
+            "json_extract_string",
+            "list",
+            "list_aggr",
+            "list_aggregate",
+            "list_append",
+            "list_apply",
+        ),
+        *("list_avg", "list_concat", "list_contains", "list_count", "list_distinct"),
+        *("list_element", "list_extract", "list_filter", "list_first", "list_has_all"),
+        *("list_has_any", "list_last", "list_max", "list_min", "list_position", "list_prepend"),
+        *("list_reduce", "list_reverse", "list_reverse_sort", "list_slice", "list_sort"),
+        *("list_sum", "list_transform", "list_unique", "list_value", "list_zip"),
+        *("make_timestamp_ms", "map_extract", "quantile", "quantile_cont", "quantile_disc"),
+        *("regexp_full_match", "regexp_matches", "regexp_split_to_array", "str_split"),
+        *("str_split_regex", "string_split", "string_split_regex", "strftime", "strip_accents"),
+        *("strlen", "strptime", "struct_extract", "struct_insert", "struct_pack", "to_days"),
+        *("to_hours", "to_minutes", "to_months", "to_seconds", "to_weeks", "to_years", "today"),
+        *("try_strptime", "unnest", "yearweek"),
+    }
+)
+_UNDERSCORED = re.compile(r"\d+(?:_\d+)+")
+_UNITS_FIRST = ("date_diff", "datediff")
+_NO_FACTOR = frozenset({"SELECT", "DISTINCT", "ALL", ",", ".", "("})  # before a ``*`` that is all
+
+
+def duckdb_forms(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
+    """Offsets and names of what Spark would refuse, or take for something else."""
+    for index, token in enumerate(tokens):
+        form = _FORMS.get(token.kind)
+        name = None if form is None else form(tokens, index)
+        if name is not None:
+            yield token.start, name
+
+
+def _upper(tokens: Sequence[Token], index: int) -> str:
+    return tokens[index].upper if 0 <= index < len(tokens) else ""
+
+
+def _kind(tokens: Sequence[Token], index: int) -> str:
+    return tokens[index].kind if 0 <= index < len(tokens) else ""
+
+
+def _of_word(tokens: Sequence[Token], index: int) -> str | None:
+    word = tokens[index].upper
+    for phrase, name in _PHRASES.get(word, ()):
+        if all(_upper(tokens, index + at) == each for at, each in enumerate(phrase)):
+            return name
+    before = _upper(tokens, index - 1)
+    if word in {"REPLACE", "RENAME"} and before == "*" and _before_bracket(tokens, index):
+        return f"* {word}" if _upper(tokens, index - 2) in _NO_FACTOR else None
+    if word == "GLOB" and _kind(tokens, index + 1) == STRING and _ends_value(tokens, index - 1):
+        return "GLOB"
+    if word == "LAMBDA" and _upper(tokens, index + 2) == ":":
+        return "lambda x: ..."
+    if _before_bracket(tokens, index):
+        return _call(tokens, index)
+    return "* EXCLUDE" if word == "EXCLUDE" and before == "*" else None
+
+
+_PHRASES: Mapping[str, Sequence[tuple[tuple[str, ...], str]]] = {
+    "DISTINCT": ((("DISTINCT", "ON", "("), "DISTINCT ON"),),
+    "MAP": ((("MAP", "{"), "MAP {...}"),),
+    "POSITIONAL": ((("POSITIONAL", "JOIN"), "POSITIONAL JOIN"),),
+    "SIMILAR": ((("SIMILAR", "TO"), "SIMILAR TO"),),
+    "UNION": (
+        (("UNION", "BY", "NAME"), "UNION BY NAME"),
+        (("UNION", "ALL", "BY", "NAME"), "UNION ALL BY NAME"),
+    ),
+    "USING": ((("USING", "SAMPLE"), "USING SAMPLE"),),
+}
+
+
+def _of_number(tokens: Sequence[Token], index: int) -> str | None:
+    written = tokens[index].text
+    if _upper(tokens, index - 1) == "LIMIT" and _upper(tokens, index + 1) == "%":
+        ends = index + 2 >= len(tokens) or _upper(tokens, index + 2) in {")", ";", "OFFSET"}
+        return f"LIMIT {written}%" if ends else None
+    return (
+        written if not _before_bracket(tokens, index) and _UNDERSCORED.fullmatch(written) else None
+    )
+
+
+def _of_symbol(tokens: Sequence[Token], index: int) -> str | None:
+    symbol = tokens[index].text
+    if symbol == "->>":
+        return "->>"
+    if symbol == "/" and _upper(tokens, index + 1) == "/" and _touch(tokens, index):
+        return "//"
+    if symbol == "{" and _upper(tokens, index - 1) != "MAP":
+        named = _kind(tokens, index + 1) in {STRING, NAME, WORD}
+        return "a struct {'a': ...}" if named and _upper(tokens, index + 2) == ":" else None
+    if symbol != "[" or _before_bracket(tokens, index):
+        return None
+    if _ends_value(tokens, index - 1):
+        return "a slice [a:b]" if _slices(tokens, index) else None
+    return None if _upper(tokens, index - 1) == ":" else "a list [...]"
+
+
+def _touch(tokens: Sequence[Token], index: int) -> bool:
+    return tokens[index].end == tokens[index + 1].start
+
+
+def _ends_value(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a value may end there, so that what follows is about it."""
+    if index < 0:
+        return False
+    token = tokens[index]
+    if token.kind == SYMBOL:
+        return token.text in {")", "]", "}"}
+    return token.kind != WORD or token.upper not in NO_VALUE
+
+
+#: kind of token -> what Spark would refuse of those that begin with it
+_FORMS = {WORD: _of_word, NUMBER: _of_number, SYMBOL: _of_symbol}
+
+
+def _before_bracket(tokens: Sequence[Token], index: int) -> bool:
+    return index + 1 < len(tokens) and tokens[index + 1].text == "("
+
+
+def _call(tokens: Sequence[Token], index: int) -> str | None:
+    name = tokens[index].text.lower()
+    if index > 0 and tokens[index - 1].text == ".":
+        return None
+    if name in _FUNCTIONS or name == "columns":
+        return f"{name}(...)"
+    if name == "range" and not _is_table(tokens, index):
+        return "range(...) as a value"
+    if name == "exclude" and index > 0 and tokens[index - 1].text == "*":
+        return "* EXCLUDE"
+    unit = tokens[index + 2 : index + 3] if name in _UNITS_FIRST else ()
+    return f"{name}('unit', ...)" if unit and unit[0].kind == STRING else None
+
+
+_CLAUSES = frozenset(
+    {"SELECT", "WHERE", "BY", "HAVING", "QUALIFY", "LIMIT", "OFFSET", "WHEN", "THEN", "ELSE"}
+)
+
+
+def _is_table(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a call stands where a table can: after FROM or JOIN, in brackets or a list too."""
+    depth = 0
+    for at in range(index - 1, -1, -1):
+        depth += (tokens[at].text in {")", "]"}) - (tokens[at].text in {"(", "["})
+        word = tokens[at].upper
+        if depth < 0:
+            before = _upper(tokens, at - 1)
+            if before not in {"FROM", "JOIN", "LATERAL", "TABLE", "(", ","}:
+                return False
+            depth = 0
+        elif depth == 0 and word in {"FROM", "JOIN", "LATERAL"}:
+            return True
+        elif depth == 0 and word in _CLAUSES:
+            return False
+    return False
+
+
+def _slices(tokens: Sequence[Token], index: int) -> bool:
+    """``l[1:2]``: a colon between brackets that follow a value."""
+    if tokens[index].text != "[" or index == 0:
+        return False
+    close = closing(tokens, index)
+    inside = tokens[index + 1 : close] if close is not None else ()
+    return any(token.text == ":" or token.kind == MARKER for token in inside[:2])

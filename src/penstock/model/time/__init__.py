@@ -1,0 +1,1 @@
+"""Moments, intervals and partitions: how time divides a model into slices."""

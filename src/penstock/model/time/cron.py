@@ -1,0 +1,90 @@
+"""Cron expressions: when a model is due. Five fields, or a name for them such as ``@daily``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
+from zoneinfo import ZoneInfo
+
+from penstock.model.time.interval import IntervalUnit, unit_within
+
+SHORTCUTS = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+SHORTEST = timedelta(minutes=5)
+_SAMPLE = datetime(2023, 1, 1, tzinfo=UTC)  # gaps are those after it, the same every day
+_RUNS = 6  # five gaps
+
+
+class TooOften(ValueError):
+    """A cron expression that is due more often than `SHORTEST`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """``expression`` as written, in the time of ``zone``."""
+
+    expression: str = "@daily"
+    zone: str = "UTC"
+
+    @property
+    def fields(self) -> str:
+        return SHORTCUTS.get(self.expression.casefold(), self.expression)
+
+    def check(self) -> None:
+        """Raise ValueError for what is not a cron expression, `TooOften` below `SHORTEST`."""
+        from cronsim import CronSimError
+
+        try:
+            gap = self.shortest_gap
+        except CronSimError as error:
+            raise ValueError(f"is not a cron expression: {error}") from None
+        if gap < SHORTEST:
+            raise TooOften("is more often than every 5 minutes")
+
+    @property
+    def shortest_gap(self) -> timedelta:
+        """The least time between the next runs, whatever its zone."""
+        from cronsim import CronSim
+
+        runs = list(islice(CronSim(self.fields, _SAMPLE), _RUNS))
+        return min((later - sooner for sooner, later in pairwise(runs)), default=timedelta(366))
+
+    @property
+    def unit(self) -> IntervalUnit:
+        """The largest unit that is not longer than the shortest gap (kinds.md, interval_unit)."""
+        return unit_within(self.shortest_gap)
+
+    def floor(self, now: datetime) -> datetime:
+        """The last time that it was due, ``now`` included; in UTC."""
+        from cronsim import CronSim
+
+        # A reversed iterator begins before its moment. What the clocks repeat is due once, so a
+        # moment that the iterator gives may lie behind `now`.
+        local = (now + timedelta(seconds=1)).astimezone(self._zone)
+        for moment in CronSim(self.fields, local, reverse=True):
+            due = moment.astimezone(UTC)
+            if due <= now:
+                return due
+        raise ValueError(f"{self.expression} was never due")
+
+    def next(self, now: datetime) -> datetime:
+        """The first time after ``now`` that it is due; in UTC."""
+        from cronsim import CronSim
+
+        for moment in CronSim(self.fields, now.astimezone(self._zone)):
+            due = moment.astimezone(UTC)
+            if due > now:
+                return due
+        raise ValueError(f"{self.expression} is never due")
+
+    @property
+    def _zone(self) -> ZoneInfo:
+        return ZoneInfo(self.zone)

@@ -1,0 +1,1 @@
+"""What a model names and is: assets, kinds, tests, history; values without a query."""
