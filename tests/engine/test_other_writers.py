@@ -11,7 +11,7 @@ from penstock.events import ignore
 from penstock.project import Project
 from tests import duck
 from tests.engine.conftest import Make
-from tests.engine.test_intervals import MODEL, at, made, put
+from tests.engine.planning.test_intervals import MODEL, at, made, put
 from tests.engine.toy import rows
 
 pytestmark = pytest.mark.spark

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.project import Project
 from tests.engine.conftest import Make
-from tests.engine.test_intervals import MODEL, at, made, put
+from tests.engine.planning.test_intervals import MODEL, at, made, put
 from tests.engine.toy import rows
 
 pytestmark = pytest.mark.spark

@@ -27,7 +27,7 @@ from penstock.model.values.data_test import (
     RowCountTest,
     UniqueTest,
 )
-from tests.model.ddl.reading import declared
+from tests.model.block.reading import declared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

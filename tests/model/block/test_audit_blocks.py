@@ -9,7 +9,7 @@ import pytest
 from penstock.model.definition.model import Model
 from penstock.model.project.loader import load_models, scan_models
 from penstock.model.values.data_test import CustomTest
-from tests.model.test_loader import LAKES, project
+from tests.model.project.test_loader import LAKES, project
 
 BELOW = """-- of shares
 AUDIT (name below, dialect duckdb, defaults (threshold = 0));

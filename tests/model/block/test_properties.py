@@ -10,7 +10,7 @@ from penstock.model.script.script import Setting
 from penstock.model.values.asset import TableName
 from penstock.model.values.data_test import AcceptedValuesTest, NotNullTest, UniqueTest
 from penstock.model.values.schedule import Cadence
-from tests.model.ddl.reading import declared, found, read
+from tests.model.block.reading import declared, found, read
 
 #: kinds.md, "MODEL properties"
 DOCUMENTED = """

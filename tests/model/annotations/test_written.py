@@ -11,7 +11,7 @@ from penstock.model.annotations.annotation import parse
 from penstock.model.annotations.written import can_say, lines_of
 from penstock.model.values.data_test import ExpressionTest, UniqueTest
 
-CASES = Path(__file__).parents[1] / "annotation_cases.jsonl"
+CASES = Path(__file__).with_name("annotation_cases.jsonl")
 HEADERS = [json.loads(line)["in"] for line in CASES.read_text().splitlines()]
 
 

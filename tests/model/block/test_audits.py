@@ -16,7 +16,7 @@ from penstock.model.values.data_test import (
     RowCountTest,
     UniqueTest,
 )
-from tests.model.ddl.reading import declared, found
+from tests.model.block.reading import declared, found
 
 
 def audit(text: str) -> DataTest:

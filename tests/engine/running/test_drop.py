@@ -99,7 +99,7 @@ def test_killed_before_statements_it_leaves_table_and_records_alike(tmp_path: Pa
     uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
     # It forks, which this process with its threads had better not.
     command = [sys.executable, "-m", "tests.engine.killed", uri, str(tmp_path / "data")]
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("killed at") == 3

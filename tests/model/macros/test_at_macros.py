@@ -12,7 +12,7 @@ from penstock.model.macros.at_macros import expand
 from penstock.model.macros.at_scope import AtMacros, Call
 from penstock.model.project.loader import load_models, scan_models
 from penstock.model.script.at_text import MacroError
-from tests.model.test_loader import LAKES, project
+from tests.model.project.test_loader import LAKES, project
 
 
 def twice(call: Call) -> str:

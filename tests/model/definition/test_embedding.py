@@ -10,7 +10,7 @@ from penstock.model.definition.model import Model
 from penstock.model.project.loader import load_models, scan_models
 from penstock.model.query.render import trial_names
 from penstock.model.script.sources import TableSource
-from tests.model.test_loader import LAKES, project
+from tests.model.project.test_loader import LAKES, project
 
 EMBEDDED = "MODEL (name e, kind EMBEDDED);\nSELECT id, at FROM t WHERE id > 1"
 

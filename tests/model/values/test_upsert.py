@@ -8,7 +8,7 @@ import pytest
 
 from penstock.model.project.loader import load_models, scan_models
 from penstock.model.values.upsert import Matched, on_side
-from tests.model.test_loader import LAKES, project
+from tests.model.project.test_loader import LAKES, project
 
 MODEL = "MODEL (name t, kind INCREMENTAL_BY_UNIQUE_KEY ({})); SELECT 1 AS id, 2 AS n"
 

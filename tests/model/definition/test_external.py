@@ -10,7 +10,7 @@ from penstock.model.definition.external import read_externals, unlike
 from penstock.model.project.loader import load_models, scan_models
 from penstock.model.values.asset import TableName
 from penstock.model.values.names import Names
-from tests.model.test_loader import LAKES, project
+from tests.model.project.test_loader import LAKES, project
 
 ENTRY = """
 - name: raw.orders

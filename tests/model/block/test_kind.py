@@ -10,7 +10,7 @@ from penstock.model.time.time_range import TimeColumn, TimeRange
 from penstock.model.values.history import History
 from penstock.model.values.kinds import BY_READERS, CHANGES, KINDS
 from penstock.model.values.schedule import Cadence
-from tests.model.ddl.reading import declared, found
+from tests.model.block.reading import declared, found
 
 #: kinds.md, "Kinds and their options"
 DOCUMENTED = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.model.project.loader import load_models, scan_models
-from tests.model.test_loader import LAKES, project
+from tests.model.project.test_loader import LAKES, project
 
 LATEST = """
 import penstock

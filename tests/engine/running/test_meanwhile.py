@@ -10,7 +10,7 @@ from penstock.engine.results import RunResult
 from penstock.events import Event, StepProgress
 from penstock.project import Project
 from tests.engine.conftest import Make
-from tests.engine.test_intervals import at
+from tests.engine.planning.test_intervals import at
 from tests.engine.toy import rows
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.model.block.syntax import begins_model
-from tests.model.ddl.reading import declared, read
+from tests.model.block.reading import declared, read
 
 
 @pytest.mark.parametrize(

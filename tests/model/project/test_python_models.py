@@ -9,7 +9,7 @@ import pytest
 from penstock.model.definition.graph import Graph
 from penstock.model.definition.model import Model
 from penstock.model.project.loader import Loaded, load_models, scan_models
-from tests.model.test_loader import LAKES, project, rules
+from tests.model.project.test_loader import LAKES, project, rules
 
 USES = 'import penstock\nlake = penstock.lake("main")\n'
 

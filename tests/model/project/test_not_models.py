@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import Diagnostic
-from tests.model.test_python_models import load
+from tests.model.project.test_python_models import load
 
 MAIN = "def main(partition: str): ...\n"
 SQLMESH = "from sqlmesh import model\n@model('db.sushi.orders', kind='full')\ndef execute(): ...\n"

@@ -270,7 +270,7 @@ def test_a_manual_step_may_write(tmp_path: Path) -> None:
 
 
 def test_the_example_is_clean() -> None:
-    example = Path(__file__).parents[2] / "examples" / "flights"
+    example = Path(__file__).parents[3] / "examples" / "flights"
     loaded = scan_models(example, lakes=("main",))
     assert loaded.diagnostics == ()
     assert len(loaded.models) == 8
