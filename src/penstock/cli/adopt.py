@@ -13,7 +13,7 @@ from penstock.progress.view import count
 
 @click.command(
     "adopt",
-    short_help="Record the rows of a table that others filled as made by its model.",
+    short_help="Record the rows of a table that another tool filled as made by its model.",
     epilog="""\b
 Examples:
   penstock adopt marts/customers
@@ -24,9 +24,9 @@ Examples:
 @click.option(
     "--until",
     metavar="DATE",
-    help="The last day (or moment) that is made; default: that of the last row.",
+    help="The last day (or moment) to record as made; default: that of the last row.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would be recorded.")
+@click.option("--dry-run", is_flag=True, help="Show what would be recorded, and do nothing.")
 @common_options
 def command(
     model: str, *, until: str | None, dry_run: bool, project_dir: Path | None, as_json: bool

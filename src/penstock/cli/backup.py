@@ -27,7 +27,7 @@ Examples:
 )
 @click.argument("target", type=click.Path(path_type=Path), metavar="FILE")
 @click.option("--lake", metavar="NAME", help="A lake of penstock.toml [default: the only one].")
-@click.option("--check", is_flag=True, help="Look whether every data file is there, too.")
+@click.option("--check", is_flag=True, help="Also check that every data file exists.")
 @common_options
 def command(
     target: Path, lake: str | None, check: bool, project_dir: Path | None, as_json: bool

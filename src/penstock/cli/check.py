@@ -22,7 +22,7 @@ Examples:
   penstock check --spark
   penstock check --project examples/flights --json""",
 )
-@click.option("--spark", is_flag=True, help="Let Spark analyse every query; none is run.")
+@click.option("--spark", is_flag=True, help="Let Spark analyse every query, without running any.")
 @common_options
 @click.pass_context
 def command(ctx: click.Context, *, spark: bool, project_dir: Path | None, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from penstock.progress.view import count
 
 @click.command(
     "create-external",
-    short_help="Describe tables that are read and that no model makes.",
+    short_help="Describe tables that models read and no model makes.",
     epilog="""\b
 Examples:
   penstock create-external

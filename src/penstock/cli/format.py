@@ -26,7 +26,7 @@ Examples:
   penstock format models/clean/flights.sql --as model""",
 )
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--check", is_flag=True, help="Write nothing; exit code 1 where a file would change.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file would change.")
 @as_option
 @common_options
 @click.pass_context

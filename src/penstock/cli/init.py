@@ -22,7 +22,7 @@ FIRST_RUN = {"flights": " --partition 2013-01-01"}
 
 @click.command(
     "init",
-    short_help="Make a new project.",
+    short_help="Create a new project.",
     epilog="""\b
 Examples:
   penstock init shop
@@ -33,7 +33,7 @@ Examples:
 @click.option("--example", metavar="NAME", help="Start from a worked example: flights or world.")
 @debug_option
 def command(directory: Path, example: str | None) -> None:
-    """Make a new project in DIR (default: the current one). Never overwrites a file."""
+    """Create a project in DIR (default: the current one). Never overwrites a file."""
     source = example_source(example) if example else files("penstock.cli") / "template"
     written = copy_project(source, directory)
     click.echo(f"Made a project of {len(written)} files in {directory}")

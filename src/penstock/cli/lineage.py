@@ -36,13 +36,15 @@ Examples:
     "direction",
     flag_value="upstream",
     default="upstream",
-    help="What it derives from (the default).",
+    help="Show what it derives from (the default).",
 )
-@click.option("--downstream", "direction", flag_value="downstream", help="What derives from it.")
+@click.option(
+    "--downstream", "direction", flag_value="downstream", help="Show what derives from it."
+)
 @click.option(
     "--rows",
     is_flag=True,
-    help="Follow also what decides which rows there are: filters, join keys, groups.",
+    help="Also follow what decides which rows exist: filters, join keys, groups.",
 )
 @common_options
 def command(

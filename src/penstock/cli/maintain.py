@@ -70,16 +70,20 @@ def _shared(function: Callable[..., None]) -> Callable[..., None]:
     return option(common_options(bundled))
 
 
-_dry_run = click.option("--dry-run", is_flag=True, help="Say what would be done; do nothing.")
+_dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 _table = click.option("--table", metavar="NAME", help="This table only [default: all].")
 _schema = click.option("--schema", metavar="NAME", help="The tables of this schema only.")
 _spark = click.option(
-    "--spark", is_flag=True, help="Let Spark write what is large; it is started for that only."
+    "--spark", is_flag=True, help="Let Spark write large tables; it starts only if there are any."
 )
 _older_than = click.option(
     "--older-than", metavar="AGE|TIME", help="Such as '7 days', or 2026-11-01T00:00:00+00:00."
 )
-_every_age = click.option("--cleanup-all", is_flag=True, help="Files of any age: nobody writes.")
+_every_age = click.option(
+    "--cleanup-all",
+    is_flag=True,
+    help="Remove files of any age. Only while nothing writes to the lake.",
+)
 
 
 @click.group(
@@ -94,7 +98,9 @@ Examples:
   penstock maintain expire-snapshots --older-than "30 days"
   penstock maintain cleanup-old-files --older-than "7 days" --json""",
 )
-@click.option("--all", "everything", is_flag=True, help="All functions in turn, by the options.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Run all functions, as the options of the lake say."
+)
 @_table
 @_schema
 @_dry_run
@@ -189,7 +195,7 @@ def _moment(text: str | None) -> datetime | None:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-@command.command("flush-inlined-data", short_help="Write rows that the catalog holds to files.")
+@command.command("flush-inlined-data", short_help="Write inlined rows to data files.")
 @_table
 @_schema
 @_shared
@@ -198,10 +204,14 @@ def _flush(on: _On, **arguments: Any) -> None:
     _run("flush_inlined_data", on, arguments)
 
 
-@command.command("merge-adjacent-files", short_help="Make small files larger ones.")
-@click.option("--max-compacted-files", type=int, help="At most so many new files of a table.")
-@click.option("--min-file-size", type=int, metavar="BYTES", help="Leave smaller files alone.")
-@click.option("--max-file-size", type=int, metavar="BYTES", help="Leave these and larger alone.")
+@command.command("merge-adjacent-files", short_help="Merge small files.")
+@click.option(
+    "--max-compacted-files", type=int, help="Write at most this many new files of a table."
+)
+@click.option("--min-file-size", type=int, metavar="BYTES", help="Skip smaller files.")
+@click.option(
+    "--max-file-size", type=int, metavar="BYTES", help="Skip files of this size and larger."
+)
 @_table
 @_schema
 @_dry_run
@@ -224,8 +234,14 @@ def _rewrite(on: _On, spark: bool, **arguments: Any) -> None:
     _run("rewrite_data_files", on, arguments, spark=spark)
 
 
-@command.command("expire-snapshots", short_help="Forget snapshots, never the latest.")
-@click.option("--version", "versions", type=int, multiple=True, help="This one; repeatable.")
+@command.command("expire-snapshots", short_help="Expire snapshots, never the latest.")
+@click.option(
+    "--version",
+    "versions",
+    type=int,
+    multiple=True,
+    help="The id of a snapshot; may be given several times.",
+)
 @_older_than
 @_dry_run
 @_shared
@@ -239,11 +255,13 @@ def _expire(on: _On, versions: tuple[int, ...], **arguments: Any) -> None:
     _run("expire_snapshots", on, options)
 
 
-@command.command("cleanup-old-files", short_help="Remove files that nothing needs any more.")
+@command.command("cleanup-old-files", short_help="Remove files that are no longer needed.")
 @_older_than
 @_every_age
 @click.option(
-    "--outside-data-path", is_flag=True, help="Also Parquet files that were added from elsewhere."
+    "--outside-data-path",
+    is_flag=True,
+    help="Also remove Parquet files that were added from outside the data path.",
 )
 @_dry_run
 @_shared
@@ -252,7 +270,9 @@ def _cleanup(on: _On, older_than: str | None, **arguments: Any) -> None:
     _run("cleanup_old_files", on, {"older_than": _moment(older_than), **arguments})
 
 
-@command.command("delete-orphaned-files", short_help="Remove files that the catalog lacks.")
+@command.command(
+    "delete-orphaned-files", short_help="Remove files that the catalog does not reference."
+)
 @_older_than
 @_every_age
 @_dry_run

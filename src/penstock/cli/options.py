@@ -76,7 +76,7 @@ def as_option(function: F) -> F:
 def spark_option(function: F) -> F:
     """``--spark``; the command receives ``spark``."""
     return click.option(
-        "--spark", is_flag=True, help="Let Spark answer, even where it is not needed."
+        "--spark", is_flag=True, help="Let Spark answer, even if it is not needed."
     )(function)
 
 
@@ -148,7 +148,7 @@ def request_options(function: F) -> F:
             multiple=True,
             metavar="MODEL",
             shell_complete=complete_model,
-            help="As MODEL: only these, by name or pattern; may be given several times.",
+            help="Select models by name or pattern, as MODEL does; may be given several times.",
         ),
         click.option(
             "--arg",
@@ -156,12 +156,12 @@ def request_options(function: F) -> F:
             "pairs",
             multiple=True,
             metavar="NAME=VALUE",
-            help="A value for a declared argument; may be given several times.",
+            help="The value of a declared argument; may be given several times.",
         ),
         click.option(
             "--payload",
             metavar="JSON",
-            help="An object: values of arguments, and of dynamic partitions.",
+            help="A JSON object with the values of arguments and of dynamic partitions.",
         ),
         click.option(
             "--full-refresh",

@@ -30,7 +30,7 @@ Examples:
   penstock preview marts/airline_ranking --table --format markdown""",
 )
 @click.argument("model", shell_complete=complete_model)
-@click.option("--table", is_flag=True, help="Show the table that is published, not the query.")
+@click.option("--table", is_flag=True, help="Show the published table instead of the query.")
 @click.option("--partition", metavar="VALUE", help="The partition, such as 2013-01-02.")
 @click.option("--arg", "-a", "pairs", multiple=True, metavar="NAME=VALUE", help="An argument.")
 @limit_option(20, "rows")

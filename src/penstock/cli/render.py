@@ -28,7 +28,11 @@ Examples:
 @click.option("--partition", metavar="VALUE", help="The partition, such as 2013-01-02.")
 @range_options("render")
 @click.option("--arg", "-a", "pairs", multiple=True, metavar="NAME=VALUE", help="An argument.")
-@click.option("--spark", is_flag=True, help="Print the query in Spark's SQL, whatever its dialect.")
+@click.option(
+    "--spark",
+    is_flag=True,
+    help="Print the query in Spark's SQL, even if it is written in another dialect.",
+)
 @common_options
 def command(
     *,

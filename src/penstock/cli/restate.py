@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "restate",
-    short_help="Make the slices of a range again, with what reads them.",
+    short_help="Rebuild the slices of a range, with what reads them.",
     epilog="""\b
 Examples:
   penstock restate marts/sales --from 2013-01-01 --to 2013-01-31 --dry-run
@@ -30,8 +30,12 @@ Examples:
 )
 @click.argument("model", shell_complete=complete_model)
 @range_options("make again")
-@click.option("--downstream", is_flag=True, help="Also the models that read it, however far.")
-@click.option("--dry-run", is_flag=True, help="Only show what it would do.")
+@click.option(
+    "--downstream",
+    is_flag=True,
+    help="Also rebuild the models that read it, directly or indirectly.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @common_options
 @click.pass_context

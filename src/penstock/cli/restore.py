@@ -14,7 +14,7 @@ from penstock.cli.status import clock
 
 @click.command(
     "restore",
-    short_help="Make the catalog of a lake again from a backup.",
+    short_help="Restore the catalog of a lake from a backup.",
     epilog="""\b
 Examples:
   penstock restore backups/monday.bak
@@ -23,10 +23,17 @@ Examples:
 )
 @click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
 @click.option("--lake", metavar="NAME", help="A lake of penstock.toml [default: the only one].")
-@click.option("--to", "uri", metavar="CATALOG", help="Another catalog, as penstock.toml has them.")
+@click.option(
+    "--to",
+    "uri",
+    metavar="CATALOG",
+    help="Restore to this catalog instead, written as in penstock.toml.",
+)
 @click.option("--metadata-schema", metavar="NAME", help="With --to: the schema of its tables.")
-@click.option("--data-path", metavar="DIR", help="Where copies of the data files are, if moved.")
-@click.option("--check", is_flag=True, help="Look whether every data file is there.")
+@click.option(
+    "--data-path", metavar="DIR", help="The directory of the data files, if they were moved."
+)
+@click.option("--check", is_flag=True, help="Check that every data file exists.")
 @common_options
 def command(
     source: Path,

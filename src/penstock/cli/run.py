@@ -36,12 +36,16 @@ Examples:
 )
 @request_options
 @click.option(
-    "--jobs", "-j", type=click.IntRange(min=1), metavar="N", help="Steps side by side [by cores]."
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run up to N steps at once [default: by cores].",
 )
 @click.option(
     "--new-catalog",
     is_flag=True,
-    help="Make a new catalog although the data path holds files of a lake.",
+    help="Create a new catalog even if the data path holds files of a lake.",
 )
 @common_options
 @click.pass_context

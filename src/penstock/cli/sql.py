@@ -41,11 +41,13 @@ Examples:
 @click.option(
     "--dialect",
     type=click.Choice(DIALECTS),
-    help="The dialect of the SQL [default: the project's, which is spark unless it says].",
+    help="The dialect of the SQL [default: the project's, or spark].",
 )
-@click.option("--lake", help="The lake that statements run on (main, or the only one).")
+@click.option("--lake", help="The lake that statements run on [default: main, or the only one].")
 @limit_option(100, "rows")
-@click.option("--explain", is_flag=True, help="Say which files it would read; run nothing.")
+@click.option(
+    "--explain", is_flag=True, help="Show which files the query would read, without running it."
+)
 @spark_option
 @format_option
 @project_option

@@ -28,7 +28,7 @@ _SLICES = Look(("snapshot", "time", "tests"), ("state",))
 
 @click.command(
     "status",
-    short_help="Show which slices are made, stale or failed.",
+    short_help="Show which slices are materialized, stale or failed.",
     epilog="""\b
 Examples:
   penstock status
