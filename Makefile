@@ -22,11 +22,12 @@ demo: prerequisites $(INSTALLED) ## the examples, from nothing, compared with Du
 test: prerequisites $(INSTALLED) $(OLD_DUCKDB) ## run every test
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
-gates: $(INSTALLED) ## check with ruff, mypy and import-linter
+gates: $(INSTALLED) ## check with ruff, mypy, import-linter and programs of scripts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m scripts.check_strategies
 
 # Each time in an environment of its own; pip's cache has what it needs.
 wheel-check: prerequisites ## install the wheel into an empty environment and run a project with it

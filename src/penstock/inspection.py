@@ -17,7 +17,6 @@ from penstock.lake.format.naming import names_of
 from penstock.model.definition.graph import Graph, named
 from penstock.model.definition.model import Model
 from penstock.model.project.loader import Loaded
-from penstock.model.values.kinds import EMBEDDED
 from penstock.notebook import count, line, listed, table
 
 if TYPE_CHECKING:
@@ -276,7 +275,7 @@ class Inspection:
         from penstock.engine.answers.rendering import rendering
 
         shown = self.model(model)
-        if shown.strategy == EMBEDDED:  # which is never planned
+        if not shown.strategy.runs:  # which is never planned
             return rendering(shown, None)
         ranged = from_ is not None or to is not None
         plan = self.plan(
@@ -419,7 +418,7 @@ class Inspection:
     def _previewed(
         self, model: str, partition: Partition | None, args: Mapping[str, object] | None
     ) -> Resolved:
-        if self.model(model).strategy == EMBEDDED:  # which is never planned
+        if not self.model(model).strategy.runs:  # which is never planned
             return self._queries().of_model(self.model(model))
         return self._queries().preview(
             self.plan(self.model(model).name, partition=partition, args=args)

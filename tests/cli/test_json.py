@@ -68,7 +68,7 @@ def make_shop(directory: Path) -> Path:
                 step=name,
                 target=f"main.{name}",
                 slice=slice_,
-                strategy=model.strategy,
+                strategy=model.strategy.name,
                 definition_hash=model.definition_hash,
                 columns=COLUMNS,
                 checks=checks,

@@ -11,7 +11,7 @@ from tests.examples.conftest import copy_of_example
 
 def test_it_shows_every_strategy_on_both_units(tmp_path: Path) -> None:
     models = Project.load(copy_of_example(tmp_path)).models
-    shown = {(model.strategy, model.partition is not None) for model in models}
+    shown = {(model.strategy.name, model.partition is not None) for model in models}
     assert shown == set(product(("replace", "append", "merge"), (True, False)))
 
 

@@ -67,7 +67,7 @@ def _step(step: PlannedStep) -> dict[str, Any]:
     shown = {
         "step": step.name,
         "table": str(step.model.target),
-        "strategy": step.model.strategy,
+        "strategy": step.model.strategy.name,
         "slice": step.slice,
         "state": state_text(state, step.skipped or step.blocked or tally),
         "after": step.after,

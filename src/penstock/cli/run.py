@@ -14,7 +14,7 @@ from penstock.cli.options import common_options, load_project, read_request, req
 from penstock.cli.output import plain, print_samples, say, to_json, watch
 from penstock.cli.paths import local
 from penstock.errors import PenstockError
-from penstock.model.values.kinds import WITHOUT_ROWS
+from penstock.model.values.strategy import strategy_named
 from penstock.progress.view import count
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def what_is_left(project: Project, result: RunResult) -> Mapping[str, str]:
 
 
 def _left(project: Project, step: StepResult) -> str:
-    if step.strategy not in WITHOUT_ROWS:
+    if strategy_named(step.strategy).counts_rows:
         with suppress(PenstockError):  # the catalog itself may be what is gone
             there = project.show(step.name).columns
             return f"{step.target} {'is as it was' if there else 'was not created'}"

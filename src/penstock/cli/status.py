@@ -13,7 +13,7 @@ from penstock.cli.options import common_options, complete_model, load_project, r
 from penstock.cli.output import print_json, print_table, say
 from penstock.cli.paths import local
 from penstock.cli.tables import Look
-from penstock.model.values.kinds import EMBEDDED
+from penstock.model.values.strategy import strategy_named
 from penstock.progress.view import one_line
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def print_models(statuses: tuple[ModelStatus, ...]) -> None:
 
 def print_slices(status: ModelStatus) -> None:
     say(f"{status.model} makes {status.makes} ({status.strategy})")
-    if status.state == EMBEDDED:
+    if not strategy_named(status.strategy).runs:
         return
     rows = [
         (

@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.errors import PenstockError, StepError
 from penstock.events import Notice
-from penstock.model.values.kinds import EMBEDDED
+from penstock.model.values.strategy import strategy_named
 from penstock.notebook import count, line, listed, seconds, table
 
 
@@ -240,8 +240,8 @@ class ModelStatus:
     @property
     def state(self) -> str:
         """The most pressing state of its slices; `embedded` of what makes none."""
-        if self.strategy == EMBEDDED:
-            return EMBEDDED
+        if not strategy_named(self.strategy).runs:
+            return self.strategy
         pressing = (
             *("failed", "skipped", "running", *_CHANGED),
             *("stale", "unfinished", "materialized"),
@@ -252,7 +252,7 @@ class ModelStatus:
     @property
     def makes(self) -> str:
         """Its table; of an EMBEDDED model, where its query is."""
-        if self.strategy == EMBEDDED:
+        if not strategy_named(self.strategy).runs:
             return f"nothing: its query stands in the models that read {self.target}"
         return self.target
 

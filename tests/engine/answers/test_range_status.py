@@ -33,7 +33,7 @@ def days(first: int, last: int) -> Interval:
 
 
 def known_of(model: Model, *slices: SliceStatus) -> ModelStatus:
-    return ModelStatus(model.name, str(model.target), model.strategy, None, slices)
+    return ModelStatus(model.name, str(model.target), model.strategy.name, None, slices)
 
 
 def statuses(tmp_path: Path) -> Statuses:

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.planning.plan import RUNNABLE, Plan
+from penstock.engine.planning.plan import Plan
 from penstock.engine.planning.selection import select_steps
-from penstock.engine.strategies.registry import STRATEGIES
 from penstock.errors import ArgumentError, PartitionError
 from penstock.project import Project
 from tests.engine.toy import write_project
@@ -29,10 +28,6 @@ NIGHT = datetime(2026, 5, 16, 0, 30, tzinfo=UTC)
 def plan(root: Path, scripts: dict[str, str] | None = None, **request: Any) -> Plan:
     chosen = scripts or {"models/mart": MART, "models/raw": RAW, "models/clean": CLEAN}
     return Project.load(write_project(root / "p", chosen)).plan(**request)
-
-
-def test_what_may_be_planned_is_what_the_engine_has() -> None:
-    assert (*STRATEGIES, "manual", "view", "files") == RUNNABLE
 
 
 def test_order_is_that_of_the_graph(tmp_path: Path) -> None:

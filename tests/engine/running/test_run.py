@@ -18,10 +18,11 @@ from penstock.engine.running.run import Pace, Runner
 from penstock.engine.session.world import World
 from penstock.events import RunProgress
 from penstock.model.time.slice import WHOLE, Slice
+from penstock.model.values.strategy import REPLACE
 
 
 def planned(name: str, *after: str) -> PlannedStep:
-    model = SimpleNamespace(name=name, target=f"main.{name}", strategy="replace", partition=None)
+    model = SimpleNamespace(name=name, target=f"main.{name}", strategy=REPLACE, partition=None)
     return PlannedStep(cast(Any, model), (WHOLE,), after)
 
 

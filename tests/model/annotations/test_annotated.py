@@ -40,7 +40,7 @@ def test_intervals_are_as_long_as_partitions(partitioned: str, cadence: Cadence,
     assert findings == []
     found = declaration.time_range
     assert found is not None
-    assert (declaration.strategy, declaration.partition) == ("time_range", None)
+    assert (declaration.strategy.name, declaration.partition) == ("time_range", None)
     assert (found.column, found.lookback, found.batch_size) == (TimeColumn("ts"), 2, 7)
     assert (declaration.cadence, found.unit.name) == (cadence, unit)
 

@@ -54,7 +54,7 @@ def test_options(options: str, expected: Materialize) -> None:
 def test_strategy(options: str, strategy: str, keys: tuple[str, ...]) -> None:
     value = made(options)
     assert value is not None
-    assert (value.strategy, value.keys) == (strategy, keys)
+    assert (value.strategy.name, value.keys) == (strategy, keys)
 
 
 @pytest.mark.parametrize("mode", ["manual", "scd2"])
@@ -62,7 +62,7 @@ def test_leading_modes(mode: str) -> None:
     value = parse(f"-- materialize {mode} ducklake://m/t")[0].materialize
     assert value is not None
     assert (value.manual, value.history) == (mode == "manual", mode == "scd2")
-    assert value.strategy == {"manual": "manual", "scd2": "history"}[mode]
+    assert value.strategy.name == {"manual": "manual", "scd2": "history"}[mode]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_is_not_as_the_author_meant_is_an_error(
 def test_append_wins_over_key_and_says_so() -> None:
     annotations, findings = parse("-- materialize ducklake://m/t append key=id")
     assert annotations.materialize is not None
-    assert annotations.materialize.strategy == "append"
+    assert annotations.materialize.strategy.name == "append"
     assert [(f.severity, f.rule) for f in findings] == [("warning", "append-and-key")]
 
 

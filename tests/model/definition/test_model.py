@@ -44,7 +44,11 @@ def built() -> Model:
 
 def test_it_has_all_that_a_header_says() -> None:
     model = built()
-    assert (str(model.target), model.strategy, model.keys) == ("main.clean.t", "merge", ("a", "b"))
+    assert (str(model.target), model.strategy.name, model.keys) == (
+        "main.clean.t",
+        "merge",
+        ("a", "b"),
+    )
     assert model.partition == PartitionSpec("daily")
     assert model.schema_change == SchemaChange("warn", "warn")
     assert model.schedule == Schedule(

@@ -37,7 +37,7 @@ def test_models_are_named_by_their_path(tmp_path: Path) -> None:
     )
     clean, raw = load_models(root, lakes=LAKES).models
     assert (clean.name, raw.name) == ("clean/orders", "raw/orders")
-    assert (str(clean.target), clean.strategy, clean.keys) == (
+    assert (str(clean.target), clean.strategy.name, clean.keys) == (
         "main.clean.orders",
         "merge",
         ("id",),
@@ -151,7 +151,7 @@ def test_all_findings_of_all_files_come_at_once(tmp_path: Path) -> None:
 def test_warnings_stay_on_the_model(tmp_path: Path) -> None:
     text = STEP.format("t append key=id") + "INSTALL x;\nSELECT 1"
     (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES).models
-    assert model.strategy == "append"
+    assert model.strategy.name == "append"
     assert [w.rule for w in model.warnings] == ["append-and-key", "ignored-statement"]
 
 
@@ -265,7 +265,7 @@ def test_a_manual_step_may_write(tmp_path: Path) -> None:
     head = "-- materialize manual ducklake://main/t\n"
     text = f"{head}CREATE TABLE main.t AS SELECT 1; INSERT INTO t SELECT * FROM s"
     (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES).models
-    assert (model.strategy, len(model.query.parts)) == ("manual", 2)
+    assert (model.strategy.name, len(model.query.parts)) == ("manual", 2)
     assert [str(table) for table in model.reads] == ["main.t", "main.s"]
 
 
@@ -301,7 +301,12 @@ def test_a_model_is_the_same_in_either_form(tmp_path: Path) -> None:
         project(tmp_path, models__t=f"MODEL (name main.s.t, kind {kind}, owner me);\n{query}"),
         lakes=LAKES,
     ).models
-    assert (one.name, one.target, one.strategy, one.keys) == ("t", other.target, "merge", ("id",))
+    assert (one.name, one.target, one.strategy.name, one.keys) == (
+        "t",
+        other.target,
+        "merge",
+        ("id",),
+    )
     assert one.definition_hash == other.definition_hash
     assert other.query.text == query
 

@@ -33,7 +33,7 @@ def test_a_header_with_code_is_a_model(tmp_path: Path) -> None:
         "# data_test not_null id\n# timeout 5m\n# on ducklake://main/orders\n"
         "import pyarrow as pa\ndef main(partition: str, orders: pa.Table, n: int = 2): ...\n",
     )
-    assert (made.strategy, made.keys, str(made.target)) == ("merge", ("id",), "main.t")
+    assert (made.strategy.name, made.keys, str(made.target)) == ("merge", ("id",), "main.t")
     assert (made.timeout, [str(table) for table in made.reads]) == ("5m", ["main.orders"])
     assert [argument.name for argument in made.query.arguments] == ["partition", "n"]
     assert made.python is not None
@@ -53,7 +53,7 @@ def test_without_a_materialize_line_a_helper_says_it(
     tmp_path: Path, call: str, strategy: str, keys: tuple[str, ...]
 ) -> None:
     made = step(tmp_path, f"# pipeline\n{USES}def main():\n    {call}\n")
-    assert (str(made.target), made.strategy, made.keys) == ("main.s.t", strategy, keys)
+    assert (str(made.target), made.strategy.name, made.keys) == ("main.s.t", strategy, keys)
 
 
 def test_helpers_say_what_is_read(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_files_are_assets_and_connect_steps(tmp_path: Path) -> None:
     load(tmp_path, READER)
     writer.write_text(FILES)
     models = load_models(tmp_path, lakes=LAKES).models
-    assert [(m.name, m.strategy, str(m.target)) for m in models] == [
+    assert [(m.name, m.strategy.name, str(m.target)) for m in models] == [
         ("t", "replace", "main.t"),
         ("writer", "files", "raw/{partition}/orders.json"),
     ]

@@ -32,7 +32,7 @@ def test_what_a_model_says_of_it(tmp_path: Path) -> None:
     cache: dict[str, bytes] = {}
     (made,) = load_models(with_file(tmp_path, LATEST, model), lakes=LAKES, cache=cache).models
     assert made.custom is not None
-    assert (made.strategy, made.custom.materialization.class_name) == ("custom", "Latest")
+    assert (made.strategy.name, made.custom.materialization.class_name) == ("custom", "Latest")
     assert (dict(made.custom.properties), cache) == ({"rows": "3"}, {})
     (same,) = load_models(with_file(tmp_path, f"# x\n{LATEST}", model), lakes=LAKES).models
     (other,) = load_models(

@@ -53,7 +53,7 @@ def test_the_file_and_its_settings(
 ) -> None:
     (model,), _ = load(tmp_path, kind)
     (source,) = model.query.files
-    assert (model.strategy, source.function) == ("replace", "read_seed")
+    assert (model.strategy.name, source.function) == ("replace", "read_seed")
     assert source.path.evaluate(None) == path  # type: ignore[arg-type] # a literal asks for nothing
     assert {name: value.evaluate(None) for name, value in source.options} == options  # type: ignore[arg-type] # literals
     assert CsvSettings(**options)  # type: ignore[arg-type] # of the names of its fields

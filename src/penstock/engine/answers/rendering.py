@@ -24,7 +24,6 @@ from penstock.model.script.file_path import path_of
 from penstock.model.script.sources import FileSource, FunctionSource, QuerySource, TableSource
 from penstock.model.time.slice import WHOLE
 from penstock.model.time.time_macros import TYPES, as_written
-from penstock.model.values.kinds import EMBEDDED
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import quote_identifier, quoted
 from penstock.sql.literals import plain_text_literal, text_literal
@@ -64,7 +63,7 @@ def rendering(model: Model, plan: Plan | None) -> Rendering:
             f"{model.name} is a step in Python, which has no query to render",
             hint=f"its declaration: penstock show {model.name}",
         )
-    if plan is None or model.strategy == EMBEDDED:
+    if plan is None or not model.strategy.runs:
         return _of(model, None, (), Bindings())
     (step,) = plan.steps
     step = newest_interval(plan, step)

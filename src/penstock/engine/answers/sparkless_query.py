@@ -17,8 +17,8 @@ from penstock.model.definition.model import Model
 from penstock.model.time.interval import Intervals
 from penstock.model.time.moments import read_range
 from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
-from penstock.model.values.kinds import FILES
 from penstock.model.values.names import Names, UnknownName
+from penstock.model.values.strategy import Output
 from penstock.sql.dialect import SPARK, normalized
 from penstock.sql.plain_select import PlainSelect, plain_select
 
@@ -99,7 +99,7 @@ def _is_local(spark: SparkSettings) -> bool:
 def require_published(model: Model, catalogs: Catalogs) -> None:
     """Raise ArgumentError where there is no table of the model's yet."""
     catalog, target = catalogs(model.target.lake), model.target
-    if model.strategy == FILES:
+    if model.strategy.output is Output.FILES:
         raise ArgumentError(f"{model.name} makes files and no table", hint=f"they are {target}")
     if catalog is None or not catalog.known_table(target.schema, target.table, catalog.latest()):
         raise ArgumentError(

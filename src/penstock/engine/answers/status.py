@@ -51,7 +51,7 @@ from penstock.model.time.interval import Interval
 from penstock.model.time.partition import PartitionSpec, bucket_of
 from penstock.model.time.slice import shown
 from penstock.model.values.asset import TableName
-from penstock.model.values.kinds import EMBEDDED, WITHOUT_ROWS
+from penstock.model.values.strategy import strategy_named
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -90,7 +90,7 @@ def statuses(settings: Settings, catalogs: Catalogs, models: Sequence[Model]) ->
     """The slices of all models of a project, and the tables in their lakes that none makes."""
     lakes = sorted({model.target.lake for model in models})
     states = {name: read_state(settings, catalogs, name, models) for name in lakes}
-    made = [model for model in models if model.strategy != EMBEDDED]
+    made = [model for model in models if model.strategy.runs]
     known = [model_status(model, states[model.target.lake]) for model in made]
     others = (each for name, state in states.items() for each in unmade(state, name, models))
     return Statuses((*known, *others))
@@ -157,7 +157,7 @@ def model_status(
         found = tuple(_of_intervals(model, made, pressing, checks))
     else:
         values = {*pressing, *slices} if model.partition is not None else {WHOLE, *slices}
-        values = set() if model.strategy == EMBEDDED else values
+        values = values if model.strategy.runs else set()
         found = tuple(
             _slice_status(
                 value,
@@ -171,7 +171,7 @@ def model_status(
     return ModelStatus(
         model=model.name,
         target=str(model.target),
-        strategy=model.strategy,
+        strategy=model.strategy.name,
         partitioned=model.partition.kind if model.partition else None,
         slices=found,
     )
@@ -242,7 +242,7 @@ def _piece(record: SliceRecord | None, text: str) -> SliceRecord | None:
 
 def unmade(state: LakeState, lake: str, models: Iterable[Model]) -> list[ModelStatus]:
     """The tables that runs have made and no model makes any more, as far as they are there."""
-    makers = (model for model in models if model.strategy != EMBEDDED)
+    makers = (model for model in models if model.strategy.runs)
     made = {fold(model.target.qualified) for model in makers if model.target.lake == lake}
     by_target: dict[str, list[SliceRecord]] = defaultdict(list)
     for record in state.slices:
@@ -378,7 +378,7 @@ def _slice_status(
     results = [check.result for check in checks]
     state, outside = (pressing.state, None) if pressing is not None else unpressed
     moment = (pressing.finished_at or pressing.started_at) if pressing else None
-    counted = known and known.strategy not in WITHOUT_ROWS and unpressed[0] != CHANGED
+    counted = known and strategy_named(known.strategy).counts_rows and unpressed[0] != CHANGED
     return SliceStatus(
         slice=shown(value),
         state=state,

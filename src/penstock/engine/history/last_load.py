@@ -18,7 +18,7 @@ def last_load(records: Iterable[SliceRecord]) -> SliceRecord | None:
 def may_repeat(model: Model, last: SliceRecord, catalog: Catalog, base: Snapshot) -> bool:
     """Whether the next load may be the one before: to look costs reading it once more, and is in
     vain after a table of the same lake that it reads has changed."""
-    if last.strategy != "history" or last.definition_hash != model.definition_hash:
+    if last.strategy != model.strategy.name or last.definition_hash != model.definition_hash:
         return False
     inputs = (
         catalog.known_table(table.schema, table.table, base)

@@ -20,7 +20,7 @@ def ended(planned: PlannedStep, state: str, reason: str | None = None) -> tuple[
         StepResult(
             model.name,
             str(model.target),
-            model.strategy,
+            model.strategy.name,
             described((slice_,)),
             state,
             reason=reason,

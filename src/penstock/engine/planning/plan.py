@@ -42,13 +42,6 @@ from penstock.model.time.interval import Interval
 from penstock.model.time.moments import is_moment, read_moment
 from penstock.model.time.partition import Moment
 from penstock.model.time.slice import WHOLE, Part, Slice, described
-from penstock.model.values.kinds import EMBEDDED, FILES, TIME_RANGE, VIEW
-
-# Strategies: the engine has each in its registry, but for manual scripts, which write themselves.
-RUNNABLE = (
-    *("replace", "append", "merge", "partitions", TIME_RANGE, "custom", "history", "manual"),
-    *(VIEW, FILES),
-)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -395,7 +388,7 @@ def _placed_at(model: Model, what: str) -> Iterator[None]:
 
 
 def _why_apart(model: Model, asked: SliceRange) -> str | None:
-    if model.strategy == "append" and asked.all:
+    if model.strategy.only_adds and asked.all:
         return "rows that an interrupted run has appended are not to be added again"
     # Late: it looks at trees, which a plan of single slices does without.
     from penstock.model.joint.joint import why_apart
@@ -407,10 +400,10 @@ def _with_steps(
     chosen: frozenset[str], models: Mapping[str, Model], graph: Graph
 ) -> frozenset[str]:
     """The chosen models that a run makes. Raises ArgumentError where only EMBEDDED ones are."""
-    found = frozenset(name for name in chosen if models[name].strategy != EMBEDDED)
+    found = frozenset(name for name in chosen if models[name].strategy.runs)
     if chosen and not found:
         name = min(chosen)
-        readers = [each for each in graph.downstream(name) if models[each].strategy != EMBEDDED]
+        readers = [each for each in graph.downstream(name) if models[each].strategy.runs]
         raise ArgumentError(
             f"{name} is EMBEDDED: its query stands in its readers, and there is nothing to run",
             hint=f"run a reader: penstock run {readers[0]}" if readers else "no model reads it",
@@ -436,10 +429,9 @@ def _why_skipped(own: StepSlice | None, early: Sequence[str]) -> str | None:
 def finished(step: PlannedStep, asked: Asked) -> PlannedStep:
     """The step with what its script may refer to; refuses what is wrong before anything runs."""
     model = step.model
-    blocked = _why_blocked(model) or step.blocked
     first = step.slices[0] if step.slices else WHOLE
-    if blocked or step.skipped:
-        return replace(step, bindings=Bindings(partition=_value(first)), blocked=blocked)
+    if step.blocked or step.skipped:
+        return replace(step, bindings=Bindings(partition=_value(first)))
     bindings = _bindings(model, first, asked.args, asked.request)
     for source in model.query.files:
         path_of(source, bindings, model.query.arguments)
@@ -470,10 +462,3 @@ def _all_time(model: Model, now: datetime) -> Interval:
 
 def _value(slice_: Slice) -> str | None:
     return slice_.value if isinstance(slice_, Part) else None
-
-
-def _why_blocked(model: Model) -> str | None:
-    if model.strategy not in RUNNABLE:
-        known = ", ".join(RUNNABLE)
-        return f"the strategy {model.strategy} is not supported yet; supported are {known}"
-    return None

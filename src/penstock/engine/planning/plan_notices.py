@@ -11,7 +11,6 @@ from penstock.engine.planning.ranges import CHANGED, FAILED, SKIPPED, STALE
 from penstock.errors import ArgumentError
 from penstock.model.definition.model import Model
 from penstock.model.time.slice import WHOLE
-from penstock.model.values.kinds import TIME_RANGE, rerun_replaces
 
 if TYPE_CHECKING:
     from penstock.engine.planning.plan import Asked, PlannedStep
@@ -59,12 +58,12 @@ def _changed(step: PlannedStep) -> str | None:
     model, tally = step.model, step.tally
     number = 0 if tally is None else tally.states.get(CHANGED, 0)
     by_time = model.by_time is not None
-    if not number or not step.slices or not rerun_replaces(model.strategy, by_time=by_time):
+    if not number or not step.slices or not model.strategy.rerun_restores(by_time=by_time):
         return None
     what = f"{number:,} slice{'' if number == 1 else 's'}"
     said = f"{step.name}: {what} changed by another writer: the run makes {_IT[number > 1]} what "
     said += "the SELECT returns"
-    return said if model.strategy == "merge" else f"{said}, and removes rows that writer added"
+    return said if model.strategy.merges else f"{said}, and removes rows that writer added"
 
 
 _IT = {False: "it", True: "them"}
@@ -108,5 +107,5 @@ def _refreshed(steps: Sequence[Model], request: RunRequest) -> Iterator[str]:
             )
         if model.partition is not None:
             yield f"{model.name}: full refresh drops every slice and makes this run's only"
-        elif model.strategy not in {"replace", TIME_RANGE}:
+        elif not model.strategy.exact:
             yield f"{model.name}: full refresh leaves only what the SELECT returns now"

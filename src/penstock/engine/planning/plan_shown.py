@@ -34,7 +34,7 @@ class PlanShown:
     def _repr_html_(self) -> str:
         plan = cast("Plan", self)
         rows = [
-            (step.name, step.slice, step.model.strategy, step.model.target, _note(step))
+            (step.name, step.slice, step.model.strategy.name, step.model.target, _note(step))
             for step in plan.steps
         ]
         headings = ("step", "slice", "strategy", "table", "note")

@@ -42,7 +42,6 @@ from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, union
 from penstock.model.time.slice import WHOLE, Slice
 from penstock.model.time.time_range import TimeRange
-from penstock.model.values.kinds import EMBEDDED, TIME_RANGE, WITHOUT_ROWS
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -87,9 +86,9 @@ class Root:
 
     def select(self, *, downstream: bool) -> tuple[str, ...]:
         """What of the graph is restated. Raises ArgumentError where nothing is."""
-        if self.model is not None and self.model.strategy != EMBEDDED:
+        if self.model is not None and self.model.strategy.runs:
             return (f"{self.name}+",) if downstream else (self.name,)
-        kind = "external" if self.model is None else EMBEDDED.upper()
+        kind = "external" if self.model is None else "EMBEDDED"
         if not downstream:
             raise ArgumentError(
                 f"{self.name} is {kind}: only what reads it can be restated",
@@ -137,7 +136,7 @@ def planner_of(root: Root) -> Planner:
 
     def plan(asked: Asked) -> list[PlannedStep]:
         steps: dict[str, PlannedStep] = {}
-        if root.model is not None and root.model.strategy != EMBEDDED:
+        if root.model is not None and root.model.strategy.runs:
             steps[root.name] = _first(root.model, asked)
         reached = _reached(root, asked, steps.get(root.name))
         for model in asked.steps:
@@ -222,10 +221,10 @@ def _restated(step: PlannedStep, lake: Lake, column: str) -> Restated:
     shown = Restated(model.name, str(model.target), step.slice, len(step.slices), anew=step.anew)
     if step.skipped is not None:
         return replace(shown, slices=0, skipped=step.skipped)
-    if model.strategy in WITHOUT_ROWS:
+    if not model.strategy.counts_rows:
         return shown
-    if model.time_range is not None and model.strategy == TIME_RANGE:
-        return replace(shown, rows=_in_ranges(step, lake, model.time_range))
+    if model.ranges is not None:
+        return replace(shown, rows=_in_ranges(step, lake, model.ranges))
     return replace(shown, rows=_of_slices(step, lake, column))
 
 

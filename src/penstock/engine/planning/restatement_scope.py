@@ -18,10 +18,7 @@ from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, Intervals, intersect, union
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.time.slice import WHOLE, Part, Slice, meets, moments_of
-from penstock.model.values.kinds import BY_READERS, FILES
-
-#: strategies whose table is made again from nothing: no query says which rows to take away
-REBUILT = ("merge", "append", "partitions", "custom", "history")
+from penstock.model.values.strategy import Restate
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +71,17 @@ def why_not(model: Model) -> tuple[str, str, str] | None:
         hint = "write disable_restatement false in its kind"
         said = "" if "disable_restatement" in model.places else ", as its kind has it by default"
         return f"disable_restatement is true{said}", hint, "disable_restatement"
-    reason = _KEEPS.get(model.strategy)
+    reason = model.strategy.irreplaceable
     if reason is not None and model.disable_restatement is None:
         return reason, f"to begin it anew: penstock run {model.name} --full-refresh", "target"
     return None
 
 
-_KEEPS = {
-    "append": "its rows are only ever added, and would be added again",
-    "history": "it would lose the versions that its source has no more",
-}
-
-
 def rebuilds(model: Model) -> bool:
     """Whether its restatement makes the whole table anew."""
-    by_intervals = model.strategy == "custom" and model.by_time is not None
-    return model.strategy in REBUILT and model.partition is None and not by_intervals
+    by_intervals = model.strategy.restate is Restate.INTERVALS and model.by_time is not None
+    rebuilt = model.strategy.restate is not Restate.SLICES and not by_intervals
+    return rebuilt and model.partition is None
 
 
 def cascade(
@@ -137,14 +129,13 @@ def cascade(
 
 def _is_made_each_time(model: Model) -> bool:
     """Whether a run of it leaves nothing of what was there, or there is nothing."""
-    strategies = (*BY_READERS, FILES, "manual", "replace")
-    return model.strategy in strategies and model.partition is None
+    return model.strategy.leaves_nothing and model.partition is None
 
 
 def _waits(model: Model, past: Past, wave: Wave) -> bool:
     """Whether a table that is replaced by each run has not been since the wave was due."""
     is_late = past.built is None or past.built < wave.due
-    return model.strategy == "replace" and model.partition is None and is_late
+    return model.replaces_table and is_late
 
 
 def _passed_on(model: Model, wave: Wave, scope: tuple[Slice, ...], *, now: bool) -> Wave:

@@ -39,7 +39,6 @@ from penstock.model.definition.model import Model
 from penstock.model.time.interval import interval_of
 from penstock.model.time.partition import TIME_KINDS, PartitionSpec, bucket_at, render
 from penstock.model.time.slice import Part
-from penstock.model.values.kinds import TIME_RANGE, rerun_replaces
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -96,7 +95,7 @@ def is_unfinished(record: SliceRecord, model: Model) -> bool:
     spec = model.partition
     if spec is None or spec.kind not in TIME_KINDS:
         return False
-    if not rerun_replaces(model.strategy, by_time=False):
+    if not model.strategy.restores:
         return False
     value = _value_at(spec, record.published_at.replace(second=0, microsecond=0))
     if value is None or spec.format is not None:
@@ -114,11 +113,7 @@ def _value_at(spec: PartitionSpec, moment: datetime) -> str | None:
 
 
 def where_of(settings: Settings, lake: str, data_path: str, models: Iterable[Model]) -> Where:
-    times = {
-        model.target.qualified: model.time_range
-        for model in models
-        if model.strategy == TIME_RANGE and model.time_range is not None
-    }
+    times = {model.target.qualified: model.ranges for model in models if model.ranges is not None}
     return Where(data_path, settings.lakes[lake].partition_column, times)
 
 
@@ -281,7 +276,7 @@ def _states(
             states[value] = RUNNING
         elif runs.get(value) != run_id:  # unless that very run has published it after all
             states[value] = SKIPPED if state == SKIPPED else FAILED
-    return SliceStates(states, runs, remakes=rerun_replaces(model.strategy, by_time=False))
+    return SliceStates(states, runs, remakes=model.strategy.restores)
 
 
 def painted(
@@ -299,7 +294,7 @@ def painted(
         gone = (Event("", e.interval, CHANGED, e.since, e.of) for e in events)
         return Painted.of(gone, runs=runs)
     events += (event for each in attempts if (event := _event(each, alive)) is not None)
-    return Painted.of(events, runs=runs, remakes=rerun_replaces(model.strategy, by_time=True))
+    return Painted.of(events, runs=runs, remakes=model.strategy.time_column)
 
 
 def _event(tried: reading.Tried, alive: set[str]) -> Event | None:

@@ -17,7 +17,7 @@ from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.state.records import WHOLE, Publication, SliceRecord
 from penstock.engine.state.store import now
 from penstock.lake import storage
-from penstock.model.values.kinds import FILES
+from penstock.model.values.strategy import FILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def record(
         state=state,
         target=uri,
         slice=WHOLE if planned.slice is None else planned.slice,
-        strategy=FILES,
+        strategy=FILES.name,
         rows=len(files),
         fingerprint=fingerprint(files),
         definition_hash=model.definition_hash,

@@ -21,7 +21,7 @@ from penstock.lake.format.naming import quote_identifier
 from penstock.lake.spark.failures import explained
 from penstock.model.definition.graph import table_key
 from penstock.model.definition.model import Model
-from penstock.model.python_steps.python_use import APPEND, STRATEGIES, UPSERT, table_in
+from penstock.model.python_steps.python_use import APPEND, UPSERT, table_in
 from penstock.model.query.query import ScriptKind, read_query
 from penstock.model.script import arguments
 from penstock.model.script.constants import Bindings
@@ -170,7 +170,7 @@ class Server:
                 f"the step writes {table}, and its table is {own}",
                 hint="let another step write it, or name it in the materialize line",
             )
-        if self.model.strategy != STRATEGIES[helper]:
+        if self.model.strategy.helper != helper:
             right = "append" if helper == APPEND else "key=column"
             raise StepError(
                 f"{helper} is not how a table of {self.model.strategy} is written",

@@ -28,7 +28,7 @@ from penstock.model.definition.model import Model
 from penstock.model.python_steps.python_step import PAYLOAD, ROWS, SPARK, PythonStep
 from penstock.model.script.arguments import OF_SLICE
 from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
-from penstock.model.values.kinds import FILES
+from penstock.model.values.strategy import Output
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -168,7 +168,7 @@ class Runner:
     def _outcome(self, done: Mapping[str, Any]) -> Outcome:
         server, rows = self.server, done["rows"]
         wrote = bool(server.writes)
-        if self.model.strategy == FILES:
+        if self.model.strategy.output is Output.FILES:
             if rows is not None:
                 raise self._wrong(
                     "main returned rows, and the step has no table",

@@ -52,7 +52,7 @@ from penstock.model.time.interval import Interval, interval_of, minus
 from penstock.model.time.moments import read_end
 from penstock.model.time.partition import TIME_KINDS, bounds, validate
 from penstock.model.time.slice import shown
-from penstock.model.values.kinds import EMBEDDED, FILES, VIEW
+from penstock.model.values.strategy import Output
 from penstock.sql.identifiers import quoted
 from penstock.sql.substitution import unsubstituted
 
@@ -62,11 +62,11 @@ if TYPE_CHECKING:
     from penstock.lake.lake import Lake
     from penstock.lake.staging import TransactionTable
 
-_REFUSED: Mapping[str, tuple[str, str]] = {
-    VIEW: ("is a view, which has no rows of its own", "write kind FULL to keep rows"),
-    EMBEDDED: ("is EMBEDDED and makes no table", "adopt the models that read it"),
-    FILES: ("writes files and no table", "run it: it writes its files again"),
-    "manual": (
+_REFUSED: Mapping[Output, tuple[str, str]] = {
+    Output.VIEW: ("is a view, which has no rows of its own", "write kind FULL to keep rows"),
+    Output.NOTHING: ("is EMBEDDED and makes no table", "adopt the models that read it"),
+    Output.FILES: ("writes files and no table", "run it: it writes its files again"),
+    Output.STATEMENTS: (
         "is manual: its statements alone know which rows are there",
         "run it: what its statements find in the table is up to them",
     ),
@@ -146,8 +146,8 @@ def adopt(
 
 
 def _refuse_kind(model: Model) -> None:
-    refused = _REFUSED.get(model.strategy)
-    if refused is None and model.reads_changes and model.strategy == "append":
+    refused = _REFUSED.get(model.strategy.output)
+    if refused is None and model.reads_changes and model.strategy.only_adds:
         refused = (
             "appends what changed in its input, and its rows do not say up to where they have it",
             "run it with --full-refresh, or give it another table",
@@ -226,7 +226,7 @@ def _parts(asked: _Adoption) -> list[AdoptedSlice]:
     new = sorted(early.keys() - known)
     if not new:
         raise _known_already(model, asked.known)
-    if model.strategy == "merge":
+    if model.strategy.merges:
         _require_rows(asked)
     return [AdoptedSlice(value, early[value]) for value in new]
 
@@ -320,7 +320,7 @@ def _require_fit(asked: _Adoption, columns: Columns, slice_: str | None) -> None
             difference(made, table.schema.names, managed),
             model.schema_change,
             model.target.qualified,
-            merges=model.strategy == "merge",
+            merges=model.strategy.merges,
         )
     except SchemaMismatch as error:
         error.location = error.location or model.place("target")
@@ -337,7 +337,7 @@ def _known_already(model: Model, known: Sequence[SliceRecord]) -> ArgumentError:
 
 
 def _notices(model: Model) -> Iterable[str]:
-    if model.strategy == "replace" and model.partition is None:
+    if model.replaces_table:
         yield "the next run replaces these rows with what the query returns"
 
 
@@ -350,7 +350,7 @@ def _publication(
         state="done",
         target=model.target.qualified,
         slice=made.slice or WHOLE,
-        strategy=model.strategy,
+        strategy=model.strategy.name,
         rows=made.rows,
         fingerprint=None,
         definition_hash=model.definition_hash,

@@ -68,7 +68,7 @@ from penstock.model.query.query import Query
 from penstock.model.script.sources import QuerySource
 from penstock.model.time.interval import Interval, Intervals
 from penstock.model.time.slice import Part
-from penstock.model.values.kinds import FILES, TIME_RANGE, VIEW
+from penstock.model.values.strategy import Output
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -120,12 +120,12 @@ class Attempt(StepAttempt):
         held: ExitStack,
     ) -> list[MadeSlice]:
         """``held`` is let go when all is published."""
-        if self.model.strategy == FILES:
+        if self.model.strategy.output is Output.FILES:
             return [MadeSlice(*self._execute_files(tx, views, known, held))]
         if clear_name(tx, self.model, known, anew=self._refreshes):
             known = None
         table = tx.table(table_name(self.model.target))
-        if self.model.strategy == VIEW:
+        if self.model.strategy.output is Output.VIEW:
             return [MadeSlice(*self._execute_view(tx, table, views, known))]
         into = self._slice(tx, known)
         first = not table.exists
@@ -134,7 +134,7 @@ class Attempt(StepAttempt):
         pins = pin(self.world.lakes, self.model, tx.base, self.world.plan.makers)
         inputs: Mapping[str, int] | None = None
         written: tuple[WrittenFile, ...] = ()
-        if self.model.strategy == "manual":
+        if self.model.strategy.by_statements:
             staged, found = self._by_statements(tx, table, pins)
         else:
             reading = reading_of(self.model, known, pins)
@@ -146,11 +146,11 @@ class Attempt(StepAttempt):
             )
             staged, found = self._written(tx, table, rows, into=into, pins=pins, views=views)
         self.say("publishing")
-        whole = self.model.strategy == "replace" and self._place is None
-        built = self.world.plan.request.fire_time if first or anew or whole else None
+        whole = first or anew or self.model.replaces_table
+        built = self.world.plan.request.fire_time if whole else None
         made = publication(self.world.run_id, self.planned, staged, found[0].checks, table.schema)
         made = replace(made, first=first, anew=anew, built=built)
-        if self.model.strategy == "manual" and not counts_slice(table, self._place):
+        if self.model.strategy.by_statements and not counts_slice(table, self._place):
             made = replace(made, rows=None)
         made = replace(made, lineage=self.lineage(known, pins), inputs=inputs)
         if into.by_time is not None and any(part.failed for part in found):
@@ -226,7 +226,7 @@ class Attempt(StepAttempt):
         self.say("querying")
         beginning = Beginning.of(self.model, self.column) if begins else None
         resolved = self._resolve(pins, views, beginning, given)
-        if given and self.model.strategy == "merge":
+        if given and self.model.strategy.merges:
             self._refuse_doubled(resolved, self._resolve(pins, views).df, held)
         return (resolved,), ()
 
@@ -375,7 +375,7 @@ class Attempt(StepAttempt):
                 self.notice(f"{what} drops {listed(records)}, which earlier snapshots keep")
             table.drop()
             return True
-        if self.model.strategy == "manual":  # what becomes of the rows is up to the script
+        if self.model.strategy.by_statements:  # what becomes of the rows is up to the script
             return False
         others = self.state.slices(target, unless=self.model.slicing)
         if refuse_other_slices(self.model, others, table, self.column):
@@ -398,10 +398,8 @@ class Attempt(StepAttempt):
         known: SliceRecord | None,
     ) -> tuple[Publication, int | None]:
         """Nothing had to be written: record the slice as it is. Raises DataFileMissing."""
-        place = None if self.model.strategy == "manual" else self._place
-        if (
-            self.model.strategy != "replace" and table.exists
-        ):  # replace has looked, and would write it anew
+        place = None if self.model.strategy.by_statements else self._place
+        if table.exists and not self.model.strategy.replaces:  # which has looked for its files
             missing = table.missing_files(place)
             if missing:
                 raise file_missing(missing[0], self.model.target.qualified, tx.base.id)
@@ -449,8 +447,8 @@ class Attempt(StepAttempt):
 
     @property
     def _by_time(self) -> ByTime | None:
-        by_time, only = self.model.time_range, self.planned.only
-        if self.model.strategy != TIME_RANGE or by_time is None:
+        by_time, only = self.model.ranges, self.planned.only
+        if by_time is None:
             return None
         assert isinstance(only, Interval), "a slice of a model by time is one"
         query, layout = self.model.query, self.model.layout

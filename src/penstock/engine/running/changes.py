@@ -76,7 +76,7 @@ def reading_of(model: Model, known: SliceRecord | None, pins: Pins) -> Reading:
             return _changes(model, source, pins, (since, now), inputs)
         except NotFound:
             why = f"snapshot {since + 1} of {name} has expired"
-    if model.strategy == "append":
+    if model.strategy.only_adds:
         raise DefinitionChanged(
             f"{model.target} cannot tell which rows of {name} are new: {why}",
             hint=f"make it anew from all of them: `penstock run {model.name} --full-refresh`; or "
@@ -99,7 +99,7 @@ def _changes(
     lake = pins.lakes[source.table.lake]
     ref = TableRef(source.table.schema, source.table.table)
     session = lake.table(table_name(source.table)).spark()
-    only_new = model.strategy == "append"
+    only_new = model.strategy.only_adds
     first = min(since + 1, now)  # where nothing was committed since, the last is read once more
     rows = final_rows(session, lake.catalog, ref, first, now, only_new=only_new)
     df = rows.df if since < now else rows.df.limit(0)
@@ -120,10 +120,10 @@ def _why_not(
         return "the input is another table than the one that was read"
     reasons = {
         "the model has changed": known.definition_hash != model.definition_hash,
-        f"its rows were made by {known.strategy}": known.strategy != model.strategy,
+        f"its rows were made by {known.strategy}": known.strategy != model.strategy.name,
         "the columns of the input have changed": before.schema != table.schema,
     }
-    if model.strategy == "append":  # what was appended before stays as it is
+    if model.strategy.only_adds:  # what was appended before stays as it is
         return None
     return next((reason for reason, holds in reasons.items() if holds), None)
 

@@ -22,7 +22,6 @@ from penstock.model.time.interval import Interval, interval_of, minus, union
 from penstock.model.time.moments import read_range
 from penstock.model.time.slice import shown
 from penstock.model.values.asset import TableName
-from penstock.model.values.kinds import TIME_RANGE
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -229,8 +228,8 @@ def _drop_interval(table: TransactionTable, interval: Interval, model: Model | N
     # Late: it is Spark's to find the rows.
     from penstock.engine.strategies.time_range import ranges_of
 
-    by_time = None if model is None else model.time_range
-    if model is None or by_time is None or model.strategy != TIME_RANGE:
+    by_time = None if model is None else model.ranges
+    if model is None or by_time is None:
         raise ArgumentError(
             f"the rows of {interval} in {table.candidate.qualified_name} cannot be told from those "
             "of others",

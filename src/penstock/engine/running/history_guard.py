@@ -41,7 +41,7 @@ def refuse_no_history(model: Model, known: SliceRecord | None, table: Transactio
     lacking = [name for name in (*history.managed, *model.key_columns) if not _has(table, name)]
     if lacking and table.count_rows():
         raise _refused(model, f"is not a history: it has no column {', '.join(lacking)}")
-    if known is not None and known.strategy == "history" and _same_keys(model, known):
+    if known is not None and known.strategy == model.strategy.name and _same_keys(model, known):
         change = _foreign_change(table, known)
         if change is not None:
             raise _edited(model, known, change)

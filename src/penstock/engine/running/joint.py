@@ -107,7 +107,7 @@ class JointAttempt(StepAttempt):
             raise NotJoint("files of its table hold rows of several slices")
         records = self.state.slices(self.model.target.qualified)
         for record in records:
-            if record.strategy != self.model.strategy or not record.is_slice_of(self.model):
+            if record.strategy != self.model.strategy.name or not record.is_slice_of(self.model):
                 raise NotJoint(f"its slice {record.slice} was made in another way")
         since = made_since(table)
         if not any(each.snapshot_id >= since for each in records) and table.count_rows():
@@ -143,7 +143,7 @@ class JointAttempt(StepAttempt):
     def _stage(
         self, table: TransactionTable, written: WrittenSlices, values: Sequence[str]
     ) -> dict[str, Staged]:
-        staged = table.stage_slices(written, values, replaces=self.model.strategy == "replace")
+        staged = table.stage_slices(written, values, replaces=self.model.strategy.replaces)
         describe(table, self.model)
         return staged
 

@@ -59,8 +59,8 @@ def publication(
         state="done",
         target=model.target.qualified,
         slice=text,
-        strategy=model.strategy,
-        rows=None if lies_among_others(model.strategy, text) else staged.slice_rows,
+        strategy=model.strategy.name,
+        rows=None if lies_among_others(model.strategy.name, text) else staged.slice_rows,
         fingerprint=staged.fingerprint,
         definition_hash=model.definition_hash,
         columns=column_infos(

@@ -20,7 +20,6 @@ from penstock.errors import DefinitionChanged, Location, SchemaMismatch
 from penstock.lake.format.naming import fold
 from penstock.model.definition.model import Model
 from penstock.model.script.declaration import BY_TIME, SchemaChange
-from penstock.model.values.kinds import REMOVING
 from penstock.sql.substitution import unsubstituted
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def refuse_foreign(
     ``is_recorded`` says whether a slice of the table is recorded at a snapshot or later. What a
     strategy keeps, it takes as it is.
     """
-    if model.strategy not in REMOVING or is_recorded(made_since(table)):
+    if not model.strategy.exact or is_recorded(made_since(table)):
         return
     rows = table.count_rows()
     if not rows:
@@ -98,17 +97,18 @@ def refuse_lost_rows(
 
     ``known`` is the slice's record. Returns a notice of a change that keeps them, or None.
     """
-    if model.strategy == "merge":
+    strategy = model.strategy
+    if strategy.merges:
         _refuse_keys(model, known, table, place)
-    if known is None or known.strategy == model.strategy:
+    if known is None or known.strategy == strategy.name:
         return None
     rows = table.count_rows(place)
-    if not rows or model.strategy == "merge":
+    if not rows or strategy.merges:
         return None
-    if model.strategy == "partitions":
+    if strategy.by_partition_keys:
         rows_there = f"{_count(rows, 'row')} made by {known.strategy}"
         return f"the SELECT's rows replace their partitions of {rows_there}"
-    if model.strategy == "append":
+    if strategy.only_adds:
         return f"the SELECT's rows are added to {_count(rows, 'row')} made by {known.strategy}"
     raise _changed(
         model,
@@ -149,7 +149,7 @@ def _refuse_keys(
 
 def _may_differ(model: Model, known: SliceRecord | None) -> bool:
     """Whether the existing rows may have been merged by other keys, or by none."""
-    if known is None or known.strategy != "merge":
+    if known is None or known.strategy != model.strategy.name:
         return True
     if known.keys is None:  # an old record
         return known.definition_hash != model.definition_hash

@@ -33,7 +33,7 @@ from penstock.lake.spark.failures import explained
 from penstock.model.joint.slice_condition import NotJoint
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import Slice
-from penstock.model.values.kinds import ADDING, TIME_RANGE, WITHOUT_ROWS
+from penstock.model.values.strategy import strategy_named
 
 # Conditions of Spark that a retry cannot change: the text, or a name in it, is wrong.
 _HOPELESS = ("PARSE_", "UNRESOLVED_", "TABLE_OR_VIEW_NOT_FOUND", "DATATYPE_MISMATCH", "AMBIGUOUS_")
@@ -132,7 +132,7 @@ def _made_by_others(run: _Run, records: Mapping[Slice, SliceRecord]) -> dict[Sli
         run.state.end_step((run.world.run_id, run.planned.name, slice_.text), "unchanged", reason)
         step = replace(run.planned, slices=(slice_,))
         rows = record.rows if record.slice == slice_.text else None
-        if record.strategy in WITHOUT_ROWS:
+        if not strategy_named(record.strategy).counts_rows:
             rows = None
         found[slice_] = replace(
             _ended(step, "unchanged", reason), rows=rows, snapshot_id=record.made_in
@@ -147,7 +147,7 @@ def _result(run: _Run, made: MadeSlice) -> StepResult:
     if made.failed:
         error = tests_failed(what.checks, what.columns, run.planned.model.target)
         return replace(result, error=error)
-    rows = None if what.strategy in WITHOUT_ROWS else what.rows
+    rows = what.rows if strategy_named(what.strategy).counts_rows else None
     return replace(result, rows=rows, snapshot_id=made.made_in)
 
 
@@ -199,11 +199,9 @@ def _halves(planned: PlannedStep) -> tuple[Interval, ...]:
     A table that is made anew is made by one commit, or not at all.
     """
     model, whole = planned.model, planned.only
-    if planned.anew or model.strategy != TIME_RANGE:
+    if planned.anew or model.ranges is None or not isinstance(whole, Interval):
         return ()
-    if model.time_range is None or not isinstance(whole, Interval):
-        return ()
-    units = list(model.time_range.units((whole,)))
+    units = list(model.ranges.units((whole,)))
     if len(units) < 2:
         return ()
     middle = units[len(units) // 2].start
@@ -385,7 +383,7 @@ def _require_lacking(run: _Run) -> None:
     twice, a part of it does not matter.
     """
     by_others = meanwhile(run.world, run.planned)
-    if by_others.made and (not by_others.left or run.planned.model.strategy in ADDING):
+    if by_others.made and (not by_others.left or run.planned.model.strategy.may_repeat):
         raise _MadeByOthers(by_others)
 
 
@@ -416,7 +414,7 @@ def _tests_failed(run: _Run, error: DataTestFailed) -> StepResult:
         state="failed",
         target=model.target.qualified,
         slice=run.planned.only.text,
-        strategy=model.strategy,
+        strategy=model.strategy.name,
         rows=0,
         fingerprint=None,
         definition_hash=model.definition_hash,

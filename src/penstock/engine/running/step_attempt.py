@@ -23,7 +23,6 @@ from penstock.events import CheckFinished, Notice, StepProgress
 from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
 from penstock.model.time.interval import Interval
-from penstock.model.values.kinds import ADDING
 
 if TYPE_CHECKING:
     from penstock.lake.transaction import Transaction
@@ -54,7 +53,7 @@ class StepAttempt:
         """Whether what it makes follows from the records of its slices, so that it would be wrong
         on top of what another run recorded meanwhile. Others find that out by the rows.
         """
-        return self.model.strategy in (*ADDING, "history") or self.model.reads_changes
+        return self.model.strategy.builds_on_slices or self.model.reads_changes
 
     def known(self) -> tuple[SliceRecord | None, Requirement | None]:
         """The record of the slice, and what its commit requires of the records that are there."""

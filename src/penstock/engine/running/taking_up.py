@@ -20,7 +20,7 @@ _INTERRUPTED = frozenset({"abandoned", "cancelled"})
 def take_up(world: World, planned: PlannedStep) -> list[MadeSlice] | None:
     """The publication of an interrupted append to confirm; None when the step has to run."""
     model = planned.model
-    if model.strategy != "append" or planned.anew:
+    if not model.strategy.only_adds or planned.anew:
         return None
     state = world.states[model.target.lake]
     known = state.slice(model.target.qualified, planned.only.text)

@@ -17,7 +17,7 @@ from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.model.definition.model import Model
 from penstock.model.script.sources import QuerySource, TableSource
 from penstock.model.values.asset import ColumnType
-from penstock.model.values.kinds import VIEW
+from penstock.model.values.strategy import Output, strategy_named
 from penstock.sql.dialect import DUCKDB
 from penstock.sql.types import spark_type
 
@@ -42,10 +42,11 @@ def clear_name(tx: Transaction, model: Model, known: SliceRecord | None, *, anew
     """
     name = table_name(model.target)
     kind = tx.kind_of(name)
-    ours = known is not None and known.strategy == VIEW
-    if kind is None or (kind == "table" and model.strategy != VIEW):
+    ours = known is not None and strategy_named(known.strategy).output is Output.VIEW
+    is_view = model.strategy.output is Output.VIEW
+    if kind is None or (kind == "table" and not is_view):
         return False
-    if kind == "view" and model.strategy == VIEW and (ours or anew):
+    if kind == "view" and is_view and (ours or anew):
         return False  # the new one takes its place
     if kind == "view" and (ours or anew):
         tx.drop_view(name)
@@ -53,7 +54,7 @@ def clear_name(tx: Transaction, model: Model, known: SliceRecord | None, *, anew
     if kind == "table" and anew:
         tx.drop_table(name)
         return True
-    made = "view" if model.strategy == VIEW else "table"
+    made = "view" if is_view else "table"
     there = f"a {kind}" if made != kind else f"a {kind} that no run made"
     raise DefinitionChanged(
         f"{model.target} is {there}, and {model.name} makes a {made} of that name",

@@ -108,12 +108,12 @@ class Writer:
     def _by_strategy(
         self, tx: Transaction, table: TransactionTable, df: DataFrame, into: Slice
     ) -> Staged:
-        if into.again and into.place and table.exists and self.model.strategy == "merge":
+        if into.again and into.place and table.exists and self.model.strategy.merges:
             table.drop_slice(*into.place)
-        if self.model.upsert and self.model.strategy == "merge":
+        if self.model.upsert and self.model.strategy.merges:
             return upsert.stage(tx, table, df, self.model)
         begins = not table.exists
-        staged = STRATEGIES[self.model.strategy](table, df, into)
+        staged = STRATEGIES[self.model.strategy.name](table, df, into)
         stage_view(tx, self.model, begins=begins)
         return staged
 
@@ -134,13 +134,11 @@ class Writer:
 
     def _fit(self, table: TransactionTable, df: DataFrame, into: Slice) -> DataFrame:
         """The columns that the table takes, by ``on_schema_change``."""
-        made_anew = self.model.strategy == "replace" and into.place is None
-        if made_anew or not table.exists:
+        if self.model.replaces_table or not table.exists:
             return df
         managed = into.managed
         changes = difference(df.columns, table.schema.names, managed)
-        merges = self.model.strategy == "merge"
-        name = self.model.target.qualified
+        merges, name = self.model.strategy.merges, self.model.target.qualified
         try:
             fit = fit_columns(changes, self.model.schema_change, name, merges=merges)
         except SchemaMismatch as error:

@@ -27,7 +27,7 @@ from penstock.lake.format.naming import fold
 from penstock.model.time.interval import Interval, interval_of
 from penstock.model.time.time_format import DEFAULT, TimeFormat, read_format
 from penstock.model.time.time_range import TimeRange
-from penstock.model.values.kinds import FILES, VIEW
+from penstock.model.values.strategy import Output, strategy_named
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -88,10 +88,10 @@ def look(
     views = _views(connection, snapshot.id, records)
     theirs = history.changes_of_others(connection, since, OWN)
     for target, mine in by_target.items():
-        if all(record.strategy == FILES for record in mine):
+        if all(_output(record) is Output.FILES for record in mine):
             continue  # which do not belong to the lake
         name = _name(target)
-        if name in views and all(record.strategy == VIEW for record in mine):
+        if name in views and all(_output(record) is Output.VIEW for record in mine):
             there.add(target)
             at = views[name]
             changed |= {(target, r.slice): at for r in mine if r.made_in != at}
@@ -114,9 +114,13 @@ def _views(
     connection: Connection, snapshot_id: int, records: Sequence[SliceRecord]
 ) -> dict[tuple[str, str], int]:
     """The snapshot in which each view was made that a record may be of, by folded name."""
-    names = [_parts(record.target)[1] for record in records if record.strategy == VIEW]
+    names = [_parts(record.target)[1] for record in records if _output(record) is Output.VIEW]
     found = load_views(connection, snapshot_id, names) if names else []
     return {_name(view.qualified_name): view.begin_snapshot for view in found}
+
+
+def _output(record: SliceRecord) -> Output:
+    return strategy_named(record.strategy).output
 
 
 def _parts(target: str) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from penstock.lake.format.schema import type_text
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import interval_of
 from penstock.model.time.partition import validate
-from penstock.model.values.kinds import TIME_RANGE
+from penstock.model.values.strategy import strategy_named
 
 if TYPE_CHECKING:
     from penstock.engine.state.requirement import Requirement
@@ -172,7 +172,7 @@ def lies_among_others(strategy: str, slice_: str) -> bool:
     """Whether the rows of a slice are not known apart from those of others: an interval whose rows
     were merged, added or versioned.
     """
-    return strategy != TIME_RANGE and interval_of(slice_) is not None
+    return not strategy_named(strategy).time_column and interval_of(slice_) is not None
 
 
 def plain_sample(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.config import LakeSettings, Settings
-from penstock.engine.planning.plan import RUNNABLE
 from penstock.engine.verifying.external import columns_in
 from penstock.engine.verifying.unit_test_files import check_unit_tests
 from penstock.errors import Diagnostic, LakeError, Location, PenstockError
@@ -30,7 +29,6 @@ from penstock.model.time.moments import read_moment
 from penstock.model.time.partition_token import TOKEN
 from penstock.model.values.asset import DEFAULT_SCHEMA, FileName, TableName, table_of
 from penstock.model.values.data_test import RelationshipsTest
-from penstock.model.values.kinds import EMBEDDED
 from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
@@ -52,7 +50,6 @@ def check_project(
     return (
         *broken,
         *_no_models(settings, models),
-        *_not_run(models),
         *_future_starts(models, datetime.now(UTC)),
         *_referenced(models, externals, catalogs if not broken else None),
         *_seeds(models, settings.root),
@@ -65,15 +62,6 @@ def _no_models(settings: Settings, models: Sequence[Model]) -> Iterator[Diagnost
     if not models:
         message = "the project has no model"
         yield Diagnostic("error", message, Location(settings.models), FIRST_MODEL, "no-models")
-
-
-def _not_run(models: Sequence[Model]) -> Iterator[Diagnostic]:
-    for model in models:
-        if model.strategy not in (*RUNNABLE, EMBEDDED):
-            message = f"{model.strategy} steps are not in this version: a run of this one fails"
-            place = model.place("target")
-            hint = "let Penstock write the table, or take the script out of the models directory"
-            yield Diagnostic("error", message, place, hint, "strategy")
 
 
 def _future_starts(models: Sequence[Model], now: datetime) -> Iterator[Diagnostic]:

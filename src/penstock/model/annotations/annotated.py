@@ -18,7 +18,7 @@ from penstock.model.time.time_format import read_format
 from penstock.model.time.time_range import TimeColumn, TimeRange
 from penstock.model.values.asset import Asset, Materialize, table_of
 from penstock.model.values.history import History, annotated, clashes
-from penstock.model.values.kinds import BY_INTERVALS, OF_INTERVALS, TIME_RANGE
+from penstock.model.values.kinds import OF_INTERVALS
 from penstock.model.values.names import Names
 from penstock.model.values.schedule import Cadence, Schedule
 
@@ -71,7 +71,7 @@ def declare(
     target = table_of(made.target) if made else None
     if made is None or target is None:
         return None, tuple(found)
-    by_time = made.strategy == TIME_RANGE
+    by_time = made.strategy.time_column
     partition = None if by_time else annotations.partition
     cadence = _cadence(annotations.partition) if by_time else Cadence()
     declaration = Declaration(
@@ -80,7 +80,7 @@ def declare(
         strategy=made.strategy,
         code=read_header(text, path).end,
         dialect=annotations.dialect,
-        keys=made.keys if made.strategy in {"merge", "history"} else (),
+        keys=made.keys if made.strategy.keyed else (),
         partition=partition,
         history=_history_of(made),
         schema_change=_schema_change(made),
@@ -101,13 +101,13 @@ def declare(
 
 
 def _history_of(made: Materialize) -> History | None:
-    if made.strategy != "history":
+    if not made.strategy.keeps_versions:
         return None
     return annotated(made.track, closes=made.deletes == "close")
 
 
 def _schema_change(made: Materialize) -> SchemaChange:
-    if made.strategy == "history":
+    if made.strategy.keeps_versions:
         return _OF_HISTORY[made.on_schema_change]
     return _SCHEMA_CHANGES[made.on_schema_change or "warn"]
 
@@ -129,7 +129,7 @@ def _cadence(spec: PartitionSpec | None) -> Cadence:
 
 
 def _time_range(made: Materialize, cadence: Cadence) -> TimeRange | None:
-    if made.strategy not in BY_INTERVALS:
+    if not made.strategy.may_have_intervals:
         return None
     return TimeRange(
         column=None if made.time is None else time_column(made.time),
@@ -224,7 +224,7 @@ def _tests(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
 def _time(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
     if made.time is None:
         for name in OF_INTERVALS[:2]:
-            if getattr(made, name) and made.strategy not in BY_INTERVALS:
+            if getattr(made, name) and not made.strategy.may_have_intervals:
                 message = f"`{name}=` means nothing without `time=`"
                 yield header.error("materialize", message, "take it away", "time-option")
         if made.lookback and made.history:

@@ -16,6 +16,7 @@ from penstock.model.values.data_test import DataTest
 from penstock.model.values.history import History
 from penstock.model.values.kinds import Kind
 from penstock.model.values.names import Names
+from penstock.model.values.strategy import Strategy
 from penstock.model.values.upsert import Upsert
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class Draft:
     enabled: bool = True
     places: dict[str, Location] = field(default_factory=dict)
     findings: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def strategy(self) -> Strategy | None:
+        return None if self.kind is None else self.kind.strategy
 
     def refuse(self, error: Wrong) -> None:
         self.findings.append(error.diagnostic(self.source))

@@ -45,7 +45,7 @@ def read_kind(draft: Draft, prop: Property) -> None:
     draft.upsert = _upsert(draft, values)
     if "materialization" in values:
         draft.custom = _custom(draft, values["materialization"])
-    if kind.strategy == "history":
+    if kind.strategy is not None and kind.strategy.keeps_versions:
         draft.history = _history(draft, kind, values)
 
 

@@ -23,10 +23,7 @@ from penstock.model.values.asset import DEFAULT_SCHEMA, Asset, Materialize, Tabl
 from penstock.model.values.custom_strategy import Materialization
 from penstock.model.values.history import clashes
 from penstock.model.values.kinds import (
-    BY_INTERVALS,
-    BY_READERS,
     DEFAULT_KIND,
-    EMBEDDED,
     KINDS,
     Kind,
 )
@@ -172,7 +169,7 @@ def _unit_fits_cron(draft: Draft) -> None:
 
 def _partitions_are_named(draft: Draft) -> None:
     kind, keys = draft.kind, draft.layout.get("partitioned_by")
-    if kind is None or kind.strategy != "partitions":
+    if kind is None or kind.strategy is None or not kind.strategy.by_partition_keys:
         return
     if keys is None and "partitioned_by" not in draft.given:
         message = f"the kind {kind.name} needs the property `partitioned_by`"
@@ -207,9 +204,9 @@ def _seeds_have_few(draft: Draft) -> None:
 
 def _kept_rows_have_layouts(draft: Draft) -> None:
     """A kind that keeps no rows has nothing that these say how to keep."""
-    if draft.kind is None or draft.kind.strategy not in BY_READERS:
+    if draft.kind is None or draft.strategy is None or not draft.strategy.by_readers:
         return
-    others = ("audits", "columns") if draft.kind.strategy == EMBEDDED else ()
+    others = () if draft.strategy.runs else ("audits", "columns")
     for name in ("partitioned_by", "clustered_by", *others):
         if name in draft.given:
             message = f"`{name}` cannot be given with the kind {draft.kind.name}"
@@ -218,7 +215,7 @@ def _kept_rows_have_layouts(draft: Draft) -> None:
 
 
 def _views_have_no_comments_of_columns(draft: Draft) -> None:
-    if draft.kind is None or draft.kind.strategy not in BY_READERS:
+    if draft.kind is None or draft.strategy is None or not draft.strategy.by_readers:
         return
     if "column_descriptions" in draft.about:
         why = f"{draft.kind.name} has no comments of them"
@@ -321,7 +318,7 @@ def _declaration(
         about=About(**draft.about),
         formatted=draft.formatted,
         reads_changes=draft.reads_changes,
-        takes_statements=kind.strategy not in BY_READERS and not kind.queryless,
+        takes_statements=not kind.strategy.by_readers and not kind.queryless,
         generated=_generated(draft, script, kind),
         places=places,
     )
@@ -330,7 +327,7 @@ def _declaration(
 
 def _time_range(draft: Draft, kind: Kind) -> TimeRange | None:
     """Of a kind whose query is about an interval, or may be."""
-    if kind.strategy not in BY_INTERVALS:
+    if kind.strategy is None or not kind.strategy.may_have_intervals:
         return None
     names = {each.name for each in fields(TimeRange)}
     given = (option.name for option in kind.options if option.refusal is None)
@@ -362,13 +359,13 @@ def _meaning(declaration: Declaration) -> Iterator[tuple[str, object]]:
     table = target.table if target.schema == DEFAULT_SCHEMA else target.qualified
     made = Materialize(
         Asset("ducklake", f"{target.lake}/{table}"),
-        append=declaration.strategy == "append",
+        append=declaration.strategy.only_adds,
         unique_key=",".join(declaration.keys) or None,
     )
     yield "materialize", made.to_dict()
     yield "partition", None
     layout, columns = declaration.layout, declaration.columns
-    if declaration.strategy == "partitions":
+    if declaration.strategy.by_partition_keys:
         yield "partitions", list(layout.partitioned_by)
     if declaration.time_range is not None and declaration.time_range.column is not None:
         yield "time", list(declaration.time_range.column.texts)

@@ -29,7 +29,7 @@ from penstock.model.time.time_macros import TYPES, as_written
 from penstock.model.values.asset import FileName, TableName, table_of
 from penstock.model.values.data_test import ExpressionTest, RelationshipsTest
 from penstock.model.values.history import History, taken_names
-from penstock.model.values.kinds import BY_READERS, EMBEDDED, KINDS, OF_INTERVALS, TIME_RANGE
+from penstock.model.values.kinds import KINDS, OF_INTERVALS
 from penstock.model.values.names import Names
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import quote_identifier
@@ -104,8 +104,8 @@ def _query(
     kind = ScriptKind(
         declaration.code,
         declaration.partition,
-        by_time=declaration.strategy == TIME_RANGE,
-        manual=declaration.strategy == "manual",
+        by_time=declaration.strategy.time_column,
+        manual=declaration.strategy.by_statements,
         takes_statements=declaration.takes_statements,
         settings=declaration.settings,
         placed=declaration.place("path") if declaration.generated else None,
@@ -126,7 +126,7 @@ def variables_of(declaration: Declaration) -> dict[str, str]:
     mark = "`" if declaration.dialect == SPARK else '"'
     target, strategy = declaration.target, declaration.strategy
     parts = (target.lake, target.schema, target.table)
-    kind = next((each.name for each in KINDS.values() if each.strategy == strategy), strategy)
+    kind = next((k.name for k in KINDS.values() if k.strategy == strategy), strategy.name)
     if declaration.history is not None:
         kind = declaration.history.kind
     return {
@@ -163,7 +163,7 @@ def _of_query(
         where = declaration.place("partition")
         yield Diagnostic("warning", message, where, hint, "partition-unused")
     yield from _of_intervals(declaration, query)
-    if declaration.strategy in BY_READERS:
+    if declaration.strategy.by_readers:
         yield from _of_readers(declaration, query)
     if declaration.history is not None and python is None:
         yield from _of_history(declaration.history, query)
@@ -192,7 +192,7 @@ def _of_history(history: History, query: Query) -> Iterator[Diagnostic]:
 def _of_intervals(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
     """What says the intervals of a model, where nothing of it is about an interval."""
     by_time = declaration.time_range
-    if declaration.strategy == TIME_RANGE:
+    if declaration.strategy.time_column:
         if not query.uses_partition:
             message = (
                 "the query is the same for every interval: it reads all of its input each time"
@@ -219,12 +219,12 @@ def _of_intervals(declaration: Declaration, query: Query) -> Iterator[Diagnostic
 
 def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
     """What a query may not have that those evaluate who read it, each in its own way."""
-    what = f"a query of the kind {declaration.strategy.upper()}"
+    what = f"a query of the kind {declaration.strategy.name.upper()}"
     times = [each.name for each in query.arguments if each.name in TYPES]
     if times:
         message = f"{what} has no times of a run, and {as_written(times[0])} is one"
         hint = "write that condition in the models that read it"
-        hint += "" if declaration.strategy == EMBEDDED else ", or write kind FULL"
+        hint += ", or write kind FULL" if declaration.strategy.runs else ""
         yield Diagnostic("error", message, declaration.place("kind"), hint, "by-readers")
     declared = [each for each in query.arguments if each.name not in TYPES]
     given = [

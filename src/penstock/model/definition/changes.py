@@ -17,8 +17,6 @@ from penstock.sql.row_wise import why_not
 from penstock.sql.tables import analyse
 from penstock.sql.text import Unreadable
 
-_STRATEGIES = ("merge", "append")
-
 
 def findings(declaration: Declaration, query: Query | None) -> Iterator[Diagnostic]:
     """What cannot go with ``incremental changes``, and a warning where every run is whole."""
@@ -26,7 +24,7 @@ def findings(declaration: Declaration, query: Query | None) -> Iterator[Diagnost
         return
     where = declaration.place("incremental")
     hint = "take `incremental changes` away"
-    if declaration.strategy not in _STRATEGIES:
+    if not declaration.strategy.reads_changes:
         message = f"only a merge or an append can read changes, and this is {declaration.strategy}"
         yield Diagnostic("error", message, where, hint, "incremental-strategy")
     elif declaration.partition is not None:

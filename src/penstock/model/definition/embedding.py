@@ -22,10 +22,7 @@ from penstock.model.script.sources import (
     table_read,
 )
 from penstock.model.values.asset import TableName
-from penstock.model.values.kinds import EMBEDDED, VIEW
-
-#: those that take the text of the query, in its own dialect
-_BY_TEXT = (VIEW, "manual")
+from penstock.model.values.strategy import Output
 
 
 def embed(models: Sequence[Model]) -> tuple[tuple[Model, ...], tuple[Diagnostic, ...]]:
@@ -35,7 +32,7 @@ def embed(models: Sequence[Model]) -> tuple[tuple[Model, ...], tuple[Diagnostic,
     ``models`` must be without cycles.
     """
     findings: list[Diagnostic] = []
-    if any(model.strategy == EMBEDDED for model in models):
+    if not all(model.strategy.runs for model in models):
         made: dict[str, Model] = {}
         for model in Graph.of(models).ordered(models):
             made[model.name] = _with_embedded(model, _embedded(made.values()))
@@ -48,7 +45,7 @@ def embed(models: Sequence[Model]) -> tuple[tuple[Model, ...], tuple[Diagnostic,
 
 
 def _embedded(models: Iterable[Model]) -> dict[str, Model]:
-    return {table_key(model.target): model for model in models if model.strategy == EMBEDDED}
+    return {table_key(model.target): model for model in models if not model.strategy.runs}
 
 
 def _with_embedded(model: Model, known: Mapping[str, Model]) -> Model:
@@ -90,9 +87,9 @@ def _joined(hashes: Sequence[str]) -> str:
 def _findings(model: Model) -> Iterator[Diagnostic]:
     for query in (model.query, *(script.query for script in model.test_scripts)):
         yield from _not_now(query)
-    if model.strategy in _BY_TEXT:
+    if model.strategy.keeps_text:
         yield from _other_dialect(model.query)
-    if model.strategy == VIEW:
+    if model.strategy.output is Output.VIEW:
         yield from _of_view(model)
 
 

@@ -30,7 +30,6 @@ from penstock.sql.row_wise import CALLED_WITHOUT_BRACKETS, VOLATILE
 from penstock.sql.text import Edit, Unreadable, parse_query
 from penstock.sql.tokens import ARGUMENT, MARKER, NAME, STRING, WORD, Token, tokenize
 
-STRATEGIES = ("replace", "append")  # that leave other slices alone, in whatever order they come
 # Tests that rows pass together only if those of each slice do.
 MONOTONE = (
     data_test.UniqueTest,
@@ -106,7 +105,7 @@ def _require(model: Model) -> None:
     spec = model.partition
     if spec is None or spec.kind not in TIME_KINDS:
         raise NotJoint("it has no partitions by time")
-    if model.strategy not in STRATEGIES or model.upsert:
+    if not model.strategy.joint:
         raise NotJoint(f"its strategy is {model.strategy}")
     if model.columns:
         raise NotJoint("its columns are declared")

@@ -24,8 +24,9 @@ from penstock.model.values.data_test import (
     UniqueTest,
 )
 from penstock.model.values.history import History
-from penstock.model.values.kinds import KINDS, TIME_RANGE, Kind
+from penstock.model.values.kinds import KINDS, Kind
 from penstock.model.values.schedule import Cadence
+from penstock.model.values.strategy import Strategy
 from penstock.model.values.upsert import Upsert
 from penstock.sql.literals import plain_text_literal
 
@@ -100,20 +101,20 @@ def comparable(declaration: Declaration) -> dict[str, object]:
         said["time_range"] = replace(declaration.time_range, cadence=said["cadence"])
     said["schema_change"] = None
     said["disable_restatement"] = bool(declaration.disable_restatement)
-    if not _replaces(declaration):
+    if not declaration.replaces_table:
         said["schema_change"] = _policy(declaration.schema_change)
     return said
 
 
 def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
-    kind = declaration.strategy
+    strategy = declaration.strategy
     if declaration.generated:
         yield "a kind without a query"
     if declaration.history is not None and declaration.history.is_current is None:
         yield f"kind {declaration.history.kind}"
-    elif kind not in {"replace", "append", "merge", "manual", "history", TIME_RANGE}:
-        yield f"kind {next(known.name for known in KINDS.values() if known.strategy == kind)}"
-    elif not _replaces(declaration) and _policy(declaration.schema_change) not in _policies(
+    elif not strategy.annotated:
+        yield f"kind {next(known.name for known in KINDS.values() if known.strategy == strategy)}"
+    elif not declaration.replaces_table and _policy(declaration.schema_change) not in _policies(
         declaration
     ):
         yield _changes(declaration)
@@ -121,7 +122,7 @@ def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
         "unique_key with expressions": declaration.upsert.expressions,
         "when_matched": declaration.upsert.matched,
         "merge_filter": declaration.upsert.merge_filter,
-        "forward_only": declaration.forward_only and kind != "partitions",
+        "forward_only": declaration.forward_only and not strategy.by_partition_keys,
         "disable_restatement": declaration.disable_restatement,
         "auto_restatement_cron": declaration.auto_restatement,
         "partitioned_by": declaration.layout.partitioned_by,
@@ -190,11 +191,6 @@ def _not_in_model(declaration: Declaration) -> Iterator[str]:
     yield from (f"data_test {test.name}" for test in tests)
 
 
-def _replaces(declaration: Declaration) -> bool:
-    """Whether each run makes the table with the columns of the query, whatever it had."""
-    return declaration.strategy == "replace" and declaration.partition is None
-
-
 def _policy(change: SchemaChange) -> tuple[str, str]:
     return _ADDED[change.added], _MISSING[change.missing]
 
@@ -210,13 +206,13 @@ def _annotations(declaration: Declaration) -> Annotations:
     history = declaration.history
     made = Materialize(
         Asset("ducklake", f"{target.lake}/{table}"),
-        manual=declaration.strategy == "manual",
-        append=declaration.strategy == "append",
+        manual=declaration.strategy.by_statements,
+        append=declaration.strategy.only_adds,
         history=history is not None,
         track=history.track if history else (),
         deletes="close" if history and history.closes else None,
         unique_key=",".join(map(quoted, declaration.keys)) or None,
-        on_schema_change=None if _replaces(declaration) else policy,
+        on_schema_change=None if declaration.replaces_table else policy,
         **_time_words(declaration),
     )
     assert not is_unclosed(made.unique_key or ""), "each key is in quotes that close"
@@ -260,7 +256,7 @@ def _intervals(declaration: Declaration) -> PartitionSpec | None:
     return PartitionSpec(kind, start=cadence.start)
 
 
-_KINDS: Mapping[str, Kind] = {
+_KINDS: Mapping[Strategy, Kind] = {
     kind.strategy: kind
     for kind in KINDS.values()
     if kind.strategy is not None and not kind.queryless

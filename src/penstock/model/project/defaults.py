@@ -19,11 +19,8 @@ from penstock.model.time.cron import Cron
 from penstock.model.time.moments import read_moment
 from penstock.model.time.partition import TIME_KINDS
 from penstock.model.values.data_test import DataTest, ExpressionTest
-from penstock.model.values.kinds import EMBEDDED, FILES
 from penstock.model.values.schedule import Retry
 from penstock.model_defaults import ModelDefaults
-
-_UNTESTED = (EMBEDDED, FILES, "manual")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +96,7 @@ def _with_times(declaration: Declaration, values: Mapping[str, str]) -> Declarat
 
 
 def _with_tests(declaration: Declaration, mine: Sequence[FolderDefaults]) -> Declaration:
-    if declaration.strategy in _UNTESTED:
+    if not declaration.strategy.takes_tests:
         return declaration
     own = declaration.data_tests
     more = [(test, at) for each in mine for test, at in each.data_tests if test not in own]

@@ -17,7 +17,7 @@ from penstock.model.annotations.written import quoted
 from penstock.model.files.python_code import PythonCode, read_code
 from penstock.model.project.not_models import report_python
 from penstock.model.python_steps.python_step import PythonStep, read_signature
-from penstock.model.python_steps.python_use import APPEND, STRATEGIES, UPSERT, Uses, Write, uses_of
+from penstock.model.python_steps.python_use import APPEND, UPSERT, Uses, Write, uses_of
 from penstock.model.script.arguments import PARTITION
 from penstock.model.script.declaration import Declaration
 from penstock.model.time.partition_token import TOKEN
@@ -29,8 +29,8 @@ from penstock.model.values.asset import (
     TableName,
     table_of,
 )
-from penstock.model.values.kinds import FILES, TIME_RANGE
 from penstock.model.values.names import Names
+from penstock.model.values.strategy import FILES
 
 SUFFIX = ".py"
 _WRITE = f"return rows from main, or write them by penstock.lake(...).{UPSERT}"
@@ -157,7 +157,7 @@ def _declare_files(
 
 
 def _rules(declaration: Declaration, uses: Uses) -> Iterator[Diagnostic]:
-    if declaration.strategy == "manual":
+    if declaration.strategy.by_statements:
         hint = "take `manual` away: rows that main returns are written for it"
         message = "a step in Python writes by what it returns or by helpers: it cannot be manual"
         yield Diagnostic("error", message, declaration.place("target"), hint, "python-manual")
@@ -165,7 +165,7 @@ def _rules(declaration: Declaration, uses: Uses) -> Iterator[Diagnostic]:
         if write.table is not None and write.table != declaration.target:
             message = f"the step writes {write.table}, and its table is {declaration.target}"
             yield _error(write, uses.code, message, "let another step write it")
-        elif declaration.strategy != STRATEGIES[write.helper]:
+        elif declaration.strategy.helper != write.helper:
             right = "append" if write.helper == APPEND else "key=column"
             message = f"{write.helper} is not how a table of {declaration.strategy} is written"
             yield _error(write, uses.code, message, f"write `{right}` in its materialize line")
@@ -177,7 +177,7 @@ def _rules(declaration: Declaration, uses: Uses) -> Iterator[Diagnostic]:
 
 def _of_time(declaration: Declaration, step: PythonStep | None, uses: Uses) -> Iterator[Diagnostic]:
     """One value for the slice, which a step has not that may make several intervals at once."""
-    if declaration.strategy != TIME_RANGE:
+    if not declaration.strategy.time_column:
         return
     own = () if step is None else step.arguments
     argument = next((each for each in own if each.name == PARTITION), None)

@@ -22,8 +22,6 @@ from penstock.model.values.names import Names
 
 LAKE = "penstock.lake"
 UPSERT, APPEND = "upsert_partition", "append_partition"
-#: the strategy of each helper that writes a table
-STRATEGIES: Mapping[str, str] = {UPSERT: "merge", APPEND: "append"}
 _WRITES = re.compile(r"(write|put|save|upload|dump|to_|store|copy_to)\w*", re.IGNORECASE)
 _MODES = re.compile(r"[wax]")
 

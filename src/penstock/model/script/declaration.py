@@ -18,8 +18,8 @@ from penstock.model.values.asset import ColumnLineage, ColumnType, TableName, ta
 from penstock.model.values.custom_strategy import Custom
 from penstock.model.values.data_test import DataTest
 from penstock.model.values.history import History
-from penstock.model.values.kinds import BY_READERS, TIME_RANGE
 from penstock.model.values.schedule import Cadence, Retry, Schedule
+from penstock.model.values.strategy import Strategy
 from penstock.model.values.upsert import Upsert
 
 BY_TIME = "time"  # slices that are intervals, of whatever length
@@ -66,11 +66,11 @@ class About:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """``strategy`` is ``replace``, ``append``, ``merge``, ``partitions``, ``time_range``,
-    ``custom``, ``view``, ``embedded``, ``history`` or ``manual``; ``keys`` are empty but for merge
-    and history, and columns but for those that ``upsert`` has as expressions; ``history`` is how
-    that is kept. ``time_range`` is that of kinds that have intervals, or may have them where their
-    query reads by them. ``reads_changes``: its runs read what changed in its input since the one
+    """``keys`` are columns but for those that ``upsert`` has as expressions; ``history`` is how
+    versions are kept. ``time_range`` is that of kinds that have intervals, or may have them where
+    their query reads by them.
+
+    ``reads_changes``: its runs read what changed in its input since the one
     before, where that gives the same table. ``takes_statements``: some may follow its query.
     ``disable_restatement`` is None where the model says nothing of it, and its kind neither.
 
@@ -83,7 +83,7 @@ class Declaration:
 
     path: Path
     target: TableName
-    strategy: str
+    strategy: Strategy
     code: int = 0
     dialect: str = "spark"
     keys: tuple[str, ...] = ()
@@ -137,12 +137,21 @@ class Declaration:
     @property
     def keeps_columns(self) -> bool:
         """Whether columns that the query does not make stay in its table."""
-        made_anew = self.strategy in {"replace", *BY_READERS}
-        return not made_anew or self.partition is not None
+        return self.strategy.keeps_columns or self.partition is not None
+
+    @property
+    def replaces_table(self) -> bool:
+        """Whether each run makes the table what the SELECT returns, whatever it was."""
+        return self.strategy.replaces and self.partition is None
+
+    @property
+    def ranges(self) -> TimeRange | None:
+        """Its intervals, where its rows say which of them they are of."""
+        return self.time_range if self.strategy.time_column else None
 
     @property
     def slicing(self) -> str:
         """What a slice of the table is; ``""`` where that is all of it."""
-        if self.strategy == TIME_RANGE:
+        if self.strategy.time_column:
             return BY_TIME
         return self.partition.slicing if self.partition else ""

@@ -10,6 +10,15 @@ from typing import Any
 
 from penstock.errors import Location
 from penstock.model.files.header_lines import split_values
+from penstock.model.values.strategy import (
+    APPEND,
+    HISTORY,
+    MANUAL,
+    MERGE,
+    REPLACE,
+    TIME_RANGE,
+    Strategy,
+)
 from penstock.sql.identifiers import dotted
 
 
@@ -158,18 +167,17 @@ class Materialize:
         return tuple(key for key in split_values(self.unique_key or "") if key)
 
     @property
-    def strategy(self) -> str:
-        """``manual``, ``history``, ``time_range``, ``append`` (it wins over keys), ``merge`` or
-        ``replace``.
-        """
-        asked = (
-            ("manual", self.manual),
-            ("history", self.history),
-            ("time_range", self.time is not None),
-            ("append", self.append),
-            ("merge", bool(self.keys)),
-        )
-        return next((strategy for strategy, wanted in asked if wanted), "replace")
+    def strategy(self) -> Strategy:
+        """The first that is asked for: `append` wins over keys."""
+        if self.manual:
+            return MANUAL
+        if self.history:
+            return HISTORY
+        if self.time is not None:
+            return TIME_RANGE
+        if self.append:
+            return APPEND
+        return MERGE if self.keys else REPLACE
 
     def to_dict(self) -> dict[str, Any]:
         found: dict[str, Any] = {"target_kind": self.target.kind, "target_path": self.target.path}

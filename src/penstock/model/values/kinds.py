@@ -8,31 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from penstock.model.values.strategy import (
+    APPEND,
+    CUSTOM,
+    EMBEDDED,
+    HISTORY,
+    MERGE,
+    PARTITIONS,
+    REPLACE,
+    TIME_RANGE,
+    VIEW,
+    Strategy,
+)
+
 DEFAULT_KIND = "VIEW"
-EMBEDDED, VIEW, TIME_RANGE = "embedded", "view", "time_range"
-#: of steps in Python that write files and no table
-FILES = "files"
-#: strategies whose query is evaluated by those who read it
-BY_READERS = (EMBEDDED, VIEW)
-#: strategies of whose slices nobody counts the rows
-WITHOUT_ROWS = (VIEW, FILES)
-#: strategies whose query may be about an interval of time
-BY_INTERVALS = (TIME_RANGE, "merge", "append", "partitions", "custom", "history")
-#: strategies whose rerun makes a slice what the SELECT returns, whatever other writers did to it
-_REPLACING = ("replace", "merge", "partitions", TIME_RANGE, VIEW)
-#: strategies that remove rows of other writers which the query does not return
-REMOVING = ("replace", TIME_RANGE)
-#: strategies by which a slice that is made twice may have its rows twice
-ADDING = ("append", "custom", "manual")
 CHANGES = ("allow", "warn", "error", "ignore")
-
-
-def rerun_replaces(strategy: str, *, by_time: bool) -> bool:
-    """Whether slices that another writer changed are to be rebuilt by the next run. An append would
-    add its rows again, statements are the script's own, and rows that were merged or added by
-    intervals of time do not say which interval they are of.
-    """
-    return strategy == TIME_RANGE if by_time else strategy in _REPLACING
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +44,13 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``strategy`` is one of the engine's; where there is none, ``refusal`` says why. A kind that
-    is ``queryless`` gives the query itself.
+    """A kind without a ``strategy`` has a ``refusal``; one that is ``queryless`` gives the query
+    itself.
     """
 
     name: str
     options: tuple[Option, ...] = ()
-    strategy: str | None = None
+    strategy: Strategy | None = None
     refusal: str | None = None
     queryless: bool = False
     hint: str = (
@@ -141,7 +131,7 @@ _KINDS = (
             Option("batch_concurrency", "count", 1, refusal="its batches run one by one"),
             *_restated(),
         ),
-        strategy="merge",
+        strategy=MERGE,
     ),
     Kind(
         "INCREMENTAL_BY_PARTITION",
@@ -151,7 +141,7 @@ _KINDS = (
             *_CHANGES,
             _AUTO,
         ),
-        strategy="partitions",
+        strategy=PARTITIONS,
     ),
     Kind(
         "INCREMENTAL_UNMANAGED",
@@ -167,11 +157,11 @@ _KINDS = (
             Option("batch_concurrency", "count", refusal="the kind does not have it"),
             *_restated(forward_only=True, disabled=True),
         ),
-        strategy="append",
+        strategy=APPEND,
     ),
-    Kind("FULL", strategy="replace"),
-    Kind("VIEW", (Option("materialized", "boolean", False),), strategy="view"),
-    Kind("EMBEDDED", strategy="embedded"),
+    Kind("FULL", strategy=REPLACE),
+    Kind("VIEW", (Option("materialized", "boolean", False),), strategy=VIEW),
+    Kind("EMBEDDED", strategy=EMBEDDED),
     Kind(
         "SEED",
         (
@@ -179,11 +169,11 @@ _KINDS = (
             Option("batch_size", "count", idle="a seed is loaded whole"),
             Option("csv_settings", "csv_settings"),
         ),
-        strategy="replace",
+        strategy=REPLACE,
         queryless=True,
     ),
-    Kind("SCD_TYPE_2", (*_history(closes=True), *_BY_TIME), strategy="history"),
-    Kind("SCD_TYPE_2_BY_TIME", (*_history(), *_BY_TIME), strategy="history"),
+    Kind("SCD_TYPE_2", (*_history(closes=True), *_BY_TIME), strategy=HISTORY),
+    Kind("SCD_TYPE_2_BY_TIME", (*_history(), *_BY_TIME), strategy=HISTORY),
     Kind(
         "SCD_TYPE_2_BY_COLUMN",
         (
@@ -192,7 +182,7 @@ _KINDS = (
             Option("execution_time_as_valid_from", "boolean", False),
             Option("updated_at_name", "name"),
         ),
-        strategy="history",
+        strategy=HISTORY,
     ),
     Kind(
         "EXTERNAL",
@@ -216,7 +206,7 @@ _KINDS = (
             _AUTO,
             _INTERVALS,
         ),
-        strategy="custom",
+        strategy=CUSTOM,
     ),
 )
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _KINDS}
