@@ -179,7 +179,9 @@ def test_a_step_that_another_run_was_quicker_than_is_done_anew(make: Make) -> No
 
     assert project.run(args={"n": 2}, on_event=race).state == "done"
     assert rows(project, "SELECT n FROM t") == [(2,)]
-    assert [event for event in events if isinstance(event, Notice) and "done anew" in event.message]
+    assert [
+        event for event in events if isinstance(event, Notice) and "retried, as" in event.message
+    ]
 
 
 def test_two_runs_of_one_new_slice_merge_its_keys_once(make: Make) -> None:

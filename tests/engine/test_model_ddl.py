@@ -80,7 +80,7 @@ def test_a_model_is_excluded_from_a_full_refresh(make: Make) -> None:
     with pytest.raises(ArgumentError) as caught:
         project.plan(select=["log"], full_refresh=True)
     assert str(caught.value).endswith(
-        "log is excluded from being made anew: disable_restatement is true\n"
+        "log is excluded from being rebuilt: disable_restatement is true\n"
         "  → write disable_restatement false in its kind, or `penstock drop` the table"
     )
 

@@ -60,7 +60,7 @@ _CLAUSES: Mapping[str, str] = {
     "Fetch": "FETCH chooses among rows",
     "TableSample": "TABLESAMPLE chooses rows by chance",
     "Pivot": "PIVOT looks at several rows",
-    "Exists": "a subquery in a condition reads a table by itself",
+    "Exists": "a subquery in a condition reads a table of its own",
     "Values": "VALUES has rows of its own",
 }
 
@@ -79,9 +79,9 @@ def _reasons(analysis: Analysis) -> Iterator[str]:
         if isinstance(node, exp.With) and node.args.get("recursive"):
             yield "a recursive CTE looks at several rows"
         if isinstance(node, exp.Query) and not _is_source(node):
-            yield "a subquery in an expression reads a table by itself"
+            yield "a subquery in an expression reads a table of its own"
         if isinstance(node, exp.In) and node.args.get("query") is not None:
-            yield "a subquery in a condition reads a table by itself"
+            yield "a subquery in a condition reads a table of its own"
     if len(analysis.tables) != 1 or analysis.files:
         yield f"it reads {len(analysis.tables) + len(analysis.files)} tables, and not just one"
 

@@ -185,7 +185,7 @@ def test_an_input_without_its_files_names_the_model_that_makes_it(make: Make) ->
     remove_files(project)
     error = step(project.run(select=["below"]), "below").error
     assert isinstance(error, DataFileMissing)
-    assert "make main.t anew: penstock run t --full-refresh" in str(error)
+    assert "rebuild main.t: penstock run t --full-refresh" in str(error)
 
 
 def test_a_merge_without_its_files_names_the_full_refresh(make: Make) -> None:

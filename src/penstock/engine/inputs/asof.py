@@ -57,7 +57,9 @@ class _Asking:
             with explained():
                 schema = run_sql(self.session, sql, args=dict(self.args)).schema
         except PenstockError as error:
-            raise NotPlanned(f"a side of it is not understood by itself: {error.message}") from None
+            raise NotPlanned(
+                f"a side of it is not understood on its own: {error.message}"
+            ) from None
         return [field.dataType for field in schema.fields]
 
     def searches(self, left: str, right: str) -> bool:

@@ -205,7 +205,7 @@ class Line:
         if made and interval.start < self.by_time.unit.floor(made[-1].end - _INSTANT):
             return (
                 f"a history is made in the order of time, and {interval} comes before the end of "
-                f"{made[-1]}, which is there: ask for later intervals, or begin anew by "
+                f"{made[-1]}, which exists: ask for later intervals, or start over with "
                 "--full-refresh, for which its kind says disable_restatement false"
             )
         return None

@@ -83,7 +83,7 @@ def _notices(steps: Sequence[PlannedStep], request: RunRequest) -> Iterator[str]
             later = f"{step.tally.later:,} slice{'' if step.tally.later == 1 else 's'}"
             yield f"{step.name}: {later} of the range have not begun yet, and are left out"
         if step.again is not None and not step.skipped:
-            what = "made anew" if step.anew else f"restated ({step.slice or 'whole table'})"
+            what = "rebuilt" if step.anew else f"restated ({step.slice or 'whole table'})"
             yield f"{step.name} is {what}: {step.again}"
         if changed := _changed(step):
             yield changed
@@ -101,7 +101,7 @@ def _refreshed(steps: Sequence[Model], request: RunRequest) -> Iterator[str]:
     for model in steps:
         if model.disable_restatement:
             raise ArgumentError(
-                f"{model.name} is excluded from being made anew: disable_restatement is true",
+                f"{model.name} is excluded from being rebuilt: disable_restatement is true",
                 hint="write disable_restatement false in its kind, or `penstock drop` the table",
                 location=model.place("disable_restatement"),
             )

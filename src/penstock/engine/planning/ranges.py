@@ -128,7 +128,7 @@ def require_range(request: SliceRange, *, partition_too: bool, full_refresh: boo
         )
     if full_refresh:
         raise ArgumentError(
-            "--full-refresh makes a table anew with one slice, not with a range",
+            "--full-refresh rebuilds a table with one slice, not with a range",
             hint="penstock drop MODEL, then run the range; or make the slices again with --all",
         )
 

@@ -73,7 +73,7 @@ def why_not(model: Model) -> tuple[str, str, str] | None:
         return f"disable_restatement is true{said}", hint, "disable_restatement"
     reason = model.strategy.irreplaceable
     if reason is not None and model.disable_restatement is None:
-        return reason, f"to begin it anew: penstock run {model.name} --full-refresh", "target"
+        return reason, f"to start it over: penstock run {model.name} --full-refresh", "target"
     return None
 
 

@@ -106,7 +106,7 @@ class Attempt(StepAttempt):
                 continue
             if path.startswith(known.path) or name == table.qualified:
                 error.hint = (
-                    f"restore the file, or make {table} anew: penstock run {maker} --full-refresh"
+                    f"restore the file, or rebuild {table}: penstock run {maker} --full-refresh"
                 )
                 break
         return error

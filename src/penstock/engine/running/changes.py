@@ -79,7 +79,7 @@ def reading_of(model: Model, known: SliceRecord | None, pins: Pins) -> Reading:
     if model.strategy.only_adds:
         raise DefinitionChanged(
             f"{model.target} cannot tell which rows of {name} are new: {why}",
-            hint=f"make it anew from all of them: `penstock run {model.name} --full-refresh`; or "
+            hint=f"rebuild it from all of them: `penstock run {model.name} --full-refresh`; or "
             "take `incremental changes` away",
             location=model.place("incremental"),
             data={"table": model.target.qualified},

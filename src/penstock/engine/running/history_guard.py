@@ -125,7 +125,7 @@ def _edited(model: Model, known: SliceRecord, change: Snapshot) -> DefinitionCha
 def _refused(model: Model, problem: str) -> DefinitionChanged:
     return DefinitionChanged(
         f"{model.target} {problem}",
-        hint=f"make it anew: `penstock run {model.name} --full-refresh`, or "
+        hint=f"rebuild it: `penstock run {model.name} --full-refresh`, or "
         f"`penstock drop {model.name}`. Earlier snapshots keep what is there",
         location=model.place("target"),
         data={"table": model.target.qualified},

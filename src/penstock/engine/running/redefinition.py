@@ -212,7 +212,7 @@ def _changed(
     return DefinitionChanged(
         f"{model.target} {problem}",
         hint=(
-            f"put the line back; or make the table anew: `penstock run {model.name} "
+            f"put the line back; or rebuild the table: `penstock run {model.name} "
             f"--full-refresh`; or drop it: `penstock drop {model.name}`{or_slice}. Earlier "
             "snapshots keep what is there"
         ),
@@ -302,8 +302,8 @@ def frozen(model: Model) -> str:
     if model.disable_restatement:
         refresh += " (with disable_restatement false)"
     return (
-        f"the columns of a history are frozen: {adds} adds new ones, and {refresh} begins the "
-        "history anew; earlier snapshots keep what is there"
+        f"the columns of a history are frozen: {adds} adds new ones, and {refresh} starts the "
+        "history over; earlier snapshots keep what is there"
     )
 
 

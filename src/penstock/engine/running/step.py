@@ -121,7 +121,7 @@ def _together(run: _Run) -> list[StepResult]:
             conflicts += 1
             if conflicts > _CONFLICTS or run.world.cancelled.is_set():
                 raise
-            run.world.sink(Notice(f"done anew, as {error.message}", run.planned.name))
+            run.world.sink(Notice(f"retried, as {error.message}", run.planned.name))
 
 
 def _made_by_others(run: _Run, records: Mapping[Slice, SliceRecord]) -> dict[Slice, StepResult]:
@@ -375,7 +375,7 @@ def _attempts(run: _Run) -> list[MadeSlice]:
             conflicts += 1
             if conflicts > _CONFLICTS or run.world.cancelled.is_set():
                 raise
-            run.world.sink(Notice(f"done anew, as {error.message}", run.planned.name))
+            run.world.sink(Notice(f"retried, as {error.message}", run.planned.name))
 
 
 def _require_lacking(run: _Run) -> None:

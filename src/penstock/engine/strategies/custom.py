@@ -28,7 +28,7 @@ def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
     except Exception as error:  # of the project's code: it is said with its place
         raise StepError(
             f"the materialization {made.name} failed at {said(error, made.path)}",
-            hint="mend it; nothing of what it staged was published",
+            hint="fix it; nothing of what it staged was published",
         ) from error
     if not table.exists:
         raise StepError(

@@ -126,7 +126,7 @@ def _without_time(df: DataFrame, values: TimeValues, counts: Counts) -> StepErro
     if misfits:
         what = f"the time column {name} of {_rows(misfits)} does not fit the format "
         what += f"{values.format}: {counts['misfit']!r}, for one"
-        hint = f"mend the query, or say how it is written: ({name}, '%d.%m.%Y')"
+        hint = f"fix the query, or say how it is written: ({name}, '%d.%m.%Y')"
     else:
         what = f"the time column {name} is NULL in {_rows(lacking)}, which belong to no interval"
         hint = f"filter them by WHERE {name} IS NOT NULL, or give them a time"

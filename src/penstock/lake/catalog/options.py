@@ -66,7 +66,7 @@ def checked(key: str, text: str) -> str:
         except ArgumentError as error:
             raise CatalogCorrupt(
                 f"the catalog is damaged: {text!r} is not a value of the option {key}",
-                hint=f"set it anew (set_option): {error.hint}",
+                hint=f"set it again (set_option): {error.hint}",
                 data={"option": key, "value": text},
             ) from error
     return text

@@ -64,7 +64,7 @@ def append_rows(table: CandidateTable, rows: pa.Table | Sequence[Mapping[str, ob
     if not table.exists:
         raise TableNotFound(
             f"table {name} does not exist",
-            hint="create it first: rows by themselves do not tell the types of its columns",
+            hint="create it first: rows alone do not tell the types of its columns",
             data={"table": name},
         )
     values = literal_rows.typed(rows, table.written_schema, table=name)

@@ -108,7 +108,7 @@ def frame_of(
     if not table.exists and isinstance(found, list | tuple):
         raise TableNotFound(
             f"table {name} does not exist",
-            hint="create it first: rows by themselves do not tell the types of its columns",
+            hint="create it first: rows alone do not tell the types of its columns",
             data={"table": name},
         )
     taken = {fold(column) for column in columns}

@@ -130,7 +130,7 @@ def _of_the_machine(error: BaseException, text: str, condition: str | None) -> P
     if isinstance(error, ConnectionError) or _STOPPED.search(text):
         return SparkLost(
             "Spark has ended while it was working: most often it ran out of memory",
-            hint=f"run again, which starts it anew; if it ends again, {_MORE_MEMORY}",
+            hint=f"run again, which restarts it; if it ends again, {_MORE_MEMORY}",
         )
     full = _NO_MEMORY.search(text)
     if full is not None:

@@ -59,7 +59,7 @@ _NOT_COLUMNS = {
     "CONSTRAINT": ("a constraint", "test the rows in a model (not_null, unique)"),
     "PRIMARY": ("a primary key", "test the rows in a model (not_null, unique)"),
     "FOREIGN": ("a foreign key", "test the rows in a model"),
-    "PARTITION": ("a partition by itself", f"{_PARTITIONS}, or SET PARTITIONED BY (...)"),
+    "PARTITION": ("a partition on its own", f"{_PARTITIONS}, or SET PARTITIONED BY (...)"),
 }
 
 # What an action does once the table is known: read first, so that errors of the text come first.

@@ -196,18 +196,14 @@ def _history(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
         yield header.error("materialize", message, "add key=column", "history-key")
     if header.annotations.partition is not None:
         message = "history keeps a whole table and cannot be partitioned"
-        hint = "take away `partitioned` or `history`"
+        hint = "remove `partitioned` or `history`"
         yield header.error("partitioned", message, hint, "history-partitioned")
     if made.append:
         message = "history keeps versions and cannot append rows"
-        yield header.error(
-            "materialize", message, "take away `append` or `history`", "history-append"
-        )
+        yield header.error("materialize", message, "remove `append` or `history`", "history-append")
     if made.manual:
         message = "a manual script writes its table itself: it keeps its own history"
-        yield header.error(
-            "materialize", message, "take away `manual` or `history`", "history-manual"
-        )
+        yield header.error("materialize", message, "remove `manual` or `history`", "history-manual")
     history = _history_of(made)
     for message in clashes(history, made.keys) if history else ():
         hint = "name it otherwise in the SELECT, as in `AS since`"
@@ -217,7 +213,7 @@ def _history(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
 def _tests(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
     if made.manual and header.annotations.data_tests:
         message = "data tests need a managed table, and this one is manual"
-        hint = "take away `manual`, or the tests"
+        hint = "remove `manual`, or the tests"
         yield header.error("data_test:0", message, hint, "test-manual")
 
 
@@ -235,7 +231,7 @@ def _time(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
     others["key="] = bool(made.keys)
     for name in (name for name, given in others.items() if given):
         message = f"`time=` replaces the rows of a time range, which `{name}` does not"
-        yield header.error("materialize", message, f"take away `time=` or `{name}`", "time-and")
+        yield header.error("materialize", message, f"remove `time=` or `{name}`", "time-and")
     values = split_values(made.time)
     if len(values) > 2 or "," in values[0]:
         message = f"`time={made.time}` is not a column and its format"

@@ -43,7 +43,7 @@ def materialize(line: CommentLine, draft: Draft) -> None:
         draft.warn(
             line.location,
             "`append` wins over `key=`: rows are only ever added",
-            f"take away `append` to merge on {value.unique_key}",
+            f"remove `append` to merge on {value.unique_key}",
             rule="append-and-key",
         )
 

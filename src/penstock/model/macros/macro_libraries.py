@@ -178,7 +178,7 @@ def _as_model(text: str, path: Path, annotations: Annotations) -> Iterator[Diagn
         where = Source(path, text).location(read_header(text, path).end)
     if where is not None:
         message = "a library of macros makes no table"
-        hint = "take away `macros`, or write the model in a file of its own"
+        hint = "remove `macros`, or write the model in a file of its own"
         yield Diagnostic("error", message, where, hint, "macro-library")
 
 

@@ -34,7 +34,7 @@ def misread_condition(text: str, dialect: str) -> Problem | None:
         if token.kind == ARGUMENT or (token.kind == STRING and token.value == TOKEN):
             return Problem(f"a condition has no {token.text}", _SCRIPT, token.start)
         if token.text == ";":
-            return Problem("a condition is one expression", "take away the `;`", token.start)
+            return Problem("a condition is one expression", "remove the `;`", token.start)
         if token.upper in {"SELECT", "OVER"}:
             message = "a condition is of one row: it has no subquery and no window"
             return Problem(message, "write the test as a script in tests/", token.start)

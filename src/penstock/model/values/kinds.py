@@ -192,7 +192,7 @@ _KINDS = (
     Kind(
         "MANAGED",
         (Option("disable_restatement", "boolean", True, refusal="it is always true"),),
-        refusal="only an engine that refreshes tables by itself has it",
+        refusal="only an engine that refreshes tables on its own has it",
     ),
     Kind(
         "CUSTOM",

@@ -268,7 +268,7 @@ def _span(node: exp.Expr) -> exp.Expr:
         return spark(text)
     known = (exp.Add, exp.DateAdd, exp.DateBin, exp.GenerateSeries, exp.Sub)
     if not isinstance(parent, known):
-        raise refused("an interval by itself", "it in a sum: ts + INTERVAL 1 DAY")
+        raise refused("an interval on its own", "it in a sum: ts + INTERVAL 1 DAY")
     return node
 
 

@@ -263,7 +263,7 @@ def in_force(
         raise UnsupportedFeature(
             f"{path} has no field ids and no name mapping, and which column its {unknown[0]!r} is "
             "is no longer on record",
-            hint="read the table with DuckDB, and write it anew there",
+            hint="read the table with DuckDB, and rewrite it there",
             data={"path": path, "columns": unknown},
         )
     return mapping

@@ -227,7 +227,7 @@ def _differs(work: _Work, column: Column, path: Path, file_type: str) -> SchemaM
         work,
         path,
         f"is {file_type} there and {wanted} in table {work.table}",
-        f"it takes {takes}; write the file anew with a cast, or insert its rows",
+        f"it takes {takes}; rewrite the file with a cast, or insert its rows",
     )
     error.data.update({"file_type": file_type, "table_type": wanted})
     return error
