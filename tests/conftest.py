@@ -49,6 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         if _needs_session(item):
+            item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.xdist_group(item.path.as_posix()))
     items.sort(key=lambda item: (not _needs_session(item), "differential" not in item.path.parts))
 

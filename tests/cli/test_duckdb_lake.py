@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.main import main
-from tests.cli.test_startup import is_quick, run
+from tests.cli.test_startup import run, work
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +50,8 @@ def test_says_what_is_there(arguments: tuple[str, ...], shop: Path) -> None:
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_answers_at_once(arguments: tuple[str, ...], shop: Path) -> None:
-    assert is_quick(arguments, shop)
+    done = work(arguments, shop)
+    assert done.is_quick(), done
 
 
 def test_without_the_library(shop: Path) -> None:
