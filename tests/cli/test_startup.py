@@ -75,11 +75,6 @@ class Work:
 
 
 def work(arguments: tuple[str, ...], directory: Path) -> Work:
-    """The less of two runs: the first may compile modules and fill caches."""
-    return min((_work(arguments, directory) for _ in range(2)), key=lambda each: each.calls)
-
-
-def _work(arguments: tuple[str, ...], directory: Path) -> Work:
     done = run([sys.executable, "-c", PROBE, *arguments], directory)
     assert done.returncode == 0, done.stderr
     label, calls, *modules = done.stderr.splitlines()[-1].split()
