@@ -13,7 +13,6 @@ from penstock.config import Settings
 from penstock.engine.session.cache import columns, lineages
 from penstock.engine.session.connections import Connections
 from penstock.events import EventSink, ignore
-from penstock.lake.format.naming import names_of
 from penstock.model.definition.graph import Graph, named
 from penstock.model.definition.model import Model
 from penstock.model.project.loader import Loaded
@@ -65,7 +64,12 @@ class Inspection:
         # a notebook asks, a command never
 
         rows = [
-            (each.name, each.target, each.strategy, listed([str(table) for table in each.reads]))
+            (
+                each.name,
+                each.target,
+                each.strategy.name,
+                listed([str(table) for table in each.reads]),
+            )
             for each in self.models
         ]
         headings = ("model", "table", "strategy", "reads")
@@ -95,23 +99,21 @@ class Inspection:
         Opens the catalogs for a range, models by time and those that restate themselves only, and
         starts no Spark. Raises ArgumentError, PartitionError.
         """
-        from penstock.engine.planning.ranges import SliceRange
-        from penstock.engine.planning.run_arguments import asked, fired
-        from penstock.engine.planning.slices import RunRequest
+        from penstock.engine.planning.run_arguments import RunOptions
 
-        named = names_of(() if select is None else select, "select")
-        chosen, partition = asked(models, partition, [model.name for model in self.models])
-        request = RunRequest(
+        options = RunOptions(
             partition=partition,
-            select=(*chosen, *named),
-            args={k: None if v is None else str(v) for k, v in (args or {}).items()},
-            fire_time=fired(fire_time),
+            select=select,
+            args=args,
+            fire_time=fire_time,
             payload=payload,
             trigger=trigger,
             full_refresh=full_refresh,
-            range=SliceRange.of(from_, to, every=all_),
+            from_=from_,
+            to=to,
+            all_=all_,
         )
-        return self._planned(request)
+        return self._planned(options.request(models, [model.name for model in self.models]))
 
     def _planned(self, request: RunRequest, planner: Planner | None = None) -> Plan:
         self._connections.check_open()

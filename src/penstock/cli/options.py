@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -144,7 +144,6 @@ def request_options(function: F) -> F:
         click.option(
             "--select",
             "-s",
-            "selected",
             multiple=True,
             metavar="MODEL",
             shell_complete=complete_model,
@@ -153,7 +152,7 @@ def request_options(function: F) -> F:
         click.option(
             "--arg",
             "-a",
-            "pairs",
+            "args",
             multiple=True,
             metavar="NAME=VALUE",
             help="The value of a declared argument; may be given several times.",
@@ -175,28 +174,11 @@ def request_options(function: F) -> F:
 
 
 def read_request(
-    *,
-    models: tuple[str, ...],
-    partition: str | None,
-    from_: str | None,
-    to: str | None,
-    all_: bool,
-    selected: tuple[str, ...],
-    pairs: tuple[str, ...],
-    payload: str | None,
-    full_refresh: bool,
+    *, models: Sequence[str], select: Sequence[str], args: tuple[str, ...], **others: Any
 ) -> dict[str, Any]:
     """The options of `request_options` as arguments of `Project.run` and `Project.plan`."""
-    return {
-        "partition": partition,
-        "from_": from_,
-        "to": to,
-        "all_": all_,
-        "select": (*models, *selected),
-        "args": parse_pairs(pairs),
-        "payload": parse_payload(payload),
-        "full_refresh": full_refresh,
-    }
+    given = {**others, "select": (*models, *select), "args": parse_pairs(args)}
+    return given | {"payload": parse_payload(others["payload"])}
 
 
 def limit_option(default: int, what: str) -> Callable[[F], F]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from typing import Any
 
+from penstock.engine.planning.ranges import SliceRange
 from penstock.engine.planning.slices import Partition, RunRequest
 from penstock.errors import ArgumentError
+from penstock.lake.format.naming import names_of
 from penstock.lake.snapshot import time_of
 from penstock.model.definition.model import Model
 from penstock.model.script import arguments
@@ -22,6 +26,44 @@ def require_jobs(jobs: int | None) -> None:
 
 Fired = datetime | str
 Positional = str | Sequence[str] | Partition | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options of a run, which `Project.run` explains.
+
+    The keyword arguments of `Project.run` and `Project.plan` and the options of both commands have
+    these names and defaults: ``tests/engine/planning/test_run_arguments.py`` compares them.
+    """
+
+    partition: Partition | None = None
+    select: str | Sequence[str] | None = None
+    args: Mapping[str, object] | None = None
+    fire_time: Fired | None = None
+    payload: Mapping[str, Any] | None = None
+    trigger: str = "manual"
+    full_refresh: bool = False
+    from_: Partition | None = None
+    to: Partition | None = None
+    all_: bool = False
+
+    def request(self, models: Sequence[Positional], names: Collection[str]) -> RunRequest:
+        """The request of a run of ``models``, its positional arguments. Raises ArgumentError.
+
+        ``names`` are those of the project's models.
+        """
+        named = names_of(() if self.select is None else self.select, "select")
+        chosen, partition = asked(models, self.partition, names)
+        return RunRequest(
+            partition=partition,
+            select=(*chosen, *named),
+            args={k: None if v is None else str(v) for k, v in (self.args or {}).items()},
+            fire_time=fired(self.fire_time),
+            payload=self.payload,
+            trigger=self.trigger,
+            full_refresh=self.full_refresh,
+            range=SliceRange.of(self.from_, self.to, every=self.all_),
+        )
 
 
 def fired(fire_time: Fired | None) -> datetime:
