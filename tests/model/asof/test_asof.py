@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.asof.asof import asof_joins, conjuncts, plain
+from penstock.model.asof.asof import asof_joins, plain
 from penstock.model.files.source_map import assemble, edited
 from penstock.sql.tokens import tokenize
 
@@ -23,17 +23,3 @@ def test_there_and_back(join: str) -> None:
     """Spark's form is what sqlglot reads once more, for file filters."""
     text = f"SELECT 1 FROM {join}"
     assert plain(assemble(edited(text, asof_joins(text, tokenize(text)))).text) == text
-
-
-@pytest.mark.parametrize(
-    ("condition", "count"),
-    [
-        ("a AND b AND (c AND (d))", 4),
-        ("a OR b AND c", 1),
-        ("(a OR b) AND c", 2),
-        ("((a OR b))", 1),
-        ("x BETWEEN 1 AND 2 AND CASE WHEN a AND b THEN c END", 2),
-    ],
-)
-def test_conjuncts(condition: str, count: int) -> None:
-    assert len(conjuncts(tokenize(condition))) == count

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from penstock.model.files.source_map import Edit, assemble, edited
+from penstock.sql.query.nesting import and_parts, conjuncts, symbols
 from penstock.sql.tokens import MARKER, NUMBER, STRING, SYMBOL, Token, closing, depth_of, tokenize
 
 ASOF_SETTING = "spark.sql.join.asofJoin.enabled"
@@ -154,41 +155,10 @@ def level(token: Token) -> int:
     return depth_of(token) + (token.upper == "CASE") - (token.upper == "END")
 
 
-def conjuncts(tokens: Sequence[Token]) -> list[Sequence[Token]]:
-    """A condition cut at AND; CASE, BETWEEN and brackets with an OR inside keep theirs."""
-    if tokens and tokens[0].text == "(" and closing(tokens, 0) == len(tokens) - 1:
-        inside = conjuncts(tokens[1:-1])
-        return [tokens] if any(map(_has_or, inside)) else inside
-    if _has_or(tokens):
-        return [tokens]
-    groups: list[list[Token]] = [[]]
-    depth = 0
-    between = False
-    for token in tokens:
-        depth += level(token)
-        word = token.upper if depth == 0 else ""
-        if word == "AND" and not between:
-            groups.append([])
-            continue
-        between = (between or word == "BETWEEN") and word != "AND"
-        groups[-1].append(token)
-    if len(groups) == 1:
-        return [tokens] if tokens else []
-    return [part for group in groups for part in conjuncts(group)]
-
-
-def _has_or(tokens: Sequence[Token]) -> bool:
-    depth = 0
-    for token in tokens:
-        depth += level(token)
-        if depth == 0 and token.upper == "OR":
-            return True
-    return False
-
-
 def comparison(group: Sequence[Token]) -> int | None:
     """Where the comparison of an ASOF JOIN stands in one of its conditions."""
-    places = [] if _has_or(group) else symbols(group, _COMPARISONS)
+    plain = and_parts(group, 0, len(group)) is not None
+    places = symbols(group, _COMPARISONS) if plain else []
     return places[0] if places else None
 
 
@@ -210,14 +180,3 @@ def _is_constant(token: Token) -> bool:
 
 def _qualifiers(half: Sequence[Token]) -> set[str]:
     return {before.value.lower() for before, dot in pairwise(half) if dot.text == "."}
-
-
-def symbols(group: Sequence[Token], wanted: Collection[str]) -> list[int]:
-    """Where one of these stands in an expression, outside of brackets and CASE."""
-    found = []
-    depth = 0
-    for at, token in enumerate(group):
-        depth += level(token)
-        if depth == 0 and token.text in wanted:
-            found.append(at)
-    return found

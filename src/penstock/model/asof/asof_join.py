@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.model.asof.asof import clause, comparison, condition_at, conjuncts, level, starts
+from penstock.model.asof.asof import comparison, starts
+from penstock.sql.query.nesting import Unclear, conjuncts, outermost
+from penstock.sql.query.reading import Cte, Select, read_query, selects
 from penstock.sql.text import Span, Unreadable, parse_query
-from penstock.sql.tokens import NAME, WORD, Token, closing, depth_of, tokenize
+from penstock.sql.tokens import NAME, WORD, Token, tokenize
 from penstock.sql.trees import exp
 
 PAIR = "penstock_asof_"  # what the pairs of rows are called in the text
-_SET_WORDS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS"})
 _HIDING = ("SEMI", "ANTI")
 
 
@@ -70,126 +71,81 @@ def find_join(text: str, skip: int) -> AsofJoin | None:
 
 
 def _read(text: str, tokens: Sequence[Token], asof: int) -> AsofJoin:
-    before = asof - 1 if tokens[asof - 1].upper in {"LEFT", "INNER"} else asof
-    from_, comma = _from(tokens, before - 1)
-    left = (tokens[comma + 1].start, tokens[before - 1].end)
-    after = condition_at(tokens, asof + 2)
-    if after is None:
+    try:
+        return _join(text, tokens, _around(tokens, asof))
+    except Unclear as reason:
+        raise NotPlanned(str(reason)) from None
+
+
+Found = tuple[Select, int, tuple[Cte, ...], bool]
+
+
+def _around(tokens: Sequence[Token], asof: int) -> Found:
+    """The SELECT of the join, which of its sources that adds, the common tables it sees, and
+    whether they are recursive.
+    """
+    reason = "it is inside of brackets with other joins"
+    for part, seen, recursive in selects(tokens, read_query(tokens, whole=False)):
+        if not part.understood and part.first <= asof < part.last:
+            reason = "its query does not begin with SELECT"
+        for number, source in enumerate(part.sources):
+            if source.joined <= asof < source.first:
+                return part, number, seen, recursive
+    raise NotPlanned(reason)
+
+
+def _join(text: str, tokens: Sequence[Token], found: Found) -> AsofJoin:
+    select, number, seen, recursive = found
+    source, before = select.sources[number], select.sources[:number]
+    start = max(n for n, each in enumerate(before) if not n or tokens[each.joined].text == ",")
+    left = (tokens[before[start].first].start, tokens[source.joined - 1].end)
+    if not (source.on or source.using or source.match):
         raise NotPlanned("it has no condition")
-    right = (tokens[asof + 2].start, tokens[after - 1].end)
-    match, on, using, end = _conditions(tokens, after)
-    rest = _rest(tokens, end)
-    select = _select(tokens, from_)
+    right = (tokens[source.first].start, tokens[source.last - 1].end)
+    match = tokens[slice(*source.match)] if source.match else ()
+    if match and comparison(match) is None:
+        raise NotPlanned("its MATCH_CONDITION is not one comparison")
+    where = _where(tokens, select, number)
     lefts, (right_name,) = _names(text[slice(*left)]), _names(text[slice(*right)], single=True)
     if right_name in lefts:
         raise NotPlanned("two tables of it have one name")
+    stars = _stars(tokens, select)
+    if recursive:
+        raise NotPlanned("it is beside a recursive common table")
+    using = tokens[slice(*source.using)] if source.using else ()
     return AsofJoin(
         text,
         tokens,
-        tokens[before].start,
-        tokens[end - 1].end,
-        tokens[before].upper == "LEFT",
+        tokens[source.joined].start,
+        tokens[source.end - 1].end,
+        tokens[source.joined].upper == "LEFT",
         left,
         right,
         lefts,
         right_name,
         match,
-        on,
-        using,
-        _stars(tokens, select, from_),
-        _where(rest),
-        (tokens[select].start, rest[-1].end if rest else tokens[end - 1].end),
-        tuple(_visible(tokens, select)),
+        conjuncts(tokens[slice(*source.on)]) if source.on else (),
+        tuple(token.value for token in using if token.kind in {WORD, NAME}),
+        stars,
+        where,
+        (tokens[select.first].start, tokens[select.last - 1].end),
+        tuple((tokens[cte.first].start, tokens[cte.last - 1].end) for cte in seen),
     )
 
 
-def _from(tokens: Sequence[Token], last: int) -> tuple[int, int]:
-    """The FROM of the join, and what its left side comes after: that or a comma."""
-    comma = None
-    depth = 0
-    for at in range(last, -1, -1):
-        token = tokens[at]
-        depth -= level(token)
-        if depth < 0:
-            break
-        if depth == 0 and token.text == "," and comma is None:
-            comma = at
-        if depth == 0 and token.upper == "VALUES":
-            comma = None  # it was between rows
-        if depth == 0 and token.upper == "FROM" and tokens[at - 1].upper != "DISTINCT":
-            return at, at if comma is None else comma
-    raise NotPlanned("it is inside of brackets with other joins")
-
-
-def _select(tokens: Sequence[Token], from_: int) -> int:
-    depth = 0
-    for at in range(from_ - 1, -1, -1):
-        depth -= level(tokens[at])
-        if depth < 0:
-            break
-        if depth == 0 and tokens[at].upper == "SELECT":
-            return at
-    raise NotPlanned("its query does not begin with SELECT")
-
-
-def _conditions(
-    tokens: Sequence[Token], at: int
-) -> tuple[Sequence[Token], Sequence[Sequence[Token]], tuple[str, ...], int]:
-    """The comparison, what else has to hold, the columns of USING, and where all that ends."""
-    match: Sequence[Token] = ()
-    if tokens[at].upper == "MATCH_CONDITION":
-        close = _close(tokens, at + 1)
-        match, at = tokens[at + 2 : close], close + 1
-        if comparison(match) is None:
-            raise NotPlanned("its MATCH_CONDITION is not one comparison")
-    following = tokens[at].upper if at < len(tokens) else ""
-    if following == "USING":
-        close = _close(tokens, at + 1)
-        names = [t.value for t in tokens[at + 2 : close] if t.kind in {WORD, NAME}]
-        return match, (), tuple(names), close + 1
-    if following == "ON":
-        condition = clause(tokens, at + 1)
-        return match, conjuncts(condition), (), at + 1 + len(condition)
-    return match, (), (), at
-
-
-def _close(tokens: Sequence[Token], opening: int) -> int:
-    close = closing(tokens, opening)
-    if close is None:
-        raise NotPlanned("a bracket is not closed")
-    return close
-
-
-def _rest(tokens: Sequence[Token], start: int) -> Sequence[Token]:
-    """What follows the join in its query."""
-    depth = 0
-    for at in range(start, len(tokens)):
-        depth += depth_of(tokens[at])
-        if depth < 0 or (depth == 0 and tokens[at].upper in _SET_WORDS):
-            return tokens[start:at]
-    return tokens[start:]
-
-
-def _outside(tokens: Sequence[Token], word: str) -> int | None:
-    """Where a word stands outside of brackets."""
-    depth = 0
-    for at, token in enumerate(tokens):
-        depth += level(token)
-        if depth == 0 and token.upper == word:
-            return at
-    return None
-
-
-def _where(rest: Sequence[Token]) -> list[Sequence[Token]]:
+def _where(tokens: Sequence[Token], select: Select, number: int) -> list[Sequence[Token]]:
     """The conditions of WHERE, unless a join after this one makes rows whose left side is NULL."""
+    following = {
+        tokens[at].upper for at in outermost(tokens, select.sources[number].end, select.last)
+    }
     for word in ("PIVOT", "UNPIVOT", "|>", "NATURAL"):
-        if _outside(rest, word) is not None:
+        if word in following:
             raise NotPlanned(f"{word} follows it")
-    where = _outside(rest, "WHERE")
-    joins = rest if where is None else rest[:where]
-    if where is None or any(_outside(joins, word) is not None for word in ("RIGHT", "FULL")):
+    joins = [tokens[each.joined : each.first] for each in select.sources[number + 1 :]]
+    where = select.clause("WHERE")
+    if where is None or any(word.upper in {"RIGHT", "FULL"} for join in joins for word in join):
         return []
-    return conjuncts(clause(rest, where + 1))
+    return conjuncts(tokens[slice(*where)])
 
 
 def _names(text: str, *, single: bool = False) -> tuple[str, ...]:
@@ -221,16 +177,15 @@ def _name(item: exp.Expr) -> str:
     return str(name).lower()
 
 
-def _stars(tokens: Sequence[Token], select: int, from_: int) -> tuple[int, ...]:
+def _stars(tokens: Sequence[Token], select: Select) -> tuple[int, ...]:
     """Where ``*`` stands for all columns in a SELECT list. Raises NotPlanned for one in a call."""
-    stars = []
-    depth = 0
-    for at in range(select + 1, from_):
-        depth += level(tokens[at])
+    stars, end = [], select.clauses["FROM"]
+    listed = set(outermost(tokens, select.first, end))
+    for at in range(select.first + 1, end):
         before = tokens[at - 1]
         if tokens[at].text != "*" or (before.text not in {",", "("} and not _opens(before)):
             continue
-        if depth == 0:
+        if at in listed:
             stars.append(at)
         elif tokens[at - 2].upper not in {"COUNT", "SELECT"} and before.upper != "SELECT":
             raise NotPlanned("a * stands in a call")
@@ -239,46 +194,3 @@ def _stars(tokens: Sequence[Token], select: int, from_: int) -> tuple[int, ...]:
 
 def _opens(token: Token) -> bool:
     return token.upper in {"SELECT", "DISTINCT", "ALL"}
-
-
-def _visible(tokens: Sequence[Token], end: int) -> list[Span]:
-    """The common tables that a query sees which begins at ``end``, outer ones first."""
-    levels: list[list[Span]] = [[]]
-    at = 0
-    while at < end:
-        at = _step(tokens, at, end, levels)
-    return [span for spans in levels for span in spans]
-
-
-def _step(tokens: Sequence[Token], at: int, end: int, levels: list[list[Span]]) -> int:
-    token = tokens[at]
-    if token.upper == "WITH" or (token.text == "," and tokens[at - 1].text == ")" and levels[-1]):
-        if tokens[at + 1].upper == "RECURSIVE":
-            raise NotPlanned("it is beside a recursive common table")
-        opening = _body(tokens, at + 1)
-        close = None if opening is None else closing(tokens, opening)
-        if opening is not None and close is not None:
-            if close < end:
-                levels[-1].append((tokens[at + 1].start, tokens[close].end))
-                return close + 1
-            levels.append([])
-            return opening + 1
-    if depth_of(token) > 0:
-        levels.append([])
-    elif depth_of(token) < 0 and len(levels) > 1:
-        levels.pop()
-    return at + 1
-
-
-def _body(tokens: Sequence[Token], at: int) -> int | None:
-    """The bracket that opens a common table's query: ``name [(columns)] AS (``."""
-    if at >= len(tokens) or tokens[at].kind not in {WORD, NAME}:
-        return None
-    opening = at + 1
-    if tokens[opening].text == "(":
-        close = closing(tokens, opening)
-        opening = opening if close is None else close + 1
-    if tokens[opening].upper != "AS":
-        return None
-    opening += 1
-    return opening if tokens[opening].text == "(" else None

@@ -17,11 +17,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import count
 
-from penstock.model.asof.asof import comparison, symbols
+from penstock.model.asof.asof import comparison
 from penstock.model.asof.asof_join import PAIR, AsofJoin, NotPlanned
 from penstock.model.asof.asof_lookup import FIELDS, arrays, joined, search, start
 from penstock.model.files.source_map import Edit, Mapped, Piece, assemble, edited
 from penstock.sql.identifiers import quoted
+from penstock.sql.query.nesting import symbols
 from penstock.sql.text import Unreadable, parse_expression
 from penstock.sql.tokens import NAME, WORD, Token
 from penstock.sql.trees import exp

@@ -23,9 +23,10 @@ from penstock.model.time.partition import TIME_KINDS
 from penstock.model.time.partition_token import TOKEN
 from penstock.model.values import data_test
 from penstock.model.values.asset import table_of
-from penstock.sql.blocks import Unclear, read_query
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold
+from penstock.sql.query.nesting import Unclear
+from penstock.sql.query.reading import read_query
 from penstock.sql.row_wise import CALLED_WITHOUT_BRACKETS, VOLATILE
 from penstock.sql.text import Edit, Unreadable, parse_query
 from penstock.sql.tokens import ARGUMENT, MARKER, NAME, STRING, WORD, Token, tokenize

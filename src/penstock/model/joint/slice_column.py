@@ -1,7 +1,7 @@
 """The slice of a row as a column, from the SELECT with a condition on it up to the outermost one.
 
 What would look across slices is refused: the rows of a slice must be those of the query for it
-alone. Relations that have slices are joined by them, and others are the same for every slice.
+alone. Sources that have slices are joined by them, and others are the same for every slice.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from penstock.model.joint.slice_condition import (
     condition_in,
     qualifiers,
 )
-from penstock.sql.blocks import Query, Relation, Select, outermost
 from penstock.sql.identifiers import fold, quoted
+from penstock.sql.query.nesting import outermost
+from penstock.sql.query.reading import Query, Select, Source
 from penstock.sql.row_wise import AGGREGATES
 from penstock.sql.text import Edit
 from penstock.sql.tokens import NAME, WORD, Token, closing
@@ -103,7 +104,7 @@ class Scope:
     columns: Mapping[str, str] = field(default_factory=dict)
 
 
-Read = tuple[Relation, str | None]  # with the column that says the slice, qualified
+Read = tuple[Source, str | None]  # with the column that says the slice, qualified
 
 
 @dataclass(slots=True)
@@ -124,7 +125,7 @@ class Reading:
         that of the model. Raises NotJoint.
         """
         texts, columns = dict(scope.texts), dict(scope.columns)
-        for each in query.named:
+        for each in query.ctes:
             if each.name in texts:
                 raise NotJoint(f"two queries of its WITHs are called {each.name}")
             column = self._name()
@@ -160,12 +161,12 @@ class Reading:
 
     def _select(self, select: Select, scope: Scope, name: str | None) -> bool:
         self._refuse_inside(select, scope)
-        read = [self._read(relation, scope) for relation in select.relations]
-        where, source = select.clause("WHERE"), select.clause("FROM")
+        read = [self._read(source, scope) for source in select.sources]
+        where, from_ = select.clause("WHERE"), select.clause("FROM")
         condition = None if where is None else condition_in(self.tokens, where, self.markers)
         if condition is None and all(column is None for _, column in read):
             return False
-        if source is None:
+        if from_ is None:
             raise NotJoint("a SELECT with a condition on the partition has no FROM")
         trial = ""
         if condition is not None and where is not None:
@@ -173,11 +174,11 @@ class Reading:
             self._true += [Edit(start, end, "TRUE") for start, end in condition.where]
             named = ", ".join(scope.texts.values())
             trial = f"WITH {named} " if named else ""
-            trial += f"SELECT {condition.expression} AS c FROM {self._trial_text(*source)}"
+            trial += f"SELECT {condition.expression} AS c FROM {self._trial_text(*from_)}"
         self._refuse_across(select)
         self._leave_out(select, read)
         column, equal, puts = self._joined(read, condition)
-        after = source if where is None else where
+        after = from_ if where is None else where
         self.selects.append(
             Carrying(
                 condition=condition,
@@ -195,18 +196,18 @@ class Reading:
     def _end(self, words: tuple[int, int]) -> int:
         return self.tokens[words[1] - 1].end
 
-    def _read(self, relation: Relation, scope: Scope) -> Read:
-        column = scope.columns.get(relation.table)
-        if relation.query is not None:
+    def _read(self, source: Source, scope: Scope) -> Read:
+        column = scope.columns.get(source.table)
+        if source.query is not None:
             own = self._name()
-            column = own if self.query(relation.query, scope, own) else None
+            column = own if self.query(source.query, scope, own) else None
         if column is None:
-            return relation, None
-        if relation.lateral:
+            return source, None
+        if source.lateral:
             raise NotJoint("a LATERAL query has a condition on the partition")
-        self._also_named(relation.columns, column)
-        of = f"{relation.name}." if relation.name else ""
-        return relation, f"{of}{quoted(column)}"
+        self._also_named(source.columns, column)
+        of = f"{source.name}." if source.name else ""
+        return source, f"{of}{quoted(column)}"
 
     def _refuse_inside(self, select: Select, scope: Scope) -> None:
         """Refuse queries in expressions, and joins in brackets, that read rows of slices."""
@@ -243,12 +244,7 @@ class Reading:
 
     def _has_plain_column(self, select: Select) -> bool:
         """Whether an item of the list is a column: GROUP BY ALL has it as a key."""
-        items: list[list[Token]] = [[]]
-        for at in outermost(self.tokens, select.first + 1, select.clauses["FROM"]):
-            if self.tokens[at].text == ",":
-                items.append([])
-            else:
-                items[-1].append(self.tokens[at])
+        items = [self.tokens[first:last] for first, last in select.items(self.tokens)]
         aliases = {fold(item[-1].value) for item in items if len(item) > 1}
         return any(
             item
@@ -327,33 +323,33 @@ class Reading:
         if all(column is None for _, column in read):
             return first, equal, puts
         earlier: set[str] = set()
-        for relation, column in read:
-            if relation.join == "other":
+        for source, column in read:
+            if source.join == "other":
                 raise NotJoint("it joins what has a condition on the partition by FULL, RIGHT, ...")
-            if relation.pivots:
+            if source.pivots:
                 raise NotJoint("it pivots what has a condition on the partition")
-            if column is not None and relation.join == "inner":
+            if column is not None and source.join == "inner":
                 if condition is not None or first:
                     equal.append(column)
                 first = first or column
             elif column is not None:
-                puts += self._by_slice(relation, column, first, earlier, condition)
-            earlier.add(_called(relation))
+                puts += self._by_slice(source, column, first, earlier, condition)
+            earlier.add(_called(source))
         return first, equal, puts
 
     def _by_slice(
         self,
-        relation: Relation,
+        source: Source,
         column: str,
         first: str,
         earlier: set[str],
         condition: SliceCondition | None,
     ) -> list[Put]:
         """Add the slice to the condition of an outer join, SEMI or ANTI JOIN."""
-        name = relation.name or "a query"
-        if relation.on is None:
+        name = source.name or "a query"
+        if source.on is None:
             raise NotJoint(f"{name} has a condition on the partition and is not joined by ON")
-        start, end = self.tokens[relation.on[0]].start, self._end(relation.on)
+        start, end = self.tokens[source.on[0]].start, self._end(source.on)
         self.fixed.append(Edit(start, start, "("))
         if first:
             self.fixed.append(Edit(end, end, f") AND {first} = {column}"))
@@ -389,5 +385,5 @@ class Reading:
                 raise NotJoint("a window builds on another, or is by DISTRIBUTE BY")
 
 
-def _called(relation: Relation) -> str:
-    return fold(relation.name.strip("`"))
+def _called(source: Source) -> str:
+    return fold(source.name.strip("`"))

@@ -6,7 +6,7 @@ $partition_end``: a row belongs to the slice that its expression says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import reduce
@@ -14,10 +14,10 @@ from math import gcd
 
 from penstock.model.script.arguments import PARTITION, PARTITION_END, PARTITION_START
 from penstock.model.time.partition import PartitionSpec, bounds
-from penstock.sql.blocks import outermost
 from penstock.sql.literals import text_literal
+from penstock.sql.query.nesting import and_parts, outermost
 from penstock.sql.text import parse_expression
-from penstock.sql.tokens import WORD, Token, tokenize
+from penstock.sql.tokens import Token, tokenize
 from penstock.sql.trees import exp
 
 # What the expression may be made of: nothing that depends on other rows, the time or a setting.
@@ -111,7 +111,10 @@ def condition_in(
     if not inside:
         return None
     found: list[_Condition] = []
-    for first, last in _conjuncts(tokens, start, end):
+    parts = and_parts(tokens, start, end)
+    if parts is None:
+        raise NotJoint("its WHERE has an OR")
+    for first, last in parts:
         within = [at for at in inside if first <= at < last]
         if within:
             found.append(_condition(tokens, first, last, within, markers))
@@ -152,24 +155,6 @@ class _Condition:
     written: int = 0
     bound: str = PARTITION
     as_date: bool = False
-
-
-def _conjuncts(tokens: Sequence[Token], start: int, end: int) -> Iterable[tuple[int, int]]:
-    """What AND joins at the top of a condition. Raises NotJoint where OR does."""
-    first, between = start, False
-    for at in outermost(tokens, start, end):
-        token = tokens[at]
-        if token.kind != WORD:
-            continue
-        if token.upper == "OR":
-            raise NotJoint("its WHERE has an OR")
-        if token.upper == "AND" and not between:
-            yield first, at
-            first = at + 1
-        elif token.upper == "AND":
-            between = False
-        between = between or token.upper == "BETWEEN"
-    yield first, end
 
 
 _TURNED = {"=": "=", "==": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.sql.blocks import Query, Select, Unclear, outermost, read_query
+from penstock.sql.query.nesting import Unclear
+from penstock.sql.query.reading import Query, Select, read_query
 from penstock.sql.tokens import tokenize
 
 
@@ -23,7 +24,7 @@ def test_the_relations_of_a_from_and_how_they_are_joined() -> None:
         "SELECT 1 FROM a x, b.c LEFT OUTER JOIN (SELECT 2) AS d(e) ON LEFT(d.e, 1) = x.f AND g "
         "NATURAL JOIN h LEFT ANTI JOIN i USING (j), LATERAL (SELECT 3) k, range(5) WHERE l"
     )
-    assert [(each.join, each.name, each.table) for each in select.relations] == [
+    assert [(each.join, each.name, each.table) for each in select.sources] == [
         ("inner", "x", "a"),
         ("inner", "c", ""),
         ("left", "d", ""),
@@ -32,16 +33,16 @@ def test_the_relations_of_a_from_and_how_they_are_joined() -> None:
         ("inner", "k", ""),
         ("inner", "range", ""),
     ]
-    of = select.relations
+    of = select.sources
     assert None not in (of[2].query, of[2].columns, of[2].on)
-    assert (of[4].using, of[5].lateral) == (True, True)
+    assert (of[4].using is not None, of[5].lateral) == (True, True)
 
 
 def test_set_operations_and_withs() -> None:
     query = read(
         "WITH a AS (SELECT * EXCEPT (b) FROM c), D(e) AS (SELECT 1) (SELECT 2) EXCEPT ALL SELECT 3"
     )
-    assert [(each.name, each.columns is not None) for each in query.named] == [
+    assert [(each.name, each.columns is not None) for each in query.ctes] == [
         ("a", False),
         ("d", True),
     ]
@@ -55,15 +56,6 @@ def test_clauses_are_those_of_the_outermost_select() -> None:
     )
     assert list(select.clauses) == ["FROM", "WHERE", "GROUP", "ORDER"]
     assert len(select.inside) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "level"),
-    [("a + f(b) + end", 6), ("CASE WHEN a THEN b END + end", 3), ("c.case + a", 5)],
-)
-def test_words_outside_of_brackets_and_cases(text: str, level: int) -> None:
-    tokens = tokenize(text)
-    assert len(list(outermost(tokens, 0, len(tokens)))) == level
 
 
 @pytest.mark.parametrize(

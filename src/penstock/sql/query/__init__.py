@@ -1,0 +1,1 @@
+"""One reading of a query: its structure over the words of its text, and edits of that text."""

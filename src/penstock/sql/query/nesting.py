@@ -1,0 +1,72 @@
+"""What stands outside of brackets and CASE: words, and the conditions that AND joins."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from penstock.sql.tokens import WORD, Token, closing, depth_of
+
+Range = tuple[int, int]  # ``tokens[first:last]``
+
+
+class Unclear(Exception):
+    """The structure is not one that is known; the message says what is not."""
+
+
+def outermost(tokens: Sequence[Token], first: int = 0, last: int | None = None) -> Iterator[int]:
+    """The words that are in no brackets, and in no CASE; those that close them are not inside.
+
+    A column may be called ``end``. Raises Unclear for a CASE that never ends.
+    """
+    level, cases = 0, list[int]()
+    for at in range(first, len(tokens) if last is None else last):
+        token = tokens[at]
+        level += depth_of(token)
+        if token.kind == WORD and (not at or tokens[at - 1].text != "."):
+            if token.upper == "CASE":
+                cases.append(level)
+            elif token.upper == "END" and cases and cases[-1] == level:
+                cases.pop()
+        if not level and not cases:
+            yield at
+    if cases:
+        raise Unclear("a CASE has no END")
+
+
+def closing_of(tokens: Sequence[Token], at: int) -> int:
+    """The bracket that closes the one at ``at``. Raises Unclear."""
+    end = closing(tokens, at)
+    if end is None:
+        raise Unclear("a bracket is not closed")
+    return end
+
+
+def symbols(tokens: Sequence[Token], wanted: Collection[str]) -> list[int]:
+    """Where one of these stands in an expression, outside of brackets and CASE."""
+    return [at for at in outermost(tokens) if tokens[at].text in wanted]
+
+
+def and_parts(tokens: Sequence[Token], first: int, last: int) -> list[Range] | None:
+    """What AND joins at the top of a condition; None where OR does. BETWEEN keeps its AND."""
+    found: list[Range] = []
+    start, between = first, False
+    for at in outermost(tokens, first, last):
+        word = tokens[at].upper if tokens[at].kind == WORD else ""
+        if word == "OR":
+            return None
+        if word == "AND" and not between:
+            found.append((start, at))
+            start = at + 1
+        between = (between or word == "BETWEEN") and word != "AND"
+    return [*found, (start, last)]
+
+
+def conjuncts(tokens: Sequence[Token]) -> list[Sequence[Token]]:
+    """A condition cut at every AND that its brackets do not keep together with an OR."""
+    if tokens and tokens[0].text == "(" and closing(tokens, 0) == len(tokens) - 1:
+        inside = conjuncts(tokens[1:-1])
+        return [tokens] if any(and_parts(each, 0, len(each)) is None for each in inside) else inside
+    parts = and_parts(tokens, 0, len(tokens))
+    if parts is None or len(parts) == 1:
+        return [tokens] if tokens else []
+    return [part for first, last in parts for part in conjuncts(tokens[first:last])]
