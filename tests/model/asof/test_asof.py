@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.model.asof.asof import asof_joins, plain
-from penstock.model.files.source_map import assemble, edited
+from penstock.sql.query.edits import edited
 from penstock.sql.tokens import tokenize
 
 
@@ -22,4 +22,4 @@ from penstock.sql.tokens import tokenize
 def test_there_and_back(join: str) -> None:
     """Spark's form is what sqlglot reads once more, for file filters."""
     text = f"SELECT 1 FROM {join}"
-    assert plain(assemble(edited(text, asof_joins(text, tokenize(text)))).text) == text
+    assert plain(edited(text, asof_joins(text, tokenize(text))).text) == text

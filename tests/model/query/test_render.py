@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.files.source_map import Edit, assemble, edited
 from penstock.model.query.query import ScriptKind, read_query
 from penstock.model.query.render import RenderedQuery
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.values.names import Names
+from penstock.sql.query.edits import Edit, edited
 
 DAILY = PartitionSpec("daily")
 
@@ -120,7 +120,7 @@ def test_edits_keep_every_kept_letter(text: str, wanted: list[tuple[int, int, st
         if position <= start <= len(text):
             edits.append(Edit(start, min(start + length, len(text)), replacement))
             position = edits[-1].end + 1
-    mapped = assemble(edited(text, edits))
+    mapped = edited(text, edits)
     for offset, letter in enumerate(mapped.text):
         if letter not in "XY":
             assert text[mapped.back(offset)] == letter

@@ -27,7 +27,7 @@ from penstock.model.time.time_macros import TYPES, as_written
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import quote_identifier, quoted
 from penstock.sql.literals import plain_text_literal, text_literal
-from penstock.sql.text import Edit
+from penstock.sql.query.edits import Edit
 from penstock.sql.tokens import ARGUMENT, MARKER, tokenize
 
 

@@ -27,8 +27,8 @@ from penstock.model.asof.asof_plan import (
     sides_query,
     with_names,
 )
-from penstock.model.files.source_map import Mapped
 from penstock.model.query.render import RenderedQuery
+from penstock.sql.query.edits import Mapped
 from penstock.sql.tokens import tokenize
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from penstock.sql.conditions import Predicate
 from penstock.sql.identifiers import quoted
 from penstock.sql.lake_functions import Arguments, Call, calls_of
 from penstock.sql.predicate import of_query
+from penstock.sql.query.edits import Edit, braces, stand_in
 from penstock.sql.tables import Analysis, Reference
-from penstock.sql.text import Edit, braces, stand_in
 from penstock.sql.tokens import SqlText
 
 if TYPE_CHECKING:

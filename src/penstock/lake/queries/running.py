@@ -12,8 +12,9 @@ from penstock.lake.queries.rewriters import REWRITERS, Names, Work
 from penstock.lake.queries.travel import in_zone
 from penstock.lake.spark.failures import SPARKS_SQL, explain, explained
 from penstock.lake.spark.text import run_sql
+from penstock.sql.query.edits import Edit, template, touches_line
 from penstock.sql.tables import Analysis, analyse
-from penstock.sql.text import Edit, Unreadable, edited, touches_line
+from penstock.sql.text import Unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,7 +91,7 @@ def rewritten(
     local = {fold(name): df for name, df in (views or {}).items()}
     work = Work(spark, names, {}, zone, local)
     edits = [edit for rewriter in REWRITERS for edit in rewriter(analysis, work)]
-    return Rewritten(edited(read.text, edits), work.frames)
+    return Rewritten(template(read.text, edits), work.frames)
 
 
 def _analysis(read: ReadQuery, spark: SparkSession, args: Mapping[str, Any]) -> Analysis:
@@ -119,7 +120,7 @@ def _run(work: Work, text: str, edits: Sequence[Edit]) -> DataFrame:
     try:
         if not edits:
             return run_sql(work.spark, text, args=values)
-        df = run_sql(work.spark, edited(text, edits), values, work.frames)
+        df = run_sql(work.spark, template(text, edits), values, work.frames)
         df.schema  # noqa: B018 - Spark Connect analyses late: its errors belong here
         return df
     except Exception as error:  # placed if it is Spark's, else raised as it is

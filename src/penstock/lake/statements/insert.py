@@ -19,8 +19,9 @@ from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import existing
 from penstock.lake.transaction import Staged, TransactionTable
 from penstock.sql.literals import Literal, NoLiteral, literal
+from penstock.sql.query.edits import Composed
 from penstock.sql.statement import Reader, StatementText, TableName, alone
-from penstock.sql.text import Composed, Span, SqlExpression
+from penstock.sql.text import Span, SqlExpression
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from penstock.model.files.source_map import Edit, assemble, edited
+from penstock.sql.query.edits import Edit, edited
 from penstock.sql.query.nesting import and_parts, conjuncts, symbols
 from penstock.sql.tokens import MARKER, NUMBER, STRING, SYMBOL, Token, closing, depth_of, tokenize
 
@@ -78,7 +78,7 @@ def plain(text: str) -> str:
             edits.append(Edit(token.start, token.end, "ON"))
             following = tokens[close + 1 : close + 2]
             edits += [Edit(on.start, on.end, "AND") for on in following if on.upper == "ON"]
-    return assemble(edited(text, edits)).text if edits else text
+    return edited(text, edits).text if edits else text
 
 
 def starts(tokens: Sequence[Token]) -> Iterator[int]:

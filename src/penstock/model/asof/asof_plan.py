@@ -20,8 +20,8 @@ from itertools import count
 from penstock.model.asof.asof import comparison
 from penstock.model.asof.asof_join import PAIR, AsofJoin, NotPlanned
 from penstock.model.asof.asof_lookup import FIELDS, arrays, joined, search, start
-from penstock.model.files.source_map import Edit, Mapped, Piece, assemble, edited
 from penstock.sql.identifiers import quoted
+from penstock.sql.query.edits import Edit, Mapped, Piece, assemble, pieces
 from penstock.sql.query.nesting import symbols
 from penstock.sql.text import Unreadable, parse_expression
 from penstock.sql.tokens import NAME, WORD, Token
@@ -239,10 +239,10 @@ def planned(
     after = [edit for edit in edits if edit.start >= join.end]
     return assemble(
         [
-            *edited(join.text, before, 0, join.left[0]),
+            *pieces(join.text, before, 0, join.left[0]),
             *_pairs(join, sides, conditions, casts, right, small=small),
             _own(join, f" AS {pair}{''.join(_tables(join, sides, right, pair))}"),
-            *edited(join.text, after, join.end),
+            *pieces(join.text, after, join.end),
         ]
     )
 

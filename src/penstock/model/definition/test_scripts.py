@@ -15,7 +15,6 @@ from penstock.errors import ArgumentError, Diagnostic, Location
 from penstock.model.block.audit_blocks import AuditBlock
 from penstock.model.definition.model import TestScript
 from penstock.model.files.header_lines import read_header
-from penstock.model.files.source_map import Edit, assemble, edited
 from penstock.model.macros.at_macros import expand, expanded
 from penstock.model.macros.script_macros import ScriptMacros
 from penstock.model.query.query import ScriptKind, read_query
@@ -28,6 +27,7 @@ from penstock.model.values.data_test import CustomTest
 from penstock.model.values.names import Names
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import nearest, quote_identifier
+from penstock.sql.query.edits import Edit, edited
 from penstock.sql.tokens import ARGUMENT, Unclosed, words
 
 _NAME = re.compile(
@@ -134,7 +134,7 @@ def _with_names(text: str, named: Mapping[str, str | None], dialect: str) -> str
         for token in tokens
         if token.kind == ARGUMENT and token.value in named
     ]
-    return assemble(edited(text, edits)).text
+    return edited(text, edits).text
 
 
 def _bound(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import Location
 from penstock.sql.dialect import SPARK, names_in, normalized
+from penstock.sql.query.edits import Mapped
 from penstock.sql.text import offset, place
 
 
@@ -78,76 +77,3 @@ class Source:
     def offset(self, line: int, column: int) -> int:
         """The offset of a place; both count from 1."""
         return offset(self.text, line, column)
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """``text[start:end]`` becomes ``replacement``."""
-
-    start: int
-    end: int
-    replacement: str
-
-
-@dataclass(frozen=True, slots=True)
-class Anchor:
-    """From offset ``at`` of the new text on, text came from ``origin`` of the old one.
-
-    ``exact`` text was kept letter by letter; other text points at ``origin`` as a whole.
-    """
-
-    at: int
-    origin: int
-    exact: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Mapped:
-    """New text with its anchors in order of ``at``."""
-
-    text: str
-    anchors: tuple[Anchor, ...]
-
-    def back(self, offset: int) -> int:
-        """The offset in the old text that ``offset`` of the new one came from."""
-        if not self.anchors:
-            return offset
-        index = bisect_right(self.anchors, offset, key=lambda anchor: anchor.at) - 1
-        anchor = self.anchors[max(index, 0)]
-        return anchor.origin + max(offset - anchor.at, 0) if anchor.exact else anchor.origin
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of new text and the offset of the old text that it stands for."""
-
-    text: str
-    origin: int
-    exact: bool
-
-
-def assemble(pieces: Iterable[Piece]) -> Mapped:
-    """Pieces one after another, as one text."""
-    texts: list[str] = []
-    anchors: list[Anchor] = []
-    at = 0
-    for piece in pieces:
-        if piece.text:
-            anchors.append(Anchor(at, piece.origin, piece.exact))
-            texts.append(piece.text)
-            at += len(piece.text)
-    return Mapped("".join(texts), tuple(anchors))
-
-
-def edited(text: str, edits: Iterable[Edit], start: int = 0, end: int | None = None) -> list[Piece]:
-    """``text[start:end]`` with ``edits`` made, which must not overlap; in pieces."""
-    stop = len(text) if end is None else end
-    pieces: list[Piece] = []
-    position = start
-    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
-        if edit.start < position:
-            raise ValueError(f"edits overlap at {edit.start}")
-        pieces.append(Piece(text[position : edit.start], position, exact=True))
-        pieces.append(Piece(edit.replacement, edit.start, exact=False))
-        position = edit.end
-    return [*pieces, Piece(text[position:stop], position, exact=True)]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from penstock.model.definition.model import Model
-from penstock.model.joint.slice_column import Carrying, Reading, Scope, edited
+from penstock.model.joint.slice_column import Carrying, Reading, Scope
 from penstock.model.joint.slice_condition import NotJoint, SliceCondition, Told
 from penstock.model.query.render import RenderedQuery, UnsupportedSql, trial_names
 from penstock.model.script.arguments import PARTITION, PARTITION_END, PARTITION_START
@@ -25,10 +25,11 @@ from penstock.model.values import data_test
 from penstock.model.values.asset import table_of
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold
+from penstock.sql.query.edits import Edit, edited
 from penstock.sql.query.nesting import Unclear
 from penstock.sql.query.reading import read_query
 from penstock.sql.row_wise import CALLED_WITHOUT_BRACKETS, VOLATILE
-from penstock.sql.text import Edit, Unreadable, parse_query
+from penstock.sql.text import Unreadable, parse_query
 from penstock.sql.tokens import ARGUMENT, MARKER, NAME, STRING, WORD, Token, tokenize
 
 # Tests that rows pass together only if those of each slice do.
@@ -63,7 +64,7 @@ class Joint:
         for select in self.selects:
             own = None if select.condition is None else next(left)
             edits += select.edits(own, select.name or column)
-        return edited(self.sql, edits)
+        return edited(self.sql, edits).text
 
 
 def are_monotone(model: Model) -> bool:

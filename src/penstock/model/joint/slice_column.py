@@ -17,10 +17,10 @@ from penstock.model.joint.slice_condition import (
     qualifiers,
 )
 from penstock.sql.identifiers import fold, quoted
+from penstock.sql.query.edits import Edit, edited
 from penstock.sql.query.nesting import outermost
 from penstock.sql.query.reading import Query, Select, Source
 from penstock.sql.row_wise import AGGREGATES
-from penstock.sql.text import Edit
 from penstock.sql.tokens import NAME, WORD, Token, closing
 
 _REFUSED = {
@@ -81,17 +81,6 @@ class Carrying:
         elif same and self.where[0] is not None:
             yield Edit(self.where[0], self.where[0], "(")
             yield Edit(self.where[1], self.where[1], f"){same} ")
-
-
-def edited(text: str, edits: Sequence[Edit], start: int = 0, end: int | None = None) -> str:
-    """``text[start:end]`` with those of the edits that are in it; its braces stay."""
-    parts: list[str] = []
-    position, stop = start, len(text) if end is None else end
-    for edit in sorted(edits, key=lambda edit: edit.start):
-        if start <= edit.start and edit.end <= stop:
-            parts += [text[position : edit.start], edit.text]
-            position = edit.end
-    return "".join([*parts, text[position:stop]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +146,8 @@ class Reading:
     def _trial_text(self, first: int, last: int) -> str:
         """Words of the text, where the conditions on the slice are always true."""
         start, end = self.tokens[first].start, self.tokens[last - 1].end
-        return edited(self.sql, self._true, start, end)
+        inside = [edit for edit in self._true if start <= edit.start and edit.end <= end]
+        return edited(self.sql, inside, start, end).text
 
     def _select(self, select: Select, scope: Scope, name: str | None) -> bool:
         self._refuse_inside(select, scope)

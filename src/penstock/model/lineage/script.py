@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.model.files.source_map import Mapped
 from penstock.model.lineage.queries import relation_of
 from penstock.model.lineage.relation import Column, Doubt, Relation, Rest, Value, table
 from penstock.model.lineage.values import Input, OutputColumn, Unknown
@@ -18,6 +17,7 @@ from penstock.model.script.sources import FileSource, FunctionSource, QuerySourc
 from penstock.sql.dialect import parse
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_names import FEEDS
+from penstock.sql.query.edits import Mapped
 from penstock.sql.text import Unreadable, mask
 from penstock.sql.tokens import tokenize
 

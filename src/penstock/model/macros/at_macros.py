@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from penstock.model.files.source_map import Mapped, assemble, edited
 from penstock.model.macros.at_builtins import BUILTINS
 from penstock.model.macros.at_elsewhere import ELSEWHERE
 from penstock.model.macros.at_library import LIBRARY
 from penstock.model.macros.at_scope import AtMacros, Scope
 from penstock.model.script.at_text import MacroError
 from penstock.model.time.time_macros import TIMES
+from penstock.sql.query.edits import Mapped, edited
 from penstock.sql.tokens import Unclosed, words
 
 _NEAREST = 3
@@ -35,7 +35,7 @@ def expand(text: str, start: int, dialect: str, macros: AtMacros) -> Mapped | No
     library = {name: each for name, each in LIBRARY.items() if name not in macros.functions}
     scope = Scope(macros, dialect, {**library, **BUILTINS}, _unknown)
     edits = list(scope.edits(text, tokens))
-    return assemble(edited(text, edits)) if edits else None
+    return edited(text, edits) if edits else None
 
 
 def expanded(text: str, dialect: str, macros: AtMacros) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from penstock.model.files.source_map import Edit, assemble, edited
 from penstock.model.script.at_text import (
     Lambda,
     MacroError,
@@ -26,6 +25,7 @@ from penstock.model.script.at_text import (
 )
 from penstock.model.time.time_macros import TIMES, argument_of
 from penstock.sql.identifiers import fold, quote_identifier
+from penstock.sql.query.edits import Edit, edited
 from penstock.sql.tokens import NAME, NUMBER, STRING, WORD, Token, closing
 
 Made = str | list[str]  # SQL, or the items of a list of it
@@ -116,7 +116,7 @@ class Scope:
         """A part of a script, or what a macro made."""
         if "@" not in text:
             return text
-        return assemble(edited(text, self.edits(text, tokens_of(text, self.dialect)))).text
+        return edited(text, self.edits(text, tokens_of(text, self.dialect))).text
 
     def spliced(self, written: Sequence[str]) -> list[str]:
         """Arguments, expanded: those of a list that a macro makes are arguments of their own."""

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.model.files.source_map import Body, Edit, Mapped, assemble, edited
+from penstock.model.files.source_map import Body
 from penstock.model.macros.at_scope import AtMacros
 from penstock.model.macros.macro_libraries import TEMPORARY, Libraries
 from penstock.model.macros.macro_statement import read_macro
@@ -30,6 +30,7 @@ from penstock.sql.dialect import DUCKDB
 from penstock.sql.identifiers import fold
 from penstock.sql.macro_text import bare
 from penstock.sql.macros import Book, Macro
+from penstock.sql.query.edits import Edit, Mapped, edited
 from penstock.sql.text import Unreadable, offset, place
 from penstock.sql.tokens import NAME, WORD, SqlText, Unclosed, words
 
@@ -121,7 +122,7 @@ def expand_calls(
         reading.edits += _edits(statement, reading)
     if not reading.edits:
         return None
-    mapped = assemble(edited(text, [Edit(e.start, e.end, e.text) for e in reading.edits]))
+    mapped = edited(text, [Edit(e.start, e.end, e.text) for e in reading.edits])
     return Expanded(mapped, tuple(_bodies(reading.edits)), tuple(reading.used))
 
 
@@ -168,7 +169,7 @@ def _set(statement: Statement, reading: _Reading) -> list[_Edit]:
     first, last = setting.value.start, setting.value.end
     inside = _expanded(setting.value, reading, query=False)
     edits = [Edit(each.start, each.end, each.text) for each in inside]
-    value = assemble(edited(reading.text, edits, first, last)).text
+    value = edited(reading.text, edits, first, last).text
     if is_constant(value, reading.dialect, first):
         reading.variables[fold(name)] = Variable(name, bare(value, reading.dialect), origin)
         return []
@@ -215,7 +216,7 @@ def _of_call(call: ExpandedCall, start: int, reading: _Reading) -> _Edit:
         found = [Edit(a, b, v.text) for a, b, v in _readings(call.text, 0, reading)]
     except MacroError as error:
         raise MacroError(f"{error}, in {call.macro.described}", error.hint, at) from None
-    text = assemble(edited(call.text, found)).text
+    text = edited(call.text, found).text
     return _Edit(at, start + call.end, text, f"the macro {call.macro.name}, {call.macro.where}")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.asof.asof import AsofError, asof_joins
-from penstock.model.files.source_map import Edit, Source
+from penstock.model.files.source_map import Source
 from penstock.model.script.arguments import OF_SLICE, Argument
 from penstock.model.script.constants import (
     ArgumentValue,
@@ -43,6 +43,7 @@ from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import nearest
 from penstock.sql.lake_names import NAMES
 from penstock.sql.lexer import Lexer
+from penstock.sql.query.edits import Edit
 from penstock.sql.time_travel import Clause, find_clauses, without_type
 from penstock.sql.tokens import ARGUMENT, NAME, STRING, WORD, Token, closing
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.files.source_map import Mapped, Source, Written
+from penstock.model.files.source_map import Source, Written
 from penstock.model.macros.at_macros import expand
 from penstock.model.macros.script_macros import ScriptMacros, expand_calls
 from penstock.model.query.analysis import Part, Scope, read_part
@@ -43,6 +43,7 @@ from penstock.sql.identifiers import fold
 from penstock.sql.lake_names import NAMES as LAKE_FUNCTIONS
 from penstock.sql.lexer import Lexer
 from penstock.sql.macros import Book
+from penstock.sql.query.edits import Mapped
 from penstock.sql.tokens import ARGUMENT, NAME, NOT_CALLED, STRING, WORD
 from penstock.sql.trust import FUNCTIONS
 

@@ -9,13 +9,14 @@ from difflib import SequenceMatcher
 
 from penstock.errors import Location, QueryFailed, UnsupportedFeature
 from penstock.model.asof.asof import ASOF_SETTING, asof_joins
-from penstock.model.files.source_map import Anchor, Edit, Mapped, Piece, Source, assemble, edited
+from penstock.model.files.source_map import Source
 from penstock.model.query.analysis import Part
 from penstock.model.script.constants import Bindings, Constant
 from penstock.model.script.script import Setting
 from penstock.model.script.sources import QuerySource
 from penstock.sql.dialect import SPARK, to_spark
 from penstock.sql.macros import Book
+from penstock.sql.query.edits import Anchor, Edit, Mapped, Piece, assemble, edited, pieces
 from penstock.sql.text import Unreadable
 from penstock.sql.tokens import Token, tokenize
 
@@ -96,7 +97,7 @@ def render_parts(
     steps += translation
     joins = asof_joins(steps[-1].text, tokenize(steps[-1].text))
     if joins:
-        steps.append(assemble(edited(steps[-1].text, joins)))
+        steps.append(edited(steps[-1].text, joins))
     if foreign:
         steps.append(_put_names(steps[-1].text, {stand_ins[key]: names[key] for key in names}))
     wanted = {setting.name: setting.value for setting in settings}
@@ -151,13 +152,13 @@ def _pieces(text: str, parts: Sequence[Part], names: Mapping[QuerySource, str]) 
 
 def _part(text: str, part: Part, names: Mapping[QuerySource, str]) -> list[Piece]:
     named = [Edit(edit.start, edit.end, names[edit.source]) for edit in part.sources]
-    return edited(text, [*named, *part.edits], part.statement.start, part.statement.end)
+    return pieces(text, [*named, *part.edits], part.statement.start, part.statement.end)
 
 
 def _put_names(text: str, names: Mapping[str, str]) -> Mapped:
     tokens = tokenize(text)
     edits = [Edit(t.start, t.end, names[t.value]) for t in tokens if t.value in names]
-    return assemble(edited(text, edits))
+    return edited(text, edits)
 
 
 def _foreign(step: Mapped, dialect: str, calls: Calls) -> list[Mapped]:

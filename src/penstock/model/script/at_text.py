@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.model.files.source_map import Edit, assemble, edited
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import fold, quote_identifier
+from penstock.sql.query.edits import Edit, edited
 from penstock.sql.tokens import (
     ARGUMENT,
     NAME,
@@ -112,7 +112,7 @@ class Lambda:
             if names_something(before, after):
                 value = as_name(value, dialect)
             edits.append(Edit(token.start, token.end, apart(self.body, token.start, value)))
-        return assemble(edited(self.body, edits)).text
+        return edited(self.body, edits).text
 
 
 def _stays(before: Token | None, token: Token, after: Token | None) -> bool:

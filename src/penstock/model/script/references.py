@@ -8,13 +8,17 @@ lists of words were checked against the parser of Spark 4.3 with about 12,000 qu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
 from penstock.model.files.source_map import Source
 from penstock.model.script.rewrites import query_starts
 from penstock.sql.dialect import SPARK, parse
+from penstock.sql.identifiers import fold
 from penstock.sql.lexer import Lexer
+from penstock.sql.query.nesting import Unclear
+from penstock.sql.query.reading import heads
 from penstock.sql.tables import named_tables, span_of
 from penstock.sql.text import DEEP_HINT, TOO_DEEP, Unreadable, mask
 from penstock.sql.tokens import ARGUMENT, NAME, WORD, Token, closing, depth_of, may_be_alias
@@ -292,7 +296,7 @@ def table_places(tokens: Sequence[Token]) -> Iterator[Place]:
         following = tokens[last + 1] if last + 1 < len(tokens) else None
         if following is not None and following.text == "(":
             continue
-        if last > index or tokens[index].value.casefold() not in named:
+        if last > index or fold(tokens[index].value) not in named:
             yield Place(index, last, _is_bare(tokens, index, last + 1))
 
 
@@ -385,23 +389,9 @@ def _is_bare(tokens: Sequence[Token], index: int, after: int) -> bool:
 def _with_names(tokens: Sequence[Token]) -> Iterator[str]:
     """Folded names that a WITH defines, anywhere in the statement."""
     for index, token in enumerate(tokens):
-        if token.upper == "WITH":
-            recursive = _word(tokens, index + 1) == "RECURSIVE"
-            yield from _with_list(tokens, index + 1 + recursive)
-
-
-def _with_list(tokens: Sequence[Token], start: int) -> Iterator[str]:
-    while start < len(tokens) and _is_name(tokens[start]):
-        name, index = tokens[start].value.casefold(), start + 1
-        if _word(tokens, index) == "(" and (close := closing(tokens, index)):
-            index = close + 1  # its columns, or its query where AS is left out
-        while index < len(tokens) and tokens[index].upper not in {"(", ",", ")"}:
-            index += 1  # MAX RECURSION LEVEL n AS
-        yield name
-        close = closing(tokens, index) if _word(tokens, index) == "(" else index - 1
-        if close is None or _word(tokens, close + 1) != ",":
-            return
-        start = close + 2
+        with suppress(Unclear):
+            if token.upper == "WITH":
+                yield from (head.name for head in heads(tokens, index, len(tokens)))
 
 
 def _word(tokens: Sequence[Token], index: int) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.model.files.source_map import Edit
+from penstock.sql.query.edits import Edit
 from penstock.sql.tokens import (
     MARKER,
     NAME,

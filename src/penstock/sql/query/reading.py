@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.sql.identifiers import fold
 from penstock.sql.query.nesting import Range, Unclear, closing_of, outermost
@@ -170,12 +171,39 @@ def selects(
                 yield from selects(tokens, each, seen, recursive=recursive)
 
 
-def with_of(tokens: Sequence[Token]) -> tuple[tuple[Cte, ...], int]:
-    """The queries of a leading WITH, and the word behind them. Raises Unclear."""
-    if tokens[0].upper != "WITH":
-        return (), 0
-    ctes, at, _ = _with(tokens, 1, len(tokens))
-    return tuple(ctes), at
+class Head(NamedTuple):
+    """The beginning of a query of a WITH: its name, the bracket that closes its list of columns,
+    and the brackets around the query.
+    """
+
+    name: str
+    first: int
+    columns: int | None
+    opening: int
+    closing: int
+
+
+def heads(tokens: Sequence[Token], at: int, last: int) -> Iterator[Head]:
+    """Those of the WITH at ``at``, in order. Raises Unclear at what is not understood."""
+    at += 1 + (at + 1 < last and tokens[at + 1].upper == "RECURSIVE")
+    while True:
+        first, columns = at, None
+        if at >= last or tokens[at].kind not in {WORD, NAME}:
+            raise Unclear("its WITH is recursive, or not understood")
+        at += 1
+        if at < last and tokens[at].text == "(" and not is_query(tokens, at):
+            columns = closing_of(tokens, at)
+            at = columns + 1
+        while at < last and tokens[at].text not in {"(", ",", ")"}:
+            at += 1  # [MAX RECURSION LEVEL n] AS [NOT MATERIALIZED]
+        name = fold(tokens[first].value)
+        if at >= last or tokens[at].text != "(":
+            raise Unclear(f"the query {name} of its WITH is not understood")
+        end = closing_of(tokens, at)
+        yield Head(name, first, columns, at, end)
+        if end + 1 >= last or tokens[end + 1].text != ",":
+            return
+        at = end + 2
 
 
 def is_query(tokens: Sequence[Token], opening: int) -> bool:
@@ -188,7 +216,11 @@ def _query(tokens: Sequence[Token], first: int, last: int) -> Query:
     start, ctes, recursive = first, list[Cte](), False
     doubt: str | None = None
     if first < last and tokens[first].upper == "WITH":
-        ctes, start, recursive = _with(tokens, first + 1, last)
+        recursive = any(token.upper == "RECURSIVE" for token in tokens[first + 1 : first + 2])
+        for head in heads(tokens, first, last):
+            query = _query(tokens, head.opening + 1, head.closing)
+            ctes.append(Cte(head.name, head.first, head.closing + 1, head.columns, query))
+            start = head.closing + 1
     terms: list[Select | Query] = []
     for at in outermost(tokens, start, last):
         if not _is_set(tokens, at):
@@ -207,31 +239,6 @@ def _is_set(tokens: Sequence[Token], at: int) -> bool:
     if tokens[at].kind != WORD or tokens[at].upper not in _SETS or not at:
         return False
     return tokens[at - 1].text not in {"*", "."}  # * EXCEPT (column)
-
-
-def _with(tokens: Sequence[Token], at: int, last: int) -> tuple[list[Cte], int, bool]:
-    """The queries from the word behind WITH on, where they end, and whether they are recursive."""
-    found: list[Cte] = []
-    recursive = tokens[at].upper == "RECURSIVE" if at < last else False
-    at += recursive
-    while True:
-        start, columns = at, None
-        if at >= last or tokens[at].kind not in {WORD, NAME}:
-            raise Unclear("its WITH is recursive, or not understood")
-        name, at = fold(tokens[at].value), at + 1
-        if at < last and tokens[at].text == "(" and not is_query(tokens, at):
-            columns = closing_of(tokens, at)
-            at = columns + 1
-        while at < last and tokens[at].text not in {"(", ",", ")"}:
-            at += 1  # [MAX RECURSION LEVEL n] AS [NOT MATERIALIZED]
-        if at >= last or tokens[at].text != "(":
-            raise Unclear(f"the query {name} of its WITH is not understood")
-        end = closing_of(tokens, at)
-        found.append(Cte(name, start, end + 1, columns, _query(tokens, at + 1, end)))
-        at = end + 1
-        if at >= last or tokens[at].text != ",":
-            return found, at, recursive
-        at += 1
 
 
 def _term(tokens: Sequence[Token], first: int, last: int) -> Select | Query:

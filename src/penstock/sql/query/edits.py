@@ -1,0 +1,180 @@
+"""Edits of a text, and the way back from what was made of it."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from penstock.errors import QueryFailed
+from penstock.sql.identifiers import quote_identifier
+from penstock.sql.text import breaks, offset, place
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """``text[start:end]`` becomes ``text``."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """From offset ``at`` of the new text on, text came from ``origin`` of the old one.
+
+    ``exact`` text was kept letter by letter; other text points at ``origin`` as a whole.
+    """
+
+    at: int
+    origin: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """New text with its anchors in order of ``at``."""
+
+    text: str
+    anchors: tuple[Anchor, ...]
+
+    def back(self, offset: int) -> int:
+        """The offset in the old text that ``offset`` of the new one came from."""
+        if not self.anchors:
+            return offset
+        index = bisect_right(self.anchors, offset, key=lambda anchor: anchor.at) - 1
+        anchor = self.anchors[max(index, 0)]
+        return anchor.origin + max(offset - anchor.at, 0) if anchor.exact else anchor.origin
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of new text and the offset of the old text that it stands for."""
+
+    text: str
+    origin: int
+    exact: bool
+
+
+def assemble(pieces: Iterable[Piece]) -> Mapped:
+    """Pieces one after another, as one text."""
+    texts: list[str] = []
+    anchors: list[Anchor] = []
+    at = 0
+    for piece in pieces:
+        if piece.text:
+            anchors.append(Anchor(at, piece.origin, piece.exact))
+            texts.append(piece.text)
+            at += len(piece.text)
+    return Mapped("".join(texts), tuple(anchors))
+
+
+def edited(text: str, edits: Iterable[Edit], start: int = 0, end: int | None = None) -> Mapped:
+    """``text[start:end]`` with ``edits`` made, which must not overlap."""
+    return assemble(pieces(text, edits, start, end))
+
+
+def pieces(text: str, edits: Iterable[Edit], start: int = 0, end: int | None = None) -> list[Piece]:
+    """`edited` in pieces."""
+    stop = len(text) if end is None else end
+    made: list[Piece] = []
+    position = start
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
+        if edit.start < position:
+            raise ValueError(f"edits overlap at {edit.start}")
+        made.append(Piece(text[position : edit.start], position, exact=True))
+        made.append(Piece(edit.text, edit.start, exact=False))
+        position = edit.end
+    return [*made, Piece(text[position:stop], position, exact=True)]
+
+
+def template(text: str, edits: Iterable[Edit]) -> str:
+    """The text with ``edits`` made, in which ``{t0}`` stands for a DataFrame.
+
+    Its own braces are doubled, since Spark formats it.
+    """
+    return "".join(braces(p.text) if p.exact else p.text for p in pieces(text, edits))
+
+
+def braces(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def stand_in(text: str, start: int, end: int, *, view: str, name: str | None) -> Edit:
+    """``{t0}`` in place of a table, called ``name`` unless its alias follows in the text."""
+    shown = view if name is None else f"({view} AS {braces(quote_identifier(name, mark='`'))})"
+    return Edit(start, end, shown + breaks(text, start, end))
+
+
+def touches_line(text: str, edits: Iterable[Edit], line: int | None) -> bool:
+    """Whether an edit is on a line (from 1): columns after it are not those of the text."""
+    return any(text.count("\n", 0, edit.start) + 1 == line for edit in edits)
+
+
+_OURS = re.compile(
+    r", (?:`[^`]*`\.)?`_+penstock\w*`"
+)  # columns of our own among those that Spark suggests
+
+
+@dataclass(slots=True)
+class Composed:
+    """``source`` is the statement's whole text."""
+
+    source: str
+    text: str = ""
+    _parts: list[tuple[int, int, int]] = field(default_factory=list)  # at, length, in the source
+
+    def add(self, text: str) -> Composed:
+        """Text of our own."""
+        self.text += text
+        return self
+
+    def take(self, span: tuple[int, int]) -> Composed:
+        """A part of the statement, as written."""
+        start, end = span
+        self._parts.append((len(self.text), end - start, start))
+        self.text += self.source[start:end]
+        return self
+
+    @contextmanager
+    def places(self) -> Iterator[None]:
+        """Errors inside say where in the statement they are."""
+        try:
+            yield
+        except QueryFailed as problem:
+            raise self._placed(problem) from problem.__cause__
+
+    def _placed(self, problem: QueryFailed) -> QueryFailed:
+        line = problem.data.get("line")
+        if line is None:
+            problem.message = _OURS.sub("", problem.message)
+            return problem
+        column = problem.data.get("column")
+        at = self._origin(line, column)
+        data = {k: v for k, v in problem.data.items() if k not in {"line", "column"}}
+        message = _OURS.sub("", problem.message.split(", at line ")[0])
+        if at is not None:
+            data["line"], found = place(self.source, at)
+            shown = f"{data['line']}"
+            if column is not None:
+                data["column"] = found
+                shown += f":{found}"
+            message = f"{message}, at line {shown}"
+        told = QueryFailed(message, hint=problem.hint, data=data)
+        told.exit_code = problem.exit_code
+        return told
+
+    def _origin(self, line: int, column: int | None) -> int | None:
+        """Where in the source a place of the text comes from."""
+        lines = self.text.split("\n")
+        start = offset(self.text, line, 1)
+        at = start + (column or 1) - 1
+        for begin, length, origin in self._parts:
+            if begin <= at <= begin + length:
+                return origin + at - begin
+            if column is None and start < begin + length and begin <= start + len(lines[line - 1]):
+                return origin
+        return None
