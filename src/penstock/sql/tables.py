@@ -13,9 +13,11 @@ from typing import Any
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql.dialect import parse
 from penstock.sql.identifiers import fold
+from penstock.sql.query.edits import edited
+from penstock.sql.query.from_first import table_first
 from penstock.sql.text import Span, mask, wrong
 from penstock.sql.time_travel import Clause, Travel, find_clauses, travel
-from penstock.sql.tokens import NAME, NOT_CALLED, WORD, SqlText, Token
+from penstock.sql.tokens import SqlText, Token
 from penstock.sql.trees import exp
 
 # `parquet.`/path`` and its like are files to Spark, not tables.
@@ -220,7 +222,6 @@ def _qualifier(column: exp.Column) -> Qualifier:
 
 
 _TABLE = re.compile(r"\btable\b", re.I)
-_SETS = frozenset({")", "UNION", "ALL", "DISTINCT", "EXCEPT", "INTERSECT"})
 
 
 def in_full(source: SqlText) -> SqlText:
@@ -228,25 +229,10 @@ def in_full(source: SqlText) -> SqlText:
     if not _TABLE.search(source.text):
         return source
     try:
-        tokens = source.tokens
+        edits = table_first(source.tokens)
     except QueryFailed:
         return source
-    text = source.text
-    for at in reversed(range(len(tokens) - 1)):
-        named = tokens[at + 1].kind in {WORD, NAME}
-        if tokens[at].upper == "TABLE" and named and _begins(tokens, at):
-            text = f"{text[: tokens[at].start]}SELECT * FROM{text[tokens[at].end :]}"
-    return source if text == source.text else SqlText(text)
-
-
-def _begins(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a query may begin there: not after the bracket of a function."""
-    if at == 0 or tokens[at - 1].upper in _SETS:
-        return True
-    caller = tokens[at - 2] if at > 1 else None
-    if tokens[at - 1].text != "(" or caller is None or caller.kind not in {WORD, NAME}:
-        return tokens[at - 1].text == "("
-    return fold(caller.text) in NOT_CALLED
+    return SqlText(edited(source.text, edits).text) if edits else source
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from penstock.model.script.references import (
     empty_place,
     find_references,
 )
-from penstock.model.script.rewrites import duckdb_forms, from_first
+from penstock.model.script.rewrites import duckdb_forms
 from penstock.model.script.script import Statement
 from penstock.model.script.sources import (
     Call,
@@ -44,6 +44,7 @@ from penstock.sql.identifiers import nearest
 from penstock.sql.lake_names import NAMES
 from penstock.sql.lexer import Lexer
 from penstock.sql.query.edits import Edit
+from penstock.sql.query.from_first import from_first
 from penstock.sql.time_travel import Clause, find_clauses, without_type
 from penstock.sql.tokens import ARGUMENT, NAME, STRING, WORD, Token, closing
 

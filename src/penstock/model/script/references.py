@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from penstock.model.files.source_map import Source
-from penstock.model.script.rewrites import query_starts
 from penstock.sql.dialect import SPARK, parse
 from penstock.sql.identifiers import fold
 from penstock.sql.lexer import Lexer
+from penstock.sql.query.from_first import query_starts
 from penstock.sql.query.nesting import Unclear
 from penstock.sql.query.reading import heads
 from penstock.sql.tables import named_tables, span_of

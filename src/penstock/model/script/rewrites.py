@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from penstock.sql.query.edits import Edit
 from penstock.sql.tokens import (
     MARKER,
     NAME,
@@ -20,70 +18,6 @@ from penstock.sql.tokens import (
     Token,
     closing,
 )
-
-_SET_WORDS = ("UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
-_STRUCTURE = frozenset({*_SET_WORDS, "(", ")", "WITH", "SELECT", "FROM", "TABLE"})
-
-
-@dataclass(slots=True)
-class _Level:
-    """A bracket level: whether a query begins here, and whether a WITH waits for its query."""
-
-    fresh: bool = True
-    after_with: bool = False
-
-
-def from_first(tokens: Sequence[Token]) -> list[Edit]:
-    """``FROM x ...`` without SELECT, and ``TABLE x``, as ``SELECT * FROM x``.
-
-    ``FROM x SELECT y`` is Spark's own and stays.
-    """
-    return [
-        Edit(token.start, token.end, "SELECT * FROM")
-        for index, token in query_starts(tokens)
-        if token.upper == "TABLE" or not _selects(tokens, index)
-    ]
-
-
-def query_starts(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
-    """FROM and TABLE where a query begins with them."""
-    levels = [_Level()]
-    for index, token in enumerate(tokens):
-        level = levels[-1]
-        if token.upper not in _STRUCTURE:
-            level.fresh = False
-            continue
-        begins = level.fresh or (level.after_with and tokens[index - 1].text == ")")
-        if begins and _begins_query(tokens, index):
-            yield index, token
-        if token.text == "(":
-            level.fresh = False
-            levels.append(_Level())
-            continue
-        if token.text == ")" and len(levels) > 1:
-            levels.pop()
-            continue
-        level.after_with = token.upper == "WITH" or (level.after_with and token.upper != "SELECT")
-        level.fresh = token.upper in _SET_WORDS and (token.upper in _SET_WORDS[:4] or level.fresh)
-
-
-def _begins_query(tokens: Sequence[Token], index: int) -> bool:
-    if tokens[index].upper == "FROM":
-        return True
-    following = tokens[index + 1 : index + 2]
-    return tokens[index].upper == "TABLE" and bool(following) and following[0].text != "("
-
-
-def _selects(tokens: Sequence[Token], index: int) -> bool:
-    depth = 0
-    for token in tokens[index + 1 :]:
-        depth += (token.text == "(") - (token.text == ")")
-        if depth < 0 or (depth == 0 and token.upper in _SET_WORDS[:4]):
-            return False
-        if depth == 0 and token.upper == "SELECT":
-            return True
-    return False
-
 
 # Functions that only DuckDB has. Those that both have, with other arguments, are not told apart.
 _FUNCTIONS = frozenset(
