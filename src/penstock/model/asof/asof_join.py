@@ -31,7 +31,8 @@ class AsofJoin:
     ``left`` and ``right`` are the spans of its sides, ``lefts`` and ``right_name`` the names that
     their columns are qualified with. ``match`` is the comparison, ``on`` what else has to hold,
     ``using`` the columns of USING, the last of which is the time where ``match`` is empty.
-    ``stars`` are places in the SELECT list where each column of the join is meant; ``where`` are
+    ``stars`` are places in the SELECT list where each column of the join is meant, ``items`` the
+    offsets of items of three words, as a column and its table are; ``where`` are
     the conditions of the query that rows of the left side can be left out by; ``scope`` is the
     query's span; ``tables`` are the common tables that it sees.
     """
@@ -49,6 +50,7 @@ class AsofJoin:
     on: Sequence[Sequence[Token]]
     using: tuple[str, ...]
     stars: tuple[int, ...]
+    items: tuple[int, ...]
     where: Sequence[Sequence[Token]]
     scope: Span
     tables: tuple[Span, ...]
@@ -109,7 +111,9 @@ def _join(text: str, tokens: Sequence[Token], found: Found) -> AsofJoin:
     lefts, (right_name,) = _names(text[slice(*left)]), _names(text[slice(*right)], single=True)
     if right_name in lefts:
         raise NotPlanned("two tables of it have one name")
-    stars = _stars(tokens, select)
+    stars = [each for each in select.stars(tokens) if not each[1] and each[0] < before[0].joined]
+    if not all(listed for _, _, listed in stars):
+        raise NotPlanned("a * stands in a call")
     if recursive:
         raise NotPlanned("it is beside a recursive common table")
     using = tokens[slice(*source.using)] if source.using else ()
@@ -126,7 +130,8 @@ def _join(text: str, tokens: Sequence[Token], found: Found) -> AsofJoin:
         match,
         conjuncts(tokens[slice(*source.on)]) if source.on else (),
         tuple(token.value for token in using if token.kind in {WORD, NAME}),
-        stars,
+        tuple(at for at, _, _ in stars),
+        tuple(tokens[first].start for first, last in select.items(tokens) if last == first + 3),
         where,
         (tokens[select.first].start, tokens[select.last - 1].end),
         tuple((tokens[cte.first].start, tokens[cte.last - 1].end) for cte in seen),
@@ -175,22 +180,3 @@ def _name(item: exp.Expr) -> str:
     if not name or item.args.get("joins") or item.args.get("pivots"):
         raise NotPlanned("a subquery in it has no name")
     return str(name).lower()
-
-
-def _stars(tokens: Sequence[Token], select: Select) -> tuple[int, ...]:
-    """Where ``*`` stands for all columns in a SELECT list. Raises NotPlanned for one in a call."""
-    stars, end = [], select.clauses["FROM"]
-    listed = set(outermost(tokens, select.first, end))
-    for at in range(select.first + 1, end):
-        before = tokens[at - 1]
-        if tokens[at].text != "*" or (before.text not in {",", "("} and not _opens(before)):
-            continue
-        if at in listed:
-            stars.append(at)
-        elif tokens[at - 2].upper not in {"COUNT", "SELECT"} and before.upper != "SELECT":
-            raise NotPlanned("a * stands in a call")
-    return tuple(stars)
-
-
-def _opens(token: Token) -> bool:
-    return token.upper in {"SELECT", "DISTINCT", "ALL"}

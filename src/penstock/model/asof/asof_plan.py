@@ -280,27 +280,14 @@ def _of_using(join: AsofJoin, pair: str, right: Sequence[Column]) -> Iterator[Ed
     columns = {name.lower() for name in join.using}
     fields = {column.name.lower(): f"f{n}" for n, column in enumerate(right)}
     tokens = join.within(join.scope)
-    listed = {tokens[at].start for at in _items(tokens)}
     for at in range(len(tokens) - 2):
         first, dot, last = tokens[at : at + 3]
         name = last.value.lower()
         qualified = first.value.lower() == join.right_name and dot.text == "."
         if not qualified or name not in columns or (at and tokens[at - 1].text == "."):
             continue
-        label = f" AS {last.text}" if first.start in listed else ""
+        label = f" AS {last.text}" if first.start in join.items else ""
         yield Edit(first.start, last.end, f"{pair}.{ROW}.r.{fields[name]}{label}")
-
-
-def _items(tokens: Sequence[Token]) -> Iterator[int]:
-    """Where an item of the SELECT list begins that is a qualified name and no more."""
-    depth = 0
-    for at in range(1, len(tokens) - 3):
-        depth += (tokens[at].text == "(") - (tokens[at].text == ")")
-        if depth == 0 and tokens[at].upper == "FROM":
-            return
-        begins = tokens[at - 1].text == "," or tokens[at - 1].upper in {"SELECT", "DISTINCT", "ALL"}
-        if depth == 0 and begins and tokens[at + 3].upper in {",", "FROM"}:
-            yield at
 
 
 def _lefts(sides: Sides) -> list[tuple[str, str]]:

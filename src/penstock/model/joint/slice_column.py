@@ -18,7 +18,6 @@ from penstock.model.joint.slice_condition import (
 )
 from penstock.sql.identifiers import fold, quoted
 from penstock.sql.query.edits import Edit, edited
-from penstock.sql.query.nesting import outermost
 from penstock.sql.query.reading import Query, Select, Source
 from penstock.sql.row_wise import AGGREGATES
 from penstock.sql.tokens import NAME, WORD, Token, closing
@@ -272,25 +271,12 @@ class Reading:
         shown = [(each, column) for each, column in read if column and each.join != "half"]
         if not shown:
             return
-        tokens = self.tokens
-        listed = set(outermost(tokens, select.first, select.clauses["FROM"]))
-        for at in select.own(select.first, select.last):
-            before = tokens[at - 1]
-            if tokens[at].text != "*":
-                continue
-            if before.text == ".":
-                of = fold(tokens[at - 2].value)
-                columns = [column for each, column in shown if _called(each) == of]
-            elif before.text in {",", "("} or before.upper in {"SELECT", "DISTINCT", "ALL"}:
-                columns = [column for _, column in shown]
-            else:
-                continue  # it multiplies
-            counted = before.text == "(" and tokens[at - 2].upper == "COUNT"
-            if not columns or counted:
-                continue
-            if at not in listed:
+        for at, of, listed in select.stars(self.tokens):
+            columns = [column for each, column in shown if of in {"", _called(each)}]
+            if columns and not listed:
                 raise NotJoint("a * stands in a call, and would have the slice in it")
-            self._without(at, ", ".join(columns))
+            if columns:
+                self._without(at, ", ".join(columns))
 
     def _without(self, star: int, columns: str) -> None:
         after = self.tokens[star + 1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from penstock.sql.identifiers import fold
@@ -95,11 +96,26 @@ class Select:
                 at += 1
 
     def items(self, tokens: Sequence[Token]) -> list[Range]:
-        """The items of its list, the first one with a DISTINCT before it."""
-        end = self.clauses.get("FROM", self.last)
-        listed = outermost(tokens, self.first + 1, end)
-        commas = [self.first, *(at for at in listed if tokens[at].text == ","), end]
-        return [(commas[n] + 1, commas[n + 1]) for n in range(len(commas) - 1)]
+        """The items of its list."""
+        first, end = self.first, self.clauses.get("FROM", self.last)
+        first += tokens[first + 1].upper in {"DISTINCT", "ALL"} if first + 1 < end else 0
+        listed = outermost(tokens, first + 1, end)
+        commas = [first, *(at for at in listed if tokens[at].text == ","), end]
+        return [(before + 1, after) for before, after in pairwise(commas)]
+
+    def stars(self, tokens: Sequence[Token]) -> Iterator[tuple[int, str, bool]]:
+        """Each ``*`` that stands for columns and is not counted: its place, the folded name before
+        it, and whether it is an item of the list.
+        """
+        listed = set(outermost(tokens, self.first, self.clauses.get("FROM", self.last)))
+        for at in self.own(self.first + 1, self.last):
+            before, called = tokens[at - 1], tokens[at - 2].upper
+            if tokens[at].text == "*" and before.text == ".":
+                yield at, fold(tokens[at - 2].value), at in listed
+            elif tokens[at].text == "*" and not (before.text == "(" and called == "COUNT"):
+                opens = before.text in {",", "("} or before.upper in {"SELECT", "DISTINCT", "ALL"}
+                if opens:
+                    yield at, "", at in listed
 
 
 @dataclass(frozen=True, slots=True)
