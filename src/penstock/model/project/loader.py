@@ -187,9 +187,17 @@ def scan_models(
     tests = {script.query.path for file in files for script in file.tests}
     findings = [finding for file in files if file.path not in tests for finding in file.findings]
     findings += (*audit_findings, *place.python.findings, *wrong_strategies, *wrong_libraries)
+    findings += wrong_defaults
     models = [file.model for file in files if file.model is not None]
-    models.sort(key=lambda model: model.name)
-    findings += (*wrong_defaults, *known.idle([model.name for model in models]))
+    models, wrong = _together(sorted(models, key=lambda model: model.name), place)
+    externals, found = _externals(place)
+    findings += (*wrong, *found, *wrong_entries(externals, models))
+    return Loaded(tuple(models), tuple(findings), externals, libraries, place)
+
+
+def _together(models: list[Model], place: Place) -> tuple[list[Model], list[Diagnostic]]:
+    """The models with EMBEDDED ones in their readers, and what is wrong with them as a project."""
+    findings = list(place.defaults.idle([model.name for model in models]))
     wrong = check_graph(models)
     findings += wrong
     if not wrong:
@@ -199,10 +207,8 @@ def scan_models(
     findings += _forgotten_aliases(models)
     findings += closed_intervals(models)
     findings += report_other_languages(place.models)
-    findings += sqlmesh_config.findings(root)
-    externals, found = _externals(place)
-    findings += (*found, *wrong_entries(externals, models))
-    return Loaded(tuple(models), tuple(findings), externals, libraries, place)
+    findings += sqlmesh_config.findings(place.root)
+    return models, findings
 
 
 def _audits(place: Place) -> tuple[dict[str, AuditBlock], tuple[Diagnostic, ...]]:
