@@ -27,6 +27,7 @@ from penstock.sql.tokens import (
     closing,
     depth_of,
     may_be_alias,
+    split_at,
 )
 from penstock.sql.trees import exp
 from penstock.sql.trust import FUNCTIONS, harmless_expression, harmless_query
@@ -185,7 +186,8 @@ def _calls(source: SqlText, book: Book) -> list[_Call]:
         if close is None:
             raise QueryFailed(f"the bracket after {tokens[at].text} is not closed")
         start, end = tokens[first].start, tokens[close].end
-        arguments = tuple(_arguments(source.text, tokens, at + 2, close))
+        inside = tokens[at + 2 : close]
+        arguments = tuple(_argument(source.text, part) for part in split_at(inside, ",") if inside)
         in_from = macro.kind == "table"
         aliased, window = _is_aliased(tokens, close + 1), _is_window(tokens, close + 1)
         found.append(_Call(start, end, macro, arguments, in_from, aliased, window))
@@ -261,21 +263,6 @@ _CLAUSES = frozenset(
 
 def _is_name(token: Token) -> bool:
     return token.kind in {NAME, WORD}
-
-
-def _arguments(
-    text: str, tokens: Sequence[Token], begin: int, end: int
-) -> list[tuple[str | None, str]]:
-    if begin >= end:
-        return []
-    found: list[tuple[str | None, str]] = []
-    depth, start = 0, begin
-    for i in range(begin, end + 1):
-        depth += depth_of(tokens[i])
-        if i == end or (depth == 0 and tokens[i].text == ","):
-            found.append(_argument(text, tokens[start:i]))
-            start = i + 1
-    return found
 
 
 def _argument(text: str, tokens: Sequence[Token]) -> tuple[str | None, str]:

@@ -22,6 +22,7 @@ from penstock.errors import InputError, QueryFailed
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_names import NAMES
 from penstock.sql.plain_select import NOT_COLUMNS
+from penstock.sql.tables import called, sources_of
 from penstock.sql.trust import FUNCTIONS
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -66,12 +67,10 @@ def _tables(
     """What the SELECT calls its tables, with their names and columns; none where others are
     among its sources, or around it.
     """
-    start = select.args.get("from_") or select.args.get("from")
-    joins = select.args.get("joins") or ()
-    if start is None or _is_inside(select) or any(map(select.args.get, _OTHER_SOURCES)):
+    if _is_inside(select) or any(map(select.args.get, _OTHER_SOURCES)):
         return {}
     tables: dict[str, tuple[str, Collection[str]]] = {}
-    for source in (start.this, *(join.this for join in joins)):
+    for source in sources_of(select)[0]:
         columns = known.get(fold(source.name)) if isinstance(source, exp.Table) else None
         alias = source.args.get("alias")
         renamed = alias is not None and bool(alias.args.get("columns"))
@@ -79,7 +78,7 @@ def _tables(
             return {}
         if any(map(source.args.get, _OTHER_SOURCES)):
             return {}
-        tables[fold(source.alias or source.name)] = (source.name, columns)
+        tables[called(source)] = (source.name, columns)
     return tables
 
 

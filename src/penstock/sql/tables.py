@@ -44,6 +44,11 @@ class Reference:
     node: exp.Table | None = field(default=None, compare=False, repr=False)  # in the tree
     catalog: str | None = None  # of ``lake.main.t``
 
+    @property
+    def called(self) -> str:
+        """What its columns are qualified by, folded."""
+        return fold(self.name) if self.node is None else called(self.node)
+
 
 @dataclass(frozen=True, slots=True)
 class Qualifier:
@@ -143,6 +148,17 @@ def _all_tables(tree: exp.Expr) -> Iterator[exp.Table]:
 def _is_plain_name(column: exp.Column) -> bool:
     """Not ``t.* REPLACE ((SELECT ...) AS x)``."""
     return type(column.args.get("this")) is exp.Identifier
+
+
+def sources_of(select: exp.Expr) -> tuple[list[exp.Expr], Sequence[exp.Join]]:
+    """What a SELECT reads, its FROM first, and the joins. Without a FROM it reads nothing."""
+    start, joins = select.args.get("from_"), select.args.get("joins") or ()
+    return [] if start is None else [start.this, *(join.this for join in joins)], joins
+
+
+def called(source: exp.Expr) -> str:
+    """What its columns are qualified by, folded."""
+    return fold(source.alias_or_name)
 
 
 def span_of(table: exp.Table) -> Span:
@@ -258,8 +274,8 @@ def scope_of(table: exp.Table) -> Scope | None:
     select = table.find_ancestor(exp.Select)
     if select is None or _is_odd(table) or any(map(select.args.get, ("match", "sample"))):
         return None
-    joins: Sequence[exp.Join] = select.args.get("joins") or ()
-    place = _place(table, select, joins)
+    sources, joins = sources_of(select)
+    place = next((at for at, source in enumerate(sources, -1) if source is table), None)
     if place is None or any(join.args.get("pivots") for join in joins):
         return None
     if place >= 0 and _is_asof(joins[place]):
@@ -269,7 +285,7 @@ def scope_of(table: exp.Table) -> Scope | None:
     conditions = [] if where is None else [(where.this, missing)]
     conditions += _ons(place, joins, missing)
     return Scope(
-        name=fold(table.alias or table.name),
+        name=called(table),
         schema=fold(table.db) if table.db and not table.alias else None,
         alone=not joins and not select.args.get("laterals"),
         conditions=tuple(conditions),
@@ -285,14 +301,6 @@ def _is_odd(table: exp.Table) -> bool:
         or any(table.args.get(key) for key in odd)
         or isinstance(table.parent, exp.TableSample | exp.Pivot)
     )
-
-
-def _place(table: exp.Table, select: exp.Select, joins: Sequence[exp.Join]) -> int | None:
-    """-1 for the FROM, the number of the join otherwise."""
-    start = select.args.get("from_") or select.args.get("from")
-    if start is not None and start.this is table:
-        return -1
-    return next((at for at, join in enumerate(joins) if join.this is table), None)
 
 
 def _side(join: exp.Join) -> str:

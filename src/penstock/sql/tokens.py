@@ -247,6 +247,18 @@ def closing(tokens: Sequence[Token], at: int) -> int | None:
     return None
 
 
+def split_at(tokens: Sequence[Token], separator: str) -> list[Sequence[Token]]:
+    """The words between separators outside of brackets; one part may be all of them, or empty."""
+    parts: list[Sequence[Token]] = []
+    start = depth = 0
+    for at, token in enumerate(tokens):
+        depth += depth_of(token)
+        if depth == 0 and token.text == separator:
+            parts.append(tokens[start:at])
+            start = at + 1
+    return [*parts, tokens[start:]]
+
+
 def may_be_alias(token: Token) -> bool:
     """Whether it can be a name after a table without AS."""
     return token.kind == NAME or (token.kind == WORD and token.upper not in _NO_ALIAS)

@@ -211,16 +211,11 @@ def _meant(column: exp.Column, tables: dict[int, Reference]) -> list[Reference]:
             if id(table) in tables and table.find_ancestor(exp.Select) is select
         ]
         if column.table:
-            sources = [source for source in sources if _called(source) == fold(column.table)]
+            sources = [source for source in sources if source.called == fold(column.table)]
         if sources:
             return sources
         select = select.find_ancestor(exp.Select)
     return []
-
-
-def _called(reference: Reference) -> str:
-    assert reference.node is not None, "a reference outside of a tree"
-    return fold(reference.node.alias or reference.name)
 
 
 def hidden(analysis: Analysis, exposed: Sequence[Reference]) -> Iterator[Edit]:
@@ -260,7 +255,7 @@ def _hide(
     names = [
         f"{quoted(table.node.alias or table.name)}.{ROWID}"
         for table in tables
-        if table.node is not None and qualifier in {None, _called(table)}
+        if table.node is not None and qualifier in {None, table.called}
     ]
     if not names:
         return

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from penstock.model.asof.asof import comparison, starts
 from penstock.sql.query.nesting import Unclear, conjuncts, outermost
 from penstock.sql.query.reading import Cte, Select, read_query, selects
+from penstock.sql.tables import sources_of
 from penstock.sql.text import Span, Unreadable, parse_query
 from penstock.sql.tokens import NAME, WORD, Token, tokenize
 from penstock.sql.trees import exp
@@ -161,15 +162,14 @@ def _names(text: str, *, single: bool = False) -> tuple[str, ...]:
         raise NotPlanned("one of its sides cannot be read") from None
     if not isinstance(tree, exp.Select):
         raise NotPlanned("one of its sides cannot be read")
-    joins: list[exp.Join] = tree.args.get("joins") or []
-    start = tree.args.get("from_")
-    if start is None or tree.args.get("laterals") or (single and joins):
+    sources, joins = sources_of(tree)
+    if not sources or tree.args.get("laterals") or (single and joins):
         raise NotPlanned("one of its sides is not a table or a subquery")
     for join in joins:
         if join.args.get("using") or join.method == "NATURAL":
             raise NotPlanned("a join before it has USING or is NATURAL")
-    visible = [start.this, *(join.this for join in joins if join.kind not in _HIDING)]
-    names = tuple(_name(item) for item in visible)
+    shown = (join.this for join in joins if join.kind not in _HIDING)
+    names = tuple(_name(item) for item in (sources[0], *shown))
     if len(set(names)) < len(names):
         raise NotPlanned("two tables of it have one name")
     return names

@@ -18,12 +18,12 @@ from penstock.sql.tokens import (
     Token,
     Unclosed,
     closing,
+    split_at,
     words,
 )
 
 _PLAIN = re.compile(r"\w+")
 _IN_TEXT = re.compile(r"@(?:\{\s*(?P<braced>\w+)\s*\}|(?P<bare>[^\W\d]\w*))")
-_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 MARKS = {SPARK: "`", DUCKDB: '"'}
 
 
@@ -50,18 +50,8 @@ def tokens_of(text: str, dialect: str) -> list[Token]:
 
 def arguments(text: str, tokens: Sequence[Token]) -> list[str]:
     """The texts between commas outside of brackets."""
-    found: list[str] = []
-    depth, first = 0, 0
-    for number, token in enumerate(tokens):
-        depth += (token.text in _OPENING) - (token.text in _CLOSING)
-        if token.text == "," and depth == 0:
-            found.append(_between(text, tokens, first, number))
-            first = number + 1
-    return [*found, _between(text, tokens, first, len(tokens))] if tokens else []
-
-
-def _between(text: str, tokens: Sequence[Token], first: int, end: int) -> str:
-    return text[tokens[first].start : tokens[end - 1].end] if first < end else ""
+    parts = split_at(tokens, ",") if tokens else []
+    return [text[part[0].start : part[-1].end] if part else "" for part in parts]
 
 
 def unpacked(text: str, dialect: str) -> list[str]:

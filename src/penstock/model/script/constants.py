@@ -11,7 +11,7 @@ from datetime import date, datetime
 
 from penstock.errors import ArgumentError, PartitionError
 from penstock.model.time.partition_token import INSIDE, TOKEN
-from penstock.sql.tokens import ARGUMENT, NUMBER, STRING, Token, closing
+from penstock.sql.tokens import ARGUMENT, NUMBER, STRING, Token, closing, split_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +110,6 @@ def read_constant(tokens: Sequence[Token]) -> Constant:
     """The constant that ``tokens`` (all of them) make. Raises :class:`NotConstant`."""
     parts = [_operand(piece) for piece in split_at(tokens, "||")]
     return parts[0] if len(parts) == 1 else Concat(tuple(parts))
-
-
-def split_at(tokens: Sequence[Token], separator: str) -> list[Sequence[Token]]:
-    """Pieces of ``tokens`` between separators outside brackets."""
-    pieces: list[Sequence[Token]] = []
-    start = index = 0
-    while index < len(tokens):
-        token = tokens[index]
-        if token.text in {"(", "[", "{"}:
-            close = closing(tokens, index)
-            index = len(tokens) if close is None else close + 1
-            continue
-        if token.text == separator:
-            pieces.append(tokens[start:index])
-            start = index + 1
-        index += 1
-    return [*pieces, tokens[start:]]
 
 
 def _operand(tokens: Sequence[Token]) -> Constant:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from penstock.errors import Location
-from penstock.model.script.constants import Constant, Literal, NotConstant, read_constant, split_at
+from penstock.model.script.constants import Constant, Literal, NotConstant, read_constant
 from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.values.names import Names, UnknownName
 from penstock.sql.identifiers import dotted, fold
 from penstock.sql.lake_names import FEEDS, NAMES, PREFIX
-from penstock.sql.tokens import NAME, STRING, Token, closing
+from penstock.sql.tokens import NAME, STRING, Token, closing, split_at
 
 
 @dataclass(frozen=True, slots=True)

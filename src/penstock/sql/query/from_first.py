@@ -34,13 +34,17 @@ def from_first(tokens: Sequence[Token]) -> list[Edit]:
 
 
 def table_first(tokens: Sequence[Token]) -> list[Edit]:
-    """``TABLE x`` as ``SELECT * FROM x``."""
-    starts = (token for _, token in query_starts(tokens) if token.upper == "TABLE")
-    return [Edit(token.start, token.end, "SELECT * FROM") for token in starts]
+    """``TABLE x`` as ``SELECT * FROM x``, unless it is an argument of a function."""
+    return [
+        Edit(token.start, token.end, "SELECT * FROM")
+        for index, token in query_starts(tokens)
+        if token.upper == "TABLE" and tokens[index + 1].kind in {WORD, NAME}
+        if not _is_argument(tokens, index)
+    ]
 
 
 def query_starts(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
-    """FROM and TABLE where a query begins with them; ``f(TABLE t)`` is an argument."""
+    """FROM and TABLE where a query begins with them, ``f(TABLE t)`` among them."""
     levels = [_Level()]
     for index, token in enumerate(tokens):
         level = levels[-1]
@@ -64,8 +68,8 @@ def query_starts(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
 def _begins_query(tokens: Sequence[Token], index: int) -> bool:
     if tokens[index].upper == "FROM":
         return True
-    named = any(after.kind in {WORD, NAME} for after in tokens[index + 1 : index + 2])
-    return tokens[index].upper == "TABLE" and named and not _is_argument(tokens, index)
+    following = tokens[index + 1 : index + 2]
+    return tokens[index].upper == "TABLE" and bool(following) and following[0].text != "("
 
 
 def _is_argument(tokens: Sequence[Token], index: int) -> bool:
