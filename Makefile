@@ -28,6 +28,7 @@ gates: $(INSTALLED) ## check with ruff, mypy, import-linter and programs of scri
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m scripts.check_strategies
+	@$(BIN)/python -m scripts.check_source
 
 # Each time in an environment of its own; pip's cache has what it needs.
 wheel-check: prerequisites ## install the wheel into an empty environment and run a project with it

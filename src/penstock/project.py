@@ -284,7 +284,7 @@ class Project(Inspection):
         new_catalog: bool = False,
     ) -> RunResult:
         from penstock.engine.planning.no_op import idle_run, is_idle
-        from penstock.progress.lines import showing
+        from penstock.progress.live import showing
 
         if is_idle(plan):
             with showing(on_event) as sink:

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from penstock.events import Notice, ignore
-from penstock.progress.lines import showing
+from penstock.progress.live import showing
 from tests.progress.events import RUN
 
 

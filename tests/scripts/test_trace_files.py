@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from scripts.trace_files import MARK, Trace, Tracer
+from scripts.trace_files import LIMITS, MARK, Trace, Tracer, measure
 
 from penstock.lake.lake import Lake
 
@@ -56,3 +56,11 @@ def test_a_query_is_read_no_more_often_where_spark_may_have_to_start(
         query = f"SELECT id FROM t WHERE id = {MARK}"
         first, second = traced(lake, query), traced(lake, query)
     assert first.readings == second.readings > 0
+
+
+@pytest.mark.spark
+def test_no_action_crosses_more_files_than_its_limit(tmp_path: Path, spark: SparkSession) -> None:
+    with Tracer() as tracer:
+        traces = measure(tracer, ["delete", "method", "append", "merge"], spark, tmp_path)
+    crossed = {title: len(trace.entered) for title, trace in traces.items()}
+    assert {t: n for t, n in crossed.items() if n > LIMITS[t].files} == {}

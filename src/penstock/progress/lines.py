@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -24,7 +23,7 @@ from penstock.events import (
     StepProgress,
     StepStarted,
 )
-from penstock.progress.view import count, seconds, visible
+from penstock.progress.view import count, seconds
 
 
 @contextmanager
@@ -120,37 +119,3 @@ LINES: dict[type, Callable[[Any], str | None]] = {
     RunProgress: progress_text,
     RunFinished: lambda event: f"run {event.state} in {seconds(event.seconds)}",
 }
-
-
-@contextmanager
-def showing(on_event: EventSink | None, *, live: bool = True) -> Iterator[EventSink]:
-    """``on_event``, or where there is none a live table on a terminal and lines elsewhere.
-
-    Not ``live``: lines in any case, as others write to the terminal too.
-
-    On stderr, so that what a script prints stays its own; in a notebook on stdout, because
-    notebooks show stderr as errors.
-    """
-    if on_event is not None:
-        yield on_event
-    elif live and sys.stderr.isatty():
-        from rich.console import Console
-
-        from penstock.progress.live import live_table
-
-        with live_table(Console(stderr=True)) as sink:
-            yield sink
-    else:
-        with lines(_write, _brief) as sink:
-            yield sink
-
-
-def _write(line: str) -> None:
-    stream = sys.stdout if "ipykernel" in sys.modules else sys.stderr
-    print(visible(line, keep="\t"), file=stream, flush=True)
-
-
-def _brief(event: Event) -> str | None:
-    """A line for the outcome of a step, none for its progress."""
-    passed = isinstance(event, CheckFinished) and event.passed
-    return None if passed or isinstance(event, StepStarted | StepProgress) else text_line(event)

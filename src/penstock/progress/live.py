@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -12,9 +13,16 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from penstock.events import Event, EventSink, StepOutput
+from penstock.events import (
+    CheckFinished,
+    Event,
+    EventSink,
+    StepOutput,
+    StepProgress,
+    StepStarted,
+)
 from penstock.progress.fit import GAP, fit
-from penstock.progress.lines import progress_text, state_text, text_line
+from penstock.progress.lines import lines, progress_text, state_text, text_line
 from penstock.progress.view import Progress, Row, View, count, seconds, visible
 
 # State of a finished step: mark and style. Any other state is a phase of a running step.
@@ -137,3 +145,33 @@ def _state(row: Row) -> str:
         else ""
     )
     return state_text(f"{row.state}{tests}", row.reason)
+
+
+@contextmanager
+def showing(on_event: EventSink | None, *, live: bool = True) -> Iterator[EventSink]:
+    """``on_event``, or where there is none a live table on a terminal and lines elsewhere.
+
+    Not ``live``: lines in any case, as others write to the terminal too.
+
+    On stderr, so that what a script prints stays its own; in a notebook on stdout, because
+    notebooks show stderr as errors.
+    """
+    if on_event is not None:
+        yield on_event
+    elif live and sys.stderr.isatty():
+        with live_table(Console(stderr=True)) as sink:
+            yield sink
+    else:
+        with lines(_write, _brief) as sink:
+            yield sink
+
+
+def _write(line: str) -> None:
+    stream = sys.stdout if "ipykernel" in sys.modules else sys.stderr
+    print(visible(line, keep="\t"), file=stream, flush=True)
+
+
+def _brief(event: Event) -> str | None:
+    """A line for the outcome of a step, none for its progress."""
+    passed = isinstance(event, CheckFinished) and event.passed
+    return None if passed or isinstance(event, StepStarted | StepProgress) else text_line(event)

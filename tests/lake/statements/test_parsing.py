@@ -13,9 +13,8 @@ from penstock.errors import PenstockError, QueryFailed, UnsupportedFeature
 from penstock.lake.lake import Lake
 from penstock.lake.statements.delete import Delete
 from penstock.lake.statements.dispatch import FORMS
-from penstock.lake.statements.insert import Insert
+from penstock.lake.statements.insert import Insert, by_row_alone
 from penstock.lake.statements.merge import Merge
-from penstock.lake.statements.overwrite import by_row_alone
 from penstock.lake.statements.update import Update
 from penstock.sql.statement import Reader, TableName
 from penstock.sql.text import SqlExpression
