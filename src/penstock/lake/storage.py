@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from penstock.errors import ConfigError, DataPathError, UnsupportedFeature
+from penstock.lazy import pq
 from penstock.masking import shown
 
 if TYPE_CHECKING:
@@ -343,8 +344,6 @@ def exists(path: str) -> bool:
 
 def first_value(path: str, column: str) -> Any:
     """The first row's value of a top-level column of a Parquet file that has rows."""
-    from pyarrow import parquet as pq
-
     system, place = open_system(path)
     with system.open_input_file(place) as source, pq.ParquetFile(source) as file:
         batch = next(file.iter_batches(batch_size=1, columns=[column]))

@@ -30,12 +30,12 @@ from penstock.lake.spark.session import SparkSource, session_zone
 from penstock.lake.spark.text import as_condition
 from penstock.lake.transaction import Staged, Transaction, TransactionTable
 from penstock.lake.writing.adding.fit import Rules
+from penstock.lazy import pa
 from penstock.sql.conditions import Predicate
 from penstock.sql.dialect import hinted, if_text
 from penstock.sql.predicate import of_where
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 

@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import add, mul, sub
-from typing import TYPE_CHECKING
 
+from penstock.lazy import exp
 from penstock.sql.text import Unreadable, parse_expression
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 Value = int | str
 _LIMIT = 1 << 31  # beyond it DuckDB's type of a result may be another than the operands'

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from penstock.errors import ColumnNotFound, PenstockError
+from penstock.lazy import exp
 from penstock.sql.lexer import Lexer, reader
 from penstock.sql.literals import plain_text_literal
 from penstock.sql.text import Unreadable, misread
 from penstock.sql.tokens import NAME, Token, scan
 from penstock.sql.types import cast_types, checked
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 SPARK, DUCKDB = "spark", "duckdb"
 Columns = Callable[["exp.Table"], Sequence[str] | None]

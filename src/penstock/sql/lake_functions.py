@@ -8,11 +8,11 @@ from difflib import get_close_matches
 from typing import Any
 
 from penstock.errors import ArgumentError
+from penstock.lazy import exp
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_names import FEEDS, PREFIX
 from penstock.sql.tables import Analysis
 from penstock.sql.tokens import Token
-from penstock.sql.trees import exp
 
 
 @dataclass(frozen=True, slots=True)

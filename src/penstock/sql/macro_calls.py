@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from penstock.errors import QueryFailed, UnsupportedFeature
+from penstock.lazy import exp
 from penstock.sql.duckdb.guards import whole_number
 from penstock.sql.duckdb.text import Cuts, cut, named, readable
 from penstock.sql.duckdb.translate import to_spark
@@ -29,7 +30,6 @@ from penstock.sql.tokens import (
     may_be_alias,
     split_at,
 )
-from penstock.sql.trees import exp
 from penstock.sql.trust import FUNCTIONS, harmless_expression, harmless_query
 
 _DUCKDB, _SPARK = "duckdb", "spark"

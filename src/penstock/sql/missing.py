@@ -16,9 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from sqlglot import exp
-
 from penstock.errors import InputError, QueryFailed
+from penstock.lazy import exp
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_names import NAMES
 from penstock.sql.plain_select import NOT_COLUMNS

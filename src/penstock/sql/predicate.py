@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from sqlglot import exp
-
+from penstock.lazy import exp
 from penstock.sql.conditions import (
     FLIPPED,
     NEGATED,

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
+from penstock.lazy import exp
 from penstock.sql.identifiers import fold
 from penstock.sql.tables import Analysis
 from penstock.sql.tokens import NAME, NOT_CALLED, WORD
-from penstock.sql.trees import exp
 from penstock.sql.trust import FUNCTIONS
 
 # Spark 4.3's aggregates: each was asked for in a WHERE, which refuses them.

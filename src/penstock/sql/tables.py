@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.errors import QueryFailed, UnsupportedFeature
+from penstock.lazy import exp
 from penstock.sql.dialect import parse
 from penstock.sql.identifiers import fold
 from penstock.sql.query.edits import edited
@@ -18,7 +19,6 @@ from penstock.sql.query.from_first import table_first
 from penstock.sql.text import Span, mask, wrong
 from penstock.sql.time_travel import Clause, Travel, find_clauses, travel
 from penstock.sql.tokens import SqlText, Token
-from penstock.sql.trees import exp
 
 # `parquet.`/path`` and its like are files to Spark, not tables.
 FORMATS = {"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import UnsupportedFeature
+from penstock.lazy import exp
 from penstock.sql.text import Unreadable, parse_query
 from penstock.sql.tokens import (
     ARGUMENT,
@@ -18,7 +19,6 @@ from penstock.sql.tokens import (
     closing,
     may_be_alias,
 )
-from penstock.sql.trees import exp
 
 _KINDS = {
     "VERSION": "version",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from penstock.lazy import exp
 from penstock.sql.text import breaks, wrong
 from penstock.sql.tokens import (
     MARKER,
@@ -23,7 +24,6 @@ from penstock.sql.tokens import (
     loose_words,
     tokenize,
 )
-from penstock.sql.trees import exp
 
 _WHOLE = {
     ("UTINYINT", "UINT8"): ("0", "255", "SMALLINT"),

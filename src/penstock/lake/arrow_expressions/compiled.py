@@ -8,14 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from sqlglot import exp
-
 from penstock.lake.arrow_expressions import conditions, nodes, values
 from penstock.lake.arrow_expressions.fence import parsed
 from penstock.lake.arrow_expressions.nodes import Compile, Node, NotSupportedByArrow, Rows
 from penstock.lake.format.naming import fold
+from penstock.lazy import exp, pa, pc
 from penstock.sql.text import SqlExpression, as_expression
 
 __all__ = ["Expression", "condition", "expression", "plain"]

@@ -8,12 +8,9 @@ import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from sqlglot import exp
-
 from penstock.lake.arrow_expressions import nodes
 from penstock.lake.arrow_expressions.nodes import Compile, Node, NotSupportedByArrow, Value
+from penstock.lazy import exp, pa, pc
 
 _BOOLEAN = pa.bool_()
 _TIMES = (nodes.MOMENT, nodes.CLOCK)

@@ -13,10 +13,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlglot import exp
-
 from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
 from penstock.lake.format.naming import fold
+from penstock.lazy import exp
 from penstock.sql.text import SqlExpression
 
 if TYPE_CHECKING:

@@ -7,12 +7,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-import pyarrow as pa
-
-if TYPE_CHECKING:
-    from sqlglot import exp
+from penstock.lazy import exp, pa, pc
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
 Value = Any  # an array, a chunked one or a scalar of Arrow's, which has no types of its own
@@ -158,8 +155,6 @@ class Node:
         """Cast without loss, or raise."""
         if self.kind == kind:
             return self
-        import pyarrow.compute as pc  # late: small reads without conditions go without it
-
         return of(kind, lambda value: pc.cast(value, kind, safe=True), self)
 
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from sqlglot import exp
-
 from penstock.lake.arrow_expressions import nodes
 from penstock.lake.arrow_expressions.conditions import condition
 from penstock.lake.arrow_expressions.nodes import Compile, Node, NotSupportedByArrow, Value
+from penstock.lazy import exp, pa, pc
 
 
 def paren(tree: Any, node: Compile) -> Node:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import sqlglot
-from sqlglot import exp
 
 from penstock.errors import ColumnNotFound, NameTaken, SchemaMismatch, UnsupportedFeature
 from penstock.lake.candidate.state import (
@@ -36,6 +35,7 @@ from penstock.lake.format.objects import COMMENT, SortKey
 from penstock.lake.format.partitioning import partition_columns
 from penstock.lake.format.schema import Column, TableSchema, can_widen
 from penstock.lake.reading.parquet.footers import remove_directory
+from penstock.lazy import exp
 from penstock.sql.identifiers import quoted
 from penstock.sql.text import Unreadable, parse_expression
 

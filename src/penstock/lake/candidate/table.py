@@ -25,13 +25,14 @@ from penstock.lake.reading.conversions.align import with_values
 from penstock.lake.reading.conversions.spark_types import cast_type, literal
 from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.lake.snapshot import Snapshot
+from penstock.lake.spark.functions import fn
 from penstock.lake.spark.session import SparkSource, session_zone
 from penstock.lake.writing.settings import write_settings
 from penstock.lake.writing.spark import Target, rows_to_inline
+from penstock.lazy import pa, pc
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
@@ -112,8 +113,6 @@ class CandidateTable:
         slice: Slice | None = None,  # noqa: A002 - as in merge
     ) -> pa.Table | None:
         """These columns of `to_df`, or of a slice's rows, read without Spark where possible."""
-        import pyarrow.compute as pc
-
         limits = self._context.limits
         if slice is None:
             return read_small(self._scan(self.files()), names, limits)
@@ -154,8 +153,6 @@ class CandidateTable:
 
     def in_slice(self, df: DataFrame, column: str, value: object) -> DataFrame:
         """``df`` with the slice's column: added when missing, else checked row by row."""
-        from pyspark.sql import functions as fn
-
         wanted = literal(value)
         name_in_df = next((name for name in df.columns if fold(name) == fold(column)), None)
         if name_in_df is None:
@@ -250,8 +247,6 @@ class CandidateTable:
 
     def is_in_slice(self, column: str, value: object) -> SparkColumn:
         """The condition that a row belongs to the slice; NULL is a value."""
-        from pyspark.sql import functions as fn
-
         schema_column = self._column(column)
         return fn.col(quoted(schema_column.name)).eqNullSafe(
             literal(value).cast(cast_type(schema_column))

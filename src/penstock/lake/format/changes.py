@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from penstock.errors import CommitError
 from penstock.lake.format.files import ColumnStats, DataFile, DeleteFile, PartitionField, Table
 from penstock.lake.format.objects import SortKey
 from penstock.lake.format.schema import TableSchema
+from penstock.lazy import pa
 from penstock.sql.macros import MacroForm
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 Tags = Mapping[str, str]
 TagChanges = Mapping[str, str | None]  # None removes the tag

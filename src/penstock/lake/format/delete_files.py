@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from penstock.lake.format.field_ids import OF_DELETES, SNAPSHOT_ID
 from penstock.lake.format.files import DeleteFile
 from penstock.lake.storage import is_remote, open_system, output
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from penstock.lazy import pa, pc, pq
 
 # Positions in order take a byte or two as differences, where a dictionary of them takes ten.
 _SETTINGS = {
@@ -35,8 +32,6 @@ def write(
 
     The directory of ``path`` exists. What the snapshots mean for the catalog is the caller's.
     """
-    import pyarrow as pa
-
     codes = pa.repeat(pa.scalar(0, pa.int32()), len(positions))
     names = pa.DictionaryArray.from_arrays(codes, pa.array([data_path], pa.string()))
     columns = [names, positions, *([] if since is None else [since])]
@@ -49,10 +44,6 @@ def renumbered(file: DeleteFile, snapshot_id: int) -> DeleteFile:
     The commit lost a race for that snapshot; positions of older snapshots keep theirs. The file is
     overwritten, once for each lost race. Nobody reads it before it is committed.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
     assert file.partial_max is not None, "only such files tell snapshots"
     system, place = open_system(file.path)
     with system.open_input_file(place) as source:
@@ -68,9 +59,6 @@ def renumbered(file: DeleteFile, snapshot_id: int) -> DeleteFile:
 
 
 def _written(path: str, columns: Sequence[pa.Array | pa.ChunkedArray]) -> DeleteFile:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     types = (pa.dictionary(pa.int32(), pa.string()), pa.int64(), pa.int64())
     fields = [
         pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
@@ -89,7 +77,4 @@ def _written(path: str, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Delete
 def sequence(count: int) -> pa.Int64Array:
     """The integers from 0 on. Python's range would take 60 ms a million under the interpreter's
     lock."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=-1)

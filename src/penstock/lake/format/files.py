@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from penstock.lake.format.schema import TableSchema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from penstock.lazy import pa
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.lake.format.files import ColumnStats
 from penstock.lake.format.naming import fold
@@ -23,10 +23,7 @@ from penstock.lake.format.values.bounds import (
     compare_bounds,
     format_nanoseconds,
 )
-
-if TYPE_CHECKING:  # the catalog answers without files, and loading pyarrow takes a while
-    import pyarrow as pa
-    from pyarrow import parquet as pq
+from penstock.lazy import pa, pq
 
 _FIELD_ID = b"PARQUET:field_id"
 _FLOATS = frozenset({"float32", "float64"})
@@ -77,8 +74,6 @@ def leaves(file: pa.Schema, schema: TableSchema) -> Iterator[tuple[int, Column]]
 
 def _walk(field: pa.Field, column: Column | None) -> Iterator[Column | None]:
     """One item per leaf of ``field`` in file order: its column, or ``None`` for an unknown one."""
-    import pyarrow as pa
-
     kind = field.type
     if pa.types.is_struct(kind):
         children = column.children if column is not None and column.type == "struct" else ()
@@ -97,8 +92,6 @@ def _walk(field: pa.Field, column: Column | None) -> Iterator[Column | None]:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
     return bool(
         pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     )

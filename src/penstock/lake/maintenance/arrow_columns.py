@@ -10,15 +10,13 @@ import binascii
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from penstock.errors import UnsupportedFeature
 from penstock.lake.format.files import NameMapping
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.stored_values import INFINITE
+from penstock.lazy import pa, pc
 
 FIELD_ID = b"PARQUET:field_id"
 _TEXT_OF_UUID = 36  # characters: how Spark writes them

@@ -12,9 +12,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from penstock.errors import CommitConflict, CommitUnknown, LakeError
 from penstock.lake import storage
 from penstock.lake.catalog.catalog import Catalog
@@ -39,6 +36,7 @@ from penstock.lake.maintenance.scope import HasCatalog, base_of, each, publish, 
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lake.writing.settings import write_settings
 from penstock.lake.writing.spark import Target
+from penstock.lazy import pa, pc
 
 _ATTEMPTS = 5  # a flush that loses a race against a writer reads again
 _SYSTEM = {name: f"_penstock_{name}" for name in (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)}

@@ -15,11 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
-
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from typing import Protocol
 
 from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, MAPPED_ROW_ID
 from penstock.lake.format.files import DataFile, FileSet
@@ -27,9 +23,7 @@ from penstock.lake.reading.deleted.positions import Whose, load
 from penstock.lake.reading.parquet.reading import check_file
 from penstock.lake.spark.failures import file_corrupt, file_missing
 from penstock.lake.storage import is_remote, open_system
-
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
+from penstock.lazy import pa, pc, pq
 
 _THREADS = 4
 _WHOLE = 8 << 20  # bytes: larger files are read in pieces

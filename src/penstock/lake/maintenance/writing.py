@@ -11,10 +11,6 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby, pairwise
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 from penstock.errors import ArgumentError
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.options import write_facts
@@ -37,6 +33,7 @@ from penstock.lake.storage import (
     writing_to,
 )
 from penstock.lake.writing.settings import TARGET_FILE_SIZE
+from penstock.lazy import pa, pc, pq
 
 
 @dataclass(frozen=True, slots=True)

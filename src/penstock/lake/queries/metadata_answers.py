@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlglot import exp
-
 from penstock.lake.catalog import answers
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.format.files import Table
@@ -15,6 +13,7 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.spark_types import spark_type
 from penstock.lake.spark.text import run_sql
+from penstock.lazy import exp
 from penstock.sql.duckdb.guards import unguarded
 from penstock.sql.identifiers import quoted
 

@@ -28,6 +28,7 @@ from penstock.lake.snapshot import At, Snapshot
 from penstock.lake.spark.session import SparkSource, session_zone
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
+from penstock.lazy import exp
 from penstock.sql import lake_functions, lake_names, literals, tables
 from penstock.sql.conditions import Predicate
 from penstock.sql.lake_functions import Arguments
@@ -41,7 +42,6 @@ from penstock.sql.trust import harmless_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from sqlglot import exp
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sqlglot import exp
-
 from penstock.errors import ArgumentError, NotFound, QueryFailed, UnsupportedFeature
 from penstock.lake.format.naming import fold
 from penstock.lake.queries import travel
 from penstock.lake.snapshot import At
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.text import run_sql
+from penstock.lazy import exp
 from penstock.sql.conditions import Predicate
 from penstock.sql.identifiers import quoted
 from penstock.sql.lake_functions import Arguments, Call, calls_of

@@ -25,12 +25,11 @@ from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.arrow_files import PLAIN, read_small
 from penstock.lake.reading.scan import Scan
 from penstock.lake.snapshot import Snapshot
+from penstock.lazy import pa, pc
 from penstock.sql.plain_select import PlainSelect, SortKey
 from penstock.sql.predicate import of_where
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from penstock.lake.arrow_expressions.compiled import Expression
 
 # Types that Arrow sorts as Spark does; floats are missing because of NaN and -0.0.
@@ -89,8 +88,6 @@ class _Question:
 
     def counted(self) -> _Answer | None:
         """One row with the number of rows. Raises NotSupportedByArrow."""
-        import pyarrow as pa
-
         select = self.select
         assert select.count is not None, "asked for by the caller"
         number = None if select.where else self._known_count()
@@ -137,8 +134,6 @@ class _Question:
         if rows is None:
             return None
         if self.slice_ is not None:
-            import pyarrow.compute as pc
-
             of_slice = pc.equal(rows[_column(schema, self.slice_[0]).name], self.slice_[1])
             rows = rows.filter(of_slice)
         if where is not None:
@@ -197,8 +192,6 @@ def _in_order(rows: pa.Table, order: tuple[SortKey, ...], schema: TableSchema) -
     """Sort by the last key first, as sorting is stable and keys differ in where NULL goes."""
     if not order:
         return rows
-    import pyarrow.compute as pc
-
     for key in reversed(order):
         column = _column(schema, key.column)
         if base_type(column.type) not in _SORTED:
@@ -224,8 +217,6 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
 
 def _moments(column: pa.ChunkedArray) -> list[Any]:
     """A TIMESTAMP as PySpark collects it: naive, in this machine's time zone."""
-    import pyarrow as pa
-
     return [
         None
         if micros is None

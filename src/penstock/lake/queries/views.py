@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlglot import exp
-
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import View
+from penstock.lazy import exp
 from penstock.sql import dialect
 from penstock.sql.duckdb.text import Cuts, named_inside, projections, readable
 from penstock.sql.duckdb.translate import to_spark

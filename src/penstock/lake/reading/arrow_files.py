@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.errors import DataFileCorrupt
 from penstock.lake.format.field_ids import ROW_ID_FIELD
@@ -23,10 +23,7 @@ from penstock.lake.reading.deleted.frames import Deletes, places_on_driver, read
 from penstock.lake.reading.deleted.places import Places
 from penstock.lake.reading.parquet.reading import check_file
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+from penstock.lazy import pa, pc, pq
 
 _FIELD_ID = b"PARQUET:field_id"
 _OLD_DAYS = b"org.apache.spark.legacy"  # ...DateTime, ...INT96
@@ -69,9 +66,6 @@ def read(
     ``schema``. The result is ``None`` where the file lacks another column, has it with another
     type, or cannot be read. Raises DataFileCorrupt where it is not the file that the catalog names.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         with pq.ParquetFile(file.path, memory_map=True) as content:
             check_file(file, content.metadata)
@@ -107,9 +101,6 @@ def read_batches(
 
     ``row_ids`` is the name of a last column for the row ids that the file embeds, else NULL.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         content = pq.ParquetFile(file.path, memory_map=True)
     except (pa.ArrowException, OSError):
@@ -129,8 +120,6 @@ def read_batches(
 def _batches(
     content: pq.ParquetFile, held: Names, names: Sequence[str], size: int, row_ids: str | None
 ) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
     embedded = None if row_ids is None else held.row_id
     asked = [*held.columns, *([] if embedded is None else [embedded])]
     called = [*names, *([] if row_ids is None else [row_ids])]
@@ -197,8 +186,6 @@ class Deleted:
         """Which of the rows at ``positions``, given in order, are not deleted; ``None``: all."""
         if self.places is None or file.path not in self.places.codes or not len(positions):
             return None
-        import pyarrow.compute as pc
-
         base = self.places.base(file)
         start = self._below(base + positions[0].as_py())
         end = self._below(base + positions[-1].as_py() + 1)
@@ -251,8 +238,6 @@ def read_small_placed(
 
     ROW_ID is the id that is embedded in the file, else NULL.
     """
-    import pyarrow as pa
-
     columns = {column.name: column for column in source.schema.columns}
     wanted = TableSchema(tuple(columns[name] for name in names))
     if not is_simple(source, wanted, limits):
@@ -297,8 +282,6 @@ def _rows(file: DataFile, key: str, wanted: TableSchema, schema: pa.Schema) -> p
 
 def inlined_rows(inlined: InlinedRows, wanted: TableSchema) -> pa.Table | None:
     """Rows in the catalog as `few_placed` has them; ``None`` where Spark turns their values."""
-    import pyarrow as pa
-
     schema = arrow_schema(wanted)
     if any(batch_schema(part, wanted) != wanted for part in inlined.parts):
         return None
@@ -310,8 +293,6 @@ def inlined_rows(inlined: InlinedRows, wanted: TableSchema) -> pa.Table | None:
 
 def _placed(rows: pa.Table, key: str | None, ids: pa.ChunkedArray | None = None) -> pa.Table:
     """``rows`` with their file, their positions in it, and the row ids that it embeds."""
-    import pyarrow as pa
-
     count = rows.num_rows
     places = range(count) if key is not None else [None] * count
     own = ids if ids is not None else pa.nulls(count, pa.int64())

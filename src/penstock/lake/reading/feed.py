@@ -20,6 +20,8 @@ from penstock.lake.format.naming import TableRef
 from penstock.lake.reading.deleted.frames import Deletes, deleted_positions
 from penstock.lake.reading.scan import BEGIN, END, FILE, POSITION, ROW_ID, Scan, read, read_inlined
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.functions import fn
+from penstock.lazy import pa
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -108,8 +110,6 @@ def final_rows(
 
 def _last_images(rows: DataFrame, *, only_new: bool) -> DataFrame:
     """The last image of each row that is there in the end. An update removes before it inserts."""
-    from pyspark.sql import functions as fn
-
     known = fn.coalesce(ROW_ID, fn.raise_error(fn.lit("a row of a changed file has no row id")))
     event = fn.struct(fn.col(_SNAPSHOT), (fn.col(_KIND) == _INSERT).alias(_KIND))
     whole = fn.struct(*(quoted(name) for name in rows.columns))
@@ -206,8 +206,6 @@ class _Source:
 
     def _ended(self, files: Sequence[DataFile]) -> DataFrame | None:
         """Rows of files that ended as a whole: the remaining ones, and those deleted before."""
-        from pyspark.sql import functions as fn
-
         if not files:
             return None
         scan = self._scan(self.changed.lost, files)
@@ -220,8 +218,6 @@ class _Source:
 
     def _ends(self, scan: Scan) -> DataFrame:
         """FILE and the snapshot that ended the file."""
-        import pyarrow as pa
-
         keys, ends = scan.keys(), self.changed.ends
         pairs = [(keys.key(f.path), ends[f.id]) for f in scan.files.files if f.id is not None]
         columns = {FILE: pa.array([key for key, _ in pairs], pa.string())}
@@ -245,8 +241,6 @@ class _Source:
 
         A delete file also has the positions of the one that it replaced: the first delete counts.
         """
-        from pyspark.sql import functions as fn
-
         deletes = self._deletes(scan)
         positions = deleted_positions(
             self.spark, deletes, scan.keys(), (FILE, POSITION), since=_SINCE
@@ -282,15 +276,12 @@ class _Source:
 
 
 def _of_kind(rows: DataFrame, kind: str) -> DataFrame:
-    from pyspark.sql import functions as fn
-
     return rows.withColumn(_KIND, fn.lit(kind))
 
 
 def _paired(rows: DataFrame) -> DataFrame:
     """Mark a removed and a new row with the same row id and snapshot as an update's two images."""
     from pyspark.sql import Window
-    from pyspark.sql import functions as fn
 
     kind = fn.col(_KIND)
     same = Window.partitionBy(_SNAPSHOT, ROW_ID)

@@ -52,6 +52,8 @@ from penstock.lake.reading.parquet.reading import (
     within_counts,
 )
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.functions import fn
+from penstock.lazy import pa
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -133,8 +135,6 @@ def _inlined(
     spark: SparkSession, schema: TableSchema, rows: InlinedRows, extra: Sequence[str]
 ) -> DataFrame:
     """Inlined rows with the columns of a scan."""
-    from pyspark.sql import functions as fn
-
     df = read_inlined(spark, schema, rows, extra=bool(extra))
     if FILE not in extra:
         return df
@@ -233,8 +233,6 @@ def _read_group(job: _Job) -> DataFrame:
 
 def _until_snapshot(job: _Job, df: DataFrame) -> DataFrame:
     """Filter the rows that are newer than the snapshot, by the snapshot-id column."""
-    from pyspark.sql import functions as fn
-
     if not job.needs.by_column:
         return df
     snapshot = fn.col(SNAPSHOT_ID)
@@ -266,8 +264,6 @@ def _with_facts(job: _Job, df: DataFrame) -> DataFrame:
 
 
 def _empty(spark: SparkSession, schema: TableSchema, extra: Iterable[str]) -> DataFrame:
-    from pyspark.sql import functions as fn
-
     columns = [fn.lit(None).cast(spark_type(c)).alias(c.name) for c in schema.columns]
     columns += [fn.lit(None).cast(_KINDS[name]).alias(name) for name in extra]
     return spark.range(0).select(*columns)
@@ -306,8 +302,6 @@ def _inlined_frame(
     system: Mapping[str, str],
 ) -> DataFrame:
     """Parts whose values have the same types, ``old``."""
-    import pyarrow as pa
-
     rows = [batch for part in parts for batch in batches(part, old, system)]
     table = pa.Table.from_batches(rows, arrow_schema(old, system))
     stored = spark_schema(TableSchema(tuple(counted(column) for column in old.columns)))

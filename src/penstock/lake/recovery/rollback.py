@@ -20,9 +20,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyarrow import fs
 from sqlalchemy import Connection
 
@@ -56,6 +53,7 @@ from penstock.lake.reading.deleted.positions import Whose, combined, load
 from penstock.lake.reading.parquet.reading import check_size
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot
 from penstock.lake.storage import is_remote, open_system, remove_directory, size_of, writing_to
+from penstock.lazy import pa, pc, pq
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from penstock.lake.format.inlined.text import may_inline, stored
 from penstock.lake.reading.conversions.align import typed
 from penstock.lake.rows.stager import Files
 from penstock.lake.writing import arrow as arrow_files
+from penstock.lazy import pa
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from penstock.lake.candidate.staged import SliceOf, StagedTable

@@ -15,10 +15,6 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 from penstock.lake.arrow_expressions.compiled import Expression, condition, expression, plain
 from penstock.lake.arrow_expressions.fence import knows_settings
 from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
@@ -35,6 +31,7 @@ from penstock.lake.reading.scan import ROW_ID
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.found import FileRows, Found
 from penstock.lake.rows.route import Facts, changed_rows, is_flat
+from penstock.lazy import pa, pc, pq
 from penstock.sql.text import SqlExpression
 
 if TYPE_CHECKING:

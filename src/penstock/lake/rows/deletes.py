@@ -19,9 +19,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from penstock.lake.candidate.state import Removed
 from penstock.lake.format.delete_files import sequence
 from penstock.lake.format.delete_files import write as write_deletes
@@ -39,8 +36,10 @@ from penstock.lake.reading.scan import FILE, POSITION, Scan
 from penstock.lake.rows.found import Found, Positions, collected, frame_of
 from penstock.lake.rows.new_rows import write_rows
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.functions import fn
 from penstock.lake.storage import make_directory
 from penstock.lake.writing.spark import Written, publishing_options
+from penstock.lazy import pa, pc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -216,8 +215,6 @@ def _rewritten(
 
 def _with_keys(places: DataFrame, source: Scan, part: Scan) -> DataFrame:
     """``places`` by the keys of another scan over some of the files of ``source``."""
-    from pyspark.sql import functions as fn
-
     old, new = source.keys(), part.keys()
     paths = [file.path for file in part.files.files]
     names = {
@@ -295,8 +292,6 @@ def _began(file: DataFile) -> int | None:
 
 def _with_before(job: _Job, found: DataFrame) -> DataFrame:
     """FILE, POSITION and since when: the new ones, and those of the delete files in force."""
-    from pyspark.sql import functions as fn
-
     now = fn.lit(job.snapshot).cast("long").alias(_SINCE)
     found = found.select(FILE, POSITION, now)
     before = [file for file in job.partial if file.delete is not None]
@@ -340,8 +335,6 @@ def _write_on_driver(job: _Job, found: Positions) -> Numbered:
 
 def _write_by_spark(job: _Job, found: DataFrame) -> Numbered:
     """One file of sorted positions per data file, in a directory named by its number."""
-    from pyspark.sql import functions as fn
-
     keys = job.source.keys()
     owners = pa.table(
         {

@@ -27,6 +27,7 @@ from penstock.lake.rows.route import Facts, Way, facts_of, route
 from penstock.lake.rows.spark_finder import find, find_updated, rows_of
 from penstock.lake.rows.stager import Files, remove_both, write, write_found
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.functions import fn
 from penstock.lake.spark.session import session_zone
 from penstock.lake.spark.text import as_condition, expr
 from penstock.sql.identifiers import quoted
@@ -228,8 +229,6 @@ def _names_rowid(where: str, names: Sequence[str]) -> bool:
 
 def _satisfying(table: StagedTable, df: DataFrame, where: str | SparkColumn) -> DataFrame:
     """``df`` that fails at a row which does not satisfy ``where``, when it is written."""
-    from pyspark.sql import functions as fn
-
     name = table.candidate.qualified_name
     rows = df.select(*align(df, table.written_schema, table=name))
     condition = expr(where) if isinstance(where, str) else where
@@ -245,8 +244,6 @@ def _satisfying(table: StagedTable, df: DataFrame, where: str | SparkColumn) -> 
 
 def _keys() -> Sequence[SparkColumn]:
     """What tells rows apart, never NULL."""
-    from pyspark.sql import functions as fn
-
     inlined = fn.col(FILE).isNull()
     return (
         fn.coalesce(FILE, fn.lit("")),
@@ -256,8 +253,6 @@ def _keys() -> Sequence[SparkColumn]:
 
 
 def _ambiguous(rows: DataFrame, table: str) -> MergeKeyError:
-    from pyspark.sql import functions as fn
-
     values = [name for name in rows.columns if name not in (FILE, POSITION, ROW_ID)]
     keys = {f"{_KEY}{at}": key for at, key in enumerate(_keys())}
     groups = rows.withColumns(keys).groupBy(*keys)

@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from penstock.lake.format.files import DataFile
 from penstock.lake.reading.deleted.places import Places
 from penstock.lake.reading.deleted.positions import combined
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
+from penstock.lazy import pa, pc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

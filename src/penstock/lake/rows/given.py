@@ -14,9 +14,9 @@ from penstock.lake.format.inlined import literal_rows
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.reading.conversions.spark_types import spark_schema
+from penstock.lazy import pa
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from typing_extensions import TypeIs
 
@@ -39,8 +39,6 @@ _FORMS = (
 
 def is_literal(rows: object) -> TypeIs[Rows]:
     """Whether these are rows themselves: dicts in a list, or an Arrow table."""
-    import pyarrow as pa
-
     if isinstance(rows, list | tuple):
         return all(isinstance(row, Mapping) for row in rows)
     return isinstance(rows, pa.Table)
@@ -56,8 +54,6 @@ def arrow_of(rows: Any) -> pa.Table | None:
 
     Raises ArrowException, TypeError and ValueError for a frame whose columns Arrow has no types of.
     """
-    import pyarrow as pa
-
     if isinstance(rows, pa.Table):
         return rows
     if isinstance(rows, pa.RecordBatch):
@@ -73,8 +69,6 @@ def given(rows: Any) -> DataFrame | Rows:
 
     Raises ArgumentError, saying what rows are.
     """
-    import pyarrow as pa
-
     if is_frame(rows) or is_literal(rows):
         return rows
     to_df = getattr(rows, "to_df", None)  # the answer of a statement
@@ -126,8 +120,6 @@ def frame_of(
 
 
 def _columns(rows: Rows, *, alike: bool) -> list[str]:
-    import pyarrow as pa
-
     if isinstance(rows, pa.Table):
         return list(rows.column_names)
     names = list(dict.fromkeys(str(name) for row in rows for name in row))
@@ -144,7 +136,6 @@ def _columns(rows: Rows, *, alike: bool) -> list[str]:
 
 def _untyped(spark: SparkSession, rows: Any) -> DataFrame:
     """An Arrow table with its own types; a timestamp without a zone has none in Spark."""
-    import pyarrow as pa
     from pyspark.sql.types import StructType, TimestampNTZType
 
     wide = pa.schema([field.with_type(_in_spark(field.type)) for field in rows.schema])
@@ -160,8 +151,6 @@ def _untyped(spark: SparkSession, rows: Any) -> DataFrame:
 
 def _in_spark(kind: pa.DataType) -> pa.DataType:
     """The nearest type that Spark has and that holds all values."""
-    import pyarrow as pa
-
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", kind.tz)
     wider = {
@@ -177,14 +166,11 @@ def _in_spark(kind: pa.DataType) -> pa.DataType:
 
 def _decoded(table: pa.Table) -> pa.Table:
     """The table without dictionaries, views and long offsets: forms of the same values."""
-    import pyarrow as pa
-
     plain = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
     return table if plain.equals(table.schema) else table.cast(plain)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
     from pyarrow import types
 
     if types.is_dictionary(kind):

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from penstock.errors import MergeKeyError
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold
@@ -36,8 +34,10 @@ from penstock.lake.rows.new_rows import expressions, not_null, rewrite, write_ro
 from penstock.lake.rows.spark_finder import find, rows_of
 from penstock.lake.rows.stager import Files, write
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.functions import fn
 from penstock.lake.spark.text import expr
 from penstock.lake.writing.spark import Written
+from penstock.lazy import exp
 from penstock.sql.identifiers import quoted
 from penstock.sql.text import SqlExpression
 
@@ -77,8 +77,6 @@ def stage(table: StagedTable, change: RowChange) -> Staged:
     """Stage a MERGE into ``table``. Raises MergeKeyError when several source rows would change one
     target row, with samples; ColumnNotFound for columns that the table does not have.
     """
-    from pyspark.sql import functions as fn
-
     change.check()
     name = table.candidate.qualified_name
     with table.all_or_nothing(), explained(table=name):
@@ -155,8 +153,6 @@ def _pairs(job: _Job) -> DataFrame:
 
     Where that matters, those that nothing matches too.
     """
-    from pyspark.sql import functions as fn
-
     change = job.change
     target = rows_of(job.table, job.scanned)
     rows, within = measure(job.source, [] if job.by_source else keys_of(change, job.schema))
@@ -183,8 +179,6 @@ def _match(change: RowChange) -> SparkColumn:
 
 def _clause(job: _Job) -> SparkColumn:
     """The number of the first clause that applies, of those that change target rows."""
-    from pyspark.sql import functions as fn
-
     applying: SparkColumn = fn.lit(None).cast("int")
     for number, clause in reversed(list(enumerate(job.touching))):
         is_matched = fn.col(_SOURCE).isNotNull()
@@ -196,8 +190,6 @@ def _clause(job: _Job) -> SparkColumn:
 
 
 def _condition(clause: Clause) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     if clause.condition is None:
         return fn.lit(True)
     return expr(clause.condition) if isinstance(clause.condition, str) else clause.condition
@@ -205,8 +197,6 @@ def _condition(clause: Clause) -> SparkColumn:
 
 def _new_values(job: _Job, joined: DataFrame) -> list[SparkColumn]:
     """The columns of the target after the clause; of what is deleted or left, nothing certain."""
-    from pyspark.sql import functions as fn
-
     change = job.change
     touching = enumerate(job.touching)
     updates = [(number, clause) for number, clause in touching if clause.action == "update"]
@@ -229,8 +219,6 @@ def _new_values(job: _Job, joined: DataFrame) -> list[SparkColumn]:
 
 def _values(job: _Job, clause: Clause, alias: str | None) -> dict[str, SparkColumn]:
     """The columns that a clause gives values to."""
-    from pyspark.sql import functions as fn
-
     if clause.values is not None:
         return expressions(clause.values, job.schema, job.name, alias)
     have = {fold(name): name for name in job.change.rows.columns}
@@ -243,14 +231,10 @@ def _values(job: _Job, clause: Clause, alias: str | None) -> dict[str, SparkColu
 
 
 def _acting(pairs: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as fn
-
     return pairs.where(fn.col(_CLAUSE).isNotNull())
 
 
 def _updated(job: _Job, pairs: DataFrame, found: Found) -> list[Written]:
-    from pyspark.sql import functions as fn
-
     numbers = [n for n, clause in enumerate(job.touching) if clause.action == "update"]
     if not numbers or not found.total:
         return []
@@ -260,8 +244,6 @@ def _updated(job: _Job, pairs: DataFrame, found: Found) -> list[Written]:
 
 def _inserted(job: _Job, pairs: DataFrame | None) -> Written:
     """The rows that clauses make of source rows which match nothing."""
-    from pyspark.sql import functions as fn
-
     if not job.inserting:
         return Written()
     rows = job.source
@@ -287,8 +269,6 @@ def _made(job: _Job, rows: DataFrame, clause: Clause) -> DataFrame:
 
 def _ambiguous(job: _Job) -> MergeKeyError:
     """Several source rows for a target row, with samples of these."""
-    from pyspark.sql import functions as fn
-
     places = [fn.col(FILE), fn.col(POSITION), fn.col(ROW_ID)]
     change = job.change
     source = job.source.alias(change.on.source)
@@ -400,8 +380,6 @@ def _columns_of(clause: Clause, change: RowChange, schema: TableSchema) -> dict[
 
 def _renamed(source: DataFrame, names: Mapping[str, str], schema: TableSchema) -> DataFrame:
     """The source's columns as the target has them, cast as any MERGE casts them."""
-    from pyspark.sql import functions as fn
-
     fields = {field.name: field.dataType for field in source.schema.fields}
     known = {column.name: column for column in schema.columns}
     columns = {name: fn.col(quoted(other)) for name, other in names.items()}
@@ -427,8 +405,6 @@ def _orders(left: Column, right: Column) -> bool:
 
 def measure(source: DataFrame, keys: list[Pair]) -> tuple[int, list[SparkColumn]]:
     """How many rows the source has, and conditions that all target rows satisfy which match."""
-    from pyspark.sql import functions as fn
-
     ends: list[SparkColumn] = []
     for at, (column, name) in enumerate(keys):
         key, kind = fn.col(quoted(name)), base_type(column.type)

@@ -39,10 +39,10 @@ from penstock.lake.rows.spark_finder import with_values
 from penstock.lake.rows.stager import Files, write, write_found, write_updated
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lake.writing.spark import Written
+from penstock.lazy import pa, pc
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyarrow import acero
     from pyspark.sql import DataFrame
 
@@ -75,8 +75,6 @@ def merge_on_driver(
     The source is known to be small: by its files, or because it was counted. ``read`` may know how
     to read it quicker than Spark gives it.
     """
-    import pyarrow as pa
-
     schema = arrow_schema(job.schema)
     if way_of(job) is not Way.DRIVER:
         return None
@@ -111,8 +109,6 @@ class _Rows:
 
 
 def _written(table: StagedTable, job: MergeJob, source: _Rows) -> Files:
-    import pyarrow as pa
-
     found = Found.of_files(job.scanned, source.changing)
     ids = pa.chunked_array([part.ids for part in source.changing], pa.int64())
     places = pa.chunked_array([part.matched for part in source.changing], pa.int64())
@@ -130,9 +126,6 @@ def _written(table: StagedTable, job: MergeJob, source: _Rows) -> Files:
 
 def _new(rows: pa.Table, matched: Sequence[FileRows]) -> pa.BooleanArray | None:
     """Which rows match none; ``None`` where a row matches several rows of the target."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     known = pa.chunked_array([part.matched for part in matched], pa.int64())
     new = pc.invert(pc.is_in(sequence(rows.num_rows), value_set=known))
     return new if new.false_count == len(known) else None
@@ -166,8 +159,6 @@ def _differing(
     job: MergeJob, rows: pa.Table, found: FileRows, others: Sequence[str]
 ) -> FileRows | None:
     """Those of the matched rows of one file that are not as the source has them."""
-    import pyarrow as pa
-
     assert found.matched is not None, "rows of a merge match some of the source"
     schema = pa.schema([rows.schema.field(name) for name in others])
     by_name = {column.name: column.id for column in job.schema.columns}
@@ -187,9 +178,6 @@ def _at(
     batches: Iterator[pa.RecordBatch], positions: pa.Int64Array
 ) -> Iterator[tuple[int, pa.Table]]:
     """The rows at ``positions``, which are in order, and the number of the first of them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     first, start = 0, 0
     for batch in batches:
         if start == len(positions):
@@ -209,9 +197,6 @@ def merge_small(table: StagedTable, job: MergeJob) -> Staged | None:
     Several queries of Spark's over some rows take longer than all else of a step: the driver reads
     both sides, and Spark runs only the query itself.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     schema, names = arrow_schema(job.schema), job.schema.names
     facts = facts_of_merge(job)
     if route(job.change, facts, job.limits) is not Way.DRIVER:
@@ -247,7 +232,6 @@ def matched(
     """The places of rows of both sides that have the same keys, pair by pair; ``None`` where
     several rows of the target have one key.
     """
-    import pyarrow.compute as pc
 
     def numbered(side: pa.Table, name: str) -> pa.Table:
         numbers = sequence(side.num_rows)
@@ -264,9 +248,6 @@ def changed(new: pa.Table, old: pa.Table, names: Sequence[str]) -> pa.ChunkedArr
     """Whether each row of ``new`` differs from that of ``old`` in these columns: NULL and NaN equal
     themselves, and 0.0 is -0.0, as Spark's hashes have it (`merge_matches`).
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     differs = pa.chunked_array([pa.repeat(pa.scalar(False), new.num_rows)])
     for name in names:
         left, right = new[name], old[name]
@@ -295,8 +276,6 @@ def matched_files(job: MergeJob, wanted: pa.Table) -> list[FileRows] | None:
 
     ``None`` where that is left to Spark, as where a key comes twice or is NULL.
     """
-    import pyarrow as pa
-
     if not _is_unique(wanted):
         return None
     try:
@@ -310,9 +289,6 @@ def matched_files(job: MergeJob, wanted: pa.Table) -> list[FileRows] | None:
 
 def _is_unique(wanted: pa.Table) -> bool:
     """Whether no key comes twice and none is NULL."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     names = wanted.column_names
     if any(wanted[name].null_count for name in names):
         return False
@@ -331,7 +307,6 @@ def _joined(job: MergeJob, wanted: pa.Table) -> pa.Table:
     for the first time, which takes longer than to join them. Raises ArrowInvalid for a file that is
     not read by Arrow.
     """
-    import pyarrow as pa
     from pyarrow import acero
 
     key_types = [pa.field(field.name, field.type) for field in wanted.schema]
@@ -360,9 +335,6 @@ def _streamed(rows: pa.RecordBatchReader) -> acero.Declaration:
 def _keys(job: MergeJob, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Keys, place and embedded id of the target's rows. Raises ArrowInvalid for a file that is not
     read by Arrow."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     by_name = {column.name: column.id for column in job.schema.columns}
     ids = [by_name[name] for name in wanted.names]
     size = job.limits.batch_rows
@@ -380,8 +352,6 @@ def _keys(job: MergeJob, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def _by_file(files: Sequence[DataFile], rows: pa.Table) -> Iterator[FileRows]:
-    import pyarrow.compute as pc
-
     at, source, embedded = (_one(rows[name]) for name in (_AT, _SOURCE, _EMBEDDED))
     first, start = 0, 0
     for file in files:
@@ -399,7 +369,5 @@ def _left(deleted: Deleted, found: FileRows) -> FileRows:
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
-    import pyarrow as pa
-
     combined = column.combine_chunks()
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined

@@ -51,6 +51,7 @@ from penstock.lake.rows.source_files import is_bare_scan
 from penstock.lake.rows.stager import Files
 from penstock.lake.rows.stager import write as write_files
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.functions import fn
 from penstock.lake.writing.spark import Target, Written, write
 from penstock.sql.identifiers import quoted
 
@@ -272,8 +273,6 @@ def _insert(job: MergeJob, matches: Matches) -> Written:
 
 def _update(job: MergeJob, matches: Matches) -> list[Written]:
     """New values of the rows that change, under the ids they have."""
-    from pyspark.sql import functions as fn
-
     if not matches.changes:
         return []
     changed = matches.rows.where(fn.col(CHANGED) & fn.col(ROW_ID).isNotNull())
@@ -291,15 +290,11 @@ def _with_ids(job: MergeJob, rows: DataFrame) -> Written:
 
 
 def _small(job: MergeJob, matches: Matches, rows: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as fn
-
     width = job.source.key_width + 24
     return fn.broadcast(rows) if job.limits.broadcasts(matches.total, width) else rows
 
 
 def _remove(table: StagedTable, job: MergeJob, matches: Matches) -> Removed:
-    from pyspark.sql import functions as fn
-
     if not matches.changes:
         return Removed()
     rows = matches.rows.where(CHANGED)

@@ -27,14 +27,15 @@ from penstock.lake.rows.route import (
     is_large,
     route,
 )
+from penstock.lake.spark.functions import fn
 from penstock.lake.spark.session import cache_of
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.arrow import can_write
 from penstock.lake.writing.spark import Target
+from penstock.lazy import pa
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyarrow import acero
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
@@ -198,8 +199,6 @@ def _with_pairs(job: MergeJob) -> Matches:
     There are as many pairs as rows when no key comes twice. Spark sends the source's keys around
     once for both joins, where counting rows by key would take a shuffle of its own.
     """
-    from pyspark.sql import functions as fn
-
     found = _matches(job, changed=bool(job.source.others))
     if not _is_small(job.source):
         return _counted(found, job.source)
@@ -219,8 +218,6 @@ def _with_pairs(job: MergeJob) -> Matches:
 
 def _sides(job: MergeJob, source: DataFrame, *, compare: bool) -> tuple[DataFrame, DataFrame]:
     """Target and source, each with its keys; to compare, with hashes of the other columns."""
-    from pyspark.sql import functions as fn
-
     old = scan.read(job.spark, job.scanned, positions=True)
     if job.condition is not None:
         old = old.where(job.condition)
@@ -255,8 +252,6 @@ def all_change(job: MergeJob, matches: Matches) -> bool:
 
     They lie close together at the start of the target, and the scan ends when it has them.
     """
-    from pyspark.sql import functions as fn
-
     keys = [quoted(key) for key in job.source.keys]
     source = job.source.frame
     if matches.sample is None:
@@ -289,8 +284,6 @@ def _counted(found: DataFrame, source: Source) -> Matches:
 
 def _counts(found: DataFrame) -> dict[str | None, tuple[int, int, int]]:
     """By FILE: how many rows, how many of them change, and the highest position."""
-    from pyspark.sql import functions as fn
-
     rows = found.groupBy(FILE).agg(
         fn.count(fn.lit(1)), fn.count_if(fn.col(CHANGED)), fn.max(POSITION)
     )
@@ -319,7 +312,6 @@ def collapse(job: MergeJob, matches: Matches) -> Matches:
     Of a key's rows, all but the first are marked with no row id, which `merge_by_key` leaves out.
     """
     from pyspark.sql import Window
-    from pyspark.sql import functions as fn
 
     keys = [quoted(key) for key in job.source.keys]
     alike = Window.partitionBy(*keys)
@@ -338,9 +330,6 @@ def collapse(job: MergeJob, matches: Matches) -> Matches:
 
 def with_places(job: MergeJob, files: Sequence[FileRows], wanted: pa.Table) -> Matches | None:
     """The matches that Arrow found by the keys ``wanted``; ``None`` where a row has no id yet."""
-    import pyarrow as pa
-    from pyspark.sql import functions as fn
-
     rows = wanted.take(pa.chunked_array([part.matched for part in files], pa.int64()))
     rows = rows.append_column(ROW_ID, pa.chunked_array([part.ids for part in files], pa.int64()))
     if rows[ROW_ID].null_count:

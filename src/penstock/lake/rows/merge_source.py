@@ -15,11 +15,12 @@ from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.reading.conversions.align import align
 from penstock.lake.reading.conversions.spark_types import cast_type
 from penstock.lake.rows.route import compares
+from penstock.lake.spark.functions import fn
 from penstock.lake.spark.text import expr
+from penstock.lazy import pa, pc
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, Row
 
@@ -113,8 +114,6 @@ def check_keys(source: Source, *, table: str) -> Source:
 
     Raises MergeKeyError; ``data`` has the counts and up to 20 of the rows' keys.
     """
-    from pyspark.sql import functions as fn
-
     rows = collect(
         source.frame, [quoted(key) for key in source.keys], source.limits.small_source_rows
     )
@@ -150,8 +149,6 @@ def count(source: Source, *, table: str, measure: bool = False) -> Source:
     For a large target: this needs no shuffle. With ``measure`` all columns are looked at, for their
     bytes. Raises MergeKeyError.
     """
-    from pyspark.sql import functions as fn
-
     size = expr(f"coalesce(sum({_bytes(source)}), 0L)") if measure else fn.lit(-1)
 
     (found,) = source.frame.agg(
@@ -173,15 +170,11 @@ def _bytes(source: Source) -> str:
 
 
 def _groups(source: Source) -> DataFrame:
-    from pyspark.sql import functions as fn
-
     names = [quoted(key) for key in source.keys]
     return source.frame.groupBy(*names).agg(fn.count(fn.lit(1)).alias(_N))
 
 
 def _bounds(source: Source) -> list[SparkColumn]:
-    from pyspark.sql import functions as fn
-
     found: list[SparkColumn] = []
     for at, key in enumerate(_ordered(source)):
         column, kind = fn.col(quoted(key)), _type_of(source, key)
@@ -202,8 +195,6 @@ def _with_counts(source: Source, found: Row) -> Source:
 
 def within_bounds(source: Source) -> list[SparkColumn]:
     """Conditions that every row of the target which the source matches fulfils."""
-    from pyspark.sql import functions as fn
-
     conditions: list[SparkColumn] = []
     for key, low, high in source.bounds:
         column = source.schema.find(key)
@@ -215,14 +206,10 @@ def within_bounds(source: Source) -> list[SparkColumn]:
 
 def bound_text(value: SparkColumn, kind: str) -> SparkColumn:
     """As text: Python's dates and times are of fewer years, and of the machine's time zone."""
-    from pyspark.sql import functions as fn
-
     return (fn.unix_micros(value) if kind == "timestamptz" else value).cast("string")
 
 
 def bound_value(text: str, column: Column) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     if base_type(column.type) == "timestamptz":
         return fn.timestamp_micros(fn.lit(text).cast("long"))
     return fn.lit(text).cast(cast_type(column))
@@ -239,8 +226,6 @@ def _any_null(source: Source) -> SparkColumn:
 
 
 def _refused(source: Source, table: str, nulls: int, duplicates: int) -> MergeKeyError:
-    from pyspark.sql import functions as fn
-
     names = [quoted(key) for key in source.keys]
     bad = _groups(source).where(_any_null(source) | (fn.col(_N) > 1))
     rows = bad.orderBy(*names).limit(_SAMPLES).withColumnRenamed(_N, "rows").collect()
@@ -297,9 +282,6 @@ def has_nulls(rows: pa.Table, keys: Sequence[str]) -> bool:
 
 def bounds(rows: pa.Table, key: str) -> tuple[str, str] | None:
     """Lowest and highest value as text that Spark reads back, instants as microseconds; or None."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     column = rows[key]
     if not len(column):
         return None

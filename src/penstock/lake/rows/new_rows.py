@@ -18,6 +18,7 @@ from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.conversions.casts import stored
 from penstock.lake.reading.scan import ROW_ID, Scan
 from penstock.lake.rows.found import Found
+from penstock.lake.spark.functions import fn
 from penstock.lake.spark.text import expr
 from penstock.lake.writing.spark import Written, write
 from penstock.sql.identifiers import quoted
@@ -48,8 +49,6 @@ def expressions(
 
     ``alias`` is what the table's rows are called where struct fields keep their other values.
     """
-    from pyspark.sql import functions as fn
-
     by_column: dict[str, dict[Path, SparkColumn]] = {}
     for name, value in values.items():
         column, path = _column(name, schema, table)
@@ -80,8 +79,6 @@ def with_fields(old: SparkColumn, column: Column, news: Mapping[Path, SparkColum
 
     Where it is NULL it becomes a struct: a value that is assigned is never lost.
     """
-    from pyspark.sql import functions as fn
-
     fields: list[SparkColumn] = []
     for child in column.children:
         value = old.getField(child.name)
@@ -125,7 +122,6 @@ def _column(name: str, schema: TableSchema, table: str) -> tuple[Column, Path]:
 
 def _value(value: object) -> SparkColumn:
     from pyspark.sql import Column as Expression
-    from pyspark.sql import functions as fn
 
     if isinstance(value, str):
         return expr(value)
@@ -137,8 +133,6 @@ def not_null(rows: DataFrame, schema: TableSchema, table: str) -> DataFrame:
 
     The message names the column and shows the row.
     """
-    from pyspark.sql import functions as fn
-
     names = {fold(name): name for name in rows.columns}
     shown = [quoted(names[fold(c.name)]) for c in schema.columns if fold(c.name) in names]
     sample = fn.to_json(fn.struct(*shown[:_SHOWN]), {"ignoreNullFields": "false"})
@@ -172,8 +166,6 @@ def with_row_ids(written: Written) -> Written:
 
 def row_id_column(name: str, schema: TableSchema) -> SparkColumn:
     """The column of embedded row ids as the format has it."""
-    from pyspark.sql import functions as fn
-
     embedded = MAPPED_ROW_ID if needs_mapping(schema) else EMBEDDED_ROW_ID
     return fn.col(name).alias(embedded, metadata={FIELD_ID: ROW_ID_FIELD})
 
@@ -182,8 +174,6 @@ def rewrite(table: CandidateTable, source: Scan, rows: DataFrame, found: Found) 
     """Write updated rows, which are those found: under the ids they have, and those that the
     transaction itself made without.
     """
-    from pyspark.sql import functions as fn
-
     known = rows.withColumnRenamed(ROW_ID, EMBEDDED_ROW_ID)
     known = scan.with_row_ids(table.context.spark(), source, known)
     id_ = fn.col(ROW_ID)

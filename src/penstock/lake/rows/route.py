@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from penstock.lake.format.files import ROW_ID_COLUMN, live_rows
 from penstock.lake.format.schema import TableSchema
@@ -21,9 +20,7 @@ from penstock.lake.limits import Limits
 from penstock.lake.reading.arrow_files import PLAIN, are_plain, small_deletes
 from penstock.lake.reading.scan import Scan
 from penstock.lake.rows.change import Condition, Keys, RowChange
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from penstock.lazy import pa
 
 
 class Way(Enum):
@@ -133,8 +130,6 @@ def compares(kind: pa.DataType) -> bool:
 
     Floating point has two zeros and many NaNs; what is nested may hold it.
     """
-    import pyarrow as pa
-
     tests = (
         pa.types.is_integer,
         pa.types.is_boolean,
@@ -154,8 +149,6 @@ def is_comparable(kind: pa.DataType) -> bool:
 
 
 def is_float(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_floating(kind))
 
 

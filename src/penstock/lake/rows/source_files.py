@@ -24,10 +24,9 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.arrow_files import PLAIN, has_old_days
 from penstock.lake.reading.conversions.spark_types import spark_type
+from penstock.lazy import pa, pc, pq
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.lake.format.schema import TableSchema
@@ -63,9 +62,6 @@ def local_files(df: DataFrame, most: int, rows: int) -> list[Path] | None:
 
     Not those in directories such as ``day=1``, which Spark takes columns from.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     found: list[Path] = []
     total = 0
     for uri in df.inputFiles():
@@ -91,8 +87,6 @@ def read_source(df: DataFrame, schema: TableSchema, files: list[Path]) -> pa.Tab
 
     ``None`` where they are left to Spark.
     """
-    import pyarrow as pa
-
     fields = {field.name: field for field in df.schema.fields}
     given = {fold(name): name for name in fields}
     names = [given.get(fold(column.name), "") for column in schema.columns]
@@ -115,9 +109,6 @@ def read_source(df: DataFrame, schema: TableSchema, files: list[Path]) -> pa.Tab
 
 
 def _read(file: Path, names: list[str], wanted: pa.Schema) -> pa.Table | None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         with pq.ParquetFile(file, memory_map=True, coerce_int96_timestamp_unit="us") as content:
             fields, notes = content.schema_arrow, content.metadata.metadata or {}
@@ -155,9 +146,6 @@ def _int96(content: pq.ParquetFile) -> frozenset[str]:
 
 def _are_of_late(rows: pa.Table) -> bool:
     """Whether dates and times are of years in which all calendars and settings agree."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for field, column in zip(rows.schema, rows.columns, strict=True):
         if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type):
             lowest = pc.min(column.cast(pa.date32()).cast(pa.int32())).as_py()

@@ -20,10 +20,11 @@ from penstock.lake.rows.found import Found
 from penstock.lake.rows.found import row_ids as ids_of
 from penstock.lake.rows.new_rows import not_null
 from penstock.lake.rows.route import Facts, collected_rows
+from penstock.lake.spark.functions import fn
+from penstock.lazy import pa, pc
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from penstock.lake.candidate.table import CandidateTable
@@ -43,8 +44,6 @@ def rows_of(table: CandidateTable, source: Scan, *, row_ids: bool = False) -> Da
 
     With ``row_ids`` the id of every row that has one is in ``rowid`` too, which costs a join.
     """
-    from pyspark.sql import functions as fn
-
     rows = scan.read(table.context.spark(), source, positions=True, row_ids=row_ids)
     if not row_ids:
         return rows.withColumnRenamed(EMBEDDED_ROW_ID, ROW_ID)
@@ -83,8 +82,6 @@ def _bounded(source: Scan, limits: Limits) -> bool:
 
 def _counted(picked: DataFrame) -> Found:
     """The rows by places that stay with Spark."""
-    from pyspark.sql import functions as fn
-
     persisted = picked.persist()
     try:
         of_files = persisted.where(fn.col(FILE).isNotNull()).select(FILE, POSITION)
@@ -144,9 +141,6 @@ def find_updated(
 
 def with_values(source: Scan, values: pa.Table, places: pa.Table) -> Found:
     """Rows of FILE, POSITION and ROW_ID in ``places``, which get these values."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     codes = pc.dictionary_encode(places[FILE]).combine_chunks()
     files, keys = pa.chunked_array([codes.indices]), codes.dictionary.to_pylist()
     ids = ids_of(source, keys, files, places[POSITION], places[ROW_ID])

@@ -18,10 +18,9 @@ from penstock.lake.rows.deletes import both, take_away
 from penstock.lake.rows.found import Found
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lake.writing.spark import Target, Written
+from penstock.lazy import pa, pc
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from penstock.lake.candidate.table import CandidateTable
     from penstock.lake.reading.scan import Scan
 
@@ -126,8 +125,6 @@ def write_updated(values: pa.Table, ids: pa.ChunkedArray, target: Target) -> lis
     """Write new values of rows under the ids that these have; those of this transaction have none
     yet.
     """
-    import pyarrow.compute as pc
-
     if not values.num_rows:
         return []
     values = values.cast(arrow_schema(target.schema))

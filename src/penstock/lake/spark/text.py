@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from penstock.lake.spark.functions import fn
 from penstock.sql.substitution import unsubstituted
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ def run_sql(
 
 def expr(text: str) -> SparkColumn:
     """Return the Column of an expression's text."""
-    from pyspark.sql import functions as fn
-
     return fn.expr(unsubstituted(text))
 
 

@@ -11,8 +11,6 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from sqlglot import exp
-
 from penstock.errors import UnsupportedFeature
 from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, fold
 from penstock.lake.format.schema import Column
@@ -20,6 +18,7 @@ from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Session, name_of
 from penstock.lake.statements.types import column_type
 from penstock.lake.statements.values import as_text, fitted
+from penstock.lazy import exp
 from penstock.sql.duckdb.translate import checked
 from penstock.sql.literals import NoLiteral, literal
 from penstock.sql.macro_definition import Form, read_forms

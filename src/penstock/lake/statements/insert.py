@@ -34,8 +34,8 @@ from penstock.lake.transaction import Staged, TransactionTable
 from penstock.sql.identifiers import quoted
 from penstock.sql.literals import Literal, NoLiteral, literal
 from penstock.sql.query.edits import Composed
-from penstock.sql.text import Span, SqlExpression
 from penstock.sql.statement import Reader, StatementText, TableName, alone, begun
+from penstock.sql.text import Span, SqlExpression
 from penstock.sql.tokens import MARKER
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows.change import RowChange
 from penstock.lake.rows.engine import stage
 from penstock.lake.rows.new_rows import Path, with_fields
+from penstock.lake.spark.functions import fn
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.assignments import Place, Set, assignments, default_text, places_of
 from penstock.lake.statements.session import Session
@@ -142,8 +143,6 @@ def _plain_values(
 
 def _renewed(rows: DataFrame, places: Sequence[Place], schema: TableSchema) -> DataFrame:
     """The rows with their new values under the columns' names, cast as an INSERT casts."""
-    from pyspark.sql import functions as fn
-
     news: dict[str, dict[Path, SparkColumn]] = {}
     for at, place in enumerate(places):
         news.setdefault(place.column.name, {})[place.path] = fn.col(quoted(f"{NEW}{at}"))

@@ -14,10 +14,6 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 from penstock.errors import UnsupportedFeature
 from penstock.lake import storage
 from penstock.lake.format.field_ids import EMBEDDED
@@ -34,6 +30,7 @@ from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.stats import from_footer
 from penstock.lake.format.values.bounds import base_type, partition_to_text
 from penstock.lake.writing.spark import Target, Written
+from penstock.lazy import pa, pc, pq
 
 _FIELD_ID = b"PARQUET:field_id"
 _V2 = "PARQUET_2_0"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type
+from penstock.lake.spark.functions import fn
 from penstock.lake.spark.text import expr
 from penstock.sql.identifiers import quoted
 
@@ -41,8 +42,6 @@ def can_tell(schema: TableSchema) -> bool:
 
 def aggregates(schema: TableSchema) -> list[SparkColumn]:
     """Aggregates to observe or select over a frame that has the columns of ``schema``."""
-    from pyspark.sql import functions as fn
-
     first = row_hash(schema.columns)
     sums: list[SparkColumn] = [fn.count(fn.lit(1)).alias("rows")]
     for at, hashed in enumerate((first, fn.xxhash64(first))):

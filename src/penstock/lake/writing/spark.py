@@ -44,11 +44,11 @@ from penstock.lake.writing.spread import (
     values_of,
     with_helpers,
 )
+from penstock.lazy import pa, pq
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, Observation, SparkSession
 
@@ -305,9 +305,6 @@ def rows_to_inline(
     Spark; they have passed all checks of the write by then. ``None`` where rows stay in the files
     because there are too many, or types cannot be inlined.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     if not 0 < written.rows <= limit or not may_inline(schema):
         return None
     names = list(schema.names)

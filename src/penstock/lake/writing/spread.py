@@ -32,6 +32,7 @@ from penstock.lake.format.partitioning import (
 )
 from penstock.lake.format.types import parse
 from penstock.lake.format.values.bounds import base_type
+from penstock.lake.spark.functions import fn
 from penstock.lake.spark.text import expr
 from penstock.sql.dialect import to_spark
 from penstock.sql.identifiers import quoted
@@ -67,8 +68,6 @@ def with_helpers(frame: DataFrame, keys: Sequence[PartitionKey], *, hashed: bool
 
 def _helper(key: PartitionKey, hashed: bool) -> SparkColumn:
     """A hash, or ``v`` and the text in hex, ``h`` and its digest, ``n`` for NULL."""
-    from pyspark.sql import functions as fn
-
     if hashed and _is_hashed(key):
         value = fn.col(quoted(key.column.name))
         return fn.when(value.isNotNull(), fn.xxhash64(value))
@@ -88,8 +87,6 @@ def _is_hashed(key: PartitionKey) -> bool:
 
 def _text(key: PartitionKey) -> SparkColumn:
     """The value as text. Times with a zone are converted to UTC."""
-    from pyspark.sql import functions as fn
-
     value = fn.col(quoted(key.column.name))
     kind = base_type(key.column.type)
     if key.transform == "bucket":
@@ -201,8 +198,6 @@ _Step = Callable[["SparkColumn"], "SparkColumn"]
 
 def bucket(value: SparkColumn, key: PartitionKey) -> SparkColumn:
     """The bucket of ``value``, NULL for NULL, by the rule of `lake.values.partition_text`."""
-    from pyspark.sql import functions as fn
-
     hashed = _HASHED.get(base_type(key.column.type), _of_number)(value, key.column.type)
     number = hashed.bitwiseAND(fn.lit(0x7FFFFFFF)) % fn.lit(key.buckets)
     return fn.when(value.isNotNull(), number)
@@ -213,8 +208,6 @@ def _of_number(value: SparkColumn, _: str) -> SparkColumn:
 
 
 def _of_date(value: SparkColumn, _: str) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     return _seeded(fn.unix_date(value).cast("long"))
 
 
@@ -236,8 +229,6 @@ def _of_time(unit: int) -> Callable[[SparkColumn, str], SparkColumn]:
 
 def micros(value: SparkColumn, kind: str) -> SparkColumn:
     """Microseconds since 1970 of a time with or without a zone."""
-    from pyspark.sql import functions as fn
-
     if base_type(kind) == "timestamptz":
         return fn.unix_micros(value)
     epoch = fn.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
@@ -245,16 +236,12 @@ def micros(value: SparkColumn, kind: str) -> SparkColumn:
 
 
 def floor_div(value: SparkColumn, by: int) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     if by == 1:
         return value
     return fn.call_function("div", value - fn.pmod(value, fn.lit(by)), fn.lit(by))
 
 
 def _of_text(value: SparkColumn, _: str) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     data = value.cast("binary")
     size = fn.octet_length(data)
     rest = size % 4
@@ -282,7 +269,6 @@ def _unmixed(hashed: SparkColumn, size: SparkColumn) -> SparkColumn:
 
 def _swapped(number: SparkColumn, more: int) -> SparkColumn:
     """A number of ``more`` + 1 bytes, at most three, with its bytes reversed."""
-    from pyspark.sql import functions as fn
 
     def swap(n: SparkColumn) -> SparkColumn:
         first = fn.shiftleft(n.bitwiseAND(fn.lit(0xFF)), 8 * more)
@@ -295,8 +281,6 @@ def _swapped(number: SparkColumn, more: int) -> SparkColumn:
 
 def _chain(value: SparkColumn, *steps: _Step) -> SparkColumn:
     """The steps in sequence; each names its input once, else the expression would explode."""
-    from pyspark.sql import functions as fn
-
     for step in steps:
         value = fn.element_at(fn.transform(fn.array(value), step), 1)
     return value
@@ -304,7 +288,6 @@ def _chain(value: SparkColumn, *steps: _Step) -> SparkColumn:
 
 def _shifted(*by: int) -> _Step:
     """``x ^ x >> n`` for each n."""
-    from pyspark.sql import functions as fn
 
     def step(x: SparkColumn) -> SparkColumn:
         mixed = x
@@ -317,8 +300,6 @@ def _shifted(*by: int) -> _Step:
 
 def _times(factor: int) -> _Step:
     """Multiply by ``factor``, 32 bits, in two halves so that no product exceeds 64 bits."""
-    from pyspark.sql import functions as fn
-
     low, high = factor & 0xFFFF, factor >> 16
 
     def step(x: SparkColumn) -> SparkColumn:
@@ -329,16 +310,12 @@ def _times(factor: int) -> _Step:
 
 
 def _rotated(x: SparkColumn) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     left = fn.shiftleft(x, 15).bitwiseAND(fn.lit(_MASK))
     return left.bitwiseOR(fn.shiftright(x, 17))
 
 
 def _seeded(value: SparkColumn) -> SparkColumn:
     """MurmurHash3 with the seed 0, for values that Spark hashes as one or two words."""
-    from pyspark.sql import functions as fn
-
     return fn.hash(fn.lit(_SEED_ZERO).cast("int"), value)
 
 
@@ -373,6 +350,4 @@ _HASHED: Mapping[str, Callable[[SparkColumn, str], SparkColumn]] = {
 
 
 def _lower(value: SparkColumn) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     return fn.lower(value)

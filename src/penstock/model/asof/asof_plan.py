@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import count
 
+from penstock.lazy import exp
 from penstock.model.asof.asof import comparison
 from penstock.model.asof.asof_join import PAIR, AsofJoin, NotPlanned
 from penstock.model.asof.asof_lookup import FIELDS, arrays, joined, search, start
@@ -25,7 +26,6 @@ from penstock.sql.query.edits import Edit, Mapped, Piece, assemble, pieces
 from penstock.sql.query.nesting import symbols
 from penstock.sql.text import Unreadable, parse_expression
 from penstock.sql.tokens import NAME, WORD, Token
-from penstock.sql.trees import exp
 
 ROW = "penstock_row"  # the pair's one column
 LEFT, RIGHT = "left", "right"

@@ -12,13 +12,13 @@ from datetime import UTC, date, datetime
 from functools import reduce
 from math import gcd
 
+from penstock.lazy import exp
 from penstock.model.script.arguments import PARTITION, PARTITION_END, PARTITION_START
 from penstock.model.time.partition import PartitionSpec, bounds
 from penstock.sql.literals import text_literal
 from penstock.sql.query.nesting import and_parts, outermost
 from penstock.sql.text import parse_expression
 from penstock.sql.tokens import Token, tokenize
-from penstock.sql.trees import exp
 
 # What the expression may be made of: nothing that depends on other rows, the time or a setting.
 _PLAIN = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.lazy import exp
 from penstock.model.script.references import is_sparks_own, own_masks
 from penstock.model.script.script import MACRO_WORDS, QUERY_WORDS, Statement
 from penstock.sql.dialect import SPARK, parse
@@ -15,7 +16,6 @@ from penstock.sql.statement import Reader, if_not_exists
 from penstock.sql.text import Unreadable, mask, parse_expression, wrong
 from penstock.sql.time_travel import find_clauses
 from penstock.sql.tokens import Token, tokenize
-from penstock.sql.trees import exp
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
+from penstock.lazy import exp
 from penstock.model.files.source_map import Source
 from penstock.sql.dialect import SPARK, parse
 from penstock.sql.identifiers import fold
@@ -22,7 +23,6 @@ from penstock.sql.query.reading import heads
 from penstock.sql.tables import named_tables, span_of
 from penstock.sql.text import DEEP_HINT, TOO_DEEP, Unreadable, mask
 from penstock.sql.tokens import ARGUMENT, NAME, WORD, Token, closing, depth_of, may_be_alias
-from penstock.sql.trees import exp
 
 
 class UnreadableQuery(Exception):

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from sqlglot import exp
-
+from penstock.lazy import exp
 from penstock.sql.duckdb.guards import called, in_order, refused, spark, text_of, unless
 from penstock.sql.duckdb.lists import is_orderless
 from penstock.sql.duckdb.operators import NOT_AS_TEXT

@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlglot import exp
-
+from penstock.lazy import exp
 from penstock.sql.duckdb import guards
 from penstock.sql.duckdb.geometry import well_known_bytes
 from penstock.sql.duckdb.guards import is_condition, refused, spark, text_of, unless

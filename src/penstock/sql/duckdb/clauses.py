@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sqlglot import exp
-
+from penstock.lazy import exp
 from penstock.sql.duckdb.guards import called, placed, refused, spark
 from penstock.sql.identifiers import fold
 

@@ -10,9 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 
-from sqlglot import exp
-
 from penstock.errors import UnsupportedFeature
+from penstock.lazy import exp
 from penstock.sql.duckdb.guards import placed, text_of, whole_number
 from penstock.sql.duckdb.text import unnamed
 from penstock.sql.identifiers import fold

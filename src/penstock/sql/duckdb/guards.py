@@ -13,9 +13,9 @@ from functools import cache
 from typing import Any
 
 import sqlglot
-from sqlglot import exp
 
 from penstock.errors import UnsupportedFeature
+from penstock.lazy import exp
 
 _SPARK = "databricks"
 _MARK = "refused: "

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from sqlglot import exp
-
+from penstock.lazy import exp
 from penstock.sql.duckdb.guards import of_text, refused, spark, text_of, whole_number
 
 _SPACES = r"\t\n\f\r "

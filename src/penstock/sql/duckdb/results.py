@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from sqlglot import exp
-
+from penstock.lazy import exp
 from penstock.sql.duckdb.guards import (
     guarded,
     in_order,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sqlglot import exp
-
+from penstock.lazy import exp
 from penstock.sql.duckdb.guards import placed, refused, text_of, whole_number
 
 _SPAN = "__interval"

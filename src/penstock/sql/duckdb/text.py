@@ -11,8 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlglot import exp
-
+from penstock.lazy import exp
 from penstock.sql.identifiers import fold, quote_identifier
 from penstock.sql.literals import plain_text_literal, text_literal
 from penstock.sql.text import Unreadable, parse_query

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from sqlglot import exp
-
 from penstock.errors import UnsupportedFeature
+from penstock.lazy import exp
 from penstock.sql.duckdb import guards
 from penstock.sql.duckdb.casts import CASTS
 from penstock.sql.duckdb.clauses import CLAUSES

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from sqlglot import exp
-
+from penstock.lazy import exp
 from penstock.sql.duckdb.guards import (
     MOMENT,
     ZONED,

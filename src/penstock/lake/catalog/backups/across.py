@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import pyarrow as pa
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -55,6 +54,7 @@ from penstock.lake.format.files import Table as TableInfo
 from penstock.lake.format.inlined.text import may_inline, stored
 from penstock.lake.format.inlined.values import arrow_schema, batches
 from penstock.lake.format.schema import TableSchema
+from penstock.lazy import pa
 from penstock.sql.literals import plain_text_literal
 
 _CHUNK = 5_000  # rows

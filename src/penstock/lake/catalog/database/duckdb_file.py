@@ -28,6 +28,7 @@ from sqlalchemy.sql import compiler
 from penstock.errors import CatalogLocked, CatalogMissing, EnvironmentMissing
 from penstock.lake.catalog.database.faults import duckdb_code
 from penstock.lake.catalog.database.location import CatalogLocation
+from penstock.lazy import pa
 from penstock.sql.literals import plain_text_literal
 
 if TYPE_CHECKING:
@@ -251,8 +252,6 @@ class _Cursor:
             self.execute(f"{head} VALUES {listed}", list(itertools.chain.from_iterable(batch)))
 
     def _insert(self, head: str, rows: Sequence[Sequence[Any]]) -> None:
-        import pyarrow as pa
-
         columns = [pa.array([_plain(v) for v in column]) for column in zip(*rows, strict=True)]
         self._raw.register(_ROWS, pa.table(columns, [f"c{n}" for n in range(len(columns))]))
         try:

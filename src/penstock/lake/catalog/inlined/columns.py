@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Column as StoredColumn
 from sqlalchemy import ColumnElement, Connection, MetaData, Table, Text, cast, select, text
@@ -23,9 +23,7 @@ from penstock.lake.format.files import Table as TableInfo
 from penstock.lake.format.naming import fold, quote_identifier
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type, bound_to_text
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from penstock.lazy import pa
 
 _INTEGERS = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"})
 _FLOATS = frozenset({"float32", "float64"})
@@ -145,15 +143,11 @@ def settle(connection: Connection) -> None:
 
 def arrow_type(column: Column) -> pa.DataType:
     """The Arrow type of a column's fetched values."""
-    import pyarrow as pa
-
     return getattr(pa, _storage(column)[0])()
 
 
 def to_arrow(values: Iterable[Any], column: Column, table: str) -> pa.Array:
     """Fetched values as an Arrow array. Raises CatalogCorrupt, naming the column."""
-    import pyarrow as pa
-
     convert = _storage(column)[1]
     try:
         converted = [None if value is None else convert(value) for value in values]

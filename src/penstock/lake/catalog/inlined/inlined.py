@@ -46,10 +46,9 @@ from penstock.lake.format.files import (
 )
 from penstock.lake.format.schema import Column as SchemaColumn
 from penstock.lake.format.schema import TableSchema
+from penstock.lazy import pa
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from penstock.lake.format.files import Table as TableInfo
 
 _BATCH = 10_000  # rows that are Python's at a time
@@ -174,8 +173,6 @@ def load_part(
 
 
 def _batch(rows: Sequence[Any], columns: Sequence[SchemaColumn], name: str) -> pa.RecordBatch:
-    import pyarrow as pa
-
     turned = list(zip(*rows, strict=True))
     count = len(_SYSTEM)
     system = [
@@ -187,15 +184,11 @@ def _batch(rows: Sequence[Any], columns: Sequence[SchemaColumn], name: str) -> p
 
 
 def _schema(columns: Sequence[SchemaColumn]) -> pa.Schema:
-    import pyarrow as pa
-
     system = [pa.field(name, pa.int64()) for name in _SYSTEM]
     return pa.schema([*system, *(pa.field(str(c.id), arrow_type(c)) for c in columns)])
 
 
 def _table(batches: Iterable[pa.RecordBatch], columns: Sequence[SchemaColumn]) -> pa.Table:
-    import pyarrow as pa
-
     return pa.Table.from_batches(batches, _schema(columns))
 
 
@@ -207,8 +200,6 @@ def _texts(connection: Connection) -> NestedTexts:
 
 
 def _deletes(connection: Connection, queries: Sequence[Select[Any]]) -> InlinedDeletes:
-    import pyarrow as pa
-
     names = ("file_id", "position", "snapshot")
     schema = pa.schema([(name, pa.int64()) for name in names])
     batches: list[pa.RecordBatch] = []

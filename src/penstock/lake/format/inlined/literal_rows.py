@@ -25,10 +25,9 @@ from penstock.lake.format.schema import Column, TableSchema, type_text
 from penstock.lake.format.types import parse
 from penstock.lake.format.values import decimals, duck_text
 from penstock.lake.format.values.bounds import base_type
+from penstock.lazy import pa
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     Rows: TypeAlias = pa.Table | Sequence[Mapping[str, Any]]
 
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - of timestamps without a zone
@@ -47,8 +46,6 @@ def typed(rows: Rows, schema: TableSchema, *, table: str) -> pa.Table:
     Raises SchemaMismatch for unknown columns, wrong values and NULLs where none may be,
     UnsupportedFeature for a default that is an expression.
     """
-    import pyarrow as pa
-
     target = arrow_schema(schema)
     if isinstance(rows, pa.Table):
         by_name = {name: rows.column(at) for at, name in enumerate(rows.column_names)}
@@ -95,8 +92,6 @@ def _matched(names: Iterable[str], schema: TableSchema, table: str) -> dict[str,
 
 
 def _missing(column: Column, count: int, kind: pa.DataType, table: str) -> pa.Array:
-    import pyarrow as pa
-
     value = _default(column)
     if value is None and not column.nullable and count:
         raise _refused(table, column, 1, "is missing, and the column is NOT NULL")
@@ -121,8 +116,6 @@ def _of_arrow(values: pa.ChunkedArray, column: Column, kind: pa.DataType, table:
     Reject invalid UTF-8 in string columns: Arrow does not check it, and DuckDB could not read the
     file.
     """
-    import pyarrow as pa
-
     try:
         values.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -173,8 +166,6 @@ class _Ready:
 
 
 def _array(values: Sequence[Any], column: Column, kind: pa.DataType, table: str) -> pa.Array:
-    import pyarrow as pa
-
     convert = _converter(column)
     converted: list[Any] = []
     for row, value in enumerate(values, 1):

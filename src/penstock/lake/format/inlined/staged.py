@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.lake.format.changes import InlineChange
 from penstock.lake.format.files import (
@@ -26,9 +26,7 @@ from penstock.lake.format.inlined.text import moved
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type, bound_from_text, bound_to_text
 from penstock.lake.format.values.nested_text import CAST, parse
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from penstock.lazy import pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +59,6 @@ class StagedInline:
         ``begin`` is the snapshot that this transaction will most likely make. ``row_ids`` are
         those of updated rows; a row whose id is None or below 0 gets a new id.
         """
-        import pyarrow as pa
-
         if not values.num_rows:
             return self
         wanted_ids = [None] * values.num_rows if row_ids is None else list(row_ids)
@@ -115,8 +111,6 @@ class StagedInline:
         )
 
     def _deletes(self, base: InlinedDeletes | None) -> InlinedDeletes | None:
-        import pyarrow as pa
-
         if not self.deleted:
             return base
         pairs = [(key, place) for key, places in self.deleted.items() for place in sorted(places)]
@@ -132,8 +126,6 @@ class StagedInline:
 
     def change(self, schema: TableSchema) -> InlineChange | None:
         """The change for the commit; ``schema`` is the table's after it."""
-        import pyarrow as pa
-
         if not self:
             return None
         delete = {key: tuple(sorted(places)) for key, places in self.deleted.items()}

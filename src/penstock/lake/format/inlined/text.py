@@ -11,7 +11,7 @@ import datetime as dt
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.format.files import InlinedPart
@@ -21,9 +21,7 @@ from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values import duck_text
 from penstock.lake.format.values.bounds import base_type, bound_to_text, format_timestamp
 from penstock.lake.format.values.nested_text import CAST, SQL_LISTS, SQL_STRUCTS, parse
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from penstock.lazy import pa, pc
 
 _WHOLE = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"})
 _FLOATS = frozenset({"float32", "float64"})
@@ -59,8 +57,6 @@ def stored(rows: pa.Table, schema: TableSchema) -> pa.Table | None:
 
     ``None`` where a value has no text that all readers understand: then rows go to a file.
     """
-    import pyarrow as pa
-
     columns: list[pa.Array] = []
     for column, values in zip(schema.columns, rows.columns, strict=True):
         texts = _stored(values, column)
@@ -72,8 +68,6 @@ def stored(rows: pa.Table, schema: TableSchema) -> pa.Table | None:
 
 def moved(part: InlinedPart, schema: TableSchema) -> pa.Table:
     """The rows of a part as rows of ``schema``, to which its table has changed since."""
-    import pyarrow as pa
-
     names = [str(column.id) for column in schema.columns]
     if part.schema == schema:
         return part.rows.select(names)
@@ -93,9 +87,6 @@ def moved(part: InlinedPart, schema: TableSchema) -> pa.Table:
 
 
 def _stored(values: pa.ChunkedArray, column: Column) -> pa.Array | None:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = base_type(column.type)
     for kinds, storage in ((_WHOLE, pa.int64()), (_FLOATS, pa.float64())):
         if kind in kinds:
@@ -118,8 +109,6 @@ def _stored(values: pa.ChunkedArray, column: Column) -> pa.Array | None:
 
 def _counts(kind: pa.DataType) -> pa.DataType:
     """``kind`` with whole numbers for dates and times, some of which Python cannot represent."""
-    import pyarrow as pa
-
     if pa.types.is_struct(kind):
         fields = (kind.field(at) for at in range(kind.num_fields))
         return pa.struct([field.with_type(_counts(field.type)) for field in fields])

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.format.files import InlinedPart, NestedTexts
@@ -21,9 +21,7 @@ from penstock.lake.format.types import parse as parse_type
 from penstock.lake.format.values import decimals, duck_text
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.format.values.nested_text import CAST, SQL_LISTS, SQL_STRUCTS, Form, parse
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from penstock.lazy import pa
 
 Convert = Callable[[Any], Any]
 
@@ -59,8 +57,6 @@ def batches(
     A timestamp_ns is its count of nanoseconds; every other type is as users see it
     (`penstock.lake.format.types`).
     """
-    import pyarrow as pa
-
     target = arrow_schema(schema, system)
     known = {column.id: column for column in part.schema.columns}
     columns = [_Reader(known.get(c.id), c, part.texts) for c in schema.columns]
@@ -73,8 +69,6 @@ def batches(
 
 def arrow_schema(schema: TableSchema, system: Mapping[str, str] | None = None) -> pa.Schema:
     """The type of the batches."""
-    import pyarrow as pa
-
     own = [pa.field(column.name, _arrow(_spark(column))) for column in schema.columns]
     return pa.schema([*own, *(pa.field(name, pa.int64()) for name in (system or {}).values())])
 
@@ -116,8 +110,6 @@ class _Reader:
         self._convert = _identity if source is None else _from_stored(source, target, texts)
 
     def array(self, batch: pa.RecordBatch, kind: pa.DataType) -> pa.Array:
-        import pyarrow as pa
-
         if self._source is None:
             return pa.array([self._default] * batch.num_rows, kind)
         stored = batch[str(self._source.id)]
@@ -337,8 +329,6 @@ def _spark(column: Column) -> SparkType:
 
 
 def _arrow(spark: SparkType) -> pa.DataType:
-    import pyarrow as pa
-
     if isinstance(spark, dict):
         return _ARROW_NESTED[spark["type"]](spark)
     if spark.startswith("decimal("):
@@ -350,20 +340,14 @@ def _arrow(spark: SparkType) -> pa.DataType:
 
 
 def _arrow_struct(spark: dict[str, Any]) -> pa.DataType:
-    import pyarrow as pa
-
     return pa.struct([pa.field(f["name"], _arrow(f["type"])) for f in spark["fields"]])
 
 
 def _arrow_list(spark: dict[str, Any]) -> pa.DataType:
-    import pyarrow as pa
-
     return pa.list_(_arrow(spark["elementType"]))
 
 
 def _arrow_map(spark: dict[str, Any]) -> pa.DataType:
-    import pyarrow as pa
-
     return pa.map_(_arrow(spark["keyType"]), _arrow(spark["valueType"]))
 
 

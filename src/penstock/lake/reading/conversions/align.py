@@ -24,6 +24,7 @@ from penstock.lake.reading.conversions.spark_types import (
     to_files,
 )
 from penstock.lake.reading.conversions.widening import fits_decimal
+from penstock.lake.spark.functions import fn
 from penstock.lake.spark.session import cache_of
 from penstock.sql.constants import constant
 from penstock.sql.identifiers import nearest, quoted
@@ -167,8 +168,6 @@ def _filled(kind: DataType, column: Column) -> DataType:
 
 def _sample(df: DataFrame) -> SparkColumn:
     """The beginning of a row as JSON, for a message about it."""
-    from pyspark.sql import functions as fn
-
     names = df.columns[:_SHOWN_COLUMNS]
     shown = [
         as_bytes(_column(c.name), c) for c in schema_of(df.select(*map(_column, names))).columns
@@ -184,8 +183,6 @@ def finish(value: SparkColumn, column: Column, sample: SparkColumn | None = None
     columns that it knows to be never NULL as REQUIRED. A condition that the optimizer cannot
     simplify, and that costs nothing measurable, hides this from it.
     """
-    from pyspark.sql import functions as fn
-
     value = to_files(value, column)
     if not column.nullable:
         cause = fn.lit(f"column {column.name} is NOT NULL in the table")
@@ -200,8 +197,6 @@ def finish(value: SparkColumn, column: Column, sample: SparkColumn | None = None
 
 
 def _column(name: str) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     return fn.col(quoted(name))
 
 
@@ -233,8 +228,6 @@ def _refuse_unknown(have: Sequence[Column], want: Sequence[Column], place: str) 
 
 
 def _default(column: Column) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     if column.default is None:
         return fn.lit(None).cast(cast_type(column))
     if not column.has_plain_default or column.children:
@@ -324,8 +317,6 @@ def _same(have: Column, want: Column) -> bool:
 
 
 def _fit_struct(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     children = {fold(child.name): child for child in have.children}
     _refuse_unknown(have.children, want.children, f"column {path}")
     fields: list[SparkColumn] = []
@@ -340,15 +331,11 @@ def _fit_struct(value: SparkColumn, have: Column, want: Column, path: str) -> Sp
 
 
 def _fit_list(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     old, new = have.children[0], want.children[0]
     return fn.transform(value, lambda item: fit(item, old, new, f"{path}[]"))
 
 
 def _fit_map(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     (old_key, old_item), (new_key, new_item) = have.children, want.children
     entries = fn.transform(
         fn.map_entries(value),

@@ -11,6 +11,7 @@ from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.align import filled, fit, fits, typed
 from penstock.lake.reading.conversions.spark_types import schema_of, spark_type
+from penstock.lake.spark.functions import fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ def cast(df: DataFrame, schema: TableSchema) -> DataFrame:
     text of floats differs between engines, and bytes may be invalid UTF-8, with which DuckDB
     cannot read the file.
     """
-    from pyspark.sql import functions as fn
-
     df = typed(df, schema)
     casts: dict[str, SparkColumn] = {}
     for have in schema_of(df).columns:
@@ -104,8 +103,6 @@ def _converted(source: SparkColumn, have: Column, want: Column | None) -> SparkC
 
 def value(computed: SparkColumn, have: Column, want: Column) -> SparkColumn:
     """``value`` cast to the type of ``want``, which is not nested."""
-    from pyspark.sql import functions as fn
-
     old, new = base_type(have.type), base_type(want.type)
     if have.children:
         return fn.to_variant_object(computed)
@@ -117,8 +114,6 @@ def value(computed: SparkColumn, have: Column, want: Column) -> SparkColumn:
 
 
 def _struct(source: SparkColumn, have: Column, want: Column) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     fields = [
         _converted(source.getField(child.name), child, wanted_child).alias(child.name)
         for child, wanted_child in _pairs(have, want)
@@ -127,14 +122,10 @@ def _struct(source: SparkColumn, have: Column, want: Column) -> SparkColumn:
 
 
 def _list(source: SparkColumn, have: Column, want: Column) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     return fn.transform(source, lambda item: _converted(item, have.children[0], want.children[0]))
 
 
 def _map(source: SparkColumn, have: Column, want: Column) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     (old_key, old_item), (new_key, new_item) = have.children, want.children
     entries = fn.transform(
         fn.map_entries(source),

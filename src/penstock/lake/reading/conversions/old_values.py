@@ -23,6 +23,7 @@ from penstock.lake.reading.conversions.stored_values import (
     without_nanoseconds_in_utc,
 )
 from penstock.lake.reading.conversions.widening import promoted
+from penstock.lake.spark.functions import fn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -70,8 +71,6 @@ def from_old(name: str, old: Column, new: Column, lacks: frozenset[int]) -> Spar
     struct that is read in part loses its id, and is NULL throughout where the file has another name
     for it (measured, 4.3).
     """
-    from pyspark.sql import functions as fn
-
     source = fn.col(name)
     if old.children and old != new:
         old = _named_as(old, new)
@@ -100,8 +99,6 @@ def _value(value: SparkColumn, pair: _Pair) -> SparkColumn:
 
 
 def _in_struct(value: SparkColumn, pair: _Pair) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     fields = [_part(value.getField(p.old.name), p).alias(p.new.name) for p in pair.inside()]
     return fn.when(value.isNotNull(), fn.struct(*fields))
 
@@ -115,15 +112,11 @@ def _part(value: SparkColumn, pair: _Pair) -> SparkColumn:
 
 
 def _in_list(value: SparkColumn, pair: _Pair) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     (element,) = pair.inside()
     return fn.transform(value, lambda item: _part(item, element))
 
 
 def _in_map(value: SparkColumn, pair: _Pair) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     key, item = pair.inside()
     return fn.map_from_entries(
         fn.transform(
@@ -189,8 +182,6 @@ def initial_value(column: Column) -> SparkColumn:
 
 def _literal(convert: Callable[[str], object]) -> Callable[[str], SparkColumn]:
     def read(text: str) -> SparkColumn:
-        from pyspark.sql import functions as fn
-
         return fn.lit(convert(text))
 
     return read
@@ -198,39 +189,27 @@ def _literal(convert: Callable[[str], object]) -> Callable[[str], SparkColumn]:
 
 def _number(text: str) -> SparkColumn:
     """Use Spark's cast of the text, which is exact; text that is not a number is refused before."""
-    from pyspark.sql import functions as fn
-
     float(text)
     return fn.lit(text)
 
 
 def _date(text: str) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     return fn.date_from_unix_date(fn.lit(duck_text.days(text)))
 
 
 def _timestamp(text: str) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     return moment(fn.lit(duck_text.micros(text)).cast("long"))
 
 
 def _timestamptz(text: str) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     return fn.timestamp_micros(fn.lit(duck_text.micros(text)))
 
 
 def _interval(text: str) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     return fn.struct(*(fn.lit(n).alias(part) for part, n in duck_text.interval(text).items()))
 
 
 def _blob(text: str) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     return fn.lit(bytearray(duck_text.blob(text)))
 
 

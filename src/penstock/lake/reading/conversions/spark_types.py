@@ -21,6 +21,7 @@ from penstock.lake.format.types import (
     to_spark_schema,
 )
 from penstock.lake.format.values.bounds import base_type
+from penstock.lake.spark.functions import fn
 from penstock.lake.spark.text import expr
 from penstock.sql.identifiers import quoted
 
@@ -36,8 +37,6 @@ _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 def literal(value: object) -> SparkColumn:
     """``value`` as a Spark literal. A time without a zone must not get Python's zone."""
-    from pyspark.sql import functions as fn
-
     if isinstance(value, datetime) and value.tzinfo is None:
         return fn.lit(value.isoformat(sep=" ")).cast("timestamp_ntz")
     return fn.lit(value)
@@ -117,14 +116,10 @@ def _geometries(rows: DataFrame, column: Column) -> SparkColumn:
 
 
 def as_geometry(well_known_bytes: SparkColumn) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     return fn.st_geomfromwkb(well_known_bytes)
 
 
 def _well_known_bytes(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
-    from pyspark.sql import functions as fn
-
     return fn.st_asbinary(value)
 
 
@@ -172,8 +167,6 @@ def _convert(
 def _in_struct(
     value: SparkColumn, column: Column, path: str, table: Mapping[str, Convert]
 ) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     fields = [
         _convert(value.getField(c.name), c, f"{path}.{c.name}", table).alias(c.name)
         for c in column.children
@@ -184,16 +177,12 @@ def _in_struct(
 def _in_list(
     value: SparkColumn, column: Column, path: str, table: Mapping[str, Convert]
 ) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     return fn.transform(value, lambda item: _convert(item, column.children[0], path, table))
 
 
 def _in_map(
     value: SparkColumn, column: Column, path: str, table: Mapping[str, Convert]
 ) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     key, item = column.children
     return fn.map_from_entries(
         fn.transform(
@@ -227,8 +216,6 @@ def _checks() -> Mapping[str, Convert]:
 
 def _within(highest: str) -> Convert:
     def check(value: SparkColumn, path: str) -> SparkColumn:
-        from pyspark.sql import functions as fn
-
         fits = (value >= 0) & (value <= expr(highest))
         message = f"column {path} holds 0 to {highest} only"
         return fn.when(fits | value.isNull(), value).otherwise(fn.raise_error(message))
@@ -238,8 +225,6 @@ def _within(highest: str) -> Convert:
 
 def _fraction(micros: int, unit: str) -> Convert:
     def check(value: SparkColumn, path: str) -> SparkColumn:
-        from pyspark.sql import functions as fn
-
         fraction = fn.extract(fn.lit("SECOND"), value) * 1_000_000
         message = f"column {path} holds whole {unit} only: truncate the value in the SELECT"
         fits = value.isNull() | (fn.pmod(fraction.cast("long"), fn.lit(micros)) == 0)
@@ -249,7 +234,5 @@ def _fraction(micros: int, unit: str) -> Convert:
 
 
 def _check_uuid(value: SparkColumn, path: str) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     fits = value.isNull() | value.rlike(_UUID)
     return fn.when(fits, value).otherwise(fn.raise_error(f"column {path} holds UUIDs only"))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from penstock.lake.format.types import parse
 from penstock.lake.format.values.bounds import base_type
+from penstock.lake.spark.functions import fn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -60,7 +61,6 @@ INFINITE = (
 
 def text_of_time(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
     """Microseconds of a day as DuckDB's text: ``23:59:59.5``, and ``24:00:00``."""
-    from pyspark.sql import functions as fn
 
     def part(unit: int, size: int) -> SparkColumn:
         count = fn.call_function("div", value, fn.lit(unit * _SECOND))
@@ -74,15 +74,11 @@ def text_of_time(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 
 
 def _time_in_utc(value: SparkColumn, path: str) -> SparkColumn:
     """Files store a ``timetz`` in UTC; its own zone is lost, for DuckDB too."""
-    from pyspark.sql import functions as fn
-
     return fn.concat(text_of_time(value, path), fn.lit("+00"))
 
 
 def _interval(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
     """Three little-endian unsigned counts, of months, days and milliseconds."""
-    from pyspark.sql import functions as fn
-
     digits = fn.hex(value)
 
     def count(at: int) -> SparkColumn:
@@ -100,8 +96,6 @@ def _interval(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - o
 
 def _whole_number(value: SparkColumn, path: str) -> SparkColumn:
     """The exact whole number of a double; a cast would take the digits of its shortest text."""
-    from pyspark.sql import functions as fn
-
     step = fn.lit(float(1 << 48))
     high = _towards_zero(value / (step * step))
     rest = value - high * (step * step)
@@ -118,15 +112,11 @@ def _whole_number(value: SparkColumn, path: str) -> SparkColumn:
 
 
 def _towards_zero(value: SparkColumn) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     return fn.signum(value) * fn.floor(fn.abs(value)).cast("double")
 
 
 def _uuid(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
     """16 raw bytes in DuckDB's files, text in Spark's."""
-    from pyspark.sql import functions as fn
-
     digits = fn.lower(fn.hex(value))
     parts = [fn.substring(digits, at, n) for at, n in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))]
     raw = fn.concat_ws("-", *parts)
@@ -134,8 +124,6 @@ def _uuid(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of th
 
 
 def _nanoseconds(value: SparkColumn, path: str) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     rest = fn.pmod(value, fn.lit(1000))
     micros = fn.call_function("div", value - rest, fn.lit(1000))
     message = (
@@ -156,22 +144,16 @@ def without_nanoseconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: 
 
 
 def without_nanoseconds_in_utc(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
-    from pyspark.sql import functions as fn
-
     return fn.timestamp_micros(_micros(value))
 
 
 def _micros(nanoseconds: SparkColumn) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     whole = fn.call_function("div", nanoseconds, fn.lit(1000))
     return fn.when(fn.abs(nanoseconds) == INFINITE, nanoseconds).otherwise(whole)
 
 
 def _milliseconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
     """A value in milliseconds, of which Spark's own reader cannot read an infinite one."""
-    from pyspark.sql import functions as fn
-
     infinite = fn.abs(value) == INFINITE
     return moment(fn.when(infinite, value).otherwise(value * 1000))
 
@@ -190,8 +172,6 @@ def rounded(value: SparkColumn, unit: int) -> SparkColumn:
 
     DuckDB reads files that are finer than the column this way (measured, 1.5.5).
     """
-    from pyspark.sql import functions as fn
-
     count = fn.unix_micros(value.cast("timestamp"))  # zones are off by whole seconds
     rest = fn.pmod(count, fn.lit(unit))
     later = value >= moment(fn.lit(0))
@@ -203,16 +183,12 @@ def rounded(value: SparkColumn, unit: int) -> SparkColumn:
 
 def moment(micros: SparkColumn) -> SparkColumn:
     """Microseconds since 1970 as a time without a zone, ``infinity`` (the last) included."""
-    from pyspark.sql import functions as fn
-
     epoch = fn.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
     return fn.timestamp_add("MICROSECOND", micros, epoch)
 
 
 def _variant(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
     """DuckDB stores a NULL as a variant's own null, and reads that as NULL."""
-    from pyspark.sql import functions as fn
-
     return fn.when(~fn.is_variant_null(value), value)
 
 

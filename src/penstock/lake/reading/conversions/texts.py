@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.lake.format.schema import Column
 from penstock.lake.format.values.bounds import base_type
+from penstock.lake.spark.functions import fn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -27,8 +28,6 @@ def checked(value: SparkColumn, column: Column) -> SparkColumn:
 
     It costs a pass over the bytes of strings, and nothing for other columns.
     """
-    from pyspark.sql import functions as fn
-
     valid = _valid(value, column)
     if valid is None:
         return value
@@ -42,8 +41,6 @@ def checked(value: SparkColumn, column: Column) -> SparkColumn:
 
 def _valid(value: SparkColumn, column: Column) -> SparkColumn | None:
     """Whether all strings in ``value`` are valid (NULL means yes, too); ``None`` if it has none."""
-    from pyspark.sql import functions as fn
-
     if not any(base_type(part.type) in _TEXT for part in column.walk()):
         return None
     inside = _INSIDE.get(column.type)
@@ -51,8 +48,6 @@ def _valid(value: SparkColumn, column: Column) -> SparkColumn | None:
 
 
 def _all(parts: list[SparkColumn | None]) -> SparkColumn | None:
-    from pyspark.sql import functions as fn
-
     known = [fn.coalesce(part, fn.lit(True)) for part in parts if part is not None]
     return reduce(lambda a, b: a & b, known) if known else None
 
@@ -63,8 +58,6 @@ def _in_struct(value: SparkColumn, column: Column) -> SparkColumn | None:
 
 def _in_list(value: SparkColumn, column: Column) -> SparkColumn | None:
     """Join the values: calling a function for each of them is slow."""
-    from pyspark.sql import functions as fn
-
     element = column.children[0]
     if not element.children:
         return fn.is_valid_utf8(fn.array_join(value, _APART))
@@ -78,8 +71,6 @@ def _in_list(value: SparkColumn, column: Column) -> SparkColumn | None:
 
 
 def _in_map(value: SparkColumn, column: Column) -> SparkColumn | None:
-    from pyspark.sql import functions as fn
-
     key, item = column.children
     keys = _valid(fn.map_keys(value), replace(column, type="list", children=(key,)))
     items = _valid(fn.map_values(value), replace(column, type="list", children=(item,)))

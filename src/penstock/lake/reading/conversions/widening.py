@@ -30,6 +30,7 @@ from penstock.lake.reading.conversions.stored_values import (
     moment,
     rounded,
 )
+from penstock.lake.spark.functions import fn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -147,8 +148,6 @@ def _text(value: SparkColumn, old: str, target: DataType) -> SparkColumn:  # noq
 
 def _day(value: SparkColumn, old: str, target: DataType) -> SparkColumn:  # noqa: ARG001 - of the table's shape
     """Midnight of a date, infinite ones too, without a zone or in the session's, as in DuckDB."""
-    from pyspark.sql import functions as fn
-
     day = fn.unix_date(value)
     infinite = fn.abs(day) == _LAST_DAY
     finite = fn.when(~infinite, value).cast(target)
@@ -169,8 +168,6 @@ _UNITS = {"timestamp_s": 1_000_000, "timestamp_ms": 1000}
 
 def _float(value: SparkColumn, old: str, target: DataType) -> SparkColumn:
     """A decimal as a float, converted as by DuckDB (`decimals`)."""
-    from pyspark.sql import functions as fn
-
     to, scale = target.simpleString(), parse(old).scale or 0
     whole = value.cast("long")
     if not scale:

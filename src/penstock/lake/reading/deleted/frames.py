@@ -19,9 +19,10 @@ from penstock.lake.reading.deleted.places import Places
 from penstock.lake.reading.deleted.positions import Gone, Whose, bound_of, combined, load
 from penstock.lake.reading.parquet.reading import FileKeys, read_files
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.functions import fn
+from penstock.lazy import pa, pc
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
@@ -78,8 +79,6 @@ def deleted_positions(
     The catalog decides which data file a delete file belongs to, never the path inside it, which
     may be relative, moved or missing.
     """
-    import pyarrow as pa
-    from pyspark.sql import functions as fn
 
     def on_driver(gone: Sequence[Gone]) -> pa.Table:
         owners = [
@@ -107,9 +106,6 @@ def deleted_positions(
 
 def places_on_driver(deletes: Deletes, places: Places) -> pa.Int64Array | None:
     """The numbers (`Places`) of the deleted rows; ``None`` unless `read_on_driver`."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     by_format = _by_format(deletes)
     if not read_on_driver(deletes):
         return None
@@ -121,9 +117,6 @@ def places_on_driver(deletes: Deletes, places: Places) -> pa.Int64Array | None:
 
 def deleted_places(spark: SparkSession, deletes: Deletes, places: Places, name: str) -> DataFrame:
     """The numbers (`Places`) of the deleted rows as column ``name``; some may be duplicates."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    from pyspark.sql import functions as fn
 
     def on_driver(gone: Sequence[Gone]) -> pa.Table:
         numbers = [pc.add(deleted.positions, places.base(deleted.file)) for deleted in gone]
@@ -166,8 +159,6 @@ def _united(
 
 def _inlined(deletes: Deletes) -> list[Gone]:
     """The inlined deletes of these files."""
-    import pyarrow.compute as pc
-
     if deletes.inlined is None:
         return []
     rows = deletes.inlined.rows.sort_by("file_id").combine_chunks()
@@ -212,8 +203,6 @@ def _is_remote(delete: DeleteFile | None) -> bool:
 
 def _by_spark(spark: SparkSession, deletes: Deletes, owners: pa.Array) -> DataFrame:
     """The file, position and snapshot of each deleted row, from Parquet delete files."""
-    import pyarrow as pa
-    from pyspark.sql import functions as fn
     from pyspark.sql.types import StructType
 
     listed = [file.delete for file in deletes.files if file.delete is not None]
@@ -242,8 +231,6 @@ def _by_spark(spark: SparkSession, deletes: Deletes, owners: pa.Array) -> DataFr
 
 def _there(table: str) -> SparkColumn:
     """The position, checked to be one of the data file's rows."""
-    from pyspark.sql import functions as fn
-
     pos = fn.col("pos")
     refusal = fn.raise_error(
         fn.concat(fn.lit(f"a delete file of {table} deletes rows that do not exist: "), _DELETE)
@@ -254,8 +241,6 @@ def _there(table: str) -> SparkColumn:
 
 def broadcast(rows: DataFrame, deletes: Deletes) -> DataFrame:
     """``rows``, at most one for each delete, broadcast if there are few enough."""
-    from pyspark.sql import functions as fn
-
     return fn.broadcast(rows) if deletes.rows <= _BROADCAST_ROWS else rows
 
 
@@ -267,8 +252,6 @@ def less_deleted(
     spark: SparkSession, df: DataFrame, deletes: Deletes, places: Places, place: str
 ) -> DataFrame:
     """``df`` without the deleted rows. Its column ``place`` has each row's number (`Places`)."""
-    from pyspark.sql import functions as fn
-
     masks = broadcast(_masks(spark, deletes, places), deletes)
     masked = df.withColumn(_WORD, fn.shiftright(place, _BITS)).join(masks, _WORD, "left_outer")
     mask, hit = fn.col(_MASK), fn.call_function("shiftright", fn.col(_MASK), _bit(fn.col(place)))
@@ -277,8 +260,6 @@ def less_deleted(
 
 def _masks(spark: SparkSession, deletes: Deletes, places: Places) -> DataFrame:
     """A row for each group of 64 positions of which some are deleted."""
-    from pyspark.sql import functions as fn
-
     numbers = places_on_driver(deletes, places)
     if numbers is not None:
         return spark.createDataFrame(masks(numbers))
@@ -292,9 +273,6 @@ def _masks(spark: SparkSession, deletes: Deletes, places: Places) -> DataFrame:
 
 def masks(places: pa.Int64Array) -> pa.Table:
     """Number and mask of each group of 64 positions in ``places``, which may have duplicates."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     places = pc.unique(places)
     bits = pc.cast(pc.bit_wise_and(places, (1 << _BITS) - 1), pa.uint64())
     table = pa.table(
@@ -309,6 +287,4 @@ def masks(places: pa.Int64Array) -> pa.Table:
 
 
 def _bit(place: SparkColumn) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     return place.bitwiseAND(fn.lit((1 << _BITS) - 1)).cast("int")

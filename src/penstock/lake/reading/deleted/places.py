@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from penstock.lake.format.files import DataFile
 from penstock.lake.reading.parquet.reading import FileKeys
+from penstock.lake.spark.functions import fn
+from penstock.lazy import pa, pc
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
@@ -77,8 +78,6 @@ class Places:
 
     def read_column(self, df: DataFrame, table: str) -> SparkColumn:
         """The number of each row of ``df``, a frame just read from Parquet; `by_size`."""
-        from pyspark.sql import functions as fn
-
         metadata = df.metadataColumn("_metadata")
         size, position = metadata["file_size"], metadata["row_index"]
         message = f"a data file of {table} has not the size that the catalog says: "
@@ -89,8 +88,6 @@ class Places:
 
     def named_column(self, file: str, position: str) -> SparkColumn:
         """The number of a row with these columns, NULL for a row outside of files; `by_key`."""
-        from pyspark.sql import functions as fn
-
         # Two literals, which Spark splits into a list once; a literal for each key would cost a
         # call to the JVM each.
         keys = fn.split(fn.lit(_BETWEEN.join(self.keys)), _BETWEEN)
@@ -102,8 +99,6 @@ class Places:
 
         A batch with more than ``runs`` runs of rows of one file is sorted first.
         """
-        import pyarrow as pa
-
         by_key: dict[str, list[pa.Int64Array]] = {}
         for code, positions in self._runs(numbers, runs):
             by_key.setdefault(self.keys[code], []).append(positions)
@@ -111,19 +106,13 @@ class Places:
 
     def files(self, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
         """The code of each row's file."""
-        import pyarrow.compute as pc
-
         return pc.shift_right(numbers, self.shift)
 
     def positions(self, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
-        import pyarrow.compute as pc
-
         return pc.bit_wise_and(numbers, (1 << self.shift) - 1)
 
     def _runs(self, numbers: pa.ChunkedArray, most: int) -> Iterator[tuple[int, pa.Int64Array]]:
         """Codes of files with positions, in runs of one file each."""
-        import pyarrow.compute as pc
-
         for chunk in numbers.chunks:
             rows = chunk
             runs = self._encoded(rows)
@@ -137,16 +126,11 @@ class Places:
                 start = end
 
     def _encoded(self, numbers: pa.Int64Array) -> pa.RunEndEncodedArray:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         return pc.run_end_encode(pc.shift_right(numbers, self.shift), run_end_type=pa.int64())
 
 
 def ordered(positions: pa.Int64Array) -> pa.Int64Array:
     """Positions, sorted and without duplicates; most are already."""
-    import pyarrow.compute as pc
-
     if len(positions) < 2 or pc.all(pc.greater(positions[1:], positions[:-1])).as_py():
         return positions
     return pc.unique(positions.take(pc.array_sort_indices(positions)))

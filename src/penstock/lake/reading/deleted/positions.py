@@ -15,10 +15,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import NativeFile
 
 from penstock.errors import DataFileCorrupt, UnsupportedFeature
@@ -27,9 +24,7 @@ from penstock.lake.format.files import DataFile, DeleteFile
 from penstock.lake.reading.parquet.reading import check_file, check_owner, check_size
 from penstock.lake.spark.failures import file_corrupt, file_missing
 from penstock.lake.storage import is_remote, open_system, read_bytes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from penstock.lazy import pa, pc, pq
 
 _THREADS = 16
 
@@ -63,8 +58,6 @@ def load(files: Sequence[DataFile], whose: Whose) -> list[Gone]:
 def _load(file: DataFile, whose: Whose) -> Gone:
     delete = file.delete
     assert delete is not None, "asked for only where there is one"
-    import pyarrow.compute as pc  # late: small reads of tables without deletes do not need it
-
     try:
         positions, since = _READERS[delete.format](
             file, delete, bound_of(delete, whose.snapshot_id)
@@ -104,8 +97,6 @@ def _parquet(
     since = _since(delete, read.num_rows)
     if not with_snapshots:
         return combined(read["pos"]), since
-    import pyarrow.compute as pc
-
     # No delete counts before the delete file's row begins. After a lost race Penstock 0.1 left
     # files that also had the deletes of their predecessor, whose row had ended.
     since = pc.max_element_wise(read[SNAPSHOT_ID], since)
@@ -188,7 +179,6 @@ def _vector(content: bytes, path: str) -> bytes:
 
 
 def _expanded(vector: bytes, path: str) -> pa.Int64Array:
-    import pyarrow as pa
     from pyroaring import BitMap64
 
     try:

@@ -28,6 +28,7 @@ from penstock.lake.reading.conversions.old_values import from_old, is_as_read
 from penstock.lake.reading.conversions.spark_types import file_schema, spark_type
 from penstock.lake.reading.conversions.stored_values import MILLISECONDS, may_differ, reads_itself
 from penstock.lake.reading.parquet.footers import Layout, layouts
+from penstock.lake.spark.functions import fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -172,8 +173,6 @@ def stored(named: TableSchema, group: FileGroup, *, row_ids: bool) -> StructType
 
 
 def embedded_row_id(group: FileGroup) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
     if group.mapping is None:
         return fn.col(EMBEDDED_ROW_ID)
     names = (EMBEDDED_ROW_ID, quoted(MAPPED_ROW_ID))
@@ -215,8 +214,6 @@ def in_path(name: str, column: Column) -> SparkColumn:
 
     Raises UnsupportedFeature for types that the two engines read from text differently.
     """
-    from pyspark.sql import functions as fn
-
     if base_type(column.type) not in _TYPES:
         raise UnsupportedFeature(
             f"column {column.name!r} is {column.type}, and is only in the paths of its files",
@@ -231,8 +228,6 @@ def in_path(name: str, column: Column) -> SparkColumn:
 
 def _unescaped(text: SparkColumn) -> SparkColumn:
     """Unescape a path, in which a plus is a plus; Spark's function would make it a space."""
-    from pyspark.sql import functions as fn
-
     return fn.url_decode(fn.replace(text, fn.lit("+"), fn.lit("%2B")))
 
 

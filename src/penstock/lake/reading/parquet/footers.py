@@ -12,9 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from penstock.errors import DataFileMissing
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.naming import fold
@@ -23,6 +20,7 @@ from penstock.lake.format.stats import from_footer, leaves
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.stored_values import INT96, MILLISECONDS, NANOSECONDS_IN_UTC
 from penstock.lake.storage import list_files, open_system, remove_directory, remove_file
+from penstock.lazy import pa, pq
 
 __all__ = ["describe", "layouts", "list_files", "remove_directory", "remove_file"]
 _T = TypeVar("_T")

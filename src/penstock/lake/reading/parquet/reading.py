@@ -28,12 +28,13 @@ from urllib.parse import quote
 
 from penstock.lake.format.files import DataFile, DeleteFile
 from penstock.lake.spark.failures import explained, file_corrupt, file_missing
+from penstock.lake.spark.functions import fn
 from penstock.lake.spark.session import cache_of
 from penstock.lake.spark.text import expr
 from penstock.lake.storage import is_remote
+from penstock.lazy import pa, pq
 
 if TYPE_CHECKING:
-    import pyarrow.parquet as pq
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import StructType
@@ -224,9 +225,6 @@ def with_facts(
     spark: SparkSession, files: Sequence[DataFile], keys: FileKeys, df: DataFrame, column: str
 ) -> DataFrame:
     """``df``, rows of files with their keys in ``column``, with the facts that the next need."""
-    import pyarrow as pa
-    from pyspark.sql import functions as fn
-
     counts = [file.partial.counts if file.partial else () for file in files]
     table = pa.table(
         {
@@ -252,22 +250,16 @@ def with_row_id(df: DataFrame, name: str, embedded: str, position: str) -> DataF
 
 def with_begin(df: DataFrame, name: str, embedded: str, position: str) -> DataFrame:
     """With the snapshot that made the row as ``name``, from the file or by the row's position."""
-    from pyspark.sql import functions as fn
-
     return df.withColumn(name, fn.coalesce(embedded, _by_place(position), fn.col(_FIRST)))
 
 
 def within_counts(df: DataFrame, position: str, snapshot_id: int | None) -> DataFrame:
     """Only the rows that existed at the snapshot; of a file without counts, all."""
-    from pyspark.sql import functions as fn
-
     return df.where(fn.coalesce(_by_place(position) <= fn.lit(snapshot_id), fn.lit(True)))
 
 
 def _by_place(position: str) -> SparkColumn:
     """The snapshot of the part of the file that the row is in; NULL where there are no counts."""
-    from pyspark.sql import functions as fn
-
     before = fn.size(fn.filter(_ENDS, lambda end: end <= fn.col(position)))
     return fn.element_at(fn.col(_SNAPSHOTS), before + 1)
 
@@ -291,8 +283,6 @@ class FileKeys:
 
     def column(self, df: DataFrame) -> SparkColumn:
         """The key of the file that a row of ``df`` comes from, a frame just read from Parquet."""
-        from pyspark.sql import functions as fn
-
         metadata = df.metadataColumn("_metadata")  # also where a table has a column of this name
         if self.by_name:
             return metadata["file_name"]

@@ -17,8 +17,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import fs
 
 from penstock.errors import DataFileCorrupt, DataFileMissing, SchemaMismatch
@@ -30,6 +28,7 @@ from penstock.lake.format.values.bounds import base_type, compare_bounds
 from penstock.lake.storage import list_files, open_system
 from penstock.lake.writing.adding.fit import Fit, Leaf, Rules, fit
 from penstock.lake.writing.adding.hive_paths import hive_texts, hive_value, partition_names
+from penstock.lazy import pa, pq
 
 _THREADS = 16
 _PARQUET_MR = re.compile(r"parquet-mr version (\d+)\.(\d+)")

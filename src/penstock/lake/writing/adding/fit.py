@@ -12,9 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from penstock.errors import SchemaMismatch
 from penstock.lake.format.files import NameMapping
 from penstock.lake.format.naming import fold
@@ -27,6 +24,7 @@ from penstock.lake.reading.conversions.stored_values import (
     reads_itself,
 )
 from penstock.lake.reading.parquet.footers import kind_of
+from penstock.lazy import pa, pq
 
 Path = tuple[str, ...]
 
