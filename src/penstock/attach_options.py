@@ -86,7 +86,9 @@ def refuse_others(options: Mapping[str, object], known: Collection[str]) -> None
 
 
 def refusal(name: str) -> tuple[str, str] | None:
-    """Why an option that DuckDB has is refused, and what to do; ``None`` for any other name."""
+    """Return why an option that DuckDB has is refused, and what to do; ``None``
+    for any other name.
+    """
     refused = _REFUSED.get(_PARAMETERS if name.startswith(_META) else name)
     return refused and (f"the option {name} is not taken: {refused[0]}", refused[1])
 

@@ -56,7 +56,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where in a source file: lines and columns count from 1.
+    """A place in a source file: lines and columns count from 1.
 
     ``inside`` says which macro was called there, and where that is written, for what is wrong in
     the macro.
@@ -109,7 +109,9 @@ class PenstockError(Exception):
     full_traceback: ClassVar[bool] = False
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows: the message, which says where and what next, not how it came up."""
+        """Return what IPython shows: the message, which says where and what next, not how it came
+        up.
+        """
         if self.full_traceback:
             return "".join(traceback.format_exception(self)).splitlines()
         return f"{type(self).__name__}: {self}".splitlines()

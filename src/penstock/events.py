@@ -104,7 +104,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """How far a run of many slices is: said every few seconds.
+    """The progress of a run of many slices, sent every few seconds.
 
     ``left`` are the seconds that the rest will take, as the slices so far took; None at first.
     """

@@ -1,4 +1,4 @@
-"""What can be asked of a project: its models, what became of them, their columns and rows.
+"""Inspect a project: its models, their states, columns and rows.
 
 The half of the Python API that changes nothing.
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Inspection:
-    """What can be asked of a project without running it. `Project` is its class for users."""
+    """Questions that a project answers without running. `Project` is its class for users."""
 
     def __init__(self, settings: Settings, loaded: Loaded, connections: Connections) -> None:
         """For `load`."""
@@ -77,7 +77,9 @@ class Inspection:
 
     @cached_property
     def graph(self) -> Graph:
-        """Which model reads which: ``project.graph.order()`` has each after what it reads."""
+        """Return which model reads which: ``project.graph.order()`` has each
+        after what it reads.
+        """
         return Graph.of(self.models)
 
     def plan(
@@ -94,7 +96,7 @@ class Inspection:
         to: Partition | None = None,
         all_: bool = False,
     ) -> Plan:
-        """What `run` would do: ``project.plan("orders").steps``.
+        """Return what `run` would do: ``project.plan("orders").steps``.
 
         Opens the catalogs for a range, models by time and those that restate themselves only, and
         starts no Spark. Raises ArgumentError, PartitionError.
@@ -174,7 +176,7 @@ class Inspection:
         return detail_of(self.settings, shown, self._catalog(shown.target.lake))
 
     def lineage(self, of: str, direction: str = "upstream", *, rows: bool = False) -> Trace:
-        """What columns derive from, over all hops: ``project.lineage("orders.id").columns``.
+        """Return what columns derive from, over all hops: ``project.lineage("orders.id").columns``.
 
         ``of`` is MODEL or MODEL.COLUMN, where MODEL may also be a table or file that models read;
         ``direction`` ``upstream``, or ``downstream`` for what derives from them. With ``rows``
@@ -219,7 +221,8 @@ class Inspection:
         return recorded_checks(shown, self._catalog(shown.target.lake))
 
     def schema_history(self, model: str) -> tuple[VersionChanges, ...]:
-        """What became of the columns of a model's table: ``project.schema_history("orders")``.
+        """Return what became of the columns of a model's table:
+        ``project.schema_history("orders")``.
 
         By version, from the oldest. Starts no Spark.
         """
@@ -243,7 +246,9 @@ class Inspection:
         limit: int | None = None,
         args: Mapping[str, object] | None = None,
     ) -> DataFrame:
-        """What a model's SELECT returns now, unwritten: ``project.preview("orders").show()``."""
+        """Return what a model's SELECT returns now, unwritten:
+        ``project.preview("orders").show()``.
+        """
         df = self._previewed(model, partition, args).df
         return df if limit is None else df.limit(limit)
 

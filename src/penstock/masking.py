@@ -39,7 +39,9 @@ def _without_password(text: str) -> str:
 
 
 def is_secret(name: str) -> bool:
-    """Whether the setting of this name holds a secret: ``s3_secret_key``, ``fs.s3a.secret.key``."""
+    """Return whether the setting of this name holds a secret: ``s3_secret_key``,
+    ``fs.s3a.secret.key``.
+    """
     return _SECRET_NAME.search(name) is not None
 
 

@@ -37,7 +37,7 @@ KEYS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelDefaults:
-    """Those of the models below ``folder``, a path below the models directory; "" for all.
+    """Defaults of the models below ``folder``, a path below the models directory; "" for all.
 
     ``values`` are texts and tuples of texts by `KEYS`; ``places`` say where each is written.
     """
@@ -50,8 +50,9 @@ class ModelDefaults:
 def read_defaults(
     content: Mapping[str, Any], place: Callable[[tuple[str, ...]], Location]
 ) -> tuple[ModelDefaults, ...]:
-    """Those of all models, then of folders, outer ones first. ``place`` says where a dotted key is
-    written. Raises ConfigError for unknown keys and wrong types."""
+    """Return those of all models, then of folders, outer ones first. ``place`` says where a dotted
+    key is written. Raises ConfigError for unknown keys and wrong types.
+    """
     folders = {key: value for key, value in content.items() if isinstance(value, Mapping)}
     own = {key: value for key, value in content.items() if key not in folders}
     found = [_read("", own, lambda key: place((*TABLE, key)))]

@@ -1,4 +1,4 @@
-"""How values look at the end of a cell: one line in a console, a table in a notebook."""
+"""Show values at the end of a cell: one line in a console, a table in a notebook."""
 
 from __future__ import annotations
 

@@ -217,7 +217,8 @@ class Project(Inspection):
         *,
         downstream: bool = False,
     ) -> tuple[Restated, ...]:
-        """What `restate` would do: ``project.restatement("sales", "2026-01-01", "2026-01-31")``.
+        """Return what `restate` would do: ``project.restatement("sales", "2026-01-01",
+        "2026-01-31")``.
 
         Raises what `restate` does. Starts Spark to count the rows that are there now.
         """

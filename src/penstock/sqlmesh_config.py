@@ -29,7 +29,7 @@ def find(root: Path) -> Path | None:
 
 
 def start_hint(directory: Path) -> str | None:
-    """What to do in a directory that is a project of SQLMesh and none of Penstock."""
+    """Return what to do in a directory that is a project of SQLMesh and none of Penstock."""
     path = find(directory)
     if path is None:
         return None
@@ -65,7 +65,7 @@ def _is_sqlmesh(path: Path) -> bool:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    """What a YAML file says; nothing of one that cannot be read."""
+    """Return what a YAML file says; nothing of one that cannot be read."""
     if path.suffix == ".py":
         return {}
     import yaml

@@ -1,4 +1,4 @@
-"""How errors end: one message on stderr (place, cause, next step) and an exit code."""
+"""End a command that failed: one message on stderr (place, cause, next step) and an exit code."""
 
 from __future__ import annotations
 

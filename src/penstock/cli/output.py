@@ -1,4 +1,4 @@
-"""What a command prints: progress, text, JSON, and rows in the form of ``--format``."""
+"""Print the output of commands: progress, text, JSON, and rows in the form of ``--format``."""
 
 from __future__ import annotations
 

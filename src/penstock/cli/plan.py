@@ -77,7 +77,7 @@ def _step(step: PlannedStep) -> dict[str, Any]:
 
 
 def _way(step: PlannedStep) -> str:
-    """How many slices are made, and why not together."""
+    """Return how many slices are made, and why not together."""
     if len(step.slices) < 2:
         return ""
     return "; in one job" if step.apart is None else f"; one by one, as {step.apart}"

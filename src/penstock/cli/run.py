@@ -111,7 +111,9 @@ def print_warnings(result: RunResult) -> None:
 
 
 def what_is_left(project: Project, result: RunResult) -> Mapping[str, str]:
-    """What the failed steps have left of their tables, by step: nothing, or what was there."""
+    """Return what the failed steps have left of their tables, by step: nothing,
+    or what was there.
+    """
     left: dict[str, str] = {}
     for step in result.steps:
         if step.state == "failed" and step.name not in left:
@@ -128,7 +130,7 @@ def _left(project: Project, step: StepResult) -> str:
 
 
 def print_failures(result: RunResult, left: Mapping[str, str]) -> None:
-    """Why each failed step failed, with the rows its data tests found."""
+    """Return why each failed step failed, with the rows its data tests found."""
     for step in result.steps:
         if step.state != "failed":
             continue

@@ -206,7 +206,8 @@ class Lake(Maintained):
         *,
         plan: bool = False,
     ) -> Explanation:
-        """What `sql` would read: how many files and bytes of how many, chosen by which conditions::
+        """Return what `sql` would read: how many files and bytes of how many, chosen by which
+        conditions::
 
             print(lake.explain("SELECT * FROM orders WHERE id = 1"))
 

@@ -1,4 +1,4 @@
-"""How large a change of rows the driver does by itself, with Arrow; beyond that Spark does it."""
+"""Limits below which the driver changes rows with Arrow; above them Spark does it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Limits:
     sample_rows: int = 1_000
 
     def broadcasts(self, rows: int, width: int) -> bool:
-        """Whether Spark is to broadcast ``rows`` of ``width`` bytes each.
+        """Return whether Spark is to broadcast ``rows`` of ``width`` bytes each.
 
         Spark fails the query when the hash table does not fit into the driver's memory, by default
         1 GB, of which it takes up to three times its own size while it grows.

@@ -1,4 +1,4 @@
-"""Which snapshot: a version, a time, or the latest."""
+"""Name a snapshot: by version, by time, or the latest."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class TransactionTable(StagedTable):
         return replace_ranges(self, ranges, Replacing(df, partition_by, known_fingerprint))
 
     def fits_slices(self, column: str) -> bool:
-        """Whether `write_slices` can be used: each file holds rows of one slice."""
+        """Return whether `write_slices` can be used: each file holds rows of one slice."""
         return fits_slices(self, column)
 
     def write_slices(self, df: DataFrame, column: str, count: int) -> WrittenSlices:

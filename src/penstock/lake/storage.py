@@ -222,7 +222,7 @@ def storage_of(path: str) -> Storage | None:
 
 
 def is_remote(path: str) -> bool:
-    """Whether it is a URI, of S3 or another store, and not a local path."""
+    """Return whether it is a URI, of S3 or another store, and not a local path."""
     return _URI.match(path) is not None
 
 
@@ -334,7 +334,7 @@ def size_of(path: str) -> int | None:
 
 
 def exists(path: str) -> bool:
-    """Whether there is a file or a directory of this name."""
+    """Return whether there is a file or a directory of this name."""
     from pyarrow import fs
 
     system, place = open_system(path)

@@ -47,7 +47,7 @@ Since = int | Moment
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What a change staged, and the snapshot it made; none when it changed nothing."""
+    """A finished change: its counts, and the snapshot it made; none when it changed nothing."""
 
     staged: Staged
     snapshot: Snapshot | None
@@ -126,7 +126,8 @@ class Table:
         return df if where is None else df.where(as_condition(where))
 
     def scan_at(self, version: int, predicate: Predicate | None = None) -> scan.Scan:
-        """What `to_df` reads at a snapshot of a table, not a view: ``orders.scan_at(1).files``.
+        """Return what `to_df` reads at a snapshot of a table, not a view:
+        ``orders.scan_at(1).files``.
 
         Raises SnapshotNotFound, SchemaNotFound, TableNotFound, UnsupportedFeature.
         """
@@ -210,7 +211,7 @@ class Table:
         return self._info(self._snapshot(version, timestamp))
 
     def exists(self, version: int | None = None, timestamp: Moment | None = None) -> bool:
-        """Whether the table exists at a snapshot: ``orders.exists(version=1)``."""
+        """Return whether the table exists at a snapshot: ``orders.exists(version=1)``."""
         return self._is_there(self._snapshot(version, timestamp))
 
     def describe(self, version: int | None = None, timestamp: Moment | None = None) -> Description:

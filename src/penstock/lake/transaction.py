@@ -122,7 +122,7 @@ class Transaction:
         return [macro for macro in macros if macro is not None]
 
     def has_schema(self, name: str) -> bool:
-        """Whether the schema exists in the transaction: ``tx.has_schema("shop")``."""
+        """Return whether the schema exists in the transaction: ``tx.has_schema("shop")``."""
         return self._names.has_schema(name)
 
     def create_schema(self, name: str, *, if_not_exists: bool = True) -> None:
@@ -369,7 +369,7 @@ class Transaction:
 
     @property
     def has_changes(self) -> bool:
-        """Whether anything is staged: ``tx.has_changes``."""
+        """Return whether anything is staged: ``tx.has_changes``."""
         return bool(self._changes() or self._options)
 
     def commit(self) -> Snapshot | None:
@@ -461,7 +461,9 @@ class Transaction:
             raise taken(kind, str(ref), existing)
 
     def _required(self, kind: str, ref: TableRef, *, if_exists: bool = False) -> bool:
-        """Whether an object of this kind exists. Raises TableNotFound unless it may be missing."""
+        """Return whether an object of this kind exists. Raises TableNotFound unless it may be
+        missing.
+        """
         existing = self.kind_of(_quoted(ref))
         if existing == kind:
             return True

@@ -52,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is drawn. ``rows`` are in the order of the run."""
+    """The picture to draw. ``rows`` are in the order of the run."""
 
     rows: tuple[Row, ...] = ()
     starting_spark: float | None = None  # since when, on the clock of Progress

@@ -1,4 +1,4 @@
-"""What the rows of a table must satisfy, as far as files can be chosen by it.
+"""Conditions on the rows of a table, as far as files can be chosen by them.
 
 A condition is *necessary*: a row for which it is not true cannot be in the answer. What is not
 understood is left out, so a condition may let too much through, never too little.
@@ -110,7 +110,9 @@ def all_of(parts: Sequence[Condition]) -> Condition | None:
 
 
 def rejects_null(condition: Condition) -> bool:
-    """Whether a row whose columns are all NULL fails it, as an outer join's missing side is."""
+    """Return whether a row whose columns are all NULL fails it, as an outer
+    join's missing side is.
+    """
     if isinstance(condition, And):
         return any(rejects_null(part) for part in condition.parts)
     if isinstance(condition, Or):

@@ -1,4 +1,4 @@
-"""What the dialect of a text decides: how it is parsed, and what it is in Spark's SQL.
+"""Parse a text by its dialect, and translate it to Spark's SQL.
 
 Spark's dialect is Spark's SQL in which ``"name"`` is a name, as in DuckDB and in the standard
 (Spark takes it for a text by default), and casts have the types of CREATE TABLE; names that both
@@ -124,14 +124,16 @@ def texts_in(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def names_in(text: str) -> frozenset[str]:
-    """What stands in double quotes in ``text``."""
+    """Return what stands in double quotes in ``text``."""
     if '"' not in text:
         return frozenset()
     return frozenset(_name(token) for token in scan(text) if _is_name(token))
 
 
 def name_hint(error: PenstockError, names: frozenset[str]) -> str | None:
-    """What to write instead, if the error is that a name in double quotes is not a column."""
+    """Return what to write instead, if the error is that a name in double
+    quotes is not a column.
+    """
     missing = str(error.data.get("condition")).startswith("UNRESOLVED_COLUMN")
     if not missing and not isinstance(error, ColumnNotFound):
         return None

@@ -101,7 +101,7 @@ def require_arguments(name: str, count: int, named: Collection[str]) -> None:
 
 
 def _arguments(name: str) -> tuple[str, ...]:
-    """Those that are given by their place."""
+    """Return those that are given by their place."""
     short = name.removeprefix(PREFIX)
     own = ("table", "from", "to") if short in FEEDS else ("table",) if short == "list_files" else ()
     before = ("lake", "schema") if short in FEEDS else ("lake",)

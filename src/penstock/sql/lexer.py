@@ -70,7 +70,7 @@ def canonical(text: str, dialect: str, lexer: Lexer | None = None) -> list[str]:
 
 
 def _own_words(text: str, dialect: str, lexer: Lexer) -> list[Token]:
-    """Those of sqlglot's dialect, in which our readers' names are keywords."""
+    """Return those of sqlglot's dialect, in which our readers' names are keywords."""
     if not any(name in text.upper() for name in _NAMES):
         return lexer.words(text, dialect)
     from sqlglot.dialects.dialect import Dialect

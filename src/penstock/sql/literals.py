@@ -35,7 +35,7 @@ class Literal:
 
 
 class NoLiteral(Exception):
-    """What comes next is an expression."""
+    """Raised where an expression comes next."""
 
 
 NULL = Literal(None)
@@ -161,7 +161,7 @@ class _Writing:
         return self.tokens[at].upper if 0 <= at < len(self.tokens) else ""
 
     def follows_none(self, at: int) -> bool:
-        """Whether what opens there opens a value by itself."""
+        """Return whether what opens there opens a value by itself."""
         return at == 0 or self.mark(at - 1) in _BEFORE
 
     def put(self, at: int, text: str) -> None:

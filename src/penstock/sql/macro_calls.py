@@ -234,7 +234,9 @@ def _check_built_in(macro: Macro, called: Token) -> None:
 
 
 def _is_named(tokens: Sequence[Token], at: int) -> bool:
-    """Whether what stands there is named with its columns, or is a type: ``WITH f(a) AS (``."""
+    """Return whether what stands there is named with its columns, or is a type:
+    ``WITH f(a) AS (``.
+    """
     if at and tokens[at - 1].upper in {"AS", "::", "WITH", "RECURSIVE", "INTO", "TABLE", "VIEW"}:
         return True
     close = closing(tokens, at + 1)
@@ -243,7 +245,9 @@ def _is_named(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _is_in_from(tokens: Sequence[Token], at: int) -> bool:
-    """Whether what stands there is a table: the nearest clause before it, brackets aside, says."""
+    """Return whether what stands there is a table: the nearest clause before it, brackets aside,
+    says.
+    """
     depth = 0
     for token in reversed(tokens[:at]):
         depth -= depth_of(token)

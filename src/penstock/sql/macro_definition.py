@@ -22,7 +22,7 @@ class Form:
 
 
 def read_forms(reader: Reader, parameter: Callable[[Reader], Parameter]) -> tuple[Form, ...]:
-    """What follows the name of a macro, up to the end of the statement.
+    """Return what follows the name of a macro, up to the end of the statement.
 
     Overloads follow after commas: ``(a) AS a, (a, b) AS a + b``; those of a table have their
     queries in brackets. ``parameter`` reads one with its type and default.

@@ -56,7 +56,9 @@ def bare(value: str, dialect: str) -> str:
 def _value(
     tokens: Sequence[Token], at: int, values: Mapping[str, str], opening: int | None
 ) -> str | None:
-    """What stands for the word at ``at``, in the bracket at ``opening``; None where it stays."""
+    """Return what stands for the word at ``at``, in the bracket at ``opening``; None where it
+    stays.
+    """
     token = tokens[at]
     value = values.get(fold(token.value)) if token.kind in {NAME, WORD, MARKER} else None
     if value is None:
@@ -82,7 +84,9 @@ def _value(
 
 
 def _is_named(tokens: Sequence[Token], at: int) -> bool:
-    """Whether the word is a name that is given without AS: ``FROM t a``, ``(SELECT 1) a``."""
+    """Return whether the word is a name that is given without AS: ``FROM t a``,
+    ``(SELECT 1) a``.
+    """
     if at < 2:
         return False
     before, ahead = tokens[at - 1], tokens[at - 2]
@@ -93,7 +97,7 @@ def _is_named(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _names_columns(tokens: Sequence[Token], opening: int) -> bool:
-    """Whether a bracket follows the name of a table with its columns: ``t(a, b)``."""
+    """Return whether a bracket follows the name of a table with its columns: ``t(a, b)``."""
     if opening < 2 or tokens[opening - 1].kind not in {NAME, WORD}:
         return False
     before = tokens[opening - 2]
@@ -114,7 +118,7 @@ def _is_lambda(tokens: Sequence[Token], at: int, after: Token) -> bool:
 
 
 def _is_alias(tokens: Sequence[Token], wanted: Token) -> bool:
-    """Whether a table of the definition is called so."""
+    """Return whether a table of the definition is called so."""
     for before, token in pairwise(tokens):
         if token.kind in {NAME, WORD} and fold(token.value) == fold(wanted.value):
             ends = before.text == ")" or (

@@ -89,7 +89,8 @@ class Book:
     tiers: tuple[tuple[str, ...], ...] = ()
 
     def find(self, schema: str | None, name: str) -> Sequence[Macro]:
-        """Those of the first schema that has any: a scalar and a table macro may share a name.
+        """Return those of the first schema that has any: a scalar and a table macro may share a
+        name.
 
         For ``schema`` the lake's name may stand, unless a schema with macros is called so.
         """

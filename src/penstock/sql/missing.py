@@ -63,7 +63,7 @@ def missing_columns(
 def _tables(
     select: exp.Select, known: Mapping[str, Collection[str]]
 ) -> dict[str, tuple[str, Collection[str]]]:
-    """What the SELECT calls its tables, with their names and columns; none where others are
+    """Return what the SELECT calls its tables, with their names and columns; none where others are
     among its sources, or around it.
     """
     if _is_inside(select) or any(map(select.args.get, _OTHER_SOURCES)):
@@ -82,7 +82,9 @@ def _tables(
 
 
 def _is_inside(select: exp.Select) -> bool:
-    """Whether it is part of another SELECT, whose columns it may name, and not just in its WITH."""
+    """Return whether it is part of another SELECT, whose columns it may name, and not just in its
+    WITH.
+    """
     child: exp.Expr = select
     while child.parent is not None:
         if isinstance(child.parent, exp.Select) and not isinstance(child, exp.With):
@@ -125,7 +127,7 @@ def _names_of_results(select: exp.Select) -> set[str]:
 
 
 def _is_plain(column: exp.Column, select: exp.Select) -> bool:
-    """Whether it certainly is a column of the SELECT's own sources, or a mistake."""
+    """Return whether it certainly is a column of the SELECT's own sources, or a mistake."""
     name = column.this
     if not isinstance(name, exp.Identifier) or "start" not in name.meta:
         return False

@@ -51,8 +51,8 @@ def of_where(
 
 
 def contrary(where: SqlExpression, *, zone: str, args: Args) -> Predicate | None:
-    """What every row satisfies for which ``where`` is false or NULL; ``None`` where that is not
-    sure.
+    """Return what every row satisfies for which ``where`` is false or NULL; ``None`` where that is
+    not sure.
 
     What `of_where` understands is NULL only where a column is.
     """

@@ -1,4 +1,4 @@
-"""Whether a query computes each of its rows from one row of its one table, and from nothing else.
+"""Tell whether a query computes each row from one row of its one table and nothing else.
 
 Then the query over some of the table's rows makes just the rows that these give, and a model may
 read what changed in place of all.
@@ -66,7 +66,7 @@ _CLAUSES: Mapping[str, str] = {
 
 
 def why_not(analysis: Analysis) -> str | None:
-    """Why the query is not known to be row by row over one table; ``None`` where it is."""
+    """Return why the query is not known to be row by row over one table; ``None`` where it is."""
     return next(_reasons(analysis), None)
 
 
@@ -87,7 +87,7 @@ def _reasons(analysis: Analysis) -> Iterator[str]:
 
 
 def _is_source(query: exp.Expr) -> bool:
-    """Whether a query is the whole, or is read as a table."""
+    """Return whether a query is the whole, or is read as a table."""
     above: exp.Expr | None = query.parent
     while isinstance(above, exp.Subquery | exp.Paren):
         above = above.parent

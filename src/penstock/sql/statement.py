@@ -89,7 +89,7 @@ class Reader:
 
     @property
     def statement(self) -> StatementText:
-        """What the value of the statement has its parts from."""
+        """Return what the value of the statement has its parts from."""
         names = tuple(self.with_names)
         return StatementText(self.text, tuple(self.tokens), self.lakes, self.with_, names)
 
@@ -112,7 +112,7 @@ class Reader:
         return token
 
     def sees(self, *phrase: str) -> bool:
-        """Whether these words come next."""
+        """Return whether these words come next."""
         return all(self.ahead(i).upper == word for i, word in enumerate(phrase))
 
     def accept(self, *phrase: str) -> bool:
@@ -229,7 +229,7 @@ class Reader:
         return None
 
     def _travels(self) -> bool:
-        """Whether a snapshot is named here: ``VERSION AS OF 3``, ``FOR VERSION ...``."""
+        """Return whether a snapshot is named here: ``VERSION AS OF 3``, ``FOR VERSION ...``."""
         after = self.ahead(1).upper, self.ahead(2).upper
         if self.token.upper in {"VERSION", "TIMESTAMP"}:
             return after == ("AS", "OF")
@@ -315,7 +315,9 @@ class Reader:
         return self.text[span[0] : span[1]]
 
     def expression(self, *stops: str | Sequence[str], what: str = "an expression") -> SqlExpression:
-        """What stands before a stop word, see `until`. Raises QueryFailed where that is nothing."""
+        """Return what stands before a stop word, see `until`. Raises QueryFailed where that is
+        nothing.
+        """
         span = self.until(*stops)
         return SqlExpression(self.written(span, what), span[0])
 
@@ -410,7 +412,9 @@ def place_error(
 def _start_of(
     data: Mapping[str, Any], text: str, start: int, end: int, named: Sequence[tuple[str, Token]]
 ) -> int | None:
-    """Where what the error is about begins: a reference as written, a name, a value, or ``at``."""
+    """Return where what the error is about begins: a reference as written, a name, a value, or
+    ``at``.
+    """
     reference = str(data.get("reference") or "")
     if reference and reference in text[start:end]:
         at = data.get("reference_at", -1)

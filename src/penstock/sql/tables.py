@@ -1,4 +1,4 @@
-"""Which tables a SELECT names, and where in its text; what its conditions say of each.
+"""Find the tables that a SELECT names, their places, and what its conditions say of each.
 
 Read with sqlglot, which runs nothing.
 """
@@ -162,7 +162,7 @@ def called(source: exp.Expr) -> str:
 
 
 def span_of(table: exp.Table) -> Span:
-    """Where the name stands in the text."""
+    """Return where the name stands in the text."""
     parts = table.parts
     return int(parts[0].meta["start"]), int(parts[-1].meta["end"]) + 1
 
@@ -173,14 +173,14 @@ def _is_name(table: exp.Table) -> bool:
 
 
 def _is_file(table: exp.Table) -> bool:
-    """Whether it is neither a table of the lake nor a function."""
+    """Return whether it is neither a table of the lake nor a function."""
     if isinstance(table.this, exp.Identifier):
         return fold(table.db) in FORMATS
     return not isinstance(table.this, exp.Func)
 
 
 def _is_cte(table: exp.Table) -> bool:
-    """Whether a WITH around the table defines its name, compared as Spark does."""
+    """Return whether a WITH around the table defines its name, compared as Spark does."""
     name = table.name.lower()
     child: exp.Expr = table
     node = table.parent
@@ -248,7 +248,26 @@ def in_full(source: SqlText) -> SqlText:
         edits = table_first(source.tokens)
     except QueryFailed:
         return source
+<<<<<<< HEAD
     return SqlText(edited(source.text, edits).text) if edits else source
+=======
+    text = source.text
+    for at in reversed(range(len(tokens) - 1)):
+        named = tokens[at + 1].kind in {WORD, NAME}
+        if tokens[at].upper == "TABLE" and named and _begins(tokens, at):
+            text = f"{text[: tokens[at].start]}SELECT * FROM{text[tokens[at].end :]}"
+    return source if text == source.text else SqlText(text)
+
+
+def _begins(tokens: Sequence[Token], at: int) -> bool:
+    """Return whether a query may begin there: not after the bracket of a function."""
+    if at == 0 or tokens[at - 1].upper in _SETS:
+        return True
+    caller = tokens[at - 2] if at > 1 else None
+    if tokens[at - 1].text != "(" or caller is None or caller.kind not in {WORD, NAME}:
+        return tokens[at - 1].text == "("
+    return fold(caller.text) in NOT_CALLED
+>>>>>>> 3247822 (docs: begin the docstrings of lake, sql and cli with a verb)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +331,7 @@ def _is_asof(join: exp.Join) -> bool:
 
 
 def _is_plain(join: exp.Join) -> bool:
-    """Whether it is a join whose meaning for its two sides is known here."""
+    """Return whether it is a join whose meaning for its two sides is known here."""
     kind = str(join.args.get("kind") or "").upper()
     method = str(join.args.get("method") or "").upper()
     return (
@@ -323,7 +342,9 @@ def _is_plain(join: exp.Join) -> bool:
 
 
 def _may_be_missing(place: int, joins: Sequence[exp.Join]) -> bool:
-    """Whether an outer join (or one not known) can yield rows in which the table has none."""
+    """Return whether an outer join (or one not known) can yield rows in which
+    the table has none.
+    """
     own = place >= 0 and (_side(joins[place]) in {"LEFT", "FULL"} or not _is_plain(joins[place]))
     later = (_side(j) in {"RIGHT", "FULL"} or not _is_plain(j) for j in joins[place + 1 :])
     return own or any(later)

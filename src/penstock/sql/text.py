@@ -32,7 +32,7 @@ def offset(text: str, line: int, column: int) -> int:
 
 
 def misread(error: Exception, text: str) -> tuple[str, int]:
-    """Why sqlglot could not read ``text``, to end a sentence with, and where.
+    """Return why sqlglot could not read ``text``, to end a sentence with, and where.
 
     It gives the line and the last column of the word that it stumbled over.
     """
@@ -50,7 +50,7 @@ def misread(error: Exception, text: str) -> tuple[str, int]:
 
 
 def _deepest(text: str) -> int:
-    """Where the nesting of brackets and CASE is deepest, about: texts count as well."""
+    """Return where the nesting of brackets and CASE is deepest, about: texts count as well."""
     depth = most = at = 0
     for match in _NESTING.finditer(text):
         depth += 1 if match[0].upper() in {"(", "[", "{", "CASE"} else -1
@@ -131,6 +131,86 @@ def breaks(text: str, start: int, end: int) -> str:
     return "\n" * text.count("\n", start, end)
 
 
+<<<<<<< HEAD
+=======
+def stand_in(text: str, start: int, end: int, *, view: str, name: str | None) -> Edit:
+    """``{t0}`` in place of a table, called ``name`` unless its alias follows in the text."""
+    shown = view if name is None else f"({view} AS {braces(quote_identifier(name, mark='`'))})"
+    return Edit(start, end, shown + breaks(text, start, end))
+
+
+def touches_line(text: str, edits: Iterable[Edit], line: int | None) -> bool:
+    """Return whether an edit is on a line (from 1): columns after it are not those of the text."""
+    return any(text.count("\n", 0, edit.start) + 1 == line for edit in edits)
+
+
+_OURS = re.compile(
+    r", (?:`[^`]*`\.)?`_+penstock\w*`"
+)  # columns of our own among those that Spark suggests
+
+
+@dataclass(slots=True)
+class Composed:
+    """``source`` is the statement's whole text."""
+
+    source: str
+    text: str = ""
+    _parts: list[tuple[int, int, int]] = field(default_factory=list)  # at, length, in the source
+
+    def add(self, text: str) -> Composed:
+        """Text of our own."""
+        self.text += text
+        return self
+
+    def take(self, span: tuple[int, int]) -> Composed:
+        """A part of the statement, as written."""
+        start, end = span
+        self._parts.append((len(self.text), end - start, start))
+        self.text += self.source[start:end]
+        return self
+
+    @contextmanager
+    def places(self) -> Iterator[None]:
+        """Errors inside say where in the statement they are."""
+        try:
+            yield
+        except QueryFailed as problem:
+            raise self._placed(problem) from problem.__cause__
+
+    def _placed(self, problem: QueryFailed) -> QueryFailed:
+        line = problem.data.get("line")
+        if line is None:
+            problem.message = _OURS.sub("", problem.message)
+            return problem
+        column = problem.data.get("column")
+        at = self._origin(line, column)
+        data = {k: v for k, v in problem.data.items() if k not in {"line", "column"}}
+        message = _OURS.sub("", problem.message.split(", at line ")[0])
+        if at is not None:
+            data["line"], found = place(self.source, at)
+            shown = f"{data['line']}"
+            if column is not None:
+                data["column"] = found
+                shown += f":{found}"
+            message = f"{message}, at line {shown}"
+        told = QueryFailed(message, hint=problem.hint, data=data)
+        told.exit_code = problem.exit_code
+        return told
+
+    def _origin(self, line: int, column: int | None) -> int | None:
+        """Return where in the source a place of the text comes from."""
+        lines = self.text.split("\n")
+        start = offset(self.text, line, 1)
+        at = start + (column or 1) - 1
+        for begin, length, origin in self._parts:
+            if begin <= at <= begin + length:
+                return origin + at - begin
+            if column is None and start < begin + length and begin <= start + len(lines[line - 1]):
+                return origin
+        return None
+
+
+>>>>>>> 3247822 (docs: begin the docstrings of lake, sql and cli with a verb)
 @dataclass(frozen=True)
 class SqlExpression:
     """``text`` is in Spark's words; ``start`` is where it stands in its statement."""
@@ -140,7 +220,7 @@ class SqlExpression:
 
     @property
     def span(self) -> Span:
-        """Where it stands in its statement."""
+        """Return where it stands in its statement."""
         return self.start, self.start + len(self.text)
 
     @cached_property

@@ -65,7 +65,7 @@ class Travel:
 
     @property
     def is_version(self) -> bool:
-        """Whether it names a version that needs no computing."""
+        """Return whether it names a version that needs no computing."""
         return self.kind == "version" and self.node is None
 
 
@@ -79,7 +79,7 @@ def find_clauses(tokens: Sequence[Token]) -> Iterator[Clause]:
 
 
 def travel(clause: Clause, text: str, reference: str) -> Travel:
-    """What a clause of ``text`` says of the table that is written as ``reference``.
+    """Return what a clause of ``text`` says of the table that is written as ``reference``.
 
     Raises UnsupportedFeature for what names no snapshot.
     """

@@ -103,7 +103,7 @@ class Token(NamedTuple):
 
     @property
     def value(self) -> str:
-        """What it says without its quotes or its mark."""
+        """Return what it says without its quotes or its mark."""
         if self.kind in {NAME, STRING}:
             return unquoted(self)
         return self.text[1:] if self.kind in {MARKER, ARGUMENT} else self.text
@@ -205,14 +205,14 @@ def _scan(text: str, dialect: str, start: int, end: int | None) -> Iterator[Toke
 
 
 def _ends_value(before: str, *, spaced: bool) -> bool:
-    """Whether a value may end with ``before``, after which a colon begins no marker."""
+    """Return whether a value may end with ``before``, after which a colon begins no marker."""
     if not before or not _ENDS_VALUE.match(before[-1]):
         return False
     return not spaced or before.upper() not in NO_VALUE
 
 
 def _comment_end(text: str, start: int, stop: int) -> int | None:
-    """Where a bracketed comment ends; those inside of it count."""
+    """Return where a bracketed comment ends; those inside of it count."""
     depth = 0
     for mark in _BRACKETED.finditer(text, start, stop):
         depth += 1 if mark[0] == "/*" else -1
@@ -222,7 +222,7 @@ def _comment_end(text: str, start: int, stop: int) -> int | None:
 
 
 def split(text: str, dialect: str = "spark") -> list[tuple[int, int]]:
-    """Where the statements of a text begin and end; empty ones are left out."""
+    """Return where the statements of a text begin and end; empty ones are left out."""
     parts: list[tuple[int, int]] = []
     start: int | None = None
     end = 0
@@ -238,7 +238,7 @@ def split(text: str, dialect: str = "spark") -> list[tuple[int, int]]:
 
 
 def closing(tokens: Sequence[Token], at: int) -> int | None:
-    """Which token closes the bracket that the one at ``at`` opens."""
+    """Return which token closes the bracket that the one at ``at`` opens."""
     depth = 0
     for i in range(at, len(tokens)):
         depth += depth_of(tokens[i])
@@ -260,7 +260,7 @@ def split_at(tokens: Sequence[Token], separator: str) -> list[Sequence[Token]]:
 
 
 def may_be_alias(token: Token) -> bool:
-    """Whether it can be a name after a table without AS."""
+    """Return whether it can be a name after a table without AS."""
     return token.kind == NAME or (token.kind == WORD and token.upper not in _NO_ALIAS)
 
 
@@ -274,7 +274,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a"}
 
 
 def unquoted(token: Token) -> str:
-    """What a name or a text in quotes says; backslashes in texts are as in its dialect."""
+    """Return what a name or a text in quotes says; backslashes in texts are as in its dialect."""
     text = token.text
     if token.dialect == "duckdb" and token.kind == STRING:
         return _text_of_duckdb(text)

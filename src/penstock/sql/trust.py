@@ -95,7 +95,7 @@ def _tokens(text: str, what: str) -> Iterator[Token]:
 
 
 def _problem(token: Token) -> str | None:
-    """Why Spark may read other words there."""
+    """Return why Spark may read other words there."""
     written = token.text
     if token.kind == UNCLOSED or not set(written) <= _MADE_OF.get(token.kind, set(written)):
         return f"holds {written!r}, which is not understood"
@@ -148,7 +148,7 @@ def _said(token: Token) -> str:
 
 
 def _names_columns(tokens: Sequence[Token], at: int) -> bool:
-    """Whether it is an alias with columns: ``AS t(a)``, ``(...) t(a)``, ``WITH t(a)``."""
+    """Return whether it is an alias with columns: ``AS t(a)``, ``(...) t(a)``, ``WITH t(a)``."""
     before = tokens[at - 1] if at else None
     if before is None:
         return False

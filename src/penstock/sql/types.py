@@ -118,7 +118,9 @@ class _Casts:
         return word in {"CAST", "TRY_CAST"}
 
     def _is_checked(self, at: int) -> bool:
-        """Whether the type at this place is of those that are checked. Raises for the others."""
+        """Return whether the type at this place is of those that are checked. Raises for the
+        others.
+        """
         name = self._upper(at)
         after = self.tokens[at + 1].text if at + 1 < len(self.tokens) else ""
         if name not in CHECKED and (name not in _REFUSED or after == "("):
@@ -150,7 +152,7 @@ class _Casts:
         self._replaced |= {at: "", at + 1: tail}
 
     def _operand(self, at: int) -> int | None:
-        """Where the value begins that ends at a place; ``None`` where that is not known."""
+        """Return where the value begins that ends at a place; ``None`` where that is not known."""
         while at >= 0:
             token = self.tokens[at]
             at -= self._is_suffix(at)
@@ -176,19 +178,19 @@ class _Casts:
         return None
 
     def _is_called(self, bracket: int) -> bool:
-        """Whether the bracket is that of a function, not of a value by itself."""
+        """Return whether the bracket is that of a function, not of a value by itself."""
         before = self.tokens[bracket - 1] if bracket else None
         if before is None or before.kind not in {WORD, NAME}:
             return False
         return before.upper not in NO_VALUE
 
     def _is_suffix(self, at: int) -> bool:
-        """Whether the word is the type of a number: ``1.5D``."""
+        """Return whether the word is the type of a number: ``1.5D``."""
         before = self.tokens[at - 1] if at and self.tokens[at].kind == WORD else None
         return before is not None and before.kind == NUMBER and before.end == self._start(at)
 
     def _is_signed(self, at: int) -> bool:
-        """Whether the number has a sign: ``-1``, but not ``a - 1``."""
+        """Return whether the number has a sign: ``-1``, but not ``a - 1``."""
         if not at or self.tokens[at - 1].text not in {"-", "+"}:
             return False
         before = self.tokens[at - 2] if at > 1 else None
@@ -292,7 +294,7 @@ def _other_type(tokens: Sequence[Token], at: int) -> str | None:
 
 
 def _type_places(tokens: Sequence[Token]) -> Iterator[int]:
-    """Where the type of a cast is named: after ``::``, and after the AS of a CAST."""
+    """Yield where the type of a cast is named: after ``::``, and after the AS of a CAST."""
     casts: list[bool] = []  # for each bracket that is open, whether it is that of a CAST
     before = ""
     for at, token in enumerate(tokens):

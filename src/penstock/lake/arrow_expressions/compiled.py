@@ -62,7 +62,7 @@ class Expression:
         return value if isinstance(value, pa.ChunkedArray) else pa.chunked_array([value])
 
     def matches(self, rows: Rows, places: pa.Array) -> pa.Array:
-        """Those of ``places``, one for each row, whose rows satisfy this condition."""
+        """Return those of ``places``, one for each row, whose rows satisfy this condition."""
         matching = self.array(rows).combine_chunks()
         return places.filter(matching)  # which leaves out NULL, too
 

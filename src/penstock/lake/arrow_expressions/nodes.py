@@ -132,7 +132,9 @@ class Compile(Protocol):
 
     @property
     def in_utc(self) -> bool:
-        """Whether times without a zone are in UTC; else times with a zone fall back to Spark."""
+        """Return whether times without a zone are in UTC; else times with a zone fall back to
+        Spark.
+        """
         ...
 
     def __call__(self, tree: exp.Expr) -> Node: ...

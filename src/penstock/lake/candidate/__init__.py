@@ -1,1 +1,1 @@
-"""What a transaction makes of the lake before it commits: tables, definitions, names."""
+"""The state of a lake within a transaction, before it commits: tables, definitions, names."""

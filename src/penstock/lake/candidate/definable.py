@@ -181,7 +181,7 @@ class DefinableTable(CandidateTable):
             self._candidate = replace(self._candidate, sorting=tuple(keys))
 
     def sort_keys(self) -> tuple[SortKey, ...]:
-        """What the table's rows are sorted by."""
+        """Return what the table's rows are sorted by."""
         candidate = self._candidate
         if candidate.create is not None:
             return candidate.create.sort_by

@@ -136,7 +136,7 @@ class StagedNames:
             self._gone_schemas[fold(name)] = self._base_schemas()[fold(name)].id
 
     def is_of_base(self, name: str) -> bool:
-        """Whether the name still means the schema that the base has under it."""
+        """Return whether the name still means the schema that the base has under it."""
         return fold(name) not in self._new_schemas and fold(name) not in self._gone_schemas
 
     def _base_schemas(self) -> Mapping[str, SchemaEntry]:

@@ -1,4 +1,4 @@
-"""What all changes of a table inside a transaction share: they write rows, create the table or add
+"""Shared by all changes of a table inside a transaction: they write rows, create the table or add
 the columns that the rows need, and undo everything when the call fails.
 """
 

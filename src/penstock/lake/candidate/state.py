@@ -1,4 +1,4 @@
-"""What a table will be if its transaction commits: a value, so that staging is plain arithmetic."""
+"""The state of a table if its transaction commits: a value, so that staging is arithmetic."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from penstock.lake.format.schema import Column, TableSchema
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What one call staged. ``unchanged``: the content stays the same and nothing was staged.
+    """The result of one call. ``unchanged``: the content stays the same and nothing was staged.
 
     ``rows_written`` counts rows in new data files, ``slice_rows`` those of the slice (or table)
     after the call.
@@ -133,7 +133,7 @@ class Candidate:
 
     @property
     def reads_base(self) -> bool:
-        """Whether rows of base files are still visible."""
+        """Return whether rows of base files are still visible."""
         return self.base is not None and self.create is None and not self.dropped
 
     def files(self, base_files: FileSet) -> FileSet:
@@ -173,7 +173,7 @@ class Candidate:
         )
 
     def partition_index(self, column: str) -> int | None:
-        """Which key of the partitioning is the plain value of ``column``."""
+        """Return which key of the partitioning is the plain value of ``column``."""
         for at, key in enumerate(self.partition_by):
             if key.transform == "identity" and fold(key.column) == fold(column):
                 return at
@@ -252,7 +252,8 @@ class Candidate:
 
 
 def _same_text(column: Column, file: DataFile) -> bool:
-    """Whether the catalog's text of the file's value is the one that the column's type has now.
+    """Return whether the catalog's text of the file's value is the one that the column's type has
+    now.
 
     Whole numbers have the same text in every type; 1.5 may have become 1.500.
     """
@@ -275,7 +276,7 @@ def renamed_fields(
 
 
 def same_fields(one: Sequence[PartitionField], other: Sequence[PartitionField]) -> bool:
-    """Whether both partition alike, whatever the letter case of their columns."""
+    """Return whether both partition alike, whatever the letter case of their columns."""
     return [(fold(key.column), key.transform) for key in one] == [
         (fold(key.column), key.transform) for key in other
     ]

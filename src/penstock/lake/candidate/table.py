@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the tables of one transaction share."""
+    """Values that the tables of one transaction share."""
 
     catalog: Catalog
     spark: SparkSource
@@ -148,7 +148,7 @@ class CandidateTable:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether nothing was staged yet."""
+        """Return whether nothing was staged yet."""
         return self._candidate == self._start
 
     def in_slice(self, df: DataFrame, column: str, value: object) -> DataFrame:
@@ -163,7 +163,9 @@ class CandidateTable:
         return df.withColumn(name_in_df, fn.when(have.eqNullSafe(wanted), have).otherwise(refusal))
 
     def target(self, slice: tuple[str, object] | None) -> Target:  # noqa: A002 - as in merge
-        """Where rows of this table are written; all in one slice if that is the partitioning."""
+        """Return where rows of this table are written; all in one slice if that is the
+        partitioning.
+        """
         candidate = self._candidate
         keys = partition_keys(self.schema, candidate.partition_by)
         values: tuple[str | None, ...] | None = None

@@ -1,4 +1,4 @@
-"""How many rows a table has, and the least and greatest values of a column, without its files.
+"""Count a table's rows and find a column's least and greatest values without its files.
 
 Only what is exact. A bound need not be (the format says "does not have to be exact"), so a column
 is answered for where its writers' bounds are: no deletes, no values that a bound cuts or rounds.

@@ -317,7 +317,7 @@ class Catalog:
         snapshot_id: int,
         partition: tuple[str, str | None] | None = None,
     ) -> bool:
-        """Whether rows or columns of ``table`` changed after a snapshot.
+        """Return whether rows or columns of ``table`` changed after a snapshot.
 
         ``partition`` is a column and its value as the catalog's text: files that hold only other
         values do not count then. In doubt (a compaction, a file that is not partitioned by the

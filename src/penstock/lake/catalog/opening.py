@@ -51,7 +51,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Which catalog is to be opened, and how; see `Catalog.open`."""
+    """The catalog to open, and how to open it; see `Catalog.open`."""
 
     location: CatalogLocation
     data_path: str | None
@@ -157,7 +157,7 @@ def _elsewhere(location: CatalogLocation, known: str, wanted: str) -> DataPathEr
 
 
 def was_moved(connection: Connection, stored: str, wanted: str) -> bool:
-    """Whether the directory ``stored`` is missing and the lake's files are in ``wanted``.
+    """Return whether the directory ``stored`` is missing and the lake's files are in ``wanted``.
 
     It looks for one file of each table; for a lake without files the answer is no.
     """
@@ -246,7 +246,7 @@ def _lake_files(directory: str) -> Iterator[str]:
 
 
 def exists(connection: Connection) -> bool:
-    """Whether the database holds a DuckLake."""
+    """Return whether the database holds a DuckLake."""
     return inspect(connection).has_table(t.metadata.name, schema=metadata_schema(connection))
 
 

@@ -43,7 +43,7 @@ class Options:
     rows: Sequence[Any] = ()
 
     def by_schema(self, key: str) -> bool:
-        """Whether a schema has an option of its own."""
+        """Return whether a schema has an option of its own."""
         return any(row.key == key and row.scope == "schema" for row in self.rows)
 
     def value(self, key: str, table_id: int | None, schema_id: int | None) -> str | None:

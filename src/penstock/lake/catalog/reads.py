@@ -124,7 +124,9 @@ def snapshot(connection: Connection, at: At) -> Snapshot | None:
 
 
 def has_snapshot(connection: Connection, snapshot_id: int) -> bool:
-    """Whether the snapshot exists; a new engine compiles this query faster than `snapshot`'s."""
+    """Return whether the snapshot exists; a new engine compiles this query faster than
+    `snapshot`'s.
+    """
     c = metadata.of(connection).snapshot.c
     query = select(c.snapshot_id).where(c.snapshot_id == snapshot_id)
     return connection.execute(query).first() is not None
@@ -310,7 +312,7 @@ def _table_rows(connection: Connection, snapshot_id: int, table_id: int | None) 
 
 
 def _checked_of(t: metadata.Tables) -> list[ColumnElement[Any]]:
-    """What `_checked_tables` looks at, besides names and ids."""
+    """Return what `_checked_tables` looks at, besides names and ids."""
     return [
         t.table.c.begin_snapshot,
         t.schema.c.begin_snapshot.label("schema_begin"),

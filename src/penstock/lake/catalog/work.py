@@ -1,4 +1,4 @@
-"""What the parts of one commit share: the connection, the new ids, and the tokens of its changes.
+"""Values shared within one commit: the connection, new ids, and the tokens of its changes.
 
 It begins with the newest snapshot and with the rows that the change set touches.
 """

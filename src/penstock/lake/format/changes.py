@@ -1,4 +1,4 @@
-"""What one transaction changes in the catalog, as values. The commit assigns ids.
+"""The changes of one transaction in the catalog, as values. The commit assigns ids.
 
 `check_together` says which changes and compactions go into one commit.
 `penstock.lake.catalog.files.compactions` writes compactions as DuckDB 1.5.5 does (seen in its
@@ -97,7 +97,7 @@ class TableChange:
 
     @property
     def defines(self) -> bool:
-        """Whether the table is created, altered or dropped."""
+        """Return whether the table is created, altered or dropped."""
         settings = (self.schema, self.partition_by, self.sort_by, self.rename_to, self.create)
         return (
             any(setting is not None for setting in settings)
@@ -107,7 +107,7 @@ class TableChange:
 
     @property
     def only_adds(self) -> bool:
-        """Whether the only change is that an existing table gets rows."""
+        """Return whether the only change is that an existing table gets rows."""
         inline = self.inline
         return (
             self.table_id is not None
@@ -145,7 +145,7 @@ class NewMacro:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """What one commit does: changes, ``compactions``, or both as far as `check_together` allows.
+    """One commit: changes, ``compactions``, or both as far as `check_together` allows.
 
     ``create_schemas`` holds names; table changes, views and macros may refer to them. What is
     dropped, renamed or tagged is identified by its id. The same change set drops what dropped
@@ -286,7 +286,7 @@ def check_together(changes: ChangeSet) -> None:
 
 
 def fits(compaction: Compaction, changes: Sequence[TableChange]) -> bool:
-    """Whether the changes do not touch the rows that a flush has written."""
+    """Return whether the changes do not touch the rows that a flush has written."""
     return not isinstance(compaction, FlushInlined) or all(
         change.only_adds
         for change in changes

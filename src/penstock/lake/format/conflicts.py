@@ -1,4 +1,4 @@
-"""Whether a commit may follow others that its transaction has not seen.
+"""Decide whether a commit may follow others that its transaction has not seen.
 
 The rules are the format's ("Conflict Resolution", Logical Conflicts). What others did is read from
 ``changes_made``; a token that is not known counts as a conflict with everything. Where the format
@@ -148,7 +148,7 @@ def touched(mine: ChangeSet) -> frozenset[int]:
 
 
 def needs_schemas(mine: ChangeSet) -> bool:
-    """Whether `check` needs ``schema_ids``: not for changes of rows and columns only."""
+    """Return whether `check` needs ``schema_ids``: not for changes of rows and columns only."""
     rows_only = ChangeSet(tables=mine.tables, compactions=mine.compactions)
     return mine != rows_only or any(
         change.create is not None or change.rename_to is not None for change in mine.tables
@@ -233,7 +233,7 @@ def _compactions(
 
 @dataclass(frozen=True, slots=True)
 class _Mine:
-    """What a table change does, as the rules name it."""
+    """The kinds of changes of a table, as the rules name them."""
 
     inserts: bool
     deletes: bool

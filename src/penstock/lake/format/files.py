@@ -1,4 +1,4 @@
-"""What a table is made of: data files, delete files, their statistics, and rows in the catalog.
+"""The parts of a table: data files, delete files, their statistics, and rows in the catalog.
 
 The same values describe files in the catalog (``id`` set) and staged ones (``id`` is None), so a
 candidate state is read by the same scan as a committed one. Values of inlined rows are as the
@@ -49,7 +49,7 @@ class DeleteFile:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """How a merged file distinguishes its rows' snapshots. From ``last`` on all rows are visible.
+    """The columns that tell the snapshots of a merged file's rows. From ``last`` on all are visible.
 
     ``counts`` are pairs of a snapshot and the position where its rows end (0.3); without them, a
     column of the file has each row's snapshot.
@@ -106,7 +106,7 @@ class NameMapping:
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
-    """What a table is partitioned by: ``PartitionField("id", "bucket(8)")``.
+    """A field that a table is partitioned by: ``PartitionField("id", "bucket(8)")``.
 
     ``transform`` is ``identity``, ``year``, ``month``, ``day``, ``hour`` or ``bucket(N)``.
     """

@@ -100,7 +100,7 @@ def new_uuid7() -> str:
 
 
 def uuid7_time(path: str) -> dt.datetime | None:
-    """When the oldest version 7 UUID in the names of a path was made; ``None`` without any.
+    """Return when the oldest version 7 UUID in the names of a path was made; ``None`` without any.
 
     Both DuckDB and Penstock name each file, or the directory of one write, by such a UUID. Those
     in ``column=value`` directories are the user's values.

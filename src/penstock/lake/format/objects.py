@@ -1,4 +1,4 @@
-"""What a lake holds besides tables (views, options), and what describes a table: tags, sort keys,
+"""Objects of a lake besides tables (views, options), and descriptions of a table: tags, sort keys,
 files."""
 
 from __future__ import annotations

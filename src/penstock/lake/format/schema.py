@@ -32,7 +32,7 @@ class Column:
 
     @property
     def has_plain_default(self) -> bool:
-        """Whether its default is a text that means the same to DuckDB and to Spark."""
+        """Return whether its default is a text that means the same to DuckDB and to Spark."""
         return self.default_kind == "literal" and self.type not in {"geometry", "variant"}
 
     def walk(self) -> Iterator[Column]:
@@ -87,7 +87,7 @@ _WIDER: Mapping[str, frozenset[str]] = {
 
 
 def can_widen(narrow: str, wide: str) -> bool:
-    """Whether every value of ``narrow`` is one of ``wide`` by the format's promotions."""
+    """Return whether every value of ``narrow`` is one of ``wide`` by the format's promotions."""
     return wide in _WIDER.get(narrow, frozenset())
 
 
@@ -102,7 +102,9 @@ def wider_types(narrow: str) -> tuple[str, ...]:
 
 
 def same_columns(a: TableSchema, b: TableSchema) -> bool:
-    """Whether names (letter case aside), types and order agree; ids and defaults do not count."""
+    """Return whether names (letter case aside), types and order agree; ids and defaults do not
+    count.
+    """
     return _alike(a.columns, b.columns)
 
 

@@ -313,5 +313,7 @@ _FROM_NESTED: Mapping[str, Callable[[dict[str, Any], str, str], Column]] = {
 
 
 def needs_mapping(schema: TableSchema) -> bool:
-    """Whether Spark cannot write every field id: list elements and map entries carry none."""
+    """Return whether Spark cannot write every field id: list elements and map
+    entries carry none.
+    """
     return any(column.type in {"list", "map"} for column in schema.walk())

@@ -349,7 +349,7 @@ def inlined_deletes(files: FileSet) -> Collection[int]:
 
 
 def is_whole(file: DataFile, files: FileSet) -> bool:
-    """Whether the file has all columns and the snapshot of each row is known."""
+    """Return whether the file has all columns and the snapshot of each row is known."""
     mapping = files.mappings.get(file.mapping_id) if file.mapping_id is not None else None
     in_path = mapping is not None and bool(mapping.partitions)
     return not in_path and not (file.partial is not None and file.partial.counts)

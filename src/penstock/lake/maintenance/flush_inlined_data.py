@@ -44,7 +44,7 @@ _SYSTEM = {name: f"_penstock_{name}" for name in (ROW_ID_COLUMN, BEGIN_COLUMN, E
 
 @dataclass(frozen=True, slots=True)
 class FlushedTable:
-    """How many row versions went to files, those that had ended included."""
+    """The number of row versions written to files, ended ones included."""
 
     schema_name: str
     table_name: str

@@ -144,7 +144,7 @@ class DataPath:
         return f"{self._parents[parent]}/{name}"
 
     def holds(self, path: str) -> bool:
-        """Whether a file of this path is below the data path, and is not itself a link."""
+        """Return whether a file of this path is below the data path, and is not itself a link."""
         if is_remote(path):
             below = path.removeprefix(self._path)
             return below != path and not _STEPS.intersection(below.split("/"))
@@ -153,7 +153,7 @@ class DataPath:
         return self.canonical(path).startswith(f"{self._root}/") and not Path(path).is_symlink()
 
     def why_left(self, path: str, outside_data_path: bool) -> str | None:
-        """Why a file that is scheduled for deletion stays; ``None`` where it may be removed.
+        """Return why a file that is scheduled for deletion stays; ``None`` where it may be removed.
 
         Outside the data path only Parquet files are removed, and only when the caller agrees: they
         were added to a table (`add_data_files`).
@@ -166,7 +166,7 @@ class DataPath:
 
 
 def _is_parquet(path: str) -> bool:
-    """Whether its first and last bytes are Parquet's; also true for a missing file."""
+    """Return whether its first and last bytes are Parquet's; also true for a missing file."""
     if not is_remote(path) and Path(path).is_symlink():
         return False
     try:
@@ -195,7 +195,7 @@ class Ownership:
         return cls({path: key for key, path in paths.items()}, _begun(connection))
 
     def why_left(self, path: str) -> str | None:
-        """Why a file that no row names stays; ``None`` where it may be removed."""
+        """Return why a file that no row names stays; ``None`` where it may be removed."""
         directory = self._table_directory(path)
         if directory is None:
             return NO_TABLE
@@ -215,7 +215,8 @@ class Ownership:
 
 
 def _begun(connection: Connection) -> dt.datetime:
-    """When the catalog began, as far as it still says: the oldest of its snapshots and tables.
+    """Return when the catalog began, as far as it still says: the oldest of its snapshots and
+    tables.
 
     The first snapshots expire; the UUID of a table has the time at which it was made.
     """
@@ -312,7 +313,7 @@ def remove(paths: Sequence[str]) -> None:
 
 
 def is_write(name: str) -> bool:
-    """Whether a directory is that of one write: those are named by a UUID."""
+    """Return whether a directory is that of one write: those are named by a UUID."""
     try:
         UUID(name)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What maintenance functions work on and return: a lake's catalog, its tables, rows of results.
+"""Arguments and results of maintenance functions: a lake's catalog, its tables, rows of results.
 
 The results have the columns of DuckDB's functions of the same name. Tables are maintained one after
 the other, and a table that fails does not stop the rest.
@@ -149,7 +149,7 @@ def _summary(failed: Sequence[tuple[Table, LakeError]], tables: int) -> LakeErro
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """How many files were compacted, and into how many (0 where no row remained)."""
+    """The number of files that were compacted, and into how many (0 where no row remained)."""
 
     schema_name: str
     table_name: str

@@ -98,7 +98,7 @@ def _run(
 
 
 def lacks(error: Exception, module: str) -> bool:
-    """Whether a task failed because the executors' Python lacks this module."""
+    """Return whether a task failed because the executors' Python lacks this module."""
     return f"No module named '{module}'" in str(error)
 
 

@@ -38,7 +38,7 @@ from penstock.lazy import pa, pc, pq
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """How to write a group of files.
+    """Settings for writing a group of files.
 
     ``schema`` has the columns to write; rows in ``deletes`` are left out. ``merges``: rows keep the
     snapshots that made them. ``memory`` is about how many bytes are held at once. ``mark`` is part
@@ -199,8 +199,9 @@ def _sorted(rows: pa.Table, job: Job) -> pa.Table:
 
 
 def _has_plain_row_ids(run: _Run) -> bool:
-    """Whether each row's id is that of the first plus its position. (DuckDB 1.5.5 looks only at the
-    catalog, and loses the row ids of files that embed them.)"""
+    """Return whether each row's id is that of the first plus its position. (DuckDB 1.5.5 looks only
+    at the catalog, and loses the row ids of files that embed them.)
+    """
     if any(EMBEDDED_ROW_ID in piece.rows.column_names for piece, _ in run.held):
         return False
     ends = ((a.row_id_start, a.record_count, b.row_id_start) for a, b in pairwise(run.sources))
@@ -411,7 +412,7 @@ _LEAST_MEMORY = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What compaction may use, in bytes: ``Resources(memory=2 * 1024**3, spark_from=None)``.
+    """Limits of compaction, in bytes: ``Resources(memory=2 * 1024**3, spark_from=None)``.
 
     Each process that writes holds about ``memory`` at once.
 

@@ -1,4 +1,4 @@
-"""What a query would read: for each of its tables the chosen files, and by which conditions."""
+"""Explain a query: for each of its tables the chosen files, and the conditions that chose them."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class _Query:
 def read_of(
     catalog: Catalog, table: Table, snapshot_id: int, predicate: Predicate | None
 ) -> TableRead:
-    """What a read of the table with this predicate reads."""
+    """Return what a read of the table with this predicate reads."""
     predicate = predicate or Predicate(None)
     chosen = catalog.files(table, snapshot_id, predicate)
     everything = chosen if predicate.condition is None else catalog.files(table, snapshot_id)
@@ -150,7 +150,7 @@ def explain(
     views: Mapping[str, DataFrame] | None = None,
     plan: bool = False,
 ) -> Explanation:
-    """What `queries.run` would read. With ``plan`` also what Spark would do.
+    """Return what `queries.run` would read. With ``plan`` also what Spark would do.
 
     Raises what `queries.run` raises.
     """

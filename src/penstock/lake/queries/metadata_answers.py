@@ -101,7 +101,7 @@ def answer(
 def knows(
     catalog: Catalog, table: Table, snapshot_id: int, aggregates: Sequence[Aggregate]
 ) -> bool:
-    """Whether the catalog answers all of them."""
+    """Return whether the catalog answers all of them."""
     return _values(catalog, table, snapshot_id, aggregates) is not None
 
 

@@ -1,4 +1,4 @@
-"""What names in a query mean: tables, views and macros of a lake at a snapshot."""
+"""Resolve the names in a query: tables, views and macros of a lake at a snapshot."""
 
 from __future__ import annotations
 

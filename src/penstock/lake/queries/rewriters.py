@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a query reads for one of its references; ``at`` is the snapshot that it names.
+    """The rows that a query reads for one of its references; ``at`` is the snapshot that it names.
 
     ``predicate`` has the query's conditions that can prune files of the table.
     """

@@ -63,7 +63,7 @@ def translated(
 
 
 def _origin(steps: Sequence[Cuts], at: int) -> int:
-    """Where a place was before the steps: in a macro's call for all that it stands for."""
+    """Return where a place was before the steps: in a macro's call for all that it stands for."""
     for step in reversed(steps):
         at = step.origin(at)
     return at

@@ -30,7 +30,7 @@ _OLD_DAYS = b"org.apache.spark.legacy"  # ...DateTime, ...INT96
 
 
 def are_plain(source: Scan) -> bool:
-    """Whether all files are local, have field ids, and have no row of a later snapshot.
+    """Return whether all files are local, have field ids, and have no row of a later snapshot.
 
     It does not look at inlined rows.
     """
@@ -132,7 +132,7 @@ def _batches(
 
 
 def has_old_days(metadata: pq.FileMetaData) -> bool:
-    """Whether Spark rebases dates and times of this file as it reads them (SPARK-31404)."""
+    """Return whether Spark rebases dates and times of this file as it reads them (SPARK-31404)."""
     return any(key.startswith(_OLD_DAYS) for key in metadata.metadata or {})
 
 
@@ -183,7 +183,9 @@ class Deleted:
         return cls(places, numbers.sort())
 
     def left(self, file: DataFile, positions: pa.Int64Array) -> pa.BooleanArray | None:
-        """Which of the rows at ``positions``, given in order, are not deleted; ``None``: all."""
+        """Return which of the rows at ``positions``, given in order, are not deleted; ``None``:
+        all.
+        """
         if self.places is None or file.path not in self.places.codes or not len(positions):
             return None
         base = self.places.base(file)
@@ -197,7 +199,9 @@ class Deleted:
 
 
 def small_deletes(source: Scan) -> bool:
-    """Whether what is deleted already is little enough to be read without Spark. Reads nothing."""
+    """Return whether what is deleted already is little enough to be read without Spark. Reads
+    nothing.
+    """
     deletes = _deletes(source)
     if not deletes.files:
         return True
@@ -260,7 +264,7 @@ def read_small_placed(
 
 
 def is_simple(source: Scan, wanted: TableSchema, limits: Limits) -> bool:
-    """Whether Arrow can read the rows from the files, within the limits."""
+    """Return whether Arrow can read the rows from the files, within the limits."""
     files = source.files.files
     return (
         all_rows(source.files) <= limits.table_rows

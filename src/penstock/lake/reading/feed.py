@@ -161,7 +161,7 @@ class _Source:
         return bool(begun or self.changed.inlined.begun) and self.has_lost()
 
     def has_lost(self) -> bool:
-        """Whether rows may have ended in the range."""
+        """Return whether rows may have ended in the range."""
         return bool(self.changed.lost.files or self.changed.inlined.ended)
 
     def come(self, files: Sequence[DataFile]) -> DataFrame:
@@ -259,7 +259,7 @@ class _Source:
         return self._as(df, df[at])
 
     def _at(self, rows: DataFrame, snapshot: SparkColumn) -> DataFrame:
-        """Those of the rows whose snapshot is in the range."""
+        """Return those of the rows whose snapshot is in the range."""
         within = self.changed.range
         return self._as(rows.where(snapshot.between(within.first, within.last)), snapshot)
 

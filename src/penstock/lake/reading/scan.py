@@ -73,7 +73,7 @@ _POSITIONS, _ROW_IDS = (FILE, POSITION, EMBEDDED_ROW_ID), (ROW_ID, BEGIN)
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What to read: the files of ``table`` with the columns of ``schema``.
+    """A selection to read: the files of ``table`` with the columns of ``schema``.
 
     ``snapshot_id`` bounds the rows and deletes of files with several snapshots; ``None`` takes all.
     """
@@ -89,7 +89,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class _Needs:
-    """What the rows of some files need besides being read."""
+    """Steps that the rows of some files need after reading."""
 
     deletes: bool  # some are deleted
     by_column: bool  # a column of the file has the snapshot of each row
@@ -121,7 +121,7 @@ def read(
 
 
 def is_one_task(files: FileSet) -> bool:
-    """Whether Spark reads all rows in one task anyway.
+    """Return whether Spark reads all rows in one task anyway.
 
     Spark does not know that this is a single partition: it would shuffle before aggregates and
     joins, and plan again after the shuffle, which takes most of the time for a small table.
@@ -183,12 +183,14 @@ class _Job:
 
     @property
     def by_file(self) -> bool:
-        """Whether the rows need the catalog's facts about their file."""
+        """Return whether the rows need the catalog's facts about their file."""
         return self.needs.counted or ROW_ID in self.extra
 
     @property
     def by_snapshot(self) -> bool:
-        """Whether the rows need the snapshot-id column, which is NULL in files without it."""
+        """Return whether the rows need the snapshot-id column, which is NULL in
+        files without it.
+        """
         return self.needs.by_column or BEGIN in self.extra
 
     def places(self) -> Places | None:

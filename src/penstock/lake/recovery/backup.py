@@ -138,7 +138,7 @@ def look_for(paths: Iterable[str]) -> FileCheck:
 def missing_below(
     directory: str, paths: Iterable[str], *, listed_above: int = _LISTED
 ) -> tuple[str, ...]:
-    """Those of these paths, most of which are below ``directory``, that do not exist.
+    """Return those of these paths, most of which are below ``directory``, that do not exist.
 
     In an object store the directory is listed where there are more than ``listed_above``.
     """

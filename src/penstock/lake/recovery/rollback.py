@@ -58,7 +58,7 @@ from penstock.lazy import pa, pc, pq
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """What a rollback did; ``snapshot`` is ``None`` when the table had not changed."""
+    """The result of a rollback; ``snapshot`` is ``None`` when the table had not changed."""
 
     to: int
     snapshot: Snapshot | None

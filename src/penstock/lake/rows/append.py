@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def needs_spark(schema: TableSchema) -> bool:
-    """Whether only Spark can write rows of these columns."""
+    """Return whether only Spark can write rows of these columns."""
     return not (may_inline(schema) or arrow_files.can_write(schema))
 
 

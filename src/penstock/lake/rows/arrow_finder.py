@@ -53,7 +53,9 @@ class Computed:
 
     @property
     def reads(self) -> bool:
-        """Whether the condition reads a column: without one it is true of all rows or of none."""
+        """Return whether the condition reads a column: without one it is true of all rows or of
+        none.
+        """
         return bool(self.condition.columns)
 
 
@@ -74,7 +76,7 @@ def compiled(schema: TableSchema, change: RowChange) -> Computed | None:
 
 
 def settings_are_known(table: CandidateTable) -> bool:
-    """Whether the session computes as Arrow is known to."""
+    """Return whether the session computes as Arrow is known to."""
     return knows_settings(table.context.spark())
 
 
@@ -159,7 +161,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is read: the places of the rows, and with ``values`` (by column) their new values."""
+    """Rows as read: their places, and with ``values`` (by column) their new values."""
 
     schema: TableSchema
     condition: Expression
@@ -300,7 +302,7 @@ def _read(part: _Part, job: Reading, held: _Held) -> FileRows:
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """What matches of some rows: places among them, and in the file; what the condition read."""
+    """Matches among some rows: places among them, and in the file; what the condition read."""
 
     rows: int
     places: pa.Int64Array

@@ -161,7 +161,7 @@ class RowChange:
 
     @property
     def deletes(self) -> bool:
-        """Whether the matching rows go."""
+        """Return whether the matching rows go."""
         return any(
             clause.kind == "matched" and clause.action == "delete" for clause in self.clauses
         )
@@ -171,12 +171,12 @@ class RowChange:
 
     @property
     def takes_all(self) -> bool:
-        """Whether a clause takes all columns of the source."""
+        """Return whether a clause takes all columns of the source."""
         return any(clause.values is None and clause.action != "delete" for clause in self.clauses)
 
     @property
     def only_deletes(self) -> bool:
-        """Whether what matches is deleted, whatever matches it: then it may match often."""
+        """Return whether what matches is deleted, whatever matches it: then it may match often."""
         matched = self.of("matched")
         return bool(matched) and matched[0].action == "delete" and matched[0].condition is None
 

@@ -101,7 +101,7 @@ def _in_catalog(
 
 
 def both(left: Removed, right: Removed) -> Removed:
-    """What two removals of different files take away."""
+    """Return what two removals of different files take away."""
     return Removed(
         files=(*left.files, *right.files),
         deletes={**left.deletes, **right.deletes},
@@ -192,7 +192,7 @@ def _left(file: DataFile, inlined: Sequence[int], whose: Whose) -> pa.Int64Array
 def _rewritten(
     table: CandidateTable, source: Scan, files: Sequence[DataFile], found: Found
 ) -> list[Written]:
-    """What is left of staged files; those with row ids of their own apart."""
+    """Return what is left of staged files; those with row ids of their own apart."""
     by_ids: dict[bool, list[DataFile]] = {}
     for file in files:
         by_ids.setdefault(file.has_row_ids, []).append(file)
@@ -281,12 +281,14 @@ class _Job:
         return None if self.source.snapshot_id is None else self.source.snapshot_id + 1
 
     def succeeds(self, file: DataFile) -> bool:
-        """Whether its delete file takes another's place: only such tell the snapshots apart."""
+        """Return whether its delete file takes another's place: only such tell
+        the snapshots apart.
+        """
         return _began(file) is not None and self.snapshot is not None
 
 
 def _began(file: DataFile) -> int | None:
-    """When its committed deletes began; what this transaction staged has no snapshot yet."""
+    """Return when its committed deletes began; what this transaction staged has no snapshot yet."""
     return None if file.delete is None else file.delete.begin_snapshot
 
 

@@ -194,7 +194,7 @@ def proven(table: StagedTable, files: FileSet, match: Condition) -> list[DataFil
 
 
 def _file_filter(table: StagedTable, match: Condition) -> Predicate | None:
-    """What the files fulfil that may hold such rows."""
+    """Return what the files fulfil that may hold such rows."""
     if match.files is not None or not isinstance(match.where, SqlExpression):
         return match.files
     return of_where(match.where, zone=_zone(table), args=match.args)
@@ -243,7 +243,7 @@ def _satisfying(table: StagedTable, df: DataFrame, where: str | SparkColumn) -> 
 
 
 def _keys() -> Sequence[SparkColumn]:
-    """What tells rows apart, never NULL."""
+    """Return what tells rows apart, never NULL."""
     inlined = fn.col(FILE).isNull()
     return (
         fn.coalesce(FILE, fn.lit("")),

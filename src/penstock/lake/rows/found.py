@@ -1,4 +1,4 @@
-"""What the finders of a change hand to the stager: the rows that it is about, by their places, and
+"""Hand rows from the finders of a change to the stager: the affected rows, by their places, and
 where the driver has them the values that they get.
 """
 

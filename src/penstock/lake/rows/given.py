@@ -38,14 +38,14 @@ _FORMS = (
 
 
 def is_literal(rows: object) -> TypeIs[Rows]:
-    """Whether these are rows themselves: dicts in a list, or an Arrow table."""
+    """Return whether these are rows themselves: dicts in a list, or an Arrow table."""
     if isinstance(rows, list | tuple):
         return all(isinstance(row, Mapping) for row in rows)
     return isinstance(rows, pa.Table)
 
 
 def is_frame(rows: object) -> TypeIs[DataFrame]:
-    """Whether it is a DataFrame of Spark, or of Spark Connect."""
+    """Return whether it is a DataFrame of Spark, or of Spark Connect."""
     return type(rows).__module__.startswith("pyspark.sql") and type(rows).__name__ == "DataFrame"
 
 
@@ -65,7 +65,7 @@ def arrow_of(rows: Any) -> pa.Table | None:
 
 
 def given(rows: Any) -> DataFrame | Rows:
-    """What a method was given as a DataFrame of Spark, dicts or an Arrow table.
+    """Return what a method was given as a DataFrame of Spark, dicts or an Arrow table.
 
     Raises ArgumentError, saying what rows are.
     """
@@ -87,7 +87,7 @@ def given(rows: Any) -> DataFrame | Rows:
 def frame_of(
     table: StagedTable, rows: Any, *, whole: bool = False, alike: bool = False
 ) -> DataFrame:
-    """What a method was given as a DataFrame of Spark.
+    """Return what a method was given as a DataFrame of Spark.
 
     Values take the types of the table's columns that they are for. ``whole``: they may become all
     of the table, and columns that it lacks its new ones. ``alike``: dicts have the same columns,

@@ -359,7 +359,9 @@ def _conjuncts(change: RowChange) -> list[exp.Expr]:
 
 
 def _columns_of(clause: Clause, change: RowChange, schema: TableSchema) -> dict[str, str] | None:
-    """Which column of the source each column of the target gets; ``None`` for other values."""
+    """Return which column of the source each column of the target gets;
+    ``None`` for other values.
+    """
     source = change.rows.columns
     if len(set(map(fold, source))) < len(source):
         return None
@@ -404,7 +406,9 @@ def _orders(left: Column, right: Column) -> bool:
 
 
 def measure(source: DataFrame, keys: list[Pair]) -> tuple[int, list[SparkColumn]]:
-    """How many rows the source has, and conditions that all target rows satisfy which match."""
+    """Return how many rows the source has, and conditions that all target rows
+    satisfy which match.
+    """
     ends: list[SparkColumn] = []
     for at, (column, name) in enumerate(keys):
         key, kind = fn.col(quoted(name)), base_type(column.type)

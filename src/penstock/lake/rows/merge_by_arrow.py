@@ -125,7 +125,7 @@ def _written(table: StagedTable, job: MergeJob, source: _Rows) -> Files:
 
 
 def _new(rows: pa.Table, matched: Sequence[FileRows]) -> pa.BooleanArray | None:
-    """Which rows match none; ``None`` where a row matches several rows of the target."""
+    """Return which rows match none; ``None`` where a row matches several rows of the target."""
     known = pa.chunked_array([part.matched for part in matched], pa.int64())
     new = pc.invert(pc.is_in(sequence(rows.num_rows), value_set=known))
     return new if new.false_count == len(known) else None
@@ -158,7 +158,7 @@ def _changing(job: MergeJob, rows: pa.Table, matched: Sequence[FileRows]) -> lis
 def _differing(
     job: MergeJob, rows: pa.Table, found: FileRows, others: Sequence[str]
 ) -> FileRows | None:
-    """Those of the matched rows of one file that are not as the source has them."""
+    """Return those of the matched rows of one file that are not as the source has them."""
     assert found.matched is not None, "rows of a merge match some of the source"
     schema = pa.schema([rows.schema.field(name) for name in others])
     by_name = {column.name: column.id for column in job.schema.columns}
@@ -245,8 +245,8 @@ def matched(
 
 
 def changed(new: pa.Table, old: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:
-    """Whether each row of ``new`` differs from that of ``old`` in these columns: NULL and NaN equal
-    themselves, and 0.0 is -0.0, as Spark's hashes have it (`merge_matches`).
+    """Return whether each row of ``new`` differs from that of ``old`` in these columns: NULL and
+    NaN equal themselves, and 0.0 is -0.0, as Spark's hashes have it (`merge_matches`).
     """
     differs = pa.chunked_array([pa.repeat(pa.scalar(False), new.num_rows)])
     for name in names:
@@ -288,7 +288,7 @@ def matched_files(job: MergeJob, wanted: pa.Table) -> list[FileRows] | None:
 
 
 def _is_unique(wanted: pa.Table) -> bool:
-    """Whether no key comes twice and none is NULL."""
+    """Return whether no key comes twice and none is NULL."""
     names = wanted.column_names
     if any(wanted[name].null_count for name in names):
         return False

@@ -164,7 +164,9 @@ def _files(table: StagedTable, slice_of: SliceOf | None) -> tuple[list[DataFile]
 
 
 def _into_nothing(table: StagedTable, df: DataFrame, keys: Sequence[str], target: Target) -> Staged:
-    """Where no row can match: the query runs once, and its keys are checked in what was written."""
+    """Return where no row can match: the query runs once, and its keys are checked in what was
+    written.
+    """
     name = table.candidate.qualified_name
     part, names = key_columns(df, table.written_schema, keys, table=name)
     written = write(df, align(df, table.written_schema, table=name), target)
@@ -238,7 +240,7 @@ def _compared(job: MergeJob, matches: Matches) -> Matches:
 
 
 def _write_all(table: StagedTable, job: MergeJob, matches: Matches) -> tuple[Files, bool]:
-    """What the merge writes, and whether that stands.
+    """Return what the merge writes, and whether that stands.
 
     Where all matches are assumed to change, a look at whether they do runs beside the writes.
     """

@@ -1,4 +1,4 @@
-"""Which rows of a merge's target its source matches and which of them change; Spark writes them."""
+"""Find the rows that a merge's source matches and those that change; Spark writes them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class MergeJob:
-    """What the steps of one merge share."""
+    """Values that the steps of one merge share."""
 
     spark: SparkSession
     name: str
@@ -140,7 +140,7 @@ def facts_of_merge(job: MergeJob) -> Facts:
 
 
 def streams() -> type[acero.ExecNodeOptions] | None:
-    """What Arrow takes rows by as they are computed; ``None`` before its version 26."""
+    """Return what Arrow takes rows by as they are computed; ``None`` before its version 26."""
     from pyarrow import acero
 
     return getattr(acero, "RecordBatchReaderSourceNodeOptions", None)
@@ -162,7 +162,7 @@ def find_matches(job: MergeJob) -> Matches:
 
 
 def can_compare(job: MergeJob) -> bool:
-    """Whether rows can be compared: where they have a VARIANT, all that match change."""
+    """Return whether rows can be compared: where they have a VARIANT, all that match change."""
     return fingerprint.can_tell(TableSchema(job.source.others))
 
 
@@ -248,7 +248,7 @@ _DIFFERS = f"({_OLD}0 <> {_NEW}0 OR {_OLD}1 <> {_NEW}1)"
 
 
 def all_change(job: MergeJob, matches: Matches) -> bool:
-    """Whether the first matched rows all change.
+    """Return whether the first matched rows all change.
 
     They lie close together at the start of the target, and the scan ends when it has them.
     """
@@ -307,7 +307,7 @@ def _of(
 
 
 def collapse(job: MergeJob, matches: Matches) -> Matches:
-    """Where several target rows have one key, all go, and the first of them is written anew.
+    """Return where several target rows have one key, all go, and the first of them is written anew.
 
     Of a key's rows, all but the first are marked with no row id, which `merge_by_key` leaves out.
     """

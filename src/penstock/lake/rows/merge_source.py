@@ -163,7 +163,9 @@ def count(source: Source, *, table: str, measure: bool = False) -> Source:
 
 
 def _bytes(source: Source) -> str:
-    """What the values of a row take, about. What is nested is not looked at: no one asks then."""
+    """Return what the values of a row take, about. What is nested is not looked at: no one asks
+    then.
+    """
     texts = [c for c in source.schema.columns if base_type(c.type) in {"varchar", "json", "blob"}]
     lengths = (f"coalesce(octet_length({quoted(column.name)}), 0)" for column in texts)
     return " + ".join([f"{8 * len(source.schema.columns)}L", *lengths])
@@ -270,7 +272,9 @@ def to_arrow(df: DataFrame) -> pa.Table | None:
 
 
 def distinct(rows: pa.Table, keys: Sequence[str]) -> int | None:
-    """How many different keys the rows have; None where Arrow may see that otherwise than Spark."""
+    """Return how many different keys the rows have; None where Arrow may see that otherwise than
+    Spark.
+    """
     if not all(compares(rows.schema.field(key).type) for key in keys):
         return None
     return int(rows.select(keys).group_by(list(keys)).aggregate([]).num_rows)

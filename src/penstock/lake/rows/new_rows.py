@@ -70,7 +70,7 @@ def expressions(
 
 
 def overlaps(path: Path, others: Iterable[Path]) -> bool:
-    """Whether one of the other paths is this one, inside it or around it."""
+    """Return whether one of the other paths is this one, inside it or around it."""
     return any(path[: len(other)] == other[: len(path)] for other in others)
 
 
@@ -160,7 +160,7 @@ def write_rows(table: CandidateTable, rows: DataFrame, *, row_id: str | None) ->
 
 
 def with_row_ids(written: Written) -> Written:
-    """What was written with a column of row ids."""
+    """Return what was written with a column of row ids."""
     return replace(written, files=tuple(replace(f, has_row_ids=True) for f in written.files))
 
 

@@ -131,7 +131,8 @@ def _rows_of_slice(table: StagedTable, files: Sequence[DataFile], slice_of: Slic
 
 
 def _keeps_table(table: StagedTable, df: DataFrame, partition_by: str | Sequence[str]) -> bool:
-    """Whether Spark has the same columns for the table as for ``df``, and it is partitioned so.
+    """Return whether Spark has the same columns for the table as for ``df``, and it is partitioned
+    so.
 
     Types that Spark lacks (``uuid``, ``uint8``) compare as what it holds them in.
     """
@@ -152,7 +153,7 @@ def is_same(
     files: FileSet,
     current: Callable[[], DataFrame] | None,
 ) -> bool:
-    """Whether the rows there now are those written; one scan where nothing tells before.
+    """Return whether the rows there now are those written; one scan where nothing tells before.
 
     ``current`` reads them; None where they are not as many. Rows of ``files`` that are gone are not
     there, whatever the catalog says.

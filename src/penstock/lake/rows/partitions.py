@@ -121,7 +121,7 @@ def _literal(kind: str, value: str) -> str:
 
 
 def _is_same(table: StagedTable, rows: DataFrame, where: str) -> bool:
-    """Whether the partitions hold these rows already."""
+    """Return whether the partitions hold these rows already."""
     if not fingerprint.can_tell(table.schema):
         return False
     current = table.to_df().where(as_condition(where))

@@ -121,7 +121,7 @@ def rows_in(table: StagedTable, ranges: Ranges) -> DataFrame:
 
 
 def _may_be(table: StagedTable, condition: Condition, rows: int) -> bool:
-    """Whether the ranges may hold as many rows, by what the catalog knows."""
+    """Return whether the ranges may hold as many rows, by what the catalog knows."""
     files = table.files(condition.files)
     if files.inlined is not None or files.inlined_deletes is not None:
         return True

@@ -1,4 +1,4 @@
-"""Which way a change of rows goes: decided once, before a row is read, from what is known by then.
+"""Choose the way of a change of rows once, before a row is read, from what is known by then.
 
 Whatever makes a table, its columns or a session one that Arrow may or may not handle is a fact
 (`facts_of`). `route` is pure: the same change, facts and limits give the same way. What shows only
@@ -24,7 +24,7 @@ from penstock.lazy import pa
 
 
 class Way(Enum):
-    """Who finds the rows that change, and who writes the new ones."""
+    """The finder of the rows that change, and the writer of the new ones."""
 
     METADATA = "metadata only"
     DRIVER = "Arrow on the driver"
@@ -34,7 +34,7 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the catalog, the types of the columns and the session tell of a change.
+    """Facts of a change from the catalog, the types of the columns and the session.
 
     ``rows`` of the target's files count deleted ones too, ``live_rows`` do not. The flags are about
     the target, then the types of its columns, then what is done to it.
@@ -74,13 +74,13 @@ def route(change: RowChange, facts: Facts, limits: Limits) -> Way:
 
 
 def changed_rows(facts: Facts, limits: Limits) -> int:
-    """How many rows with new values the driver holds that Arrow computes, to write them."""
+    """Return how many rows with new values the driver holds that Arrow computes, to write them."""
     return limits.partitioned_rows if facts.partitioned else limits.changed_rows
 
 
 def collected_rows(facts: Facts, limits: Limits) -> int:
-    """How many rows with new values the driver collects that Spark computes, to write them; none
-    where only Spark writes their types.
+    """Return how many rows with new values the driver collects that Spark computes, to write them;
+    none where only Spark writes their types.
     """
     if not facts.flat:
         return 0
@@ -89,12 +89,14 @@ def collected_rows(facts: Facts, limits: Limits) -> int:
 
 
 def fitting_rows(facts: Facts, limits: Limits) -> int:
-    """How many rows, as wide as those of the files, the driver may collect."""
+    """Return how many rows, as wide as those of the files, the driver may collect."""
     return int(limits.collected_bytes / max(1.0, facts.row_bytes))
 
 
 def facts_of(source: Scan, schema: TableSchema, *, partitioned: bool = False) -> Facts:
-    """What is known of a target; of the change itself nothing yet, nor what only a merge asks."""
+    """Return what is known of a target; of the change itself nothing yet, nor what only a merge
+    asks.
+    """
     files = source.files.files
     rows = sum(file.record_count for file in files)
     return Facts(
@@ -113,7 +115,7 @@ def facts_of(source: Scan, schema: TableSchema, *, partitioned: bool = False) ->
 
 
 def has_fresh(source: Scan) -> bool:
-    """Whether some rows were written by this transaction itself and have no id yet."""
+    """Return whether some rows were written by this transaction itself and have no id yet."""
     parts = () if source.files.inlined is None else source.files.inlined.parts
     return any(f.id is None and not f.has_row_ids for f in source.files.files) or any(
         id_ < 0 for part in parts for id_ in part.rows[ROW_ID_COLUMN].to_pylist()
@@ -121,12 +123,12 @@ def has_fresh(source: Scan) -> bool:
 
 
 def is_flat(schema: TableSchema) -> bool:
-    """Whether its values are the same in Spark, in Arrow and in files."""
+    """Return whether its values are the same in Spark, in Arrow and in files."""
     return all(not c.children and base_type(c.type) in PLAIN for c in schema.columns)
 
 
 def compares(kind: pa.DataType) -> bool:
-    """Whether values are equal in Arrow just where they are in Spark.
+    """Return whether values are equal in Arrow just where they are in Spark.
 
     Floating point has two zeros and many NaNs; what is nested may hold it.
     """
@@ -144,7 +146,9 @@ def compares(kind: pa.DataType) -> bool:
 
 
 def is_comparable(kind: pa.DataType) -> bool:
-    """Whether `merge_by_arrow.changed` compares columns of this type as Spark's hashes do."""
+    """Return whether `merge_by_arrow.changed` compares columns of this type as
+    Spark's hashes do.
+    """
     return compares(kind) or is_float(kind)
 
 
@@ -153,7 +157,7 @@ def is_float(kind: pa.DataType) -> bool:
 
 
 def is_large(rows: int, limits: Limits) -> bool:
-    """Whether to read all columns of so many rows costs more than all else in a merge."""
+    """Return whether to read all columns of so many rows costs more than all else in a merge."""
     return rows > limits.compared_rows
 
 

@@ -47,7 +47,9 @@ class WrittenSlices:
 
 
 def fits_slices(table: StagedTable, column: str) -> bool:
-    """Whether the files of the table hold the rows of one slice each, and nothing else does."""
+    """Return whether the files of the table hold the rows of one slice each,
+    and nothing else does.
+    """
     if not table.exists:
         return True
     candidate, files, known = table.candidate, table.files(), table.schema.find(column)
@@ -118,7 +120,7 @@ def slices_df(table: StagedTable, values: Sequence[str]) -> DataFrame:
 
 
 def _is_of_one(candidate: Candidate, file: DataFile) -> bool:
-    """Whether the catalog knows which slice all rows of a file belong to."""
+    """Return whether the catalog knows which slice all rows of a file belong to."""
     values = file.partition_values
     return values is not None and len(values) == 1 and file.partition_id == candidate.partition_id
 

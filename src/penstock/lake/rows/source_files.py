@@ -37,7 +37,7 @@ _YEAR_1901 = -25_202  # days from 1970
 
 
 def is_bare_scan(spark: SparkSession, df: DataFrame) -> bool:
-    """Whether ``df`` is the scan of one Parquet file or directory, and no more than that.
+    """Return whether ``df`` is the scan of one Parquet file or directory, and no more than that.
 
     Such rows cost no more to read again than to keep, and are the same each time.
     """
@@ -132,7 +132,7 @@ def _read(file: Path, names: list[str], wanted: pa.Schema) -> pa.Table | None:
 
 
 def _is_new(version: bytes) -> bool:
-    """Whether this Spark wrote dates and times as they are read now (3.1 and later)."""
+    """Return whether this Spark wrote dates and times as they are read now (3.1 and later)."""
     numbers = re.match(rb"(\d+)\.(\d+)", version)
     return numbers is not None and tuple(map(int, numbers.groups())) >= (3, 1)
 
@@ -145,7 +145,7 @@ def _int96(content: pq.ParquetFile) -> frozenset[str]:
 
 
 def _are_of_late(rows: pa.Table) -> bool:
-    """Whether dates and times are of years in which all calendars and settings agree."""
+    """Return whether dates and times are of years in which all calendars and settings agree."""
     for field, column in zip(rows.schema, rows.columns, strict=True):
         if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type):
             lowest = pc.min(column.cast(pa.date32()).cast(pa.int32())).as_py()

@@ -75,7 +75,9 @@ def find(rows: DataFrame, source: Scan, limits: Limits, *, once: bool = False) -
 
 
 def _bounded(source: Scan, limits: Limits) -> bool:
-    """Whether all places may be collected, and Spark has nothing to do with them afterwards."""
+    """Return whether all places may be collected, and Spark has nothing to do
+    with them afterwards.
+    """
     files = source.files.files
     return live_rows(files) <= limits.places and not any("://" in file.path for file in files)
 

@@ -1,4 +1,4 @@
-"""What a change writes, side by side: rows removed, updated and inserted. A failure leaves no file.
+"""Stage what a change writes: rows removed, updated and inserted. A failure leaves no file.
 
 Every change of rows is staged by `Files.stage`, which counts them.
 """
@@ -85,8 +85,8 @@ def write(
 
 
 def remove_both(removed: Removed, remove: Callable[[], Removed]) -> Removed:
-    """What was removed, and what ``remove`` takes away from other files. Where that fails, what was
-    written for the first is removed.
+    """Return what was removed, and what ``remove`` takes away from other files. Where that fails,
+    what was written for the first is removed.
     """
     try:
         return both(removed, remove())

@@ -1,1 +1,1 @@
-"""What the lake needs from a Spark session: settings, cached objects and errors."""
+"""Needs of the lake from a Spark session: settings, cached objects and errors."""

@@ -202,7 +202,7 @@ def _from_spark(error: BaseException) -> bool:
 
 
 def _is_of_py4j(error: BaseException) -> bool:
-    """Whether the connection to Spark's Java process raised it."""
+    """Return whether the connection to Spark's Java process raised it."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_globals.get("__name__", "").startswith("py4j.") for frame, _ in frames)
 

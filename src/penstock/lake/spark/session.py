@@ -129,12 +129,12 @@ def source(
 
 
 def may_start(spark: SparkSource) -> bool:
-    """Whether requesting the session may take the seconds that Spark needs to start."""
+    """Return whether requesting the session may take the seconds that Spark needs to start."""
     return isinstance(spark, _Source) and not spark.is_started
 
 
 def starts_plain(spark: SparkSource) -> bool:
-    """Whether a session is still to be started that will have only Spark's own functions."""
+    """Return whether a session is still to be started that will have only Spark's own functions."""
     return isinstance(spark, _Source) and not spark.is_started and spark.is_plain
 
 

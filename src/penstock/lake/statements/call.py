@@ -83,7 +83,7 @@ _MAINTAINS = re.compile(
 
 
 def is_read(text: str, dialect: str) -> bool:
-    """Whether a query reads from a function of CALL."""
+    """Return whether a query reads from a function of CALL."""
     if _MAINTAINS.search(text) is None:
         return False
     try:

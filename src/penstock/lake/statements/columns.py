@@ -1,4 +1,4 @@
-"""What CREATE TABLE and ALTER TABLE define: columns, their defaults, PARTITIONED BY, SORTED BY."""
+"""Read definitions of CREATE and ALTER TABLE: columns, defaults, PARTITIONED BY, SORTED BY."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def definitions(reader: Reader) -> tuple[Defined, ...]:
 
 
 def definition(reader: Reader, name: str) -> Defined:
-    """What follows a column's name."""
+    """Return what follows a column's name."""
     column = column_type(reader, name)
     comment: str | None = None
     while True:

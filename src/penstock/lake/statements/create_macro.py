@@ -37,8 +37,8 @@ class CreateMacro:
 
 
 def parse(reader: Reader, or_replace: bool) -> CreateMacro:
-    """What follows ``CREATE [OR REPLACE] MACRO``: ``m(a, b INTEGER := 2) AS expression | TABLE
-    SELECT ...``.
+    """Return what follows ``CREATE [OR REPLACE] MACRO``: ``m(a, b INTEGER := 2) AS expression |
+    TABLE SELECT ...``.
 
     Overloads follow after commas: ``(a) AS a, (a, b) AS a + b``.
     """

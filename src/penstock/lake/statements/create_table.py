@@ -56,7 +56,7 @@ class CreateTable:
 
 
 def parse(reader: Reader, or_replace: bool) -> CreateTable:
-    """What follows ``CREATE [OR REPLACE] TABLE``: ``[IF NOT EXISTS] t (a INT, ...)
+    """Return what follows ``CREATE [OR REPLACE] TABLE``: ``[IF NOT EXISTS] t (a INT, ...)
     [PARTITIONED BY ...] [AS ...]``.
     """
     there_may_be = if_not_exists(reader, or_replace)
@@ -81,7 +81,7 @@ def parse(reader: Reader, or_replace: bool) -> CreateTable:
 
 
 def _clauses(reader: Reader, create: CreateTable) -> CreateTable:
-    """What may stand between the columns and AS, in any order."""
+    """Return what may stand between the columns and AS, in any order."""
     while True:
         partition_by, sort_by = accept_partitioned_by(reader), accept_sorted_by(reader)
         if partition_by is not None:

@@ -33,8 +33,8 @@ class CreateView:
 
 
 def parse(reader: Reader, or_replace: bool) -> CreateView:
-    """What follows ``CREATE [OR REPLACE] VIEW``: ``[IF NOT EXISTS] v [(a, b)] [COMMENT 'text'] AS
-    SELECT ...``.
+    """Return what follows ``CREATE [OR REPLACE] VIEW``: ``[IF NOT EXISTS] v [(a, b)] [COMMENT
+    'text'] AS SELECT ...``.
     """
     there_may_be = if_not_exists(reader, or_replace)
     view = reader.table("a view")

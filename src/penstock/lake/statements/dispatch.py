@@ -157,7 +157,7 @@ def first_word(text: str) -> str:
 
 
 def is_statement(text: str, dialect: str = "spark") -> bool:
-    """Whether a text has other statements than queries and the settings before them."""
+    """Return whether a text has other statements than queries and the settings before them."""
     parts = split(text, dialect) if ";" in text else [(0, len(text))]
     return any(_is_statement(text[start:end], dialect) for start, end in parts)
 

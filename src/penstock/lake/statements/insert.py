@@ -173,7 +173,7 @@ def _replaces(reader: Reader) -> SqlExpression | None:
 
 
 def _refuse_tail(reader: Reader) -> None:
-    """What other databases allow after the rows."""
+    """Return what other databases allow after the rows."""
     at = reader.at
     while not reader.done:
         if reader.sees("ON", "CONFLICT"):
@@ -358,8 +358,8 @@ def _replacing(
 
 
 def by_row_alone(statement: StatementText, where: SqlExpression) -> bool:
-    """Whether a condition depends on a row alone, so that new rows can be checked by it: it has no
-    marker and no subquery.
+    """Return whether a condition depends on a row alone, so that new rows can be checked by it: it
+    has no marker and no subquery.
     """
     return not any(
         token.kind == MARKER or token.upper in _QUERIES for token in statement.words(where.span)

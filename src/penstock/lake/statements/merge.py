@@ -96,7 +96,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """What the expressions of a MERGE name: the target and, by its schema, the source."""
+    """Names in the expressions of a MERGE: the target and, by its schema, the source."""
 
     merge: Merge
     target: Target

@@ -122,7 +122,7 @@ class Session:
 
     @property
     def _may_start(self) -> bool:
-        """Whether Spark may still have to start, so that it is worth to look before."""
+        """Return whether Spark may still have to start, so that it is worth to look before."""
         return may_start(self.spark) and self.current.transaction is None
 
     def _require_names(
@@ -147,7 +147,7 @@ class Session:
         return session_zone(self.spark())
 
     def has_schema(self, name: str) -> bool:
-        """Whether the schema exists in the transaction."""
+        """Return whether the schema exists in the transaction."""
         if self.current.transaction is not None:
             return self.current.transaction.has_schema(name)
         return fold(name) in map(fold, self.catalog.schemas(self.snapshot_id()))

@@ -102,7 +102,7 @@ def _decimal(reader: Reader) -> str:
 
 
 def _narrowed(reader: Reader, kind: str) -> str:
-    """What may follow a type's first word: lengths, ``PRECISION``, ``WITH TIME ZONE``."""
+    """Return what may follow a type's first word: lengths, ``PRECISION``, ``WITH TIME ZONE``."""
     if kind == "float64":
         reader.accept("PRECISION")
     elif kind == "varchar":

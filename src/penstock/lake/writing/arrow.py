@@ -276,7 +276,7 @@ def _in_files(values: pa.Table, schema: TableSchema, table: str) -> pa.Table:
 
 
 def can_write(schema: TableSchema) -> bool:
-    """Whether files of these columns can be written without Spark."""
+    """Return whether files of these columns can be written without Spark."""
     return not any(base_type(column.type) in _REFUSED for column in schema.walk())
 
 

@@ -36,7 +36,7 @@ _JSON = ", ".join(
 
 
 def can_tell(schema: TableSchema) -> bool:
-    """Whether rows of these columns have a fingerprint: Spark cannot hash a VARIANT."""
+    """Return whether rows of these columns have a fingerprint: Spark cannot hash a VARIANT."""
     return not any(base_type(column.type) == "variant" for column in schema.walk())
 
 

@@ -1,4 +1,4 @@
-"""How a table's files are written: the lake's options about files, by their scopes."""
+"""Settings for writing a table's files: the lake's options about files, by their scopes."""
 
 from __future__ import annotations
 

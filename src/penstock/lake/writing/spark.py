@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where rows are written to, and how.
+    """The directory that rows are written to, and how to write them.
 
     ``partition_by`` are the keys of the table's partitioning, in order; ``values`` are their texts
     when all rows belong to one partition, else rows are spread over partitions. ``sort_by`` are
@@ -75,7 +75,7 @@ class Target:
 
     @property
     def spreads(self) -> bool:
-        """Whether the rows may belong to more than one partition."""
+        """Return whether the rows may belong to more than one partition."""
         return bool(self.partition_by) and self.values is None
 
 
@@ -281,7 +281,7 @@ def _check(spark: SparkSession) -> None:
 
 
 def _is_there(spark: SparkSession, name: str) -> bool:
-    """Whether Spark can load a class, which creating a function of it checks without a call.
+    """Return whether Spark can load a class, which creating a function of it checks without a call.
 
     Other errors say nothing about the class; the write itself will report them.
     """

@@ -73,7 +73,7 @@ def _end(name: str, at: int) -> Callable[[exp.Expr], exp.Expr]:
 
 
 def _parts(node: exp.Expr, name: str) -> tuple[exp.Expr, Sequence[exp.Expr], bool]:
-    """What is collected, the items of its ORDER BY, and whether it is DISTINCT."""
+    """Return what is collected, the items of its ORDER BY, and whether it is DISTINCT."""
     order = node.this
     raise_window(node, name)
     if not isinstance(order, exp.Order):
@@ -115,7 +115,7 @@ def _compared(name: str, key: exp.Expr, otherwise: str) -> str:
 
 
 def _filter(node: exp.Expr) -> exp.Expr:
-    """What the rules above made has taken the condition in."""
+    """Return what the rules above made has taken the condition in."""
     return node if isinstance(node.this, exp.AggFunc) else node.this
 
 

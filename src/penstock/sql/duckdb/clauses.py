@@ -135,7 +135,7 @@ def _first_of_each(select: exp.Select, on: exp.Expr) -> exp.Expr:
 
 
 def _meant(key: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
-    """What a key of DISTINCT ON or its ORDER BY stands for."""
+    """Return what a key of DISTINCT ON or its ORDER BY stands for."""
     if isinstance(key, exp.Literal) or (isinstance(key, exp.Column) and key.name == "ALL"):
         raise refused("DISTINCT ON of a position")
     if isinstance(key, exp.Column) and not key.table and fold(key.name) in named:
@@ -187,7 +187,7 @@ def _window(node: exp.Expr) -> exp.Expr:
 
 
 def _is_ordered(window: exp.Expr) -> bool:
-    """Whether the window, or the one of WINDOW that it names, has an ORDER BY."""
+    """Return whether the window, or the one of WINDOW that it names, has an ORDER BY."""
     if window.args.get("order") is not None:
         return True
     select, name = window.find_ancestor(exp.Select), window.args.get("alias")

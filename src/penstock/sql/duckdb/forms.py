@@ -46,7 +46,7 @@ def written_out(tree: exp.Expr, columns: Columns = nothing_known) -> exp.Expr:
 
 
 class _Unknown(Exception):
-    """What is refused, and what to write instead."""
+    """A refused form, and what to write instead."""
 
     def __init__(self, what: str, advice: str = "") -> None:
         super().__init__(what)
@@ -88,7 +88,7 @@ def _of_values(node: exp.Expr) -> list[str]:
 
 
 def _of_star(star: exp.Expr, select: exp.Select, columns: Columns) -> list[str] | None:
-    """What a ``*`` without more than EXCLUDE stands for."""
+    """Return what a ``*`` without more than EXCLUDE stands for."""
     inner = star.this if isinstance(star, exp.Column) else star
     if not isinstance(inner, exp.Star) or inner.args.get("replace") or inner.args.get("rename"):
         return None

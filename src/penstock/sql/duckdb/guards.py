@@ -1,4 +1,4 @@
-"""What rules for DuckDB's SQL are made with: refusals, text for Spark with parts put in, guards.
+"""Parts of the rules for DuckDB's SQL: refusals, text for Spark with parts put in, guards.
 
 Columns have no type before Spark analyses a query. What an expression is by its form alone (a
 text, a list, a DOUBLE, true or false) is decided by the last functions of this file; what depends
@@ -208,7 +208,7 @@ def compared(what: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
 
 
 def _is_flat(operand: exp.Expr) -> bool:
-    """Whether it is no struct and no list, whatever the types of its columns are."""
+    """Return whether it is no struct and no list, whatever the types of its columns are."""
     inner = _inner(operand)
     if isinstance(inner, exp.Cast):
         return not inner.to.is_type(*exp.DataType.NESTED_TYPES)
@@ -216,7 +216,7 @@ def _is_flat(operand: exp.Expr) -> bool:
 
 
 def is_number(operand: exp.Expr) -> bool:
-    """Whether it is a number, whatever the types of its columns are."""
+    """Return whether it is a number, whatever the types of its columns are."""
     inner = _inner(operand)
     written = isinstance(inner, exp.Literal) and not inner.is_string
     return written or isinstance(inner, _NUMBERS) or is_double(inner)
@@ -349,7 +349,7 @@ def kind_of(node: exp.Expr) -> str | None:
 
 
 def is_double(node: exp.Expr) -> bool:
-    """Whether a translated expression is a DOUBLE, whatever the types of its columns are."""
+    """Return whether a translated expression is a DOUBLE, whatever the types of its columns are."""
     if _KEY in node.meta:
         return bool(node.meta[_KEY] == DOUBLE)
     if isinstance(node, exp.Paren | exp.Neg | exp.Window | exp.Filter):
@@ -360,7 +360,7 @@ def is_double(node: exp.Expr) -> bool:
 
 
 def is_known(node: exp.Expr) -> bool:
-    """Whether a translated expression is a text or a number by its form."""
+    """Return whether a translated expression is a text or a number by its form."""
     return _KEY in node.meta or is_double(node) or is_text(node)
 
 
@@ -376,7 +376,7 @@ def is_uuid(node: exp.Expr) -> bool:
 
 
 def is_list(node: exp.Expr) -> bool:
-    """Whether it is written as a list."""
+    """Return whether it is written as a list."""
     if isinstance(node, exp.Paren):
         return is_list(node.this)
     return isinstance(node, exp.Array) or (
@@ -385,7 +385,7 @@ def is_list(node: exp.Expr) -> bool:
 
 
 def is_condition(node: exp.Expr) -> bool:
-    """Whether it is written as something that is true or false."""
+    """Return whether it is written as something that is true or false."""
     if isinstance(node, exp.Paren):
         return is_condition(node.this)
     return isinstance(node, exp.Predicate | exp.Connector | exp.Not | exp.Boolean)

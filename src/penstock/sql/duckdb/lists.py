@@ -147,7 +147,7 @@ _ORDERLESS_NAMES = frozenset(
 
 
 def is_orderless(node: exp.Expr) -> bool:
-    """Whether it stands where the order of its items does not matter."""
+    """Return whether it stands where the order of its items does not matter."""
     parent = node.parent
     while isinstance(parent, exp.Paren | exp.Filter):
         node, parent = parent, parent.parent

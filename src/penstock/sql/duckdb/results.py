@@ -71,7 +71,7 @@ def _holder(node: exp.Expr) -> exp.Expr | None:
 
 
 def _branches(query: exp.Expr) -> Iterator[exp.Expr]:
-    """What a set operation puts together, those within its branches as well, in order."""
+    """Yield what a set operation puts together, those within its branches as well, in order."""
     for branch in (query.this, query.expression):
         inner = branch.unnest()
         if isinstance(inner, exp.SetOperation) and not inner.args.get("with_"):
@@ -81,7 +81,7 @@ def _branches(query: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _known_alike(what: str, branches: list[exp.Expr]) -> bool:
-    """Whether the texts among the results are known, and stand beside texts only."""
+    """Return whether the texts among the results are known, and stand beside texts only."""
     rows = [_items(branch) for branch in branches]
     for column in zip(*rows, strict=False):
         number = next((item for item in column if is_number(item)), None)
@@ -104,7 +104,7 @@ def _items(query: exp.Expr) -> list[exp.Expr]:
 
 
 def _recursive(node: exp.Expr) -> bool:
-    """Whether it makes a recursive table: its branches cannot be looked at by themselves."""
+    """Return whether it makes a recursive table: its branches cannot be looked at by themselves."""
     cte = node.parent
     name = fold(cte.alias) if isinstance(cte, exp.CTE) else None
     return name in {fold(table.name) for table in node.find_all(exp.Table)}

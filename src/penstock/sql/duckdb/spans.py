@@ -29,7 +29,7 @@ _MADE = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")  # of MAKE_
 
 
 def is_bound(node: exp.Expr) -> bool:
-    """Whether it is an interval that is bound as its text (`casts`)."""
+    """Return whether it is an interval that is bound as its text (`casts`)."""
     cast = isinstance(node, exp.Cast) and isinstance(node.this, exp.Placeholder)
     return cast and node.args["to"].this == exp.DataType.Type.INTERVAL
 

@@ -75,7 +75,7 @@ class Cuts:
     edits: tuple[tuple[int, int, str], ...]
 
     def origin(self, offset: int) -> int:
-        """Where ``offset`` of the text was before the edits."""
+        """Return where ``offset`` of the text was before the edits."""
         moved = 0
         for start, end, new in self.edits:
             if start + moved + len(new) > offset:
@@ -122,7 +122,7 @@ def named_inside(sql: str) -> str:
 
 
 def _has_name(item: Sequence[Token]) -> bool:
-    """Whether it is a column, a star, or has an AS (that of a cast is in brackets)."""
+    """Return whether it is a column, a star, or has an AS (that of a cast is in brackets)."""
     depth = 0
     for token in item:
         depth += depth_of(token)
@@ -149,7 +149,9 @@ def projections(sql: str) -> list[str]:
 
 
 def _items(tokens: Sequence[Token], start: int) -> Iterator[tuple[int, int]]:
-    """Where the items of the list of a SELECT begin and end, ``start`` being what follows it."""
+    """Yield where the items of the list of a SELECT begin and end, ``start``
+    being what follows it.
+    """
     begin, depth = _after_distinct(tokens, start), 0
     for at in range(begin, len(tokens)):
         word = tokens[at].upper
@@ -165,7 +167,7 @@ def _items(tokens: Sequence[Token], start: int) -> Iterator[tuple[int, int]]:
 
 
 def _after_distinct(tokens: Sequence[Token], start: int) -> int:
-    """What follows ``DISTINCT`` or ``DISTINCT ON (...)``, where there is one."""
+    """Return what follows ``DISTINCT`` or ``DISTINCT ON (...)``, where there is one."""
     words = [token.upper for token in tokens[start : start + 2]]
     if words[:1] != ["DISTINCT"]:
         return start
@@ -246,7 +248,7 @@ def _arrow(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
 
 
 def _takes_lambda(tokens: Sequence[Token], at: int) -> bool:
-    """Whether the function around a place is one of lists."""
+    """Return whether the function around a place is one of lists."""
     depth = 0
     for i in range(at - 1, 0, -1):
         depth += depth_of(tokens[i])

@@ -96,7 +96,7 @@ def _in_zone(moment: exp.Expr, zone: exp.Expr | None) -> exp.Expr:
 
 
 def _bucket(node: exp.Expr) -> exp.Expr:
-    """Those of months begin in 2000, others on its first Monday."""
+    """Return those of months begin in 2000, others on its first Monday."""
     text, amount = span(node.this) or ("", None)
     width = _CONSTANT.fullmatch(text)
     if width is None or amount is not None or int(width[1]) < 1 or node.args.get("origin"):

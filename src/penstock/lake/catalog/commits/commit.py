@@ -210,7 +210,7 @@ class Commit:
         )
 
     def _landed(self, sent: Snapshot) -> bool:
-        """Whether a commit without an answer is in the catalog.
+        """Return whether a commit without an answer is in the catalog.
 
         Asked under the writers' lock: the lost transaction holds it until it has ended one way or
         the other, so a "no" is final. Raises CommitUnknown when nobody can be asked.

@@ -117,14 +117,16 @@ def publish(work: Work, transaction: RootTransaction | None = None) -> None:
 
 
 def _only_adds(changes: ChangeSet) -> bool:
-    """Whether the change set only adds rows to existing tables."""
+    """Return whether the change set only adds rows to existing tables."""
     return changes == ChangeSet(tables=changes.tables) and all(
         change.only_adds for change in changes.tables
     )
 
 
 def _defines(changes: ChangeSet) -> bool:
-    """Whether the schema version increases: every change does it, except of rows and files."""
+    """Return whether the schema version increases: every change does it, except
+    of rows and files.
+    """
     return any(
         (
             changes.create_schemas,
@@ -285,7 +287,7 @@ def _write_files(work: Work, change: TableChange, target: Target) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a commit starts from: the newest snapshot and whether commits need a message.
+    """The state that a commit starts from: the newest snapshot and whether commits need a message.
 
     Where a single table gets rows, also its statistics and its inlined table; ``inline_tables``
     has no entry where finding that table needs a further query.

@@ -1,1 +1,1 @@
-"""What every part of the catalog stands on: the databases, their errors and the metadata tables."""
+"""The base of every part of the catalog: the databases, their errors and the metadata tables."""

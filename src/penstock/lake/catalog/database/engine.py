@@ -93,12 +93,12 @@ def _check_file(path: Path, where: CatalogLocation, create: bool) -> None:
 
 
 def is_absent(where: CatalogLocation) -> bool:
-    """Whether the catalog is to be a file that does not exist yet."""
+    """Return whether the catalog is to be a file that does not exist yet."""
     return where.kind != "postgres" and not Path(where.target).exists()
 
 
 def is_void(where: CatalogLocation) -> bool:
-    """Whether there is nothing to read yet: DuckDB does not make a file by reading it."""
+    """Return whether there is nothing to read yet: DuckDB does not make a file by reading it."""
     return where.kind == "duckdb" and is_absent(where)
 
 

@@ -183,7 +183,7 @@ def translate(where: CatalogLocation, error: exc.DBAPIError) -> LakeError | None
 
 
 def _has_no_room(where: CatalogLocation) -> bool:
-    """Whether a checkpoint found the disk full, for which DuckDB has no error number."""
+    """Return whether a checkpoint found the disk full, for which DuckDB has no error number."""
     try:
         return shutil.disk_usage(Path(where.target).parent).free < _LEAST_ROOM
     except OSError:
@@ -197,7 +197,7 @@ def duckdb_code(error: BaseException | None) -> tuple[str | None, str | None]:
 
 
 def _duckdb_json(error: BaseException | None) -> Mapping[str, str]:
-    """What DuckDB says when it is asked for JSON; the kind's name stands in front of it."""
+    """Return what DuckDB says when it is asked for JSON; the kind's name stands in front of it."""
     text = str(error)
     try:
         said = json.loads(text[text.index("{") :])
@@ -216,12 +216,12 @@ def sql_state(error: exc.DBAPIError) -> str | None:
 
 
 def lost_race(error: exc.DBAPIError) -> bool:
-    """Whether the transaction failed only because another one was quicker."""
+    """Return whether the transaction failed only because another one was quicker."""
     return sql_state(error) in _LOST_RACES
 
 
 def busy(error: exc.DBAPIError) -> bool:
-    """Whether SQLite waited for a lock in vain."""
+    """Return whether SQLite waited for a lock in vain."""
     code: int | None = getattr(error.orig, "sqlite_errorcode", None)
     return code is not None and code & 0xFF == 5
 
@@ -232,7 +232,9 @@ def locked(where: CatalogLocation, error: exc.DBAPIError) -> LakeError:
 
 
 def connection_lost(error: exc.DBAPIError) -> bool:
-    """Whether the server may have gone on without us, so that the outcome of COMMIT is open."""
+    """Return whether the server may have gone on without us, so that the
+    outcome of COMMIT is open.
+    """
     code: int | None = getattr(error.orig, "sqlite_errorcode", None)
     if code is not None:
         return code & 0xFF == 10  # IOERR: the file may or may not hold the commit

@@ -1,4 +1,4 @@
-"""Where a catalog is (the text after ``ducklake:``), and where its files are.
+"""Locate a catalog (the text after ``ducklake:``) and its files.
 
 Paths are absolute inside Penstock, and relative in the catalog wherever that is possible.
 """
@@ -94,7 +94,8 @@ def _bare(rest: str) -> CatalogLocation:
 
 
 def _is_sqlite(path: str) -> bool:
-    """Whether the file begins as SQLite's files do (https://sqlite.org/fileformat.html, 1.3).
+    """Return whether the file begins as SQLite's files do (https://sqlite.org/fileformat.html,
+    1.3).
 
     DuckDB 1.5.5 refuses such a file as well, with "Unsupported parameter for SQLite Attach".
     """
@@ -152,7 +153,7 @@ def resolve_directory(base: str, path: str | None, is_relative: bool | None) -> 
 
 
 def store(base: str, path: str) -> tuple[str, bool]:
-    """What the catalog stores for an absolute path: the text, and whether it is relative."""
+    """Return what the catalog stores for an absolute path: the text, and whether it is relative."""
     if path.startswith(base) and len(path) > len(base):
         return path[len(base) :], True
     return path, False

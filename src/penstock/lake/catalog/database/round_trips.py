@@ -47,7 +47,7 @@ def chunks(values: Iterable[_T]) -> Iterator[list[_T]]:
 
 
 def is_remote(connection: Connection) -> bool:
-    """Whether statements go to a server."""
+    """Return whether statements go to a server."""
     return connection.dialect.name == "postgresql"
 
 

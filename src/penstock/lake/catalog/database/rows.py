@@ -19,7 +19,7 @@ _OR_NULL = _NUMBER | {type(None)}
 
 
 class NoNumber(FunctionElement[bool]):
-    """Whether a BIGINT is not a number: NULL, or on SQLite, which stores any value, text."""
+    """Test that a BIGINT is not a number: NULL, or on SQLite, which stores any value, text."""
 
     type = Boolean()
     inherit_cache = True

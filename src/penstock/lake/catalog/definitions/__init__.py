@@ -1,1 +1,1 @@
-"""What a lake defines: schemas, tables, views, macros and tags."""
+"""Definitions in a lake: schemas, tables, views, macros and tags."""

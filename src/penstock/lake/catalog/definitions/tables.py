@@ -216,7 +216,7 @@ def _id(column: Column) -> int:
 
 
 def _same_row(old: Record, new: Mapping[str, Any]) -> bool:
-    """Whether a column is unchanged, apart from NOT NULL of fields.
+    """Return whether a column is unchanged, apart from NOT NULL of fields.
 
     The real extension writes fields that it renames or adds as NOT NULL without meaning it.
     """

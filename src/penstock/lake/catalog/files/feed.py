@@ -64,7 +64,7 @@ class Changed:
     inlined_deletes: InlinedDeletes
 
     def may_end(self) -> Callable[[int], bool]:
-        """Whether rows may have ended in a snapshot; doubt is a yes."""
+        """Return whether rows may have ended in a snapshot; doubt is a yes."""
         ends = set(self.ends.values())
         ends |= {
             n for part in self.inlined.ended for n in part.rows[END_COLUMN].unique().to_pylist()

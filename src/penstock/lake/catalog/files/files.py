@@ -83,13 +83,13 @@ _COMPACTIONS = ("rewrite_delete", "merge_adjacent", "inline_flush", "compacted",
 
 
 def _has_changed(table: Table) -> bool:
-    """Whether the table's columns have changed since it was created."""
+    """Return whether the table's columns have changed since it was created."""
     versions = [column.versions for column in table.schema.walk() if column.versions]
     return any(len(v) > 1 or v[0][0] != table.begin_snapshot for v in versions)
 
 
 def _is_rewritten(file: DataFile, compacted: frozenset[int]) -> bool:
-    """Whether a file may have been written from older files, with their names and types.
+    """Return whether a file may have been written from older files, with their names and types.
 
     1.4.4 begins a rewritten file where its last row was deleted, and not at the compaction; it has
     no first row id in either version. A flushed file begins where its first row was inlined.
@@ -160,7 +160,7 @@ def _has_deletes(connection: Connection, t: metadata.Tables, table_id: int) -> b
 
 
 def selected(t: metadata.Tables) -> list[ColumnElement[Any]]:
-    """What a `DataFile` with its `DeleteFile` is made of."""
+    """Return what a `DataFile` with its `DeleteFile` is made of."""
     f, d = t.data_file.c, t.delete_file.c
     return [
         f.data_file_id,

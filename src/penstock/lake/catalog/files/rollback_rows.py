@@ -71,7 +71,7 @@ def bring_back(
 
 
 def _having(connection: Connection, table: StoredTable, rows: Sequence[Version]) -> list[Version]:
-    """Those of ``rows`` that are in ``table``."""
+    """Return those of ``rows`` that are in ``table``."""
     wanted, begins, ids = set(rows), table.c[BEGIN_COLUMN], table.c[ROW_ID_COLUMN]
     versions: list[Version] = []
     for some in chunks(sorted({row_id for row_id, _ in rows})):

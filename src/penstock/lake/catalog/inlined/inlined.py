@@ -125,7 +125,7 @@ def files_that_lost(
 
 
 def changed_since(connection: Connection, table_id: int, snapshot_id: int) -> bool:
-    """Whether inlined rows or deletes changed after a snapshot."""
+    """Return whether inlined rows or deletes changed after a snapshot."""
     rows = _having(
         connection,
         stored_tables(connection, table_id),

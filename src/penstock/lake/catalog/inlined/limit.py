@@ -28,8 +28,9 @@ class _Catalog(Protocol):
 
 
 def makes_table(work: Work, target: Target, schema_name: str) -> bool:
-    """Whether inserts of a few rows into this table are inlined: DuckDB 1.5.5 makes no inlined
-    table otherwise, so that a role without the right to create tables can write (measured)."""
+    """Return whether inserts of a few rows into this table are inlined: DuckDB 1.5.5 makes no
+    inlined table otherwise, so that a role without the right to create tables can write (measured).
+    """
     c = t.metadata.c
     query = select(c.key, c.value, c.scope, c.scope_id).where(c.key == INLINING_ROW_LIMIT)
     options = Options(work.connection.execute(query).all())
@@ -47,8 +48,8 @@ def row_limit(
     options: Options | None = None,
     schema: str | None = None,
 ) -> int:
-    """How many rows of a write may be inlined: by the option of the table, else of its schema,
-    else of the lake, else by the argument of attach, else DuckDB's default.
+    """Return how many rows of a write may be inlined: by the option of the table, else of its
+    schema, else of the lake, else by the argument of attach, else DuckDB's default.
 
     ``schema`` is the schema of a table that does not exist yet.
     """

@@ -37,8 +37,9 @@ _SYSTEM = (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)
 
 
 def defines(work: Work, changes: ChangeSet) -> bool:
-    """Whether rows need a new inlined table although the columns do not change: then the lake's
-    schema gets a new version."""
+    """Return whether rows need a new inlined table although the columns do not change: then the
+    lake's schema gets a new version.
+    """
     return any(
         change.inline is not None
         and change.inline.insert is not None
@@ -106,7 +107,9 @@ def _newest(connection: Connection, table_id: int) -> str | None:
 
 
 def _unaltered(connection: Connection, table_id: int, version: int) -> bool:
-    """Whether the columns equal those of an older version: a new default makes a version, too."""
+    """Return whether the columns equal those of an older version: a new default makes a version,
+    too.
+    """
     v, c = t.schema_versions.c, t.column
     at = select(func.max(v.begin_snapshot)).where(
         v.table_id == table_id, v.schema_version <= version

@@ -1,4 +1,4 @@
-"""What changed in a table since a snapshot, and what other writers did.
+"""Find what changed in a table since a snapshot, and what other writers did.
 
 Whether a table changed decides what may be skipped: a doubtful case counts as a change. What other
 writers did is known as far as the catalog still has their snapshots.
@@ -57,7 +57,7 @@ def changed_since(
 def slice_changed(
     connection: Connection, table: Table, snapshot_id: int, partition: tuple[str, str | None]
 ) -> bool:
-    """Whether rows of a slice changed after a snapshot: a column and its value as text.
+    """Return whether rows of a slice changed after a snapshot: a column and its value as text.
 
     When in doubt (rows that the catalog itself holds, another partitioning) the answer is yes.
     """
@@ -132,7 +132,9 @@ def _files_changed(
 
 
 def _holds_only_others(t: metadata.Tables, table: Table, name: str, value: str | None) -> Any:
-    """Whether a data file is known by its partitioning to hold other values of a column only."""
+    """Return whether a data file is known by its partitioning to hold other values of a column
+    only.
+    """
     column = table.schema.find(name)
     v, p = t.file_partition_value.c, t.partition_column.c
     return exists().where(
@@ -161,8 +163,8 @@ def tables_by_name(connection: Connection, snapshot_id: int) -> dict[_Name, int]
 def changes_of_others(
     connection: Connection, since: int, own: Sequence[str]
 ) -> list[ParsedChanges]:
-    """What each snapshot after ``since`` did whose extra information is not like one of ``own``
-    (patterns of LIKE), oldest first.
+    """Return what each snapshot after ``since`` did whose extra information is not like one of
+    ``own`` (patterns of LIKE), oldest first.
     """
     c = metadata.of(connection).snapshot_changes.c
     extra = c.commit_extra_info
@@ -264,8 +266,8 @@ class Touched(NamedTuple):
 def bounds_touched(
     connection: Connection, table_id: int, column: tuple[int, str], since: int
 ) -> list[Touched]:
-    """What of a table changed after the snapshot ``since``, with the bounds of a column (its id and
-    name) in it.
+    """Return what of a table changed after the snapshot ``since``, with the bounds of a column (its
+    id and name) in it.
     """
     found: list[Touched] = []
     for query in _bounds_of_files(connection, table_id, column[0], since):

@@ -1,4 +1,4 @@
-"""Which snapshots of a table rollbacks have undone: what those wrote is not there any more."""
+"""Find the snapshots of a table that rollbacks have undone: their rows are gone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Rollbacks:
     name: tuple[str, str] | None = None
 
     def undid(self, snapshot_id: int) -> bool:
-        """Whether what was written in a snapshot is not part of the table as it is now."""
+        """Return whether what was written in a snapshot is not part of the table as it is now."""
         newest: int | None = None  # which the table is as of, on the way back
         for rollback, to in self.made:
             if newest is not None and rollback > newest:
@@ -53,8 +53,8 @@ class Rollbacks:
 
 
 def rollbacks(connection: Connection, after: int = -1) -> Mapping[int, Rollbacks]:
-    """Those of all tables that were rolled back after a snapshot, by their ids, as far as snapshots
-    are kept. What was written in that snapshot or later is not concerned by others.
+    """Return those of all tables that were rolled back after a snapshot, by their ids, as far as
+    snapshots are kept. What was written in that snapshot or later is not concerned by others.
     """
     t = metadata.of(connection)
     c = t.snapshot_changes.c

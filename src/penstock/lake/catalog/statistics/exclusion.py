@@ -1,4 +1,4 @@
-"""When a file holds no row that satisfies a condition on one column: tests in SQL.
+"""Tell when a file holds no row that satisfies a condition on one column: tests in SQL.
 
 Everything is decided by the lowest and the highest value, as text, of a file's column; a partition
 value is both at once. A test that cannot be made is ``None``; a file is pruned only where its test
@@ -58,7 +58,7 @@ _FLOATS = frozenset({"float32", "float64"})
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What is known of one column in a file, as SQL.
+    """Statistics of one column in a file, as SQL.
 
     ``no_nan`` is whether it surely holds no NaN, ``only_null`` and ``no_null`` whether it holds
     only NULLs, or none.

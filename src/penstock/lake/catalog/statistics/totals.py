@@ -22,7 +22,7 @@ def columns_without_nulls(connection: Connection, table_id: int) -> set[int]:
 
 
 def new_row_ids(file: DataFile) -> int:
-    """How many row ids the rows of a staged file still need."""
+    """Return how many row ids the rows of a staged file still need."""
     return file.record_count if file.row_id_start is None else 0
 
 

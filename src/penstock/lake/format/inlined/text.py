@@ -36,7 +36,7 @@ _NESTED = frozenset({"list", "struct", "map"})
 
 
 def may_inline(schema: TableSchema) -> bool:
-    """Whether rows of these columns can be inlined.
+    """Return whether rows of these columns can be inlined.
 
     DuckDB does not inline rows with a VARIANT or GEOMETRY, nor those of tables with a column named
     like a system column of inlined tables. It inlines JSON inside of nested columns but cannot
@@ -123,7 +123,7 @@ def _counts(kind: pa.DataType) -> pa.DataType:
 
 
 def _is_safe(text: str, column: Column) -> bool:
-    """Whether readers that expect another form of nested values read the same value."""
+    """Return whether readers that expect another form of nested values read the same value."""
     as_cast = parse(text, column, (CAST,))
     return bool(parse(text, column, (SQL_STRUCTS, SQL_LISTS, CAST)) == as_cast)
 

@@ -101,7 +101,7 @@ def _batch_column(source: Column | None, target: Column) -> Column:
 
 
 class _Reader:
-    """How one column is read."""
+    """The way to read one column."""
 
     def __init__(self, source: Column | None, target: Column, texts: NestedTexts) -> None:
         self._source = source
@@ -200,7 +200,7 @@ def default_value(column: Column) -> Any:
 
 
 def _leaf(source: Column, target: Column) -> Convert:
-    """How a column's stored values, text or Python values, become values for Arrow."""
+    """Return how a column's stored values, text or Python values, become values for Arrow."""
     read = _READ.get(base_type(source.type))
     if read is None:
         raise UnsupportedFeature(
@@ -221,8 +221,8 @@ def _leaf(source: Column, target: Column) -> Convert:
 
 
 def _widening(source: Column, target: Column) -> Convert | None:
-    """How a value of one type becomes a value of the other. A default keeps the text that it had
-    under an earlier type, so even a decimal of the same type may have to be rounded.
+    """Return how a value of one type becomes a value of the other. A default keeps the text that it
+    had under an earlier type, so even a decimal of the same type may have to be rounded.
     """
     was, now = base_type(source.type), base_type(target.type)
     if now == "decimal" and was == now:

@@ -27,7 +27,7 @@ Tree = Any
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Whether structs, and lists, hold SQL literals (as long as they are in nothing but those)."""
+    """Text forms: structs, and lists, hold SQL literals (as long as they are in nothing but those)."""
 
     structs: bool = False
     lists: bool = False

@@ -260,7 +260,7 @@ def fit(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColum
 
 
 def fits(have: Column, want: Column) -> bool:
-    """Whether every value of ``have`` is a value of ``want``, or the write checks it."""
+    """Return whether every value of ``have`` is a value of ``want``, or the write checks it."""
     old, new = base_type(have.type), base_type(want.type)
     if have.children or want.children:
         return False

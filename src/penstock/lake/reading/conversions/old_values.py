@@ -47,7 +47,7 @@ class _Pair:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the values are the same, whatever the names inside."""
+        """Return whether the values are the same, whatever the names inside."""
         if self.is_lacking or self.old.type != self.new.type:
             return False
         return base_type(self.new.type) not in READERS and all(c.is_plain for c in self.inside())
@@ -60,7 +60,7 @@ class _Pair:
 
 
 def is_as_read(old: Column, new: Column, lacks: frozenset[int]) -> bool:
-    """Whether the file's value needs no conversion: creating an expression takes time."""
+    """Return whether the file's value needs no conversion: creating an expression takes time."""
     return old == new and _Pair(old, new, lacks, new.name).is_plain
 
 

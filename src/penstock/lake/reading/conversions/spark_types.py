@@ -48,8 +48,9 @@ def spark_type(column: Column) -> DataType:
 
 
 def cast_type(column: Column) -> DataType | str:
-    """What to cast to for `spark_type`: its name where possible, which takes one call to the JVM
-    instead of nine."""
+    """Return what to cast to for `spark_type`: its name where possible, which takes one call to the
+    JVM instead of nine.
+    """
     kind = spark_type(column)
     return kind if column.children else kind.simpleString()
 
@@ -62,7 +63,7 @@ def spark_schema(schema: TableSchema) -> StructType:
 
 
 def file_schema(schema: TableSchema, *, ids: bool) -> StructType:
-    """What to read Parquet files with: by field id, or by name when they have none."""
+    """Return what to read Parquet files with: by field id, or by name when they have none."""
     from pyspark.sql.types import StructType
 
     columns = tuple(_stored(column, ids) for column in schema.columns)

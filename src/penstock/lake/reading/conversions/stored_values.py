@@ -208,7 +208,7 @@ READERS: Mapping[str, Convert] = {
 
 
 def reads_itself(kind: str, type_text: str) -> bool:
-    """Whether a column of ``kind`` needs no conversion to the table's type."""
+    """Return whether a column of ``kind`` needs no conversion to the table's type."""
     table, file = parse(type_text), parse(kind)
     if table.name == "decimal" and file.name == "decimal":
         more = (table.precision or 0) - (table.scale or 0)
@@ -218,7 +218,7 @@ def reads_itself(kind: str, type_text: str) -> bool:
 
 
 def may_differ(type_text: str) -> bool:
-    """Whether files may store this type in a form that Spark cannot read by itself.
+    """Return whether files may store this type in a form that Spark cannot read by itself.
 
     DuckDB stores a ``timestamp_ms`` in milliseconds: Spark fails on an infinite one.
     """

@@ -40,7 +40,9 @@ def checked(value: SparkColumn, column: Column) -> SparkColumn:
 
 
 def _valid(value: SparkColumn, column: Column) -> SparkColumn | None:
-    """Whether all strings in ``value`` are valid (NULL means yes, too); ``None`` if it has none."""
+    """Return whether all strings in ``value`` are valid (NULL means yes, too); ``None`` if it has
+    none.
+    """
     if not any(base_type(part.type) in _TEXT for part in column.walk()):
         return None
     inside = _INSIDE.get(column.type)

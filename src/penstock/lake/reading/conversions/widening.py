@@ -1,4 +1,4 @@
-"""Which types a column may be changed to, and how values of the older type are converted.
+"""Types that a column may be changed to, and the conversion of values of the older type.
 
 All pairs of types were tried (DuckDB 1.5.5). Of those that DuckDB changes, these are refused:
 
@@ -65,7 +65,7 @@ _MORE: Mapping[str, tuple[str, ...]] = {
 
 
 def can_become(old: str, new: str) -> bool:
-    """Whether a column of type ``old`` may be changed to the other type ``new``."""
+    """Return whether a column of type ``old`` may be changed to the other type ``new``."""
     if can_widen(old, new) or new in _MORE.get(old, ()):
         return True
     if base_type(new) != "decimal" or old == new or not fits_decimal(old, new):
@@ -84,7 +84,7 @@ def can_become_text(old: str) -> str:
 
 
 def fits_decimal(old: str, new: str) -> bool:
-    """Whether a decimal type holds all values of an integer type or another decimal."""
+    """Return whether a decimal type holds all values of an integer type or another decimal."""
     wanted = "decimal(20,0)" if new == "uint64" else new
     target = parse(wanted)
     if target.precision is None or target.scale is None:
@@ -129,7 +129,7 @@ def promoted(
 
 
 def _turns(old: str, new: str) -> bool:
-    """Whether a decimal is converted to a float as by DuckDB."""
+    """Return whether a decimal is converted to a float as by DuckDB."""
     parsed = parse(old)
     return new not in _FLOATS or (parsed.precision or 0) <= decimals.MOST_DIGITS
 

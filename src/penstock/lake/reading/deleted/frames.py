@@ -131,7 +131,9 @@ def deleted_places(spark: SparkSession, deletes: Deletes, places: Places, name: 
 
 
 def read_on_driver(deletes: Deletes) -> bool:
-    """Whether the driver reads the Parquet delete files, if any, rather than a job of Spark's."""
+    """Return whether the driver reads the Parquet delete files, if any, rather than a job of
+    Spark's.
+    """
     parquet = [d for file in deletes.files for d in file.deletes if d.format == "parquet"]
     return not parquet or (deletes.rows <= _ON_DRIVER and not any(map(_is_remote, parquet)))
 

@@ -112,7 +112,7 @@ _WRITTEN_AS = {
 
 
 def _group(schema: TableSchema, file: DataFile, layout: Layout, files: FileSet) -> FileGroup:
-    """How a file is read, by its footer."""
+    """Return how a file is read, by its footer."""
     own_mapping = None if file.mapping_id is None else files.mappings[file.mapping_id]
     names = {path[0] for path in layout.by_path}
     mapping = in_force(own_mapping, schema, file.path, has_ids=bool(layout.by_id), names=names)

@@ -123,7 +123,7 @@ _SETTING = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
 
 
 def takes_manifest(spark: SparkSession, count: int) -> bool:
-    """Whether a list is the faster way to read these files, which must be local.
+    """Return whether a list is the faster way to read these files, which must be local.
 
     Not with Spark Connect: its server may not have this disk, and reads the list at every action.
     """
@@ -189,7 +189,8 @@ def check_file(
 
 
 def check_owner(metadata: pq.FileMetaData, data_path: str) -> str | None:
-    """Why a delete file belongs to another data file, by its statistics; ``None`` if it may fit.
+    """Return why a delete file belongs to another data file, by its statistics; ``None`` if it may
+    fit.
 
     Directories may be relative or have moved, so only the file's name and partition count.
     """

@@ -31,7 +31,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Which differences between a file and the table are accepted.
+    """Accepted differences between a file and the table.
 
     ``allow_missing`` allows missing columns (they read as their default), ``ignore_extra_columns``
     ignores columns that the table lacks. ``hive_partitioning`` takes columns and partition values
@@ -272,7 +272,7 @@ _COARSE = frozenset({"timestamp_s", "timestamp_ms"})
 
 
 def accepts(kind: str, type_text: str) -> bool:
-    """Whether a file's column of ``kind`` holds only values of the table's type.
+    """Return whether a file's column of ``kind`` holds only values of the table's type.
 
     A decimal must have room before and after the point: ``P' <= P and S' <= S``, as the documents
     have it, would let 999999.99 into a decimal(8,6).
@@ -290,7 +290,9 @@ def accepted(type_text: str) -> str:
 
 
 def keeps_bounds(kind: str, type_text: str) -> bool:
-    """Whether the file's bounds are valid for the column: finer times are truncated on read."""
+    """Return whether the file's bounds are valid for the column: finer times
+    are truncated on read.
+    """
     table = base_type(type_text)
     if kind in _NANOSECONDS:
         return table == "timestamp_ns"
