@@ -13,8 +13,10 @@ allow two of them. So renamed tables and views are looked up in the catalog
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from penstock.lake.format.changes import ChangeSet, TableChange
 from penstock.lake.format.naming import fold
@@ -81,47 +83,42 @@ class Conflict:
     what: str
 
 
-@dataclass(slots=True)
-class _Changes:
-    sets: dict[str, set[object]] = field(default_factory=dict)
+class Token(NamedTuple):
+    """One change in ``changes_made``, at ``start``: of an id, or of a name with its schema's."""
 
-    def add(self, where: str, value: object) -> None:
-        self.sets.setdefault(where, set()).add(value)
+    kind: str
+    names: tuple[str, ...]
+    id: int | None
+    start: int
 
 
-def parse_changes(snapshot_id: int, text: str) -> ParsedChanges:
-    """Parse ``created_table:"main"."t",inserted_into_table:1``."""
-    changes = _Changes()
+def read_tokens(text: str) -> tuple[list[Token], str | None]:
+    """Read ``created_table:"main"."t",inserted_into_table:1``, and what of it is not understood."""
+    tokens: list[Token] = []
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
-        if match is None or not _note(changes, match):
-            return _parsed(snapshot_id, changes, text[position:])
+        if match is None:
+            return tokens, text[position:]
+        kind, *names, number = match.groups()
+        said = tuple(name.replace('""', '"') for name in names if name is not None)
+        tokens.append(Token(kind, said, None if number is None else int(number), position))
         position = match.end()
-    return _parsed(snapshot_id, changes, None)
+    return tokens, None
 
 
-def _note(changes: _Changes, match: re.Match[str]) -> bool:
-    kind, first, second, number = match.groups()
-    if number is not None:
-        where = _BY_ID.get(kind)
-        value: object = int(number)
-    else:
-        where = _BY_NAME.get(kind)
-        value = _folded(first) if second is None else (_folded(first), _folded(second))
-    if where is None:
-        return False
-    changes.add(where, value)
-    return True
-
-
-def _folded(quoted: str) -> str:
-    return fold(quoted.replace('""', '"'))
-
-
-def _parsed(snapshot_id: int, changes: _Changes, unknown: str | None) -> ParsedChanges:
-    sets: dict[str, frozenset[object]] = {k: frozenset(v) for k, v in changes.sets.items()}
-    return ParsedChanges(snapshot_id, unknown=unknown, **sets)  # type: ignore[arg-type] # by name
+def parse_changes(snapshot_id: int, text: str) -> ParsedChanges:
+    """Parse the ``changes_made`` of a snapshot."""
+    sets: dict[str, set[Any]] = defaultdict(set)
+    tokens, unknown = read_tokens(text)
+    for kind, names, number, start in tokens:
+        where = (_BY_ID if names == () else _BY_NAME).get(kind)
+        if where is None:
+            unknown = text[start:]
+            break
+        folded = tuple(fold(name) for name in names)
+        sets[where].add(number if not folded else folded[0] if len(folded) == 1 else folded)
+    return ParsedChanges(snapshot_id, unknown=unknown, **{k: frozenset(v) for k, v in sets.items()})
 
 
 def check(mine: ChangeSet, theirs: ParsedChanges, schema_ids: Mapping[str, int]) -> Conflict | None:

@@ -17,6 +17,7 @@ from penstock.lake.catalog import answers, options
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files.feed import Bound
 from penstock.lake.format import objects
+from penstock.lake.format.conflicts import read_tokens
 from penstock.lake.format.naming import TableRef, quote_identifier
 from penstock.lake.reading import feed
 from penstock.lake.snapshot import At, Snapshot, moment
@@ -171,25 +172,17 @@ _CHANGES = {
     "deleted_from_table": "tables_deleted_from",
     "inline_flush": "flushed_inlined",
 }
-_TOKEN = re.compile(r'([a-z_]+):((?:"(?:[^"]|"")*"|[^,"])*),?')
-_PART = re.compile(r'"((?:[^"]|"")*)"')
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def changes_by_kind(changes: str) -> dict[str, list[str]]:
     """The changes of a snapshot as DuckDB shows them: ``{'tables_created': ['main.t']}``."""
     by_kind: dict[str, list[str]] = {}
-    for word, what in _TOKEN.findall(changes):
-        by_kind.setdefault(_CHANGES.get(word, word), []).append(_shown(what))
+    for kind, names, number, _ in read_tokens(changes)[0]:
+        quoted = [name if _PLAIN.fullmatch(name) else quote_identifier(name) for name in names]
+        shown = str(number) if not names else names[0] if len(names) == 1 else ".".join(quoted)
+        by_kind.setdefault(_CHANGES.get(kind, kind), []).append(shown)
     return by_kind
-
-
-def _shown(what: str) -> str:
-    """An id, a schema's name, or ``main."My T"``, in quotes where it needs them."""
-    parts = [part.replace('""', '"') for part in _PART.findall(what)]
-    if len(parts) < 2:
-        return parts[0] if parts else what
-    return ".".join(p if _PLAIN.fullmatch(p) else quote_identifier(p) for p in parts)
 
 
 _FEEDS: Mapping[str, Callable[[Place, Arguments], DataFrame]] = {

@@ -1,1 +1,0 @@
-"""Catalogs copied as a whole, each kind of database in its own way."""
