@@ -1,4 +1,4 @@
-"""A catalog copied: a file by the database's own means, or its rows to another kind of database.
+"""Copy a catalog: a file by its database's own means, else its rows to another kind of database.
 
 SQLite (https://sqlite.org/backup.html) copies from one state: a read transaction makes commits wait
 until all pages are copied, as they would otherwise restart the copy. DuckDB has COPY FROM DATABASE.
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,8 @@ from sqlalchemy.schema import CreateSchema
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.catalog import opening, reads
+from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
+from penstock.lake.catalog.database import engine as engines
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.duckdb_file import ATTACHED
 from penstock.lake.catalog.database.engine import metadata_schema, roll_back_hot_journal
@@ -58,6 +60,7 @@ from penstock.lazy import pa
 from penstock.sql.literals import plain_text_literal
 
 _CHUNK = 5_000  # rows
+_SAME_KIND = "restore it to the kind of database that it is of; on PostgreSQL use pg_dump"
 _SYSTEM = (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)
 _DATA, _DELETE = "ducklake_inlined_data_", "ducklake_inlined_delete_"
 
@@ -65,8 +68,8 @@ _DATA, _DELETE = "ducklake_inlined_data_", "ducklake_inlined_delete_"
 def copy(source: Connection, target: Connection, progress: Progress | None) -> None:
     """Copy the catalog at ``source`` to the empty ``target``, in a transaction that writes.
 
-    The catalog must have the format version that Penstock writes. Raises UnsupportedFeature for
-    what the other database cannot hold.
+    The catalog must have the format version that Penstock writes (`require_written`). Raises
+    UnsupportedFeature for what the other database cannot hold.
     """
     names = [n for n in inspect(source).get_table_names(metadata_schema(source)) if is_ours(n)]
     own = [name for name in names if name.startswith("penstock_")]
@@ -90,12 +93,41 @@ def copy(source: Connection, target: Connection, progress: Progress | None) -> N
             progress(done, len(steps))
 
 
+def require_written(catalog: Catalog, what: str) -> None:
+    """Raise UnsupportedFeature for a catalog of another version of the format."""
+    if catalog.version != opening.WRITTEN:
+        raise UnsupportedFeature(
+            f"{what} is of version {catalog.version} of the format, and only {opening.WRITTEN} is "
+            "copied to another kind of database",
+            hint="copy it by the database's own means (pg_dump, or the file), and migrate it with "
+            "DuckDB",
+            data={"version": catalog.version},
+        )
+
+
+@contextmanager
+def new_catalog(where: CatalogLocation, schema: str | None = None) -> Iterator[Connection]:
+    """Open a transaction on a new catalog; nothing stays open after it."""
+    engine = engines.make_engine(
+        where,
+        read_only=False,
+        create=where.kind != "postgres",
+        lock_timeout=LOCK_TIMEOUT,
+        metadata_schema=schema,
+    )
+    try:
+        with engines.writing(engine, where) as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
 def _refuse_unknown(names: set[str]) -> None:
     unknown = sorted(n for n in names - t.METADATA.tables.keys() if not n.startswith(_DATA))
     if unknown:
         raise UnsupportedFeature(
-            f"the backup has the table {unknown[0]}, which this version does not know",
-            hint="restore it to the kind of database that it is of",
+            f"the catalog has the table {unknown[0]}, which this version does not know",
+            hint=_SAME_KIND,
             data={"tables": unknown},
         )
 
@@ -112,9 +144,9 @@ def _plain(source: Connection, target: Connection, table: Table) -> None:
         query = select(func.count()).select_from(there).where(there.c[name].is_not(None))
         if source.execute(query).scalar():
             raise UnsupportedFeature(
-                f"{table.name} of the backup has the column {name}, which this version does not "
+                f"{table.name} of the catalog has the column {name}, which this version does not "
                 "know",
-                hint="restore it to the kind of database that it is of",
+                hint=_SAME_KIND,
                 data={"table": table.name, "column": name},
             )
     _rows(source, target, select(table), table)
@@ -155,8 +187,8 @@ def _kind(table: str, kind: types.TypeEngine[Any]) -> types.TypeEngine[Any]:
     if isinstance(kind, types.String):
         return Text()
     raise UnsupportedFeature(
-        f"the table {table} of the backup has a column of type {kind}, which is not copied",
-        hint="restore it to the kind of database that it is of",
+        f"the table {table} of the catalog has a column of type {kind}, which is not copied",
+        hint=_SAME_KIND,
         data={"table": table, "type": str(kind)},
     )
 
@@ -204,7 +236,7 @@ def _refuse_rows(source: Connection, stored_table: inlined.Stored, of: TableInfo
 def _not_moved(of: TableInfo) -> UnsupportedFeature:
     return UnsupportedFeature(
         f"table {of.name} has inlined rows that another kind of database does not hold",
-        hint="flush them first, CALL flush_inlined_data(), and take another backup",
+        hint="flush them first, CALL flush_inlined_data(), and copy the catalog then",
         data={"table": of.name},
     )
 

@@ -49,7 +49,7 @@ class DeleteFile:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """The columns that tell the snapshots of a merged file's rows. From ``last`` on all are visible.
+    """The columns that tell the snapshots of a merged file's rows. From ``last`` on all are seen.
 
     ``counts`` are pairs of a snapshot and the position where its rows end (0.3); without them, a
     column of the file has each row's snapshot.

@@ -1,8 +1,8 @@
 """Backups of a catalog (`restore` reads them). Data files are not copied.
 
-A backup of SQLite or of a DuckDB file is such a file itself, and can be attached like the lake; a
-backup of PostgreSQL is a zip file. Each has a consistent state, whoever writes meanwhile, and
-includes Penstock's own tables (runs, slices).
+A backup is a catalog in a file, and can be attached like the lake: a DuckDB file of a DuckDB file,
+a SQLite file otherwise. Each has a consistent state, whoever writes meanwhile, and includes
+Penstock's own tables (runs, slices).
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from pathlib import Path
 from pyarrow import fs
 
 from penstock.errors import ArgumentError, CatalogFull
-from penstock.lake.catalog import reads
-from penstock.lake.catalog.backups import across, postgres
-from penstock.lake.catalog.backups.across import Progress, copy_duckdb
+from penstock.lake.catalog import copying, reads
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
+from penstock.lake.catalog.copying import Progress, copy_duckdb
 from penstock.lake.catalog.database.location import CatalogLocation, parse_location
 from penstock.lake.catalog.snapshots.expiry import known_files
 from penstock.lake.storage import is_remote, list_files, open_system, writing_to
@@ -86,7 +85,7 @@ def _sqlite(
     catalog: Catalog, where: CatalogLocation, path: Path, timeout: float, tell: Progress | None
 ) -> int:
     del catalog  # SQLite's own connection copies
-    return across.copy_sqlite(where, path, timeout, tell)
+    return copying.copy_sqlite(where, path, timeout, tell)
 
 
 def _duckdb(
@@ -103,9 +102,13 @@ def _postgres(
     catalog: Catalog, where: CatalogLocation, path: Path, timeout: float, tell: Progress | None
 ) -> int:
     del where, timeout
-    with catalog.reading() as connection:
-        postgres.copy_to(connection, path, tell)
-        newest = reads.latest(connection)
+    copying.require_written(catalog, "the catalog")
+    with (
+        catalog.reading() as source,
+        copying.new_catalog(parse_location(f"ducklake:sqlite:{path}")) as target,
+    ):
+        copying.copy(source, target, tell)
+        newest = reads.latest(source)
         return -1 if newest is None else newest.id
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 import uuid
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,19 +16,16 @@ from tempfile import TemporaryDirectory
 
 from sqlalchemy import Connection
 
-from penstock.errors import ArgumentError, CatalogCorrupt, UnsupportedFeature
-from penstock.lake.catalog import opening
-from penstock.lake.catalog.backups import across, postgres
-from penstock.lake.catalog.backups.across import Progress
-from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
-from penstock.lake.catalog.database import engine as engines
+from penstock.errors import ArgumentError, CatalogCorrupt
+from penstock.lake.catalog import copying, opening
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.copying import Progress
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database.location import (
     CatalogLocation,
     absolute_directory,
     parse_location,
 )
-from penstock.lake.catalog.opening import WRITTEN
 from penstock.lake.recovery.backup import FileCheck, check_files
 from penstock.lake.storage import writing_to
 
@@ -63,7 +59,7 @@ def kind_of(source: Path) -> str:
     )
 
 
-_MARKS = (("sqlite", 0, b"SQLite format 3\x00"), ("duckdb", 8, b"DUCK"), ("postgres", 0, b"PK"))
+_MARKS = (("sqlite", 0, b"SQLite format 3\x00"), ("duckdb", 8, b"DUCK"))
 
 
 def restore(
@@ -85,9 +81,6 @@ def restore(
     kind = kind_of(path)
     if kind != where.kind:
         _restore_across(path, kind, where, metadata_schema, progress)
-    elif kind == "postgres":
-        with _on_server(path, where, metadata_schema) as connection:
-            postgres.copy_from(connection, path, progress)
     else:
         with _new_file(where) as partial, writing_to(str(partial)):
             shutil.copyfile(path, partial)
@@ -120,29 +113,19 @@ def _restore_across(
     """Open a copy of the backup with its own kind of database: opening may write beside a file."""
     with TemporaryDirectory(prefix="penstock-restore-") as folder:
         copied = Path(folder) / "catalog"
-        if kind == "postgres":
-            postgres.unpack(path, copied)
-        else:
-            shutil.copyfile(path, copied)
-        form = "duckdb" if kind == "duckdb" else "sqlite"
-        with Catalog.open(f"{form}:{copied}", read_only=True, create=False) as catalog:
-            if catalog.version != WRITTEN:
-                raise UnsupportedFeature(
-                    f"{path} is of version {catalog.version} of the format, and only {WRITTEN} is "
-                    "restored to another kind of database",
-                    hint="restore it to the same kind, migrate it with DuckDB, take a backup again",
-                    data={"version": catalog.version, "backup": kind, "target": where.kind},
-                )
+        shutil.copyfile(path, copied)
+        with Catalog.open(f"{kind}:{copied}", read_only=True, create=False) as catalog:
+            copying.require_written(catalog, str(path))
             with catalog.reading() as source:
                 if where.kind == "postgres":
-                    with _on_server(path, where, metadata_schema) as target:
-                        across.copy(source, target, progress)
+                    with _on_server(where, metadata_schema) as target:
+                        copying.copy(source, target, progress)
                     return
                 with (
                     _new_file(where) as partial,
-                    _writing(replace(where, target=str(partial)), metadata_schema) as target,
+                    copying.new_catalog(replace(where, target=str(partial))) as target,
                 ):
-                    across.copy(source, target, progress)
+                    copying.copy(source, target, progress)
 
 
 @contextmanager
@@ -171,36 +154,11 @@ _LOGS = {"sqlite": ("-wal", "-journal"), "duckdb": (".wal",)}
 
 
 @contextmanager
-def _on_server(
-    path: Path, where: CatalogLocation, metadata_schema: str | None
-) -> Iterator[Connection]:
-    try:
-        with _writing(where, metadata_schema) as connection:
-            if opening.exists(connection):
-                raise _taken(where, "drop its tables, or name another schema or database")
-            yield connection
-    except zipfile.BadZipFile as error:
-        raise CatalogCorrupt(
-            f"{path} is not a backup of a catalog, or only a part of one ({error})",
-            hint="take another backup",
-        ) from error
-
-
-@contextmanager
-def _writing(where: CatalogLocation, metadata_schema: str | None) -> Iterator[Connection]:
-    """A transaction on a new catalog; nothing is left open after it."""
-    engine = engines.make_engine(
-        where,
-        read_only=False,
-        create=where.kind != "postgres",
-        lock_timeout=LOCK_TIMEOUT,
-        metadata_schema=metadata_schema,
-    )
-    try:
-        with engines.writing(engine, where) as connection:
-            yield connection
-    finally:
-        engine.dispose()
+def _on_server(where: CatalogLocation, metadata_schema: str | None) -> Iterator[Connection]:
+    with copying.new_catalog(where, metadata_schema) as connection:
+        if opening.exists(connection):
+            raise _taken(where, "drop its tables, or name another schema or database")
+        yield connection
 
 
 def _taken(where: CatalogLocation, hint: str) -> ArgumentError:

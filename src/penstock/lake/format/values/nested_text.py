@@ -27,7 +27,7 @@ Tree = Any
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Text forms: structs, and lists, hold SQL literals (as long as they are in nothing but those)."""
+    """Text forms: structs and lists hold SQL literals (as long as they hold nothing but those)."""
 
     structs: bool = False
     lists: bool = False
