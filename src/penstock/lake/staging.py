@@ -19,11 +19,12 @@ from penstock.lake.rows.change import Condition, Keys, MergeBuilder, On, RowChan
 from penstock.lake.rows.engine import stage
 from penstock.lake.rows.given import frame_of, given, is_literal
 from penstock.lake.rows.overwrite import Replacing
-from penstock.lake.rows.partitions import replace_partitions
-from penstock.lake.rows.ranges import Ranges, replace_ranges
 from penstock.lake.rows.slices import (
+    Ranges,
     WrittenSlices,
     fits_slices,
+    replace_partitions,
+    replace_ranges,
     slices_df,
     stage_slices,
     write_slices,

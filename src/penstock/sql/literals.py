@@ -3,17 +3,24 @@
 DuckDB's lists, structs and maps (``[1]``, ``{'a': 1}``, ``MAP {'k': 1}``) are put in Spark's words
 where Spark has no bracket of its own, so that nothing changes its meaning: ``l[1]`` stays what it
 is. What is not understood (``[x FOR x IN l]``) stays as well, for Spark to refuse.
+
+Constant expressions, as defaults of columns are (``1 + 1``), are computed where DuckDB's value is
+certain: whole numbers that stay 64 bits wide, and texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import reduce
+from operator import add, mul, sub
 from typing import Any
 
 from penstock.errors import ArgumentError, QueryFailed
+from penstock.lazy import exp
 from penstock.sql.statement import Reader
+from penstock.sql.text import Unreadable, parse_expression
 from penstock.sql.tokens import (
     MARKER,
     NAME,
@@ -253,3 +260,77 @@ def in_spark(source: SqlText) -> SqlText:
     for start, end, new in sorted(writing.edits, reverse=True):
         text = text[:start] + new + text[end:]
     return SqlText(text) if writing.edits else source
+
+
+Value = int | str
+_LIMIT = 1 << 31  # beyond it DuckDB's type of a result may be another than the operands'
+
+
+class _NotConstant(Exception):
+    pass
+
+
+def constant(text: str) -> Value | None:
+    """Return the value of an expression; ``None`` where DuckDB's is not known."""
+    try:
+        return _value(parse_expression(text, "duckdb"))
+    except (Unreadable, _NotConstant):
+        return None
+
+
+def _value(tree: exp.Expr) -> Value:
+    compute = _COMPUTED.get(type(tree).__name__)
+    if compute is None:
+        raise _NotConstant
+    return compute(tree)
+
+
+def _literal(tree: exp.Expr) -> Value:
+    if tree.is_string:
+        return str(tree.name)
+    if not tree.name.isdigit():
+        raise _NotConstant
+    return _whole(int(tree.name))
+
+
+def _whole(value: Value) -> int:
+    if not isinstance(value, int) or abs(value) >= _LIMIT:
+        raise _NotConstant
+    return value
+
+
+def _written(value: Value) -> str:
+    if not isinstance(value, str):
+        raise _NotConstant
+    return value
+
+
+def _inside(tree: exp.Expr) -> Value:
+    return _value(tree.this)
+
+
+def _negative(tree: exp.Expr) -> Value:
+    return -_whole(_value(tree.this))
+
+
+def _arithmetic(apply: Callable[[int, int], int]) -> Callable[[exp.Expr], Value]:
+    return lambda tree: _whole(
+        apply(_whole(_value(tree.this)), _whole(_value(tree.args["expression"])))
+    )
+
+
+def _joined(tree: exp.Expr) -> Value:
+    parts = tree.expressions or [tree.this, tree.args["expression"]]
+    return reduce(add, (_written(_value(part)) for part in parts), "")
+
+
+_COMPUTED: Mapping[str, Callable[[exp.Expr], Value]] = {
+    "Literal": _literal,
+    "Paren": _inside,
+    "Neg": _negative,
+    "Add": _arithmetic(add),
+    "Sub": _arithmetic(sub),
+    "Mul": _arithmetic(mul),
+    "DPipe": _joined,
+    "Concat": _joined,
+}

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import ArgumentError
-from penstock.lake.rows import partitions
+from penstock.lake.rows import slices
 from tests.engine.conftest import Make
 from tests.engine.toy import rows
 
@@ -56,14 +56,14 @@ def test_values_of_every_type_tell_partitions_apart(spark: SparkSession) -> None
     nothing = ", ".join(f"NULL AS {name}" for name in "abcdefgh")
     both = spark.sql(f"SELECT {values} UNION ALL SELECT {nothing}")
     for column in both.columns[:-1]:
-        key = partitions._expression(both, column)
-        where = partitions._condition(both.limit(2), [key], "t")
+        key = slices._expression(both, column)
+        where = slices._condition(both.limit(2), [key], "t")
         assert where is not None
         assert both.where(where).count() == 2, where
 
 
 def test_a_key_that_is_not_known(spark: SparkSession) -> None:
     with pytest.raises(ArgumentError) as caught:
-        partitions._expression(spark.sql("SELECT 1 AS a, 2 AS b"), "bucket(8, a)")
+        slices._expression(spark.sql("SELECT 1 AS a, 2 AS b"), "bucket(8, a)")
     assert caught.value.message == "partitions cannot be replaced by 'bucket(8, a)'"
     assert caught.value.hint == "write a column, or year, month, day, hour of one: a, b"

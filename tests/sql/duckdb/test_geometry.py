@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from penstock.sql.duckdb.geometry import well_known_bytes
+from penstock.sql.duckdb.casts import well_known_bytes
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from penstock.engine.checks.expression import columns_in, in_spark
 from penstock.engine.checks.run import build
 from penstock.errors import ArgumentError, Location, QueryFailed
 from penstock.lake.spark.failures import explained
-from penstock.lake.spark.text import run_sql
+from penstock.lake.spark.functions import run_sql
 from penstock.model.definition.model import Model
 from penstock.model.values.data_test import (
     CustomTest,

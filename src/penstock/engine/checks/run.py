@@ -37,8 +37,8 @@ from penstock.engine.inputs.resolve import Reader, Views, resolve
 from penstock.engine.results import CheckResult
 from penstock.errors import ArgumentError, Location, NotFound
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.functions import expr, run_sql
 from penstock.lake.spark.session import cache_of
-from penstock.lake.spark.text import expr, run_sql
 from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
 from penstock.model.values import data_test

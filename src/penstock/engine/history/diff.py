@@ -25,7 +25,7 @@ from penstock.engine.history.load import (
 )
 from penstock.lake.format.naming import fold
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
-from penstock.lake.spark.text import expr
+from penstock.lake.spark.functions import expr
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.engine.history.moments import KINDS, converted, literal
 from penstock.errors import ColumnNotFound, MergeKeyError, SchemaMismatch
 from penstock.lake.format.naming import fold
+from penstock.lake.spark.functions import expr
 from penstock.lake.spark.session import session_zone
-from penstock.lake.spark.text import expr
 from penstock.model.values.history import History
 from penstock.sql.identifiers import nearest, quoted
 

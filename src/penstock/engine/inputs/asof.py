@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Location, PenstockError, QueryFailed
 from penstock.lake.spark.failures import explained
-from penstock.lake.spark.text import run_sql
+from penstock.lake.spark.functions import run_sql
 from penstock.model.asof.asof import ASOF_SETTING, condition_at, starts
 from penstock.model.asof.asof_join import AsofJoin, NotPlanned, find_join
 from penstock.model.asof.asof_lookup import BYTES

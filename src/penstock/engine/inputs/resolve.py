@@ -33,8 +33,8 @@ from penstock.lake.format.naming import quote_identifier
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.queries.running import rewritten
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.functions import run_sql
 from penstock.lake.spark.session import session_zone
-from penstock.lake.spark.text import run_sql
 from penstock.model.asof.asof import plain
 from penstock.model.joint.slice_condition import NotJoint
 from penstock.model.query.query import Query

@@ -19,7 +19,7 @@ from penstock.lake.catalog.snapshots.history import changes_of_others
 from penstock.lake.catalog.snapshots.rollbacks import Rollbacks, rollbacks
 from penstock.lake.format.naming import fold
 from penstock.lake.snapshot import At, Snapshot
-from penstock.lake.spark.text import expr
+from penstock.lake.spark.functions import expr
 from penstock.model.definition.model import Model
 from penstock.model.values.history import History
 from penstock.sql.identifiers import quoted

@@ -64,7 +64,7 @@ from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.engine import stage as stage_rows
 from penstock.lake.rows.spark_finder import rows_of
 from penstock.lake.spark.failures import explained
-from penstock.lake.spark.text import as_condition, expr
+from penstock.lake.spark.functions import as_condition, expr
 from penstock.model.values.history import History
 from penstock.sql.identifiers import quoted
 from penstock.sql.predicate import of_where

@@ -15,14 +15,14 @@ from penstock.engine.inputs.time_values import TimeValues, time_values
 from penstock.engine.strategies.slice import ByTime, Slice
 from penstock.errors import StepError
 from penstock.lake.candidate.state import Staged
-from penstock.lake.spark.text import as_condition, expr
+from penstock.lake.spark.functions import as_condition, expr
 from penstock.model.time.interval import Intervals, union
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from penstock.lake.rows.ranges import Ranges
+    from penstock.lake.rows.slices import Ranges
     from penstock.lake.staging import TransactionTable
     from penstock.model.time.time_range import TimeRange
 

@@ -24,7 +24,7 @@ from penstock.errors import (
     PenstockError,
 )
 from penstock.lake.spark.failures import explained
-from penstock.lake.spark.text import run_sql
+from penstock.lake.spark.functions import run_sql
 from penstock.model.definition.graph import table_key
 from penstock.model.definition.model import Model
 from penstock.model.definition.unit_test import (

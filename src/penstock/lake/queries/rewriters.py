@@ -16,7 +16,7 @@ from penstock.lake.format.naming import fold
 from penstock.lake.queries import travel
 from penstock.lake.snapshot import At
 from penstock.lake.spark.failures import explained
-from penstock.lake.spark.text import run_sql
+from penstock.lake.spark.functions import run_sql
 from penstock.lazy import exp
 from penstock.sql.conditions import Predicate
 from penstock.sql.identifiers import quoted

@@ -34,8 +34,7 @@ from penstock.lake.rows.new_rows import expressions, not_null, rewrite, write_ro
 from penstock.lake.rows.spark_finder import find, rows_of
 from penstock.lake.rows.stager import Files, write
 from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import fn
-from penstock.lake.spark.text import expr
+from penstock.lake.spark.functions import expr, fn
 from penstock.lake.writing.spark import Written
 from penstock.lazy import exp
 from penstock.sql.identifiers import quoted

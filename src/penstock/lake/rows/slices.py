@@ -1,8 +1,13 @@
-"""Many slices of a table from one DataFrame: written by one job, staged in one transaction.
+"""Replace slices of a table: many from one DataFrame, ranges of a column, or partitions.
 
-A slice is the rows that have one value in a column, which alone the table is partitioned by. Rows
-are written first, for all slices; which of them are staged is said afterwards, so that those whose
-data tests fail are left out without anything being written again.
+Many slices are written by one job and staged in one transaction. A slice is the rows that have one
+value in a column, which alone the table is partitioned by. Rows are written first, for all slices;
+those whose data tests fail are left out afterwards without anything being written again.
+
+Of ranges and partitions, files all of whose rows are replaced, by their statistics or partition
+values, end without being read; others lose theirs by position. A range for which there are no new
+rows ends empty; equal rows change nothing. A partition is what the table's rows have in common by
+some keys: columns, or ``year(at)`` and the like. NULL is a partition too.
 """
 
 from __future__ import annotations
@@ -10,19 +15,32 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from datetime import UTC, date, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from penstock.errors import ArgumentError, ColumnNotFound
 from penstock.lake.candidate.state import Candidate, Removed, Staged
-from penstock.lake.format.files import DataFile, live_rows
+from penstock.lake.format.files import DataFile, all_rows, live_rows
 from penstock.lake.format.naming import fold
+from penstock.lake.format.partitioning import parse_partition_field
 from penstock.lake.reading import scan
-from penstock.lake.reading.conversions.align import typed
+from penstock.lake.reading.conversions.align import align, typed
+from penstock.lake.rows.append import append_frame
+from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.deletes import end_whole
-from penstock.lake.rows.overwrite import missing_files
+from penstock.lake.rows.engine import proven, removed, stage
+from penstock.lake.rows.overwrite import Replacing, as_it_was, is_same, missing_files
 from penstock.lake.rows.stager import Files
+from penstock.lake.spark.functions import as_condition
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.spark import Written
-from penstock.sql.identifiers import quoted
+from penstock.sql.conditions import And, Compare, Constant, IsNull, Or, Predicate
+from penstock.sql.conditions import Condition as FileCondition
+from penstock.sql.identifiers import did_you_mean, quoted
+from penstock.sql.literals import text_literal
+from penstock.sql.substitution import unsubstituted
+from penstock.sql.text import as_expression
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -167,3 +185,233 @@ def _fingerprints(table: StagedTable, column: str, files: Sequence[DataFile]) ->
     name = next(name for name in rows.columns if fold(name) == fold(column))
     sums = rows.groupBy(quoted(name)).agg(*fingerprint.aggregates(table.schema)).collect()
     return {row[name]: fingerprint.text(row.asDict()) for row in sums}
+
+
+Bound = int | str | date | datetime
+Bounds = tuple[Bound, Bound]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Rows whose value is in one of ``bounds``, each from its first to just before its second. They
+    are in order and do not overlap.
+
+    The value is that of ``column``, or of the expression ``by`` in Spark's SQL: then no file is
+    chosen by it. Dates, times (naive: without a time zone), texts and integers are compared as what
+    they are.
+    """
+
+    bounds: tuple[Bounds, ...]
+    column: str = ""
+    by: str | None = None
+
+    @property
+    def where(self) -> str:
+        """The condition in Spark's SQL; NULL is in no range."""
+        value = self.by or quoted(self.column)
+        parts = (
+            f"({value} >= {_literal(low)} AND {value} < {_literal(high)})"
+            for low, high in self.bounds
+        )
+        return " OR ".join(parts) or "false"
+
+    @property
+    def condition(self) -> Condition:
+        """With what tells of a file whether it may hold such rows, and whether others."""
+        known = as_expression(self.where)
+        if self.by is not None or not self.bounds:
+            return Condition(known)
+        return Condition(known, files=Predicate(self._inside()), others=Predicate(self._outside()))
+
+    def _inside(self) -> FileCondition:
+        return Or(tuple(self._between(low, high) for low, high in self.bounds))
+
+    def _outside(self) -> FileCondition:
+        path = (self.column,)
+        gaps = zip(self.bounds, self.bounds[1:], strict=False)
+        between = (self._between(one[1], other[0]) for one, other in gaps if one[1] != other[0])
+        first, last = self.bounds[0][0], self.bounds[-1][1]
+        return Or(
+            (
+                Compare(path, "<", _constant(first)),
+                *between,
+                Compare(path, ">=", _constant(last)),
+                IsNull(path),
+            )
+        )
+
+    def _between(self, low: Bound, high: Bound) -> FileCondition:
+        path = (self.column,)
+        return And((Compare(path, ">=", _constant(low)), Compare(path, "<", _constant(high))))
+
+
+def replace_ranges(table: StagedTable, ranges: Ranges, new: Replacing) -> Staged:
+    """Stage that the ranges hold the new rows and no others. All of these are in a range, which is
+    not looked at: their maker has chosen them so.
+
+    Unchanged content stages nothing. Raises ColumnNotFound.
+    """
+    with table.all_or_nothing():
+        df = typed(new.rows, table.candidate.schema)
+        if ranges.by is None:
+            _require(df, ranges.column, table.candidate.qualified_name)
+        table.ensure(df, new.partition_by)
+        unchanged = table.is_unchanged
+        written = table.write_frame(df, with_fingerprint=True)
+        condition = ranges.condition
+        files = table.files(condition.files)
+        known = new.known
+        current = (
+            partial(rows_in, table, ranges) if _may_be(table, condition, written.rows) else None
+        )
+        if unchanged and is_same(table, written, known, files, current):
+            return as_it_was(table, written)
+        gone = removed(table, RowChange.delete(condition))
+        staged = replace(gone, inserted=written, in_files=True).stage(table)
+        table.depend()  # what others write into the ranges would stay beside the new rows
+        return replace(staged, fingerprint=written.fingerprint, slice_rows=written.rows)
+
+
+def rows_in(table: StagedTable, ranges: Ranges) -> DataFrame:
+    """The rows of the candidate state that are in the ranges."""
+    return table.to_df(ranges.condition.files).where(as_condition(ranges.where))
+
+
+def _may_be(table: StagedTable, condition: Condition, rows: int) -> bool:
+    """Return whether the ranges may hold as many rows, by what the catalog knows."""
+    files = table.files(condition.files)
+    if files.inlined is not None or files.inlined_deletes is not None:
+        return True
+    sure = live_rows(proven(table, files, condition))
+    return sure <= rows <= all_rows(files)
+
+
+def _require(df: DataFrame, column: str, table: str) -> None:
+    if column.casefold() not in map(str.casefold, df.columns):
+        raise ColumnNotFound(
+            f"the rows for {table} have no column {column!r}",
+            hint=did_you_mean(column, df.columns, "columns"),
+            data={"column": column},
+        )
+
+
+def _literal(value: Bound) -> str:
+    if isinstance(value, datetime):
+        kind = "TIMESTAMP_NTZ" if value.tzinfo is None else "TIMESTAMP_LTZ"
+        return f"{kind} '{_instant(value).isoformat(sep=' ', timespec='microseconds')}'"
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    if isinstance(value, int):
+        return f"{value}L"
+    return text_literal(value)
+
+
+def _constant(value: Bound) -> Constant:
+    if isinstance(value, datetime):
+        return Constant("zoneless" if value.tzinfo is None else "zoned", _instant(value))
+    if isinstance(value, date):
+        return Constant("date", value)
+    return Constant("integer" if isinstance(value, int) else "string", value)
+
+
+def _instant(value: datetime) -> datetime:
+    return value if value.tzinfo is None else value.astimezone(UTC)
+
+
+MOST = 10_000  # partitions of one call: the condition names each
+_TIMES = ("year", "month", "day", "hour")
+# How a value is written, by the beginning of its type's name in Spark; ``{}`` is its literal as a
+# text. The rest are cast, numbers stand as they are.
+_NUMBERS = ("boolean", "tinyint", "smallint", "int", "bigint", "decimal")
+_LITERALS = (("string", "{}"), ("date", "DATE {}"), ("timestamp_ntz", "TIMESTAMP_NTZ {}"))
+
+
+def replace_partitions(table: StagedTable, df: DataFrame, keys: Sequence[str]) -> Staged:
+    """Stage that the partitions of ``df``, by ``keys``, hold its rows and no others.
+
+    Rows without which the partitions would be as they are stage nothing. Raises ArgumentError for
+    a key that is not known, and for more than `MOST` partitions.
+    """
+    with table.all_or_nothing():
+        if not table.exists:
+            return append_frame(table, df)
+        df = typed(df, table.candidate.schema)
+        name = table.candidate.qualified_name
+        rows = df.select(*align(df, table.written_schema, table=name)).persist()
+        try:
+            where = _condition(rows, [_expression(rows, key) for key in keys], name)
+            if where is None or _is_same(table, rows, where):
+                return Staged(unchanged=True, slice_rows=table.count_rows())
+            staged = stage(table, RowChange.overwrite(rows, Condition.of(where)))
+            return replace(staged, slice_rows=table.count_rows())
+        finally:
+            rows.unpersist()
+
+
+def _expression(rows: DataFrame, key: str) -> str:
+    """The key in Spark's SQL; of a time that has a zone its microseconds, which are never two."""
+    field = parse_partition_field(key)
+    types = {fold(name): (name, kind) for name, kind in rows.dtypes}
+    found = types.get(fold(field.column))
+    if found is None or field.transform not in {"identity", *_TIMES}:
+        raise ArgumentError(
+            f"partitions cannot be replaced by {key!r}",
+            hint=f"write a column, or {', '.join(_TIMES)} of one: {', '.join(rows.columns)}",
+        )
+    name, kind = found
+    if field.transform != "identity":
+        return f"{field.transform}({quoted(name)})"
+    return f"unix_micros({quoted(name)})" if kind == "timestamp" else quoted(name)
+
+
+def _condition(rows: DataFrame, keys: Sequence[str], table: str) -> str | None:
+    """The condition that a row is in a partition of ``rows``; None where there is no row."""
+    named = rows.selectExpr(*(unsubstituted(f"{key} AS k{at}") for at, key in enumerate(keys)))
+    texts = named.distinct().selectExpr(*(f"CAST(k{at} AS STRING)" for at in range(len(keys))))
+    values = texts.limit(MOST + 1).collect()
+    if len(values) > MOST:
+        raise ArgumentError(
+            f"the rows for {table} have more than {MOST:,} partitions",
+            hint="partition by something coarser, as month(at), or run it in parts",
+        )
+    kinds = [kind for _, kind in named.dtypes]
+    if len(keys) == 1:
+        return _of_one(keys[0], kinds[0], [row[0] for row in values])
+    written = sorted(
+        " AND ".join(
+            _equal(key, kind, value) for key, kind, value in zip(keys, kinds, row, strict=True)
+        )
+        for row in values
+    )
+    return " OR ".join(f"({each})" for each in written) or None
+
+
+def _of_one(key: str, kind: str, values: Sequence[Any]) -> str | None:
+    parts: list[str] = []
+    known = sorted(_key_literal(kind, value) for value in values if value is not None)
+    if known:
+        parts.append(f"{key} IN ({', '.join(known)})")
+    if len(known) < len(values):
+        parts.append(f"{key} IS NULL")
+    return " OR ".join(parts) or None
+
+
+def _equal(key: str, kind: str, value: Any) -> str:
+    return f"{key} IS NULL" if value is None else f"{key} = {_key_literal(kind, value)}"
+
+
+def _key_literal(kind: str, value: str) -> str:
+    if kind.startswith(_NUMBERS):
+        return value
+    form = next(
+        (form for name, form in _LITERALS if kind.startswith(name)), f"CAST({{}} AS {kind})"
+    )
+    return form.format(text_literal(value))
+
+
+def _is_same(table: StagedTable, rows: DataFrame, where: str) -> bool:
+    """Return whether the partitions hold these rows already."""
+    if not fingerprint.can_tell(table.schema):
+        return False
+    current = table.to_df().where(as_condition(where))
+    return fingerprint.of(current, table.schema) == fingerprint.of(rows, table.schema)

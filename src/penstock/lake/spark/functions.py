@@ -1,14 +1,42 @@
-"""``fn``: Spark's functions of columns, loaded when one of them is used (`penstock.lazy`)."""
+"""Call Spark: its functions of columns (``fn``, `penstock.lazy`), and SQL as it is written.
+
+Spark substitutes ``${...}`` in all SQL that it parses; see `penstock.sql.substitution`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from penstock.lazy import Late
+from penstock.sql.substitution import unsubstituted
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql import functions as fn
 else:
     fn = Late("pyspark.sql.functions")
 
-__all__ = ["fn"]
+__all__ = ["as_condition", "expr", "fn", "run_sql"]
+
+
+def run_sql(
+    session: SparkSession,
+    text: str,
+    args: Mapping[str, Any] | None = None,
+    frames: Mapping[str, DataFrame] | None = None,
+) -> DataFrame:
+    """Run a text in the session; ``{t0}`` in it stands for a DataFrame of ``frames``."""
+    named = dict[str, Any](frames or {})
+    return session.sql(unsubstituted(text), args=None if args is None else dict(args), **named)
+
+
+def expr(text: str) -> SparkColumn:
+    """Return the Column of an expression's text."""
+    return fn.expr(unsubstituted(text))
+
+
+def as_condition(where: str | SparkColumn) -> str | SparkColumn:
+    """Return a condition as `DataFrame.where` takes it."""
+    return unsubstituted(where) if isinstance(where, str) else where

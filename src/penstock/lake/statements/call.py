@@ -23,7 +23,7 @@ from penstock.lake.methods import add_files, altering
 from penstock.lake.queries.travel import from_now
 from penstock.lake.snapshot import moment
 from penstock.lake.spark.failures import explained
-from penstock.lake.spark.text import run_sql
+from penstock.lake.spark.functions import run_sql
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Current, Session
 from penstock.lake.statements.targets import existing

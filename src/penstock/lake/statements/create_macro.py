@@ -21,8 +21,7 @@ from penstock.lake.statements.values import as_text, fitted
 from penstock.lazy import exp
 from penstock.sql.duckdb.translate import checked
 from penstock.sql.literals import NoLiteral, literal
-from penstock.sql.macro_definition import Form, read_forms
-from penstock.sql.macros import MacroForm, Parameter
+from penstock.sql.macros import Form, MacroForm, Parameter, read_forms
 from penstock.sql.statement import Reader, StatementText, TableName, if_not_exists
 from penstock.sql.text import Unreadable
 

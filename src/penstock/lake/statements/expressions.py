@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from penstock.lake.queries import running as queries
 from penstock.lake.queries.travel import in_zone
-from penstock.lake.spark.text import run_sql
+from penstock.lake.spark.functions import run_sql
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import Target, without_schema
 from penstock.sql.identifiers import quoted

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.spark.functions import fn
-from penstock.lake.spark.text import expr
+from penstock.lake.spark.functions import expr, fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from penstock.lake.format.types import needs_mapping
 from penstock.lake.reading.conversions.spark_types import as_parquet
 from penstock.lake.reading.parquet.footers import describe
 from penstock.lake.spark.failures import S3_JARS, explained
+from penstock.lake.spark.functions import run_sql
 from penstock.lake.spark.session import cache_of, prepare
-from penstock.lake.spark.text import run_sql
 from penstock.lake.storage import open_system
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.settings import WriteSettings

@@ -10,8 +10,7 @@ from penstock.model.script.references import is_sparks_own, own_masks
 from penstock.model.script.script import MACRO_WORDS, QUERY_WORDS, Statement
 from penstock.sql.dialect import SPARK, parse
 from penstock.sql.identifiers import fold
-from penstock.sql.macro_definition import Form, read_forms
-from penstock.sql.macros import AS_WRITTEN, Macro, MacroForm, Parameter
+from penstock.sql.macros import AS_WRITTEN, Form, Macro, MacroForm, Parameter, read_forms
 from penstock.sql.statement import Reader, if_not_exists
 from penstock.sql.text import Unreadable, mask, parse_expression, wrong
 from penstock.sql.time_travel import find_clauses

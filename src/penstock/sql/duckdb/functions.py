@@ -22,14 +22,12 @@ from penstock.sql.duckdb.guards import (
     whole_number,
 )
 from penstock.sql.duckdb.json import JSON, NAMED_JSON
-from penstock.sql.duckdb.lists import LISTS, NAMED_LISTS
-from penstock.sql.duckdb.maps import MAPS, NAMED_MAPS
+from penstock.sql.duckdb.lists import LISTS, MAPS, NAMED_LISTS, NAMED_MAPS
 from penstock.sql.duckdb.operators import NOT_AS_TEXT
 from penstock.sql.duckdb.patterns import NAMED_PATTERNS, PATTERNS
 from penstock.sql.duckdb.spans import span
-from penstock.sql.duckdb.times import DATE_PART, NAMED_TIMES, TIMES
+from penstock.sql.duckdb.times import DATE_PART, NAMED_TIMES, NAMED_ZONES, TIMES, ZONES
 from penstock.sql.duckdb.words import NAMED_WORDS, WORDS
-from penstock.sql.duckdb.zones import NAMED_ZONES, ZONES
 
 Rule = Callable[[exp.Expr], exp.Expr]
 

@@ -22,7 +22,7 @@ from penstock.sql.duckdb.guards import (
 )
 from penstock.sql.duckdb.lists import contains, item_at, sliced
 from penstock.sql.duckdb.spans import is_bound, span
-from penstock.sql.duckdb.zones import moved
+from penstock.sql.duckdb.times import moved
 
 _FLOATS = "float|double|decimal%"
 _NOT_WHOLE = "float|double|decimal%|string|bigint"

@@ -12,9 +12,14 @@ from pyarrow import fs
 from penstock.errors import DataFileMissing, SchemaMismatch
 from penstock.lake.format.files import PartitionField
 from penstock.lake.format.schema import Column, TableSchema
-from penstock.lake.writing.adding.files import expand, matching
+from penstock.lake.writing.adding.files import (
+    expand,
+    hive_texts,
+    hive_value,
+    matching,
+    partition_names,
+)
 from penstock.lake.writing.adding.fit import Fit, Rules, accepted, accepts, fit, keeps_bounds
-from penstock.lake.writing.adding.hive_paths import hive_texts, hive_value, partition_names
 
 
 @pytest.mark.parametrize(

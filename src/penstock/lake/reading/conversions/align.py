@@ -26,8 +26,8 @@ from penstock.lake.reading.conversions.spark_types import (
 from penstock.lake.reading.conversions.widening import fits_decimal
 from penstock.lake.spark.functions import fn
 from penstock.lake.spark.session import cache_of
-from penstock.sql.constants import constant
 from penstock.sql.identifiers import nearest, quoted
+from penstock.sql.literals import constant
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

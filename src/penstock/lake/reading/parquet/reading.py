@@ -28,9 +28,8 @@ from urllib.parse import quote
 
 from penstock.lake.format.files import DataFile, DeleteFile
 from penstock.lake.spark.failures import explained, file_corrupt, file_missing
-from penstock.lake.spark.functions import fn
+from penstock.lake.spark.functions import expr, fn
 from penstock.lake.spark.session import cache_of
-from penstock.lake.spark.text import expr
 from penstock.lake.storage import is_remote
 from penstock.lazy import pa, pq
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.sql.constants import Value, constant
+from penstock.sql.literals import Value, constant
 
 
 @pytest.mark.parametrize(
