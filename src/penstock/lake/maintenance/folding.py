@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from penstock.lake import storage
-from penstock.lake.format.changes import FlushInlined
+from penstock.lake.format.changes import FlushInlined, NewFile
 from penstock.lake.format.delete_files import write as write_deletes
 from penstock.lake.format.files import DataFile, DeleteFile, FileSet, Table
 from penstock.lake.format.naming import new_uuid7
 from penstock.lake.reading.deleted.positions import Whose, combined, load
 from penstock.lazy import pa, pc
-
-if TYPE_CHECKING:
-    from penstock.lake.format.changes import NewFile
 
 
 @dataclass(frozen=True, slots=True)

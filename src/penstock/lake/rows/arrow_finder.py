@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from penstock.lake.arrow_expressions.compiled import Expression, condition, expression, plain
 from penstock.lake.arrow_expressions.fence import knows_settings
 from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
+from penstock.lake.candidate.table import CandidateTable
 from penstock.lake.format.delete_files import sequence
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.inlined.values import arrow_schema
@@ -27,16 +27,12 @@ from penstock.lake.reading import arrow_files
 from penstock.lake.reading.arrow_files import Deleted
 from penstock.lake.reading.deleted.positions import combined
 from penstock.lake.reading.parquet.reading import check_file
-from penstock.lake.reading.scan import ROW_ID
+from penstock.lake.reading.scan import ROW_ID, Scan
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.found import FileRows, Found
 from penstock.lake.rows.route import Facts, changed_rows, is_flat
 from penstock.lazy import pa, pc, pq
 from penstock.sql.text import SqlExpression
-
-if TYPE_CHECKING:
-    from penstock.lake.candidate.table import CandidateTable
-    from penstock.lake.reading.scan import Scan
 
 _THREADS = max(2, min(8, os.cpu_count() or 2))
 _CODE_BYTES = 4  # of a text that is written as a code: less

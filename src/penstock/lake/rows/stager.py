@@ -8,22 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from penstock.lake.candidate.state import Removed, Staged
+from penstock.lake.candidate.table import CandidateTable
 from penstock.lake.format.field_ids import EMBEDDED_ROW_ID
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.reading.parquet.footers import remove_directory
+from penstock.lake.reading.scan import Scan
 from penstock.lake.rows.deletes import both, take_away
 from penstock.lake.rows.found import Found
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lake.writing.spark import Target, Written
 from penstock.lazy import pa, pc
-
-if TYPE_CHECKING:
-    from penstock.lake.candidate.table import CandidateTable
-    from penstock.lake.reading.scan import Scan
-
 
 _T = TypeVar("_T")
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from penstock.errors import TableNotFound
 from penstock.lake import alter as columns_of
@@ -17,6 +16,7 @@ from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.columns import partition_fields, sort_keys
 from penstock.lake.statements.session import Session, name_of
 from penstock.lake.statements.types import column_type
+from penstock.lake.transaction import Transaction
 from penstock.sql.statement import (
     Reader,
     TableName,
@@ -24,9 +24,6 @@ from penstock.sql.statement import (
     if_exists,
     if_not_exists,
 )
-
-if TYPE_CHECKING:
-    from penstock.lake.transaction import Transaction
 
 _PARTITIONS = "partitions come and go with their rows: use DELETE or UPDATE with a condition"
 _RIGHTS = "give rights in the catalog's database and on the files"

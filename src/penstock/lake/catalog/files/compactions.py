@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import func, select
 
@@ -14,12 +14,9 @@ from penstock.lake.catalog.database.location import resolve, stored_path
 from penstock.lake.catalog.database.round_trips import chunks
 from penstock.lake.catalog.files.registration import partition_rows, stats_rows
 from penstock.lake.catalog.inlined import flush
-from penstock.lake.format.changes import FlushInlined, MergeFiles, NewFile, RewriteFiles
-
-if TYPE_CHECKING:
-    from penstock.lake.catalog.work import Work
-    from penstock.lake.format.changes import Compaction
-    from penstock.lake.format.files import DataFile
+from penstock.lake.catalog.work import Work
+from penstock.lake.format.changes import Compaction, FlushInlined, MergeFiles, NewFile, RewriteFiles
+from penstock.lake.format.files import DataFile
 
 _OF_FILES = (t.file_column_stats, t.file_partition_value, t.file_variant_stats)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, func, select, text
 
@@ -24,12 +24,16 @@ from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.columns import Schemas, settle
 from penstock.lake.catalog.inlined.writes import qualified
 from penstock.lake.catalog.statistics import totals
+from penstock.lake.catalog.work import Work
 from penstock.lake.format.changes import Flushed, FlushInlined
-from penstock.lake.format.files import BEGIN_COLUMN, END_COLUMN, DataFile, DeleteFile, InlinedPart
-
-if TYPE_CHECKING:
-    from penstock.lake.catalog.work import Work
-    from penstock.lake.format.files import Table
+from penstock.lake.format.files import (
+    BEGIN_COLUMN,
+    END_COLUMN,
+    DataFile,
+    DeleteFile,
+    InlinedPart,
+    Table,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -44,12 +44,10 @@ from penstock.lake.format.files import (
     InlinedRows,
     NestedTexts,
 )
+from penstock.lake.format.files import Table as TableInfo
 from penstock.lake.format.schema import Column as SchemaColumn
 from penstock.lake.format.schema import TableSchema
 from penstock.lazy import pa
-
-if TYPE_CHECKING:
-    from penstock.lake.format.files import Table as TableInfo
 
 _BATCH = 10_000  # rows that are Python's at a time
 _TERMS = 100  # of one UNION ALL; SQLite ends at 500
