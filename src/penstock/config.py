@@ -12,7 +12,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,34 +28,6 @@ PREFIX = "PENSTOCK_"
 PYTHON_TIMEOUT = 3600.0  # seconds that a step in Python may take
 TEST_SAMPLES = 20  # failing rows of a data test that are shown
 
-# The keys of each section, with their types. Names of lakes and of Spark's settings are free.
-_SECTIONS: Mapping[str, Mapping[str, type]] = {
-    "project": {
-        "name": str,
-        "models": str,
-        "dialect": str,
-        "infer_names": bool,
-        "test_samples": int,
-        "defaults": dict,
-    },
-    "lakes": {
-        "catalog": str,
-        "data_path": str,
-        "override_data_path": bool,
-        "partition_column": str,
-        "metadata_schema": str,
-        "s3_access_key": str,
-        "s3_secret_key": str,
-        "s3_session_token": str,
-        "s3_endpoint": str,
-        "s3_region": str,
-        "s3_path_style": bool,
-        "s3_committer": str,
-    },
-    "spark": {"master": str, "conf": dict},
-    "run": {"jobs": int},
-    "python": {"timeout": str},
-}
 _SPARK_KEYS = ("spark.master", "spark.conf")
 _MASTER = re.compile(
     r"local(\[([1-9]\d*|\*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[.+\]|yarn|(spark|k8s|sc)://\S+"
@@ -82,6 +54,38 @@ class LakeSettings:
 
     def __repr__(self) -> str:
         return masked_repr(self)
+
+
+_TYPES: Mapping[str, type] = {"str": str, "bool": bool}
+_STORAGE = "s3_"  # before the names of what `LakeSettings.storage` has
+# The keys of each section, with their types. Names of lakes and of Spark's settings are free.
+_SECTIONS: Mapping[str, Mapping[str, type]] = {
+    "project": {
+        "name": str,
+        "models": str,
+        "dialect": str,
+        "infer_names": bool,
+        "test_samples": int,
+        "defaults": dict,
+    },
+    "lakes": {
+        **{
+            own.name: _TYPES[str(own.type).partition(" ")[0]]
+            for own in fields(LakeSettings)
+            if own.name not in {"name", "storage", "places"}
+        },
+        "s3_access_key": str,
+        "s3_secret_key": str,
+        "s3_session_token": str,
+        "s3_endpoint": str,
+        "s3_region": str,
+        "s3_path_style": bool,
+        "s3_committer": str,
+    },
+    "spark": {"master": str, "conf": dict},
+    "run": {"jobs": int},
+    "python": {"timeout": str},
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -412,29 +416,22 @@ def _build_lake(root: Path, name: str, values: Mapping[str, _Value]) -> LakeSett
             location=next(iter(settings.values())).origin,
             hint='catalog = "sqlite:lake/meta.sqlite" or "postgres:dbname=..."',
         )
-    data_path = settings.get("data_path")
-    override = settings.get("override_data_path")
-    if override and override.value and not data_path:
+    given = {key: setting.value for key, setting in settings.items()}
+    if given.get("override_data_path") and "data_path" not in given:
         raise ConfigError(
             f"lake {name!r} has override_data_path and no data_path",
-            location=override.origin,
+            location=settings["override_data_path"].origin,
             hint="say in data_path where the files are",
         )
-    column = settings.get("partition_column")
-    schema = settings.get("metadata_schema")
+    given["catalog"] = _catalog_uri(root, given["catalog"])
+    if "data_path" in given:
+        given["data_path"] = _absolute(root, given["data_path"])
+    s3 = [key for key in given if key.startswith(_STORAGE)]
     return LakeSettings(
         name=name,
-        catalog=_catalog_uri(root, settings["catalog"].value),
-        data_path=_absolute(root, data_path.value) if data_path else None,
-        partition_column=column.value if column else "_wm_partition",
-        metadata_schema=schema.value if schema else None,
-        override_data_path=bool(override and override.value),
-        storage={
-            key.removeprefix("s3_"): setting.value
-            for key, setting in settings.items()
-            if key[:3] == "s3_"
-        },
+        storage={key.removeprefix(_STORAGE): given.pop(key) for key in s3},
         places={key: setting.origin for key, setting in settings.items()},
+        **given,
     )
 
 
