@@ -1,4 +1,4 @@
-"""Find the tables that a SELECT names, their places, and what its conditions say of each.
+"""Which tables a SELECT names, and where in its text; what its conditions say of each.
 
 Read with sqlglot, which runs nothing.
 """
@@ -46,7 +46,7 @@ class Reference:
 
     @property
     def called(self) -> str:
-        """What its columns are qualified by, folded."""
+        """Return what its columns are qualified by, folded."""
         return fold(self.name) if self.node is None else called(self.node)
 
 
@@ -151,13 +151,15 @@ def _is_plain_name(column: exp.Column) -> bool:
 
 
 def sources_of(select: exp.Expr) -> tuple[list[exp.Expr], Sequence[exp.Join]]:
-    """What a SELECT reads, its FROM first, and the joins. Without a FROM it reads nothing."""
+    """Return what a SELECT reads, its FROM first, and the joins. Without a FROM
+    it reads nothing.
+    """
     start, joins = select.args.get("from_"), select.args.get("joins") or ()
     return [] if start is None else [start.this, *(join.this for join in joins)], joins
 
 
 def called(source: exp.Expr) -> str:
-    """What its columns are qualified by, folded."""
+    """Return what its columns are qualified by, folded."""
     return fold(source.alias_or_name)
 
 
@@ -248,26 +250,7 @@ def in_full(source: SqlText) -> SqlText:
         edits = table_first(source.tokens)
     except QueryFailed:
         return source
-<<<<<<< HEAD
     return SqlText(edited(source.text, edits).text) if edits else source
-=======
-    text = source.text
-    for at in reversed(range(len(tokens) - 1)):
-        named = tokens[at + 1].kind in {WORD, NAME}
-        if tokens[at].upper == "TABLE" and named and _begins(tokens, at):
-            text = f"{text[: tokens[at].start]}SELECT * FROM{text[tokens[at].end :]}"
-    return source if text == source.text else SqlText(text)
-
-
-def _begins(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether a query may begin there: not after the bracket of a function."""
-    if at == 0 or tokens[at - 1].upper in _SETS:
-        return True
-    caller = tokens[at - 2] if at > 1 else None
-    if tokens[at - 1].text != "(" or caller is None or caller.kind not in {WORD, NAME}:
-        return tokens[at - 1].text == "("
-    return fold(caller.text) in NOT_CALLED
->>>>>>> 3247822 (docs: begin the docstrings of lake, sql and cli with a verb)
 
 
 @dataclass(frozen=True, slots=True)

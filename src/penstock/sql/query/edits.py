@@ -110,7 +110,7 @@ def stand_in(text: str, start: int, end: int, *, view: str, name: str | None) ->
 
 
 def touches_line(text: str, edits: Iterable[Edit], line: int | None) -> bool:
-    """Whether an edit is on a line (from 1): columns after it are not those of the text."""
+    """Return whether an edit is on a line (from 1): columns after it are not those of the text."""
     return any(text.count("\n", 0, edit.start) + 1 == line for edit in edits)
 
 
@@ -168,7 +168,7 @@ class Composed:
         return told
 
     def _origin(self, line: int, column: int | None) -> int | None:
-        """Where in the source a place of the text comes from."""
+        """Return where in the source a place of the text comes from."""
         lines = self.text.split("\n")
         start = offset(self.text, line, 1)
         at = start + (column or 1) - 1

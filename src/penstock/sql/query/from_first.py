@@ -73,7 +73,7 @@ def _begins_query(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _is_argument(tokens: Sequence[Token], index: int) -> bool:
-    """Whether it is the first word in the brackets of a function."""
+    """Return whether it is the first word in the brackets of a function."""
     opened = index > 1 and tokens[index - 1].text == "("
     caller = tokens[index - 2]
     return opened and caller.kind in {WORD, NAME} and fold(caller.text) not in NOT_CALLED

@@ -42,12 +42,14 @@ def closing_of(tokens: Sequence[Token], at: int) -> int:
 
 
 def symbols(tokens: Sequence[Token], wanted: Collection[str]) -> list[int]:
-    """Where one of these stands in an expression, outside of brackets and CASE."""
+    """Return where one of these stands in an expression, outside of brackets and CASE."""
     return [at for at in outermost(tokens) if tokens[at].text in wanted]
 
 
 def and_parts(tokens: Sequence[Token], first: int, last: int) -> list[Range] | None:
-    """What AND joins at the top of a condition; None where OR does. BETWEEN keeps its AND."""
+    """Return what AND joins at the top of a condition; None where OR does.
+    BETWEEN keeps its AND.
+    """
     found: list[Range] = []
     start, between = first, False
     for at in outermost(tokens, first, last):

@@ -76,7 +76,7 @@ class Select:
     understood: bool = True
 
     def clause(self, word: str) -> Range | None:
-        """What follows the word of a clause."""
+        """Return what follows the word of a clause."""
         start = self.clauses.get(word)
         if start is None:
             return None
@@ -145,7 +145,7 @@ class Query:
 
     @property
     def unclear(self) -> str | None:
-        """Why its rows are not known to be those of SELECTs; None where they are."""
+        """Return why its rows are not known to be those of SELECTs; None where they are."""
         if self.recursive or self.doubt:
             return self.doubt or "its WITH is recursive, or not understood"
         inner = [cte.query for cte in self.ctes]
@@ -200,7 +200,7 @@ class Head(NamedTuple):
 
 
 def heads(tokens: Sequence[Token], at: int, last: int) -> Iterator[Head]:
-    """Those of the WITH at ``at``, in order. Raises Unclear at what is not understood."""
+    """Yield those of the WITH at ``at``, in order. Raises Unclear at what is not understood."""
     at += 1 + (at + 1 < last and tokens[at + 1].upper == "RECURSIVE")
     while True:
         first, columns = at, None
@@ -223,7 +223,7 @@ def heads(tokens: Sequence[Token], at: int, last: int) -> Iterator[Head]:
 
 
 def is_query(tokens: Sequence[Token], opening: int) -> bool:
-    """Whether a bracket opens a query."""
+    """Return whether a bracket opens a query."""
     at = opening + 1
     return at < len(tokens) and tokens[at].upper in {"SELECT", "WITH", "FROM", "TABLE"}
 
@@ -309,7 +309,7 @@ def _inside(
 
 
 def _sources(tokens: Sequence[Token], joined: int, last: int) -> tuple[list[Source], list[Range]]:
-    """What a FROM reads, and joins in brackets."""
+    """Return what a FROM reads, and joins in brackets."""
     found, joins = list[Source](), list[Range]()
     at, join = joined + 1, "inner"
     while True:
@@ -321,7 +321,9 @@ def _sources(tokens: Sequence[Token], joined: int, last: int) -> tuple[list[Sour
 
 
 def _next_join(tokens: Sequence[Token], first: int, last: int) -> tuple[int, int, str | None]:
-    """Where a source ends, where the next begins, and how that is joined; None at the end."""
+    """Return where a source ends, where the next begins, and how that is
+    joined; None at the end.
+    """
     rows = first < last and tokens[first].upper == "VALUES"
     for at in outermost(tokens, first, last):
         if tokens[at].text == "," and not (rows and at + 1 < last and tokens[at + 1].text == "("):
@@ -389,7 +391,7 @@ def _in_brackets(tokens: Sequence[Token], word: int | None) -> Range | None:
 
 
 def _table(tokens: Sequence[Token], at: int, last: int) -> tuple[str, str, int]:
-    """What its columns are qualified by, its name where that is one word, and its end."""
+    """Return what its columns are qualified by, its name where that is one word, and its end."""
     start = at
     while at + 2 < last and tokens[at + 1].text == ".":
         at += 2
@@ -416,7 +418,7 @@ def _alias(tokens: Sequence[Token], at: int, last: int) -> tuple[str, int | None
 def _query_in(
     tokens: Sequence[Token], first: int, last: int, *, whole: bool = True
 ) -> Query | None:
-    """What stands in brackets; None for a join, and for what is not understood."""
+    """Return what stands in brackets; None for a join, and for what is not understood."""
     try:
         query = _query(tokens, first, last)
     except Unclear:
