@@ -35,12 +35,12 @@ from penstock.engine.state.records import (
     column_infos,
     this_process,
 )
+from penstock.engine.state.step_records import StepRecords
 from penstock.engine.state.store import (
     State,
     finish_run,
     insert_run,
     now,
-    publish,
     start_step,
 )
 from penstock.engine.strategies.slice import ByTime
@@ -373,28 +373,41 @@ def _record(
 ) -> None:
     """A run of its own, whose steps made nothing new. Raises ArgumentError where another command
     has recorded slices since they were looked at."""
-    target, known = model.target.qualified, {(each.slice, each.run_id) for each in before}
-    run_id, at = new_uuid7(), now()
-
-    def record(connection: Connection) -> None:
-        there = {(each.slice, each.run_id) for each in reading.slices(connection, target)}
-        if there != known:
-            raise _overtaken(model)
-        run = RunRecord(run_id, "running", None, {}, at, this_process(), "adopt")
-        insert_run(connection, run)
-        for each in made:
-            what = replace(each, run_id=run_id)
-            start_step(
-                connection, StepRecord(run_id, model.name, target, what.slice, "running", at)
-            )
-            publish(connection, snapshot_id, what)
-        finish_run(connection, run_id, "done", now())
-
+    run_id = new_uuid7()
+    published = tuple(replace(each, run_id=run_id, made_before=snapshot_id) for each in made)
+    known = frozenset((each.slice, each.run_id) for each in before)
+    records = _Records(model, run_id, known, StepRecords(published, snapshot_id))
     state.prepare()
     try:
-        state.write(record)
+        state.write(records.write)
     except IntegrityError:
         raise _overtaken(model) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """A run whose steps made nothing new; ``known`` are the slices, with their runs, that were
+    recorded when the rows were looked at.
+    """
+
+    model: Model
+    run_id: str
+    known: frozenset[tuple[str, str]]
+    steps: StepRecords
+
+    def write(self, connection: Connection) -> None:
+        """Raises ArgumentError."""
+        target, at = self.model.target.qualified, now()
+        there = {(each.slice, each.run_id) for each in reading.slices(connection, target)}
+        if there != self.known:
+            raise _overtaken(self.model)
+        run = RunRecord(self.run_id, "running", None, {}, at, this_process(), "adopt")
+        insert_run(connection, run)
+        for what in self.steps.published:
+            step = StepRecord(self.run_id, what.step, target, what.slice, "running", at)
+            start_step(connection, step)
+        self.steps.write(connection)
+        finish_run(connection, self.run_id, "done", now())
 
 
 def _overtaken(model: Model) -> ArgumentError:

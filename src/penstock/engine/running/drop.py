@@ -66,7 +66,7 @@ def drop(
     text = None if value is None else _text_of(value, known, model, target)
     said = " ".join(part for part in ("drop", str(target), value) if part)
     note = json.dumps({"penstock_drop": {"table": str(target), "slice": value}})
-    part = _part(text, known)
+    records = _Records(target.qualified, text, _part(text, known))
     with lake.transaction(author="penstock", message=said, extra=note) as tx:
         if tx.kind_of(table_name(target)) == "view" and text is None:
             tx.drop_view(table_name(target))
@@ -75,14 +75,10 @@ def drop(
             of = _Target(target, column, model)
             rows = _drop(tx.table(table_name(target)), of, text, known)
             drop_view(tx, target, model.history if model else None)
-
-        def record(connection: Connection, _: int | None) -> None:
-            _forget(connection, target.qualified, text, part)
-
-        tx.also(record)
+        tx.also(records.write)
         snapshot = tx.commit()
     if snapshot is None:
-        state.write(lambda connection: record(connection, None))
+        state.write(records.write)
     made_in = snapshot.id if snapshot else None
     return Dropped(str(target), _dropped(text, known), rows, made_in)
 
@@ -173,19 +169,28 @@ def _interval(value: str, model: Model | None) -> Interval | None:
     return whole
 
 
-def _part(text: str | None, known: _Known) -> Replaced | None:
+def _part(text: str | None, known: _Known) -> Replaced:
     """What becomes of the records that a part of an interval is dropped from."""
     interval = None if text is None else interval_of(text)
-    return None if interval is None else replaced(known.records, interval)
+    return Replaced() if interval is None else replaced(known.records, interval)
 
 
-def _forget(connection: Connection, target: str, text: str | None, part: Replaced | None) -> None:
-    at = now()
-    forget(connection, target, text, at)
-    for gone in () if part is None else part.gone:
-        forget(connection, target, gone, at)
-    for record in () if part is None else part.left:
-        insert_slice(connection, record)
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What the commit of a drop records: a target is forgotten, or a slice of it, or a ``part`` of
+    its intervals.
+    """
+
+    target: str
+    slice: str | None
+    part: Replaced
+
+    def write(self, connection: Connection, _: int | None = None) -> None:
+        at = now()
+        for gone in (self.slice, *self.part.gone):
+            forget(connection, self.target, gone, at)
+        for record in self.part.left:
+            insert_slice(connection, record)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A step of a run from its start to its result: retries, what other runs made, every way to end."""
+"""A step of a run from start to result: retries, what other runs made, every way to end."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from penstock.durations import seconds_of
 from penstock.engine.planning.no_op import ended
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.results import StepResult
-from penstock.engine.running.attempt import Attempt
-from penstock.engine.running.joint import JointAttempt
+from penstock.engine.running.batch import execute
+from penstock.engine.running.bisect import Divide, bisect, halves, singly
 from penstock.engine.running.meanwhile import Meanwhile, meanwhile
-from penstock.engine.running.publication import MadeSlice, tests_failed
+from penstock.engine.running.publish import MadeSlice, tests_failed
 from penstock.engine.running.taking_up import take_up
 from penstock.engine.session.world import Cancelled, World
-from penstock.engine.state.records import Publication, SliceRecord, StepRecord
+from penstock.engine.state.records import SliceRecord, StepRecord
 from penstock.engine.state.store import State, now
 from penstock.errors import (
     CommitConflict,
     CommitUnknown,
-    DataTestFailed,
     PenstockError,
     PythonFailed,
     QueryFailed,
@@ -31,7 +30,7 @@ from penstock.errors import (
 from penstock.events import Notice, StepFinished, StepStarted
 from penstock.lake.spark.failures import explained
 from penstock.model.joint.slice_condition import NotJoint
-from penstock.model.time.interval import Interval
+from penstock.model.time.interval import Interval, union
 from penstock.model.time.slice import Slice
 from penstock.model.values.strategy import strategy_named
 
@@ -39,6 +38,9 @@ from penstock.model.values.strategy import strategy_named
 _HOPELESS = ("PARSE_", "UNRESOLVED_", "TABLE_OR_VIEW_NOT_FOUND", "DATATYPE_MISMATCH", "AMBIGUOUS_")
 _CONFLICTS = 3  # how often a step is retried after a conflict before it fails
 INTERRUPTED = "the run was interrupted"
+
+Results = Mapping[Slice, StepResult]
+Group = Sequence[Slice]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,6 @@ class _Run:
     @property
     def state(self) -> State:
         return self.world.states[self.planned.model.target.lake]
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        return self.world.run_id, self.planned.name, self.planned.only.text
 
     def begin(self, state: str = "running", reason: str | None = None) -> None:
         run_id, step, target = self.world.run_id, self.planned.name, self.planned.model.target
@@ -69,59 +67,153 @@ class _Run:
             )
         )
 
-    def singles(self) -> list[_Run]:
-        """Each of its slices by itself."""
-        return [
-            _Run(self.world, replace(self.planned, slices=(slice_,)))
-            for slice_ in self.planned.slices
-        ]
+    def end(self, slice_: Slice, state: str, reason: str) -> None:
+        key = self.world.run_id, self.planned.name, slice_.text
+        with contextlib.suppress(PenstockError):  # the catalog itself may be what is gone
+            self.state.end_step(key, state, reason)
 
+    def ended(self, state: str, reason: str, error: PenstockError | None = None) -> Results:
+        """The results of all its slices, which end without a publication."""
+        for slice_ in self.planned.slices:
+            self.end(slice_, state, reason)
+        results = ended(self.planned, state, reason)
+        pairs = zip(self.planned.slices, results, strict=True)
+        return {slice_: replace(result, error=error) for slice_, result in pairs}
 
-Results = Mapping[Slice, StepResult]
+    def notice(self, message: str) -> None:
+        self.world.sink(Notice(message, self.planned.name))
 
 
 def run_step(world: World, planned: PlannedStep) -> Results:
     """The result of each slice; of a range of time that was divided, of its parts. Never raises:
     whatever happens is in these, the state and the events.
+
+    What one batch cannot do is tried by halves, or one by one, so that a slice that fails stops no
+    other.
     """
-    if len(planned.slices) == 1:
-        return _run_one(world, planned)
+    found: dict[Slice, StepResult] = {}
+    units = _units(planned)
+
+    def make(group: Group) -> Results | Divide[Slice]:
+        run = _Run(world, planned if group is units else _part(world, planned, group))
+        if group is not units and world.cancelled.is_set():
+            return run.ended("cancelled", INTERRUPTED)
+        return _batch(run, group, found)
+
+    for _, results in bisect([units], make):
+        found |= results
+    return found
+
+
+def _units(planned: PlannedStep) -> Group:
+    """What can be made on its own: the slices of a batch, or the intervals of a range of time whose
+    rows say which they belong to. A table that is made from nothing is made by one commit.
+    """
+    ranges = planned.model.ranges
+    if len(planned.slices) > 1 or planned.anew or ranges is None:
+        return planned.slices
+    only = planned.only
+    return tuple(ranges.units((only,))) if isinstance(only, Interval) else (only,)
+
+
+def _part(world: World, planned: PlannedStep, group: Group) -> PlannedStep:
+    """The step with some of its slices, or of the units of its range."""
+    if len(planned.slices) > 1:
+        return world.plan.narrowed(planned, group)
+    return world.plan.narrowed(planned, union(each for each in group if isinstance(each, Interval)))
+
+
+def _batch(run: _Run, group: Group, found: dict[Slice, StepResult]) -> Results | Divide[Slice]:
+    """The results of a batch, or the groups of its slices to be tried instead. ``found`` gets those
+    that are known then.
+    """
     began = time.monotonic()
-    world.sink(StepStarted(planned.name, planned.slice))
+    run.world.sink(StepStarted(run.planned.name, run.planned.slice))
     try:
-        results = _together(_Run(world.for_step(planned.model), planned))
+        own = replace(run, world=run.world.for_step(run.planned.model))
+        own.begin()
+        with explained():
+            results: Results = _made(own, group)
+    except _MadeByOthers as error:
+        run.end(run.planned.only, "unchanged", "some of it was made by another run")
+        found |= _made_by_others(run, error.by_others.made)
+        return Divide([(each,) for each in error.by_others.left])
     except Exception as error:  # a fault here must not take other slices with it
-        return _in_parts(world, planned, error)
+        divided = _divided(run, group, error)
+        if divided is not None:
+            return divided
+        results = _failure(run, error)
     seconds = time.monotonic() - began
-    _say_end(world, planned, results, seconds)
+    run.world.sink(_finished(run.planned, list(results.values()), seconds))
     return {
         slice_: replace(result, seconds=seconds / len(results))
-        for slice_, result in zip(planned.slices, results, strict=True)
+        for slice_, result in results.items()
     }
 
 
-def _together(run: _Run) -> list[StepResult]:
-    """Many slices by one job and one commit. Raises what the attempt does, but for Cancelled."""
-    run.begin()
-    conflicts = 0
+def skip(world: World, planned: PlannedStep, reason: str) -> None:
+    """Record that a slice was not tried, so that the next run of its range makes it."""
+    _Run(world, planned).begin("skipped", reason)
+
+
+class _MadeByOthers(Exception):
+    """Another run has made some of the intervals of a slice since it was planned."""
+
+    def __init__(self, by_others: Meanwhile) -> None:
+        self.by_others = by_others
+        super().__init__()
+
+
+def _made(run: _Run, group: Group) -> dict[Slice, StepResult]:
+    """The results of the first attempt that succeeds.
+
+    Retried are a query, or Python, that failed while running, as often as ``retry`` says, and a
+    step whose commit conflicts with another run: nothing of it landed, and it starts from what that
+    run left. What can be divided is divided instead, and its single slices are retried.
+    """
+    planned, world = run.planned, run.world
+    if planned.blocked is not None:
+        raise StepError(planned.blocked, location=planned.model.place("target"))
+    taken_up = take_up(world, planned) if len(planned.slices) == 1 else None
+    if taken_up:
+        return _results(run, taken_up)
+    retry = planned.model.retry if len(group) == 1 else None
+    left, conflicts = retry.count if retry else 0, 0
     while True:
+        by_others = _by_others(run)
+        results = _made_by_others(run, by_others.made)
         try:
-            by_others = meanwhile(run.world, run.planned)
-            results = _made_by_others(run, by_others.made)
             if by_others.left:
-                left = run.world.plan.narrowed(run.planned, by_others.left)
-                with explained():
-                    made = JointAttempt(run.world, left).execute()
-                own = (_result(run, each) for each in made)
-                results |= zip(by_others.left, own, strict=True)
-            return [results[slice_] for slice_ in run.planned.slices]
-        except Cancelled:
-            return _all_cancelled(run)
+                some = world.plan.narrowed(planned, by_others.left) if results else planned
+                results |= _results(run, execute(world, some))
+            return {
+                slice_: results[slice_] for slice_ in planned.slices if slice_ in results
+            } or results
+        except (QueryFailed, PythonFailed) as error:
+            if left == 0 or not worth_retrying(error) or world.cancelled.is_set():
+                raise
+            left -= 1
+            delay = seconds_of(retry.delay if retry else None)
+            first = error.message.splitlines()[0]
+            run.notice(f"failed, tries again in {delay:g} s ({left} left): {first}")
+            world.cancelled.wait(delay)
         except CommitConflict as error:
             conflicts += 1
-            if conflicts > _CONFLICTS or run.world.cancelled.is_set():
+            if conflicts > _CONFLICTS or world.cancelled.is_set():
                 raise
-            run.world.sink(Notice(f"retried, as {error.message}", run.planned.name))
+            run.notice(f"retried, as {error.message}")
+
+
+def _by_others(run: _Run) -> Meanwhile:
+    """What other runs have made of what was to be made. Raises _MadeByOthers where the rest is to
+    be made apart; of what can be made twice, a part of it does not matter.
+    """
+    by_others = meanwhile(run.world, run.planned)
+    if len(run.planned.slices) > 1 or not by_others.made or not by_others.left:
+        return by_others
+    if run.planned.model.strategy.may_repeat:
+        raise _MadeByOthers(by_others)
+    return Meanwhile({}, run.planned.slices)
 
 
 def _made_by_others(run: _Run, records: Mapping[Slice, SliceRecord]) -> dict[Slice, StepResult]:
@@ -129,262 +221,91 @@ def _made_by_others(run: _Run, records: Mapping[Slice, SliceRecord]) -> dict[Sli
     found: dict[Slice, StepResult] = {}
     for slice_, record in records.items():
         reason = f"made meanwhile by run {record.run_id}"
-        run.state.end_step((run.world.run_id, run.planned.name, slice_.text), "unchanged", reason)
-        step = replace(run.planned, slices=(slice_,))
-        rows = record.rows if record.slice == slice_.text else None
-        if not strategy_named(record.strategy).counts_rows:
-            rows = None
-        found[slice_] = replace(
-            _ended(step, "unchanged", reason), rows=rows, snapshot_id=record.made_in
-        )
+        run.end(slice_, "unchanged", reason)
+        counted = record.slice == slice_.text and strategy_named(record.strategy).counts_rows
+        rows = record.rows if counted else None
+        result = _ended(run.planned, slice_, "unchanged", reason)
+        found[slice_] = replace(result, rows=rows, snapshot_id=record.made_in)
     return found
 
 
-def _result(run: _Run, made: MadeSlice) -> StepResult:
-    what = made.publication
-    step = replace(run.planned, slices=(_slice_of(run.planned, what.slice),))
-    result = replace(_ended(step, what.state, what.reason), checks=what.checks)
-    if made.failed:
-        error = tests_failed(what.checks, what.columns, run.planned.model.target)
-        return replace(result, error=error)
-    rows = what.rows if strategy_named(what.strategy).counts_rows else None
-    return replace(result, rows=rows, snapshot_id=made.made_in)
-
-
-def _slice_of(planned: PlannedStep, text: str) -> Slice:
-    """The slice of a step that a text for state is, or a part of a range."""
-    for slice_ in planned.slices:
-        if slice_.text == text:
-            return slice_
-    return Interval.parse(text)
-
-
-def _in_parts(world: World, planned: PlannedStep, error: Exception) -> Results:
-    """What the joint job could not do: by halves, down to single slices, so that one that fails
-    stops no other. Nothing is tried again where the outcome of a commit is not known.
-    """
-    run = _Run(world, planned)
-    if world.cancelled.is_set():
-        return _each(planned, _all_cancelled(run))
-    if isinstance(error, CommitUnknown):
-        results = [_failed(each, error) for each in run.singles()]
-        _say_end(world, planned, results, 0.0)
-        return _each(planned, results)
-    size = 1 if isinstance(error, NotJoint) or _is_hopeless(error) else -(-len(planned.slices) // 2)
-    _say_parts(world, planned, "one by one" if size == 1 else "by halves", error)
+def _results(run: _Run, made: Sequence[MadeSlice]) -> dict[Slice, StepResult]:
+    by_text = {slice_.text: slice_ for slice_ in run.planned.slices}
     found: dict[Slice, StepResult] = {}
-    for first in range(0, len(planned.slices), size):
-        part = world.plan.narrowed(planned, planned.slices[first : first + size])
-        if world.cancelled.is_set():
-            found |= _each(part, _all_cancelled(_Run(world, part)))
+    for each in made:
+        what = each.publication
+        slice_ = by_text.get(what.slice) or Interval.parse(what.slice)  # a part of a range
+        result = _ended(run.planned, slice_, what.state, what.reason)
+        if each.failed:
+            error = tests_failed(what.checks, what.columns, run.planned.model.target)
+            found[slice_] = replace(result, checks=what.checks, error=error)
         else:
-            found |= run_step(world, part)
+            rows = what.rows if strategy_named(what.strategy).counts_rows else None
+            made_in = each.made_in
+            found[slice_] = replace(result, checks=what.checks, rows=rows, snapshot_id=made_in)
     return found
 
 
-def _say_parts(world: World, planned: PlannedStep, way: str, error: Exception) -> None:
-    why = str(error).splitlines()[0] if str(error) else type(error).__name__
-    are = "is" if len(planned.slices) == 1 else "are"
-    world.sink(Notice(f"{planned.slice} {are} made {way}: {why}", planned.name))
-
-
-def _each(planned: PlannedStep, results: Sequence[StepResult]) -> Results:
-    return dict(zip(planned.slices, results, strict=True))
-
-
-def _halves(planned: PlannedStep) -> tuple[Interval, ...]:
-    """The halves of a range of time that can be made by themselves, in the order of time; none for
-    a single interval, and where rows do not say which interval they belong to.
-
-    A table that is made anew is made by one commit, or not at all.
-    """
-    model, whole = planned.model, planned.only
-    if planned.anew or model.ranges is None or not isinstance(whole, Interval):
-        return ()
-    units = list(model.ranges.units((whole,)))
-    if len(units) < 2:
-        return ()
-    middle = units[len(units) // 2].start
-    return Interval(whole.start, middle), Interval(middle, whole.end)
-
-
-def _by_halves(world: World, planned: PlannedStep, error: Exception) -> Results:
-    """A range of time whose query failed: that of an interval may be what fails."""
-    _say_parts(world, planned, "by halves", error)
-    return _divided(world, planned, _halves(planned))
-
-
-def _divided(world: World, planned: PlannedStep, parts: Sequence[Slice]) -> dict[Slice, StepResult]:
-    found: dict[Slice, StepResult] = {}
-    for each in parts:
-        part = world.plan.narrowed(planned, (each,))
-        if world.cancelled.is_set():
-            found |= _each(part, _all_cancelled(_Run(world, part)))
-        else:
-            found |= run_step(world, part)
-    return found
-
-
-def _is_hopeless(error: Exception) -> bool:
-    return isinstance(error, QueryFailed) and not worth_retrying(error)
-
-
-def _all_cancelled(run: _Run) -> list[StepResult]:
-    with contextlib.suppress(PenstockError):
-        return [_cancelled(each) for each in run.singles()]
-    return list(ended(run.planned, "cancelled", INTERRUPTED))
-
-
-def _say_end(
-    world: World,
-    planned: PlannedStep,
-    results: Sequence[StepResult],
-    seconds: float,
-    parts: str = "slices",
-) -> None:
-    """One event for all slices of a batch, or parts of one."""
-    failed = [result for result in results if result.state == "failed"]
-    states = {result.state for result in results}
-    state = next(iter(states)) if len(states) == 1 else "failed" if failed else "done"
-    reason = None
-    if failed:
-        first = (failed[0].reason or "").splitlines()[0]
-        reason = f"{len(failed):,} of {len(results):,} {parts}, {failed[0].slice}: {first}"
-    world.sink(
-        StepFinished(
-            step=planned.name,
-            state=state,
-            seconds=seconds,
-            rows=sum(result.rows or 0 for result in results),
-            snapshot_id=max((r.snapshot_id for r in results if r.snapshot_id), default=None),
-            reason=reason or results[0].reason,
-            slice=planned.slice,
-            slices=len(planned.slices),
-            failed=min(len(failed), len(planned.slices)),
-        )
-    )
-
-
-class _Halve(Exception):
-    """What a range of time failed by, which its halves may not."""
-
-
-class _MadeByOthers(Exception):
-    """Another run has made a slice since it was planned, or some of its intervals."""
-
-    def __init__(self, by_others: Meanwhile) -> None:
-        self.by_others = by_others
-        super().__init__()
-
-
-def _run_one(world: World, planned: PlannedStep) -> Results:
-    began = time.monotonic()
-    world.sink(StepStarted(planned.name, planned.slice))
-    try:
-        results = _run(_Run(world.for_step(planned.model), planned))
-    except _Halve as halve:
-        return _by_halves(world, planned, halve.args[0])
-    except _MadeByOthers as error:
-        run = _Run(world, planned)
-        results = _made_by_others(run, error.by_others.made)
-        if error.by_others.left:
-            run.state.end_step(run.key, "unchanged", "some of it was made by another run")
-            return results | _divided(world, planned, error.by_others.left)
-    except Exception as error:  # a fault here must not take other steps with it
-        results = {planned.only: _broken(_Run(world, planned), error)}
-    seconds = time.monotonic() - began
-    if len(results) > 1:
-        _say_end(world, planned, list(results.values()), seconds, parts="parts")
-        return {at: replace(each, seconds=seconds / len(results)) for at, each in results.items()}
-    ((slice_, result),) = results.items()
-    world.sink(
-        StepFinished(
-            step=result.name,
-            state=result.state,
-            seconds=seconds,
-            rows=result.rows,
-            snapshot_id=result.snapshot_id,
-            reason=result.reason,
-            slice=planned.slice,
-            failed=int(result.state == "failed"),
-        )
-    )
-    return {slice_: replace(result, seconds=seconds)}
-
-
-def skip(world: World, planned: PlannedStep, reason: str) -> None:
-    """Record that a slice was not tried, so that the next run of its range makes it."""
-    run = _Run(world, planned)
-    run.begin("skipped", reason)
-
-
-def _ended(planned: PlannedStep, state: str, reason: str | None = None) -> StepResult:
-    (result,) = ended(planned, state, reason)
+def _ended(planned: PlannedStep, slice_: Slice, state: str, reason: str | None) -> StepResult:
+    (result,) = ended(replace(planned, slices=(slice_,)), state, reason)
     return result
 
 
-def _run(run: _Run) -> Results:
-    only = run.planned.only
-    try:
-        run.begin()
-        if run.planned.blocked is not None:
-            raise StepError(run.planned.blocked, location=run.planned.model.place("target"))
-        with explained():
-            made = take_up(run.world, run.planned) or _attempts(run)
-    except Cancelled:
-        return {only: _cancelled(run)}
-    except DataTestFailed as error:
-        return {only: _tests_failed(run, error)}
-    except PenstockError as error:
-        if run.world.cancelled.is_set() and isinstance(error, QueryFailed):
-            return {only: _cancelled(run)}
-        return {only: _failed(run, error)}
-    return {_slice_of(run.planned, each.publication.slice): _result(run, each) for each in made}
-
-
-def _attempts(run: _Run) -> list[MadeSlice]:
-    """The first attempt that succeeds.
-
-    Retried are a query, or Python, that failed while running, as often as ``retry`` says, and a
-    step whose commit conflicts with another run: nothing of it landed, and it starts from what that
-    run left. A range of time is made by halves instead, and its single intervals are retried.
+def _divided(run: _Run, group: Group, error: Exception) -> Divide[Slice] | None:
+    """The groups in which to try what failed as a whole; None where that would not help, or the
+    outcome of a commit is not known.
     """
-    retry = run.planned.model.retry
-    left = retry.count if retry else 0
-    delay = seconds_of(retry.delay if retry else None)
-    conflicts = 0
-    while True:
-        _require_lacking(run)
-        try:
-            return Attempt(run.world, run.planned).execute()
-        except (QueryFailed, PythonFailed) as error:
-            if not worth_retrying(error) or run.world.cancelled.is_set():
-                raise
-            if _halves(run.planned):
-                run.state.end_step(run.key, "failed", str(error))
-                raise _Halve(error) from error
-            if left == 0:
-                raise
-            left -= 1
-            message = (
-                f"failed, tries again in {delay:g} s ({left} left): {error.message.splitlines()[0]}"
-            )
-            run.world.sink(Notice(message, run.planned.name))
-            run.world.cancelled.wait(delay)
-        except CommitConflict as error:
-            conflicts += 1
-            if conflicts > _CONFLICTS or run.world.cancelled.is_set():
-                raise
-            run.world.sink(Notice(f"retried, as {error.message}", run.planned.name))
+    stopped = run.world.cancelled.is_set() or isinstance(error, Cancelled | CommitUnknown)
+    if len(group) < 2 or stopped:
+        return None
+    hopeless = isinstance(error, QueryFailed) and not worth_retrying(error)
+    divide = halves(group)
+    if len(run.planned.slices) > 1:
+        if isinstance(error, NotJoint) or hopeless:
+            divide = singly(group)
+    elif hopeless or not isinstance(error, QueryFailed | PythonFailed):
+        return None
+    else:
+        run.end(run.planned.only, "failed", str(error))
+    way = "one by one" if len(divide.groups) == len(group) else "by halves"
+    why = str(error).splitlines()[0] if str(error) else type(error).__name__
+    are = "is" if len(run.planned.slices) == 1 else "are"
+    run.notice(f"{run.planned.slice} {are} made {way}: {why}")
+    return divide
 
 
-def _require_lacking(run: _Run) -> None:
-    """Raise _MadeByOthers where another run has made what was to be made. Of what can be made
-    twice, a part of it does not matter.
-    """
-    by_others = meanwhile(run.world, run.planned)
-    if by_others.made and (not by_others.left or run.planned.model.strategy.may_repeat):
-        raise _MadeByOthers(by_others)
+def _failure(run: _Run, error: Exception) -> Results:
+    """A failure of all slices; that may have no message of its own, as a fault of ours."""
+    theirs = isinstance(error, PenstockError) and not isinstance(error, QueryFailed)
+    if isinstance(error, Cancelled) or (run.world.cancelled.is_set() and not theirs):
+        return run.ended("cancelled", INTERRUPTED)
+    wrapped = error if isinstance(error, PenstockError) else _wrap(error)
+    return run.ended("failed", str(wrapped), wrapped)
+
+
+def _finished(planned: PlannedStep, results: Sequence[StepResult], seconds: float) -> StepFinished:
+    """The event of one slice, of all slices of a batch, or of the parts of one."""
+    failed = [result for result in results if result.state == "failed"]
+    states = {result.state for result in results}
+    state = next(iter(states)) if len(states) == 1 else "failed" if failed else "done"
+    reason, rows = results[0].reason, results[0].rows
+    if len(results) > 1:
+        rows = sum(result.rows or 0 for result in results)
+        parts = "slices" if len(planned.slices) > 1 else "parts"
+        if failed:
+            first = (failed[0].reason or "").splitlines()[0]
+            reason = f"{len(failed):,} of {len(results):,} {parts}, {failed[0].slice}: {first}"
+    return StepFinished(
+        step=planned.name,
+        state=state,
+        seconds=seconds,
+        rows=rows,
+        snapshot_id=max((r.snapshot_id for r in results if r.snapshot_id), default=None),
+        reason=reason,
+        slice=planned.slice,
+        slices=len(planned.slices),
+        failed=min(len(failed), len(planned.slices)),
+    )
 
 
 def worth_retrying(error: QueryFailed | PythonFailed) -> bool:
@@ -392,51 +313,6 @@ def worth_retrying(error: QueryFailed | PythonFailed) -> bool:
         return True
     condition = error.data.get("condition")
     return bool(error.data) and not str(condition).startswith(_HOPELESS)
-
-
-def _cancelled(run: _Run) -> StepResult:
-    run.state.end_step(run.key, "cancelled", INTERRUPTED)
-    return _ended(run.planned, "cancelled", INTERRUPTED)
-
-
-def _failed(run: _Run, error: PenstockError) -> StepResult:
-    run.state.end_step(run.key, "failed", str(error))
-    return replace(_ended(run.planned, "failed", str(error)), error=error)
-
-
-def _tests_failed(run: _Run, error: DataTestFailed) -> StepResult:
-    """The results of the tests are recorded, with their samples; the slice is as it was."""
-    results, columns = error.data["results"], error.data["columns"]
-    model = run.planned.model
-    what = Publication(
-        run_id=run.world.run_id,
-        step=model.name,
-        state="failed",
-        target=model.target.qualified,
-        slice=run.planned.only.text,
-        strategy=model.strategy.name,
-        rows=0,
-        fingerprint=None,
-        definition_hash=model.definition_hash,
-        columns=columns,
-        checks=results,
-        at=now(),
-        reason=error.message,
-    )
-    run.state.fail_tests(what)
-    return replace(_ended(run.planned, "failed", error.message), checks=results, error=error)
-
-
-def _broken(run: _Run, error: Exception) -> StepResult:
-    """A failure that has no message of its own: Spark's connection, or a fault of ours."""
-    if run.world.cancelled.is_set():
-        with contextlib.suppress(PenstockError):
-            return _cancelled(run)
-        return _ended(run.planned, "cancelled", INTERRUPTED)
-    wrapped = error if isinstance(error, PenstockError) else _wrap(error)
-    with contextlib.suppress(PenstockError):  # the catalog itself may be what is gone
-        return _failed(run, wrapped)
-    return replace(_ended(run.planned, "failed", str(wrapped)), error=wrapped)
 
 
 def _wrap(error: Exception) -> StepError:

@@ -8,9 +8,10 @@ and a retry gives the same tables as an undisturbed run.
 from __future__ import annotations
 
 from penstock.engine.planning.plan import PlannedStep
-from penstock.engine.running.publication import MadeSlice
+from penstock.engine.running.publish import MadeSlice
 from penstock.engine.session.world import World
 from penstock.engine.state.records import Publication
+from penstock.engine.state.step_records import StepRecords
 from penstock.engine.state.store import now
 from penstock.events import Notice
 
@@ -51,6 +52,7 @@ def take_up(world: World, planned: PlannedStep) -> list[MadeSlice] | None:
         slicing=known.slicing,
         keys=known.keys,
         inputs=known.inputs,
+        made_before=known.made_in,
     )
-    state.confirm(made, known.made_in, as_of=known.snapshot_id)
+    state.write(StepRecords((made,), known.snapshot_id).write)
     return [MadeSlice(made, known.made_in)]

@@ -10,7 +10,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,7 +140,8 @@ class Publication:
     and made anew, so records of attempts are void too; ``built`` is the moment that the run is for,
     where it makes the table from nothing. ``gone`` are other slices whose records it
     takes the place of, but for what is ``left`` of them. ``requires`` is what must hold of the
-    records that are there.
+    records that are there. Where nothing of its data changes, in the whole commit or (``same``) in
+    this slice, its state is ``kept_as``, and ``made_before`` the snapshot that made it.
     """
 
     run_id: str
@@ -166,6 +167,15 @@ class Publication:
     gone: tuple[str, ...] = ()
     left: tuple[SliceRecord, ...] = ()
     requires: Requirement | None = None
+    same: bool = False
+    kept_as: str | None = None
+    made_before: int | None = None
+
+    def made_by(self, snapshot_id: int | None) -> tuple[Publication, int | None]:
+        """What is recorded where the commit made this snapshot, and the one that made the slice."""
+        if snapshot_id is not None and not self.same:
+            return self, snapshot_id
+        return replace(self, state=self.kept_as or self.state), self.made_before
 
 
 def lies_among_others(strategy: str, slice_: str) -> bool:

@@ -82,9 +82,7 @@ class State:
         """Steps end because their tests failed: the results are recorded, the slices are not."""
         with self._catalog.writing() as connection:
             for what in failed:
-                insert_checks(connection, what)
-                key = (what.run_id, what.step, what.slice)
-                end_step(connection, key, "failed", what.at, reason=what.reason)
+                fail(connection, what)
 
     def write(self, act: Callable[[Connection], None]) -> None:
         """Write several records in one transaction."""
@@ -304,6 +302,13 @@ def publish(
         snapshot_id=snapshot_id,
         reason=what.reason,
     )
+
+
+def fail(connection: Connection, what: Publication) -> None:
+    """The tests of a slice failed: their results are recorded, the slice is as it was."""
+    insert_checks(connection, what)
+    key = (what.run_id, what.step, what.slice)
+    end_step(connection, key, "failed", what.at, reason=what.reason)
 
 
 def insert_slice(connection: Connection, record: SliceRecord) -> None:

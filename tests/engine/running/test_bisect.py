@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from penstock.engine.results import CheckResult
-from penstock.engine.running import interval_tests
-from penstock.engine.running.interval_tests import Verdict, passing, verdicts
+from penstock.engine.running import bisect
+from penstock.engine.running.bisect import Verdict, passing, verdicts
 from penstock.model.time.interval import Interval
 
 BEGIN, DAY = datetime(2026, 1, 1, tzinfo=UTC), timedelta(1)
@@ -62,6 +62,6 @@ def test_warnings_are_counted_and_keep_nothing_out() -> None:
 
 def test_many_intervals_are_tested_by_parts() -> None:
     tests = Asked(1)
-    results = found(tests, 2 * interval_tests.MOST + 1, together=False)
-    assert len(tests.asked) < interval_tests.MOST
-    assert passing(results) == (days(4, 2 * interval_tests.MOST + 1),)
+    results = found(tests, 2 * bisect.MOST + 1, together=False)
+    assert len(tests.asked) < bisect.MOST
+    assert passing(results) == (days(4, 2 * bisect.MOST + 1),)

@@ -1,0 +1,224 @@
+"""The one place where what became of a batch's slices is published and recorded.
+
+What passed its tests is recorded in the transaction of its data, with what failed beside it. Where
+the data needs no snapshot, the records have a transaction of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.engine.planning.intervals import replaced
+from penstock.engine.python import files
+from penstock.engine.python.files import WrittenFile
+from penstock.engine.results import CheckResult, ColumnInfo
+from penstock.engine.running.attempt import Attempt
+from penstock.engine.running.bisect import Verdict
+from penstock.engine.running.sources import run_python
+from penstock.engine.running.writers import Candidate
+from penstock.engine.state.records import Publication, SliceRecord, column_infos, lies_among_others
+from penstock.engine.state.requirement import Requirement
+from penstock.engine.state.step_records import StepRecords
+from penstock.engine.state.store import State, now
+from penstock.errors import DataTestFailed
+from penstock.lake.candidate.state import Staged
+from penstock.lake.format.naming import fold
+from penstock.model.time.interval import Interval, interval_of
+from penstock.model.values.asset import TableName
+
+if TYPE_CHECKING:
+    from penstock.lake.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class MadeSlice:
+    """What became of one slice: ``made_in`` is the snapshot that made it, None for a slice that
+    never had rows. Where tests failed, nothing of it was published.
+    """
+
+    publication: Publication
+    made_in: int | None
+
+    @property
+    def failed(self) -> tuple[CheckResult, ...]:
+        return tuple(check for check in self.publication.checks if check.outcome == "failed")
+
+
+def publish(
+    candidate: Candidate, found: Sequence[Verdict], required: Requirement | None
+) -> list[MadeSlice]:
+    """Commit the slices that passed their tests, of all that were ``found``, and record them all.
+
+    Raises CommitConflict, DataFileMissing and others; then nothing was published.
+    """
+    attempt, passed = candidate.attempt, [each for each in found if not each.failed]
+    if passed:
+        attempt.say("publishing")
+    divided = len(found) > len(attempt.planned.slices)
+    records = StepRecords(
+        published=tuple(_published(candidate, passed, required)),
+        failed=tuple(_failed(candidate, each) for each in found if each.failed),
+        base=attempt.tx.base.id,
+        divided=attempt.planned.only.text if divided else None,
+    )
+    if passed:
+        if candidate.files:
+            _publish_files(attempt, candidate.files)
+        if not attempt.tx.has_changes:
+            candidate.require_files()
+    snapshot_id = commit(attempt.tx, attempt.state, records)
+    made = {what.slice: MadeSlice(*what.made_by(snapshot_id)) for what in records.published}
+    made |= {what.slice: MadeSlice(what, None) for what in records.failed}
+    _warn_of_no_rows(candidate, records.published)
+    return [made[each.slice.text] for each in found]
+
+
+def commit(tx: Transaction, state: State, records: StepRecords) -> int | None:
+    """The id of the snapshot that ``records`` were written with; None where none was needed."""
+    if records.published:
+        tx.also(records.write)
+        snapshot = tx.commit()
+        if snapshot is not None:
+            return snapshot.id
+    else:
+        tx.rollback()
+    state.write(records.write)
+    return None
+
+
+def execute_files(attempt: Attempt, known: SliceRecord | None) -> list[MadeSlice]:
+    """A step that writes files and no table: nothing of the lake changes but its records."""
+    written = run_python(attempt).files
+    attempt.say("publishing")
+    unchanged = files.is_unchanged(known, written)
+    if not unchanged:
+        files.move(written)
+    state = "unchanged" if unchanged else "done"
+    run_id, planned = attempt.world.run_id, attempt.planned
+    made = files.record(run_id, planned, attempt.target, written, state)
+    others = files.records(run_id, planned, written)
+    commit(attempt.tx, attempt.state, StepRecords((*others, made), attempt.tx.base.id))
+    return [MadeSlice(made, None)]
+
+
+def _publish_files(attempt: Attempt, written: tuple[WrittenFile, ...]) -> None:
+    """Files of a step that makes a table too: in their places before it is published."""
+    files.move(written)
+    made = files.records(attempt.world.run_id, attempt.planned, written)
+    attempt.state.write(StepRecords(made, attempt.tx.base.id).write)
+
+
+def _published(
+    candidate: Candidate, passed: Sequence[Verdict], required: Requirement | None
+) -> Iterator[Publication]:
+    """The first says what became of the table, and what the commit requires."""
+    attempt, start, planned = candidate.attempt, candidate.start, candidate.attempt.planned
+    by_interval = isinstance(planned.slices[0], Interval)
+    before = attempt.state.slices(attempt.target) if by_interval and not start.first else []
+    left = before
+    for number, verdict in enumerate(passed):
+        known = start.known.get((planned.only if by_interval else verdict.slice).text)
+        staged = candidate.of(verdict.slice)
+        what = _publication(candidate, verdict, staged)
+        if number == 0:
+            what = replace(
+                what,
+                first=start.first,
+                anew=start.anew,
+                built=attempt.world.plan.request.fire_time if candidate.builds else None,
+                lineage=attempt.lineage(known),
+                requires=required,
+            )
+        made_before = None if known is None else known.last_made_in
+        if isinstance(verdict.slice, Interval):
+            made_before = last_made_in(before, verdict.slice)
+            what, left = _replacing(candidate, what, left, verdict.slice)
+            if len(passed) > 1:
+                what = replace(what, fingerprint=None)  # which is of all their rows
+        same = len(planned.slices) > 1 and staged.unchanged
+        if same and what.fingerprint is None and known is not None:
+            what = replace(what, fingerprint=known.fingerprint)
+        is_part = by_interval and verdict.slice != planned.only
+        is_known = known is not None or what.rows != 0 or (is_part and staged.unchanged)
+        yield replace(
+            what,
+            inputs=candidate.inputs,
+            same=same,
+            kept_as="unchanged" if is_known else "done",
+            made_before=made_before,
+        )
+
+
+def _replacing(
+    candidate: Candidate, what: Publication, records: Sequence[SliceRecord], interval: Interval
+) -> tuple[Publication, list[SliceRecord]]:
+    """With what becomes of the records of other intervals that it overlaps, and those left."""
+    found = replaced(records, interval)
+    left = tuple(replace(each, rows=candidate.rows_left(each)) for each in found.left)
+    others = [each for each in records if each.slice not in found.gone]
+    return replace(what, gone=found.gone, left=left), [*others, *left]
+
+
+def last_made_in(records: Sequence[SliceRecord], interval: Interval) -> int | None:
+    """The last snapshot that made any of an interval as it is."""
+    known = [
+        made_in
+        for record in records
+        if (made_in := record.last_made_in) is not None
+        and (own := interval_of(record.slice)) is not None
+        and own.overlap(interval) is not None
+    ]
+    return max(known, default=None)
+
+
+def _failed(candidate: Candidate, verdict: Verdict) -> Publication:
+    what = _publication(candidate, verdict, Staged())
+    error = tests_failed(what.checks, what.columns, candidate.attempt.model.target)
+    return replace(what, state="failed", rows=0, reason=error.message)
+
+
+def tests_failed(
+    results: tuple[CheckResult, ...], columns: tuple[ColumnInfo, ...], target: TableName
+) -> DataTestFailed:
+    """The error of a slice whose data tests did not all pass."""
+    failed = [result for result in results if result.outcome == "failed"]
+    counts = ", ".join(f"{result.name} ({result.failures:,})" for result in failed)
+    return DataTestFailed(
+        f"{len(failed)} of {len(results)} data tests failed: {counts}",
+        hint=f"nothing was published to {target}; correct the SELECT or its inputs",
+        data={"results": results, "columns": columns},
+    )
+
+
+def _publication(candidate: Candidate, verdict: Verdict, staged: Staged) -> Publication:
+    attempt, model, text = candidate.attempt, candidate.attempt.model, verdict.slice.text
+    counted = candidate.counts_rows and not lies_among_others(model.strategy.name, text)
+    comments = {fold(name): text for name, text in model.about.column_descriptions}
+    return Publication(
+        run_id=attempt.world.run_id,
+        step=model.name,
+        state="done",
+        target=attempt.target,
+        slice=text,
+        strategy=model.strategy.name,
+        rows=staged.slice_rows if counted else None,
+        fingerprint=staged.fingerprint,
+        definition_hash=model.definition_hash,
+        columns=column_infos(candidate.schema, comments),
+        checks=verdict.checks,
+        at=now(),
+        slicing=model.slicing,
+        keys=model.keys,
+    )
+
+
+def _warn_of_no_rows(candidate: Candidate, published: Sequence[Publication]) -> None:
+    """Warn of a new value of a dynamic partition that selects no rows: it may be mistyped."""
+    spec, known = candidate.attempt.model.partition, candidate.start.known
+    for what in published if spec is not None and spec.kind == "dynamic" else ():
+        if what.rows == 0 and what.slice not in known:
+            candidate.attempt.notice(
+                f"slice {what.slice!r} is new and has 0 rows: is the value the one you mean?"
+            )

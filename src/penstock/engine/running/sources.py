@@ -1,0 +1,110 @@
+"""The rows of a batch: from its query, from what changed in its input, from a joint query of many
+slices, or from Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from penstock.engine.inputs.declared_columns import cast_to
+from penstock.engine.inputs.resolve import Resolved, resolve
+from penstock.engine.inputs.self_reference import Beginning
+from penstock.engine.python.files import WrittenFile
+from penstock.engine.python.scratch import scratch
+from penstock.engine.python.step import Outcome, made_rows, runner_of
+from penstock.engine.running.attempt import Attempt
+from penstock.engine.running.changes import reading_of, refuse_doubled
+from penstock.engine.running.writing import Made
+from penstock.engine.state.records import SliceRecord
+from penstock.errors import MergeKeyError, QueryFailed
+from penstock.lake.format.naming import fold
+from penstock.model.joint.joint import Joint, joint_query
+from penstock.model.joint.slice_condition import NotJoint, Told
+from penstock.model.query.render import trial_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRows:
+    """``rows`` are staged one after the other; ``files`` were written besides, and wait to be
+    moved. ``inputs``: up to which snapshot the changes of each table are among them.
+    """
+
+    rows: Iterable[Made]
+    files: tuple[WrittenFile, ...] = ()
+    inputs: Mapping[str, int] | None = None
+
+
+def rows_of(attempt: Attempt, known: SliceRecord | None, *, begins: bool) -> SourceRows:
+    """The rows of a single slice, of which ``known`` is recorded; ``begins``: its table is new."""
+    model = attempt.model
+    reading = reading_of(model, known, attempt.pins)
+    attempt.notice(reading.said)
+    if model.python is not None:
+        outcome = run_python(attempt)
+        rows = made_rows(outcome, model, attempt.table, attempt.column)
+        return SourceRows(rows, outcome.files, reading.inputs)
+    attempt.say("querying")
+    beginning = Beginning.of(model, attempt.column) if begins else None
+    resolved = attempt.resolve(beginning, reading.given)
+    if reading.given and model.strategy.merges:
+        _refuse_doubled(attempt, resolved, attempt.resolve().df)
+    return SourceRows((resolved,), inputs=reading.inputs)
+
+
+def run_python(attempt: Attempt) -> Outcome:
+    attempt.say("running")
+    folder = attempt.held.enter_context(scratch())
+    return runner_of(attempt.world, attempt.planned, attempt.pins, attempt.views, folder).run()
+
+
+def _refuse_doubled(attempt: Attempt, changed: Resolved, whole: DataFrame) -> None:
+    """Raises MergeKeyError."""
+    model = attempt.model
+    attempt.held.callback(changed.df.persist().unpersist)
+    some, every = (cast_to(df, model.columns) for df in (changed.df, whole))
+    try:
+        refuse_doubled(model, some, every, attempt.world.lake_of(model).limits)
+    except QueryFailed as error:
+        raise changed.placed(error) from error.__cause__
+    except MergeKeyError as error:
+        error.location = model.place("unique_key")
+        raise
+
+
+def joint_rows(attempt: Attempt) -> Resolved:
+    """The rows of many slices by one query, whose last column is the slice. Raises NotJoint."""
+    model, spec = attempt.model, attempt.model.partition
+    assert spec is not None, "it has slices"
+    values = tuple(slice_.text for slice_ in attempt.planned.slices)
+
+    def asked(text: Callable[[Joint], str]) -> Resolved:
+        return resolve(
+            model.query,
+            attempt.planned.bindings,
+            attempt.reader,
+            shape=lambda rendered: text(joint_query(rendered)),
+        )
+
+    attempt.say("querying")
+    own = joint_query(model.query.render(trial_names(model.query.sources)))
+    told: list[Told] = []
+    for number, condition in enumerate(own.conditions):
+        if condition.by_time:
+            told.append(condition.by_bounds(values, spec))
+            continue
+        trial = asked(partial(_trial, number=number))
+        told.append(condition.by_value(values, trial.df.dtypes[0][1]))
+    resolved = asked(lambda joint: joint.query(attempt.column, told))
+    if [fold(name) for name in resolved.df.columns].count(fold(attempt.column)) != 1:
+        raise NotJoint(f"its SELECT has a column {attempt.column}")
+    return resolved
+
+
+def _trial(joint: Joint, number: int) -> str:
+    return joint.trials[number]
