@@ -130,6 +130,9 @@ def test_refused(sqlite_place: Place, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no backup")
     with pytest.raises(CatalogCorrupt, match="is not a backup"):
         restore(tmp_path / "text", f"ducklake:{tmp_path}/x.ducklake")
+    (tmp_path / "zip").write_bytes(b"PK\x03\x04" + b"\x00" * 20)  # as PostgreSQL's were once
+    with pytest.raises(CatalogCorrupt, match="restored by the Penstock that made it"):
+        restore(tmp_path / "zip", f"ducklake:{tmp_path}/x.ducklake")
     (tmp_path / "y.sqlite-wal").touch()
     with pytest.raises(ArgumentError, match=r"move .*y\.sqlite-wal away"):
         restore(tmp_path / "one.bak", f"ducklake:sqlite:{tmp_path}/y.sqlite")

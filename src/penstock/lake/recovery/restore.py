@@ -54,12 +54,14 @@ def kind_of(source: Path) -> str:
     for kind, at, mark in _MARKS:
         if head[at : at + len(mark)] == mark:
             return kind
-    raise CatalogCorrupt(
-        f"{source} is not a backup of a catalog", hint="give a file that `penstock backup` made"
-    )
+    hint = "give a file that `penstock backup` made"
+    if head.startswith(_ZIP):
+        hint += "; a zip file of a PostgreSQL catalog is restored by the Penstock that made it"
+    raise CatalogCorrupt(f"{source} is not a backup of a catalog", hint=hint)
 
 
 _MARKS = (("sqlite", 0, b"SQLite format 3\x00"), ("duckdb", 8, b"DUCK"))
+_ZIP = b"PK\x03\x04"  # backups of PostgreSQL were zip files once
 
 
 def restore(
