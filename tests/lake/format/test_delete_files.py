@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from penstock.lake.format.delete_files import sequence
+from penstock.lake.format.files import sequence
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 1000])

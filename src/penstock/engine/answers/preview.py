@@ -47,6 +47,7 @@ from penstock.lake.format.files import Table
 from penstock.lake.format.naming import quote_identifier
 from penstock.lake.queries.explain import Explanation, TableRead, read_of
 from penstock.lake.snapshot import At
+from penstock.lake.spark.functions import fn
 from penstock.model.definition.graph import Makers, makers_of
 from penstock.model.definition.model import Model
 from penstock.model.macros.macro_libraries import Libraries
@@ -150,8 +151,6 @@ class Queries:
 
     def published(self, table: TableName, slice_: str | None) -> DataFrame:
         """The rows of a published table, or of its slice of this value."""
-        from pyspark.sql import functions as fn
-
         rows = self._attach(table.lake).table(table_name(table)).to_df()
         if slice_ is None:
             return rows

@@ -43,7 +43,7 @@ from penstock.engine.state.tables import to_text
 from penstock.errors import PartitionError
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.definitions.tables import describe
-from penstock.lake.catalog.snapshots.rollbacks import rollbacks
+from penstock.lake.catalog.snapshots.history import rollbacks
 from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import COMMENT
 from penstock.model.definition.model import Model

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from penstock.engine.checks.check import Check, Proof, Scope, of_rows, quoted
+from penstock.lazy import pa, pc
 from penstock.model.values.data_test import AcceptedValuesTest
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _PLAIN = re.compile("-?[0-9]{1,18}")
 # Compared in the column's type, so that 1 accepts 1.0; other types are compared as text.
@@ -38,9 +35,6 @@ def build(test: AcceptedValuesTest, scope: Scope) -> Check:
 
 def holds(column: pa.ChunkedArray, values: Sequence[str]) -> bool:
     """For strings and integers; of the accepted values only plain digits count as integers."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     distinct = pc.unique(column).to_pylist()
     if pa.types.is_string(column.type):
         return {*values, None}.issuperset(distinct)

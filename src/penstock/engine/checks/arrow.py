@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from penstock.engine.checks.check import Proof
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from penstock.lazy import pa, pc
 
 
 def never(predicate: str, columns: tuple[str, ...]) -> Proof:
@@ -16,8 +12,6 @@ def never(predicate: str, columns: tuple[str, ...]) -> Proof:
 
 
 def _is_never(predicate: str, rows: pa.Table) -> bool:
-    import pyarrow.compute as pc
-
     from penstock.lake.arrow_expressions.compiled import condition
     from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ColumnNotFound, Location
 from penstock.lake.format.naming import fold, quote_identifier
+from penstock.lazy import pa
 from penstock.model.values.asset import Asset
 from penstock.model.values.data_test import CustomTest
 from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from penstock.engine.inputs.pinned_tables import Rows

@@ -11,6 +11,7 @@ from penstock.engine.checks.run import build
 from penstock.errors import ArgumentError, Location, QueryFailed
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.functions import run_sql
+from penstock.lazy import exp
 from penstock.model.definition.model import Model
 from penstock.model.values.data_test import (
     CustomTest,
@@ -59,8 +60,6 @@ def _verify_condition(
     test: ExpressionTest, scope: Scope, place: Location, session: SparkSession
 ) -> None:
     """Let Spark analyse the condition over columns of these types, without rows."""
-    from sqlglot import exp
-
     from penstock.sql.dialect import parse
     from penstock.sql.text import Unreadable
 

@@ -18,6 +18,7 @@ from penstock.engine.checks.check import (
 )
 from penstock.errors import ArgumentError, UnsupportedFeature
 from penstock.lake.format.naming import fold
+from penstock.lazy import exp
 from penstock.model.values.data_test import AggregateTest, ExpressionTest, QueryTest, RowCountTest
 from penstock.sql.dialect import normalized, to_spark
 from penstock.sql.text import SqlExpression, Unreadable
@@ -54,8 +55,6 @@ def in_spark(sql: str, dialect: str, location: Location | None) -> str:
 
 def columns_in(sql: str, columns: tuple[str, ...]) -> tuple[str, ...]:
     """Those of ``columns`` that the condition names; none where it cannot be read."""
-    from sqlglot import exp
-
     tree = SqlExpression(sql).tree
     named = {fold(part.name) for part in tree.find_all(exp.Identifier)} if tree else set()
     return tuple(column for column in columns if fold(column) in named)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from penstock.engine.checks.check import Check, Proof, Scope, of_rows, quoted
+from penstock.lazy import pa
 from penstock.model.values.data_test import NotNullTest
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def build(test: NotNullTest, scope: Scope) -> Check:

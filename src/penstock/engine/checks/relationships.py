@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from penstock.engine.checks.check import Check, Proof, Scope, quoted
 from penstock.lake.rows.route import compares
+from penstock.lazy import pa, pc
 from penstock.model.values.data_test import RelationshipsTest
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def build(test: RelationshipsTest, scope: Scope) -> Check:
@@ -29,8 +25,6 @@ def build(test: RelationshipsTest, scope: Scope) -> Check:
 
 
 def holds(values: pa.ChunkedArray, referenced: pa.ChunkedArray | None) -> bool:
-    import pyarrow.compute as pc
-
     if referenced is None or values.type != referenced.type or not compares(values.type):
         return False
     missing = pc.invert(pc.is_in(pc.unique(values).drop_null(), value_set=referenced))

@@ -39,6 +39,7 @@ from penstock.errors import ArgumentError, Location, NotFound
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.functions import expr, run_sql
 from penstock.lake.spark.session import cache_of
+from penstock.lazy import pa
 from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
 from penstock.model.values import data_test
@@ -50,7 +51,6 @@ from penstock.sql.literals import text_literal
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from penstock.engine.checks.check import Check, Proof, Scope, UniqueKey, quoted
 from penstock.lake.rows.route import compares
+from penstock.lazy import pa
 from penstock.model.values.data_test import UniqueTest
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Types whose values have equal hashes where Spark groups them together. Floating point has two
 # zeros and many NaNs; what is nested may hold it.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.history.load import AGAIN, AT, NO_KEY, NO_TIME, ORDER, Rules
 from penstock.engine.history.moments import literal
+from penstock.lake.spark.functions import fn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -34,8 +35,6 @@ def chained(rows: DataFrame, rules: Rules, differs: SparkColumn, again: SparkCol
     ``differs`` says of a row that it is unlike the open version before the load, ``again`` that it
     is like the row before (`_without_repeats`).
     """
-    from pyspark.sql import functions as fn
-
     if rules.history.updated_at is None:  # a key has one row
         one = {NUMBER: fn.lit(1), END: fn.lit(None).cast(rules.kind)}
         return rows.withColumns({START: _first_start(rules), **one})
@@ -55,8 +54,6 @@ def _without_repeats(
     rows: DataFrame, rules: Rules, differs: SparkColumn, again: SparkColumn
 ) -> DataFrame:
     """By column, a row that equals the one before it makes no new version."""
-    from pyspark.sql import functions as fn
-
     is_first = fn.row_number().over(rules.window()) == 1
     is_open = fn.coalesce(fn.col(OPEN), fn.lit(False))
     news = fn.when(is_first, ~is_open | differs).otherwise(~again)
@@ -69,8 +66,6 @@ def _first_start(rules: Rules) -> SparkColumn:
     Where its own time is before the beginning of the version before, it is the execution time; and
     never a moment before that beginning, which may lie in the future.
     """
-    from pyspark.sql import functions as fn
-
     now, history = rules.present, rules.history
     after_open = fn.greatest(now, fn.col(SINCE))
     after_closed = fn.greatest(now, fn.col(UNTIL))
@@ -88,8 +83,6 @@ def _first_start(rules: Rules) -> SparkColumn:
 
 def _new_start(rules: Rules) -> SparkColumn:
     """When a key without versions begins."""
-    from pyspark.sql import functions as fn
-
     history = rules.history
     if rules.first and history.start == "epoch":
         return literal(EPOCH, rules.kind)
@@ -100,16 +93,12 @@ def _new_start(rules: Rules) -> SparkColumn:
 
 def is_void(start: str, end: str) -> SparkColumn:
     """Whether a version, by two columns, ends when it begins."""
-    from pyspark.sql import functions as fn
-
     return fn.coalesce(fn.col(end) <= fn.col(start), fn.lit(False))
 
 
 def valid(versions: DataFrame, rules: Rules) -> DataFrame:
     """Versions of a first load without those of no length, but for bad rows and rows that others
     repeat, which the check of what was written has to see."""
-    from pyspark.sql import functions as fn
-
     if rules.history.updated_at is None:  # all are open
         return versions
     repeated = fn.coalesce(fn.lead(AGAIN).over(rules.window()), fn.lit(False))
@@ -119,6 +108,4 @@ def valid(versions: DataFrame, rules: Rules) -> DataFrame:
 
 def struct_of(columns: Sequence[SparkColumn]) -> SparkColumn:
     """These columns as one to compare; they may be none."""
-    from pyspark.sql import functions as fn
-
     return fn.struct(*columns) if columns else fn.lit(True)

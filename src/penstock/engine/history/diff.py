@@ -25,7 +25,7 @@ from penstock.engine.history.load import (
 )
 from penstock.lake.format.naming import fold
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
-from penstock.lake.spark.functions import expr
+from penstock.lake.spark.functions import expr, fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -52,8 +52,6 @@ class Versions:
 
 def versions_of(rows: DataFrame, rules: Rules) -> Versions:
     """``rows`` of the table, with their places, under names that no load has."""
-    from pyspark.sql import functions as fn
-
     history = rules.history
     own = [name for name in rows.columns if name not in PLACE]
     columns = {fold(name): f"{OLD}{number}" for number, name in enumerate(own)}
@@ -77,8 +75,6 @@ def difference(load: Load, versions: Versions, rules: Rules, observation: Observ
     Observed are the rows of the load that were READ, and how often an open version was MET: once
     each, and once more for each further row of the same key.
     """
-    from pyspark.sql import functions as fn
-
     keys = [(fn.col(key), fn.col(f"{OLD}{key}")) for key in rules.key_columns]
     on = reduce(lambda a, b: a & b, (new == old for new, old in keys))
     is_open, loaded = fn.col(OPEN).isNotNull(), fn.col(LOADED).isNotNull()
@@ -103,8 +99,6 @@ def difference(load: Load, versions: Versions, rules: Rules, observation: Observ
 def differs(load: Load, versions: Versions) -> SparkColumn:
     """Whether a row of the load is unlike the version beside it in a tracked column; NULL is like
     NULL."""
-    from pyspark.sql import functions as fn
-
     kinds = dict(load.rows.dtypes)
     found: SparkColumn = fn.lit(False)
     for name in load.tracked:
@@ -115,8 +109,6 @@ def differs(load: Load, versions: Versions) -> SparkColumn:
 
 def repeats(load: Load, rules: Rules) -> SparkColumn:
     """Whether a row of the load is like the one before it in all tracked columns."""
-    from pyspark.sql import functions as fn
-
     kinds = dict(load.rows.dtypes)
     tracked = struct_of([comparable(name, kinds[name]) for name in load.tracked])
     return fn.lag(tracked).over(rules.window()).eqNullSafe(tracked)

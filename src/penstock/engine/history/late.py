@@ -14,7 +14,7 @@ from penstock.engine.history.chain import BEFORE, END, OPEN, SINCE, START, UNTIL
 from penstock.engine.history.diff import OLD, PLACE, Versions
 from penstock.engine.history.load import AT, ORDER, Rules, with_keys
 from penstock.engine.history.moments import converted
-from penstock.lake.spark.functions import expr
+from penstock.lake.spark.functions import expr, fn
 from penstock.lake.spark.session import session_zone
 from penstock.sql.identifiers import quoted
 
@@ -42,8 +42,6 @@ class Late:
 
 def last_of(closed: DataFrame, rules: Rules) -> DataFrame:
     """The last version of each key among closed ones: keys, BEFORE, SINCE, UNTIL and OPEN."""
-    from pyspark.sql import functions as fn
-
     history = rules.history
     before = quoted(history.updated_at) if history.updated_at else "NULL"
     parts = [
@@ -61,8 +59,6 @@ def last_of(closed: DataFrame, rules: Rules) -> DataFrame:
 
 def of_keys(versions: Versions, keys: DataFrame, rules: Rules) -> DataFrame:
     """All versions of some keys, with an id of each and UNTIL."""
-    from pyspark.sql import functions as fn
-
     named = {f"{OLD}{key}": key for key in rules.key_columns}
     place = (fn.coalesce(fn.col(each).cast("string"), fn.lit("")) for each in PLACE)
     own = versions.rows.withColumnsRenamed(named).withColumns(
@@ -87,8 +83,6 @@ def placed(late: DataFrame, versions: DataFrame, opened: DataFrame, rules: Rules
 
 def _beside(late: DataFrame, versions: DataFrame, rules: Rules) -> DataFrame:
     """Late rows that are news, each with the version that holds its moment, or the next one."""
-    from pyspark.sql import functions as fn
-
     each = fn.struct(_ID, SINCE, UNTIL, BEFORE)
     whole = versions.groupBy(*rules.key_columns).agg(
         fn.collect_list(each).alias(_ALL), fn.first(OPENED).alias(OPENED)
@@ -113,8 +107,6 @@ def _beside(late: DataFrame, versions: DataFrame, rules: Rules) -> DataFrame:
 
 def _with_side(rows: DataFrame, rules: Rules) -> DataFrame:
     """Whether a row comes before the version around it, inside of it, or into a gap (NULL)."""
-    from pyspark.sql import functions as fn
-
     around = fn.col(_AROUND)
     kind = dict(rows.dtypes)[ORDER]
     own = converted(around[BEFORE], kind, rules.kind, session_zone(rows.sparkSession))
@@ -131,7 +123,6 @@ def _with_side(rows: DataFrame, rules: Rules) -> DataFrame:
 
 def _added(rows: DataFrame, rules: Rules) -> DataFrame:
     from pyspark.sql import Window
-    from pyspark.sql import functions as fn
 
     keys = map(fn.col, (*rules.key_columns, _SIDE, _NEXT))
     window = Window.partitionBy(*keys, fn.col(_AROUND)[_ID]).orderBy(ORDER)
@@ -145,8 +136,6 @@ def _added(rows: DataFrame, rules: Rules) -> DataFrame:
 def _moved(rows: DataFrame, versions: DataFrame) -> DataFrame:
     """Versions that begin or end elsewhere: those that late rows are put before or into, and open
     ones that what the load opens closes."""
-    from pyspark.sql import functions as fn
-
     side = fn.col(_SIDE)
     sides = rows.groupBy(fn.col(_AROUND)[_ID].alias(_ID)).agg(
         fn.max(fn.when(side == _BEFORE_IT, fn.col(_CAP))).alias(_CAP),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.engine.history.moments import KINDS, converted, literal
 from penstock.errors import ColumnNotFound, MergeKeyError, SchemaMismatch
 from penstock.lake.format.naming import fold
-from penstock.lake.spark.functions import expr
+from penstock.lake.spark.functions import expr, fn
 from penstock.lake.spark.session import session_zone
 from penstock.model.values.history import History
 from penstock.sql.identifiers import nearest, quoted
@@ -83,8 +83,6 @@ class Load:
 
 def load_of(df: DataFrame, rules: Rules) -> Load:
     """Raises SchemaMismatch, ColumnNotFound for what the columns of ``df`` cannot be used for."""
-    from pyspark.sql import functions as fn
-
     tracked = _tracked(df, rules)
     rows = with_keys(df, rules).withColumn(LOADED, fn.lit(True))
     if rules.history.updated_at is not None:
@@ -99,8 +97,6 @@ def load_of(df: DataFrame, rules: Rules) -> Load:
 def marked(load: Load, rules: Rules, *, once: bool = False) -> Load:
     """The load with what is to be known of each row among those of its key. ``once``: keys without
     times are taken to come once each, which spares a window over all rows."""
-    from pyspark.sql import functions as fn
-
     window = rules.window()
     null_key = reduce(lambda a, b: a | b, (fn.col(key).isNull() for key in rules.key_columns))
     again = fn.lit(False) if once else fn.row_number().over(window) > 1
@@ -126,8 +122,6 @@ def with_keys(df: DataFrame, rules: Rules) -> DataFrame:
 
 def bad(rows: DataFrame, rules: Rules) -> MergeKeyError:
     """The error of rows that no version can be made of, with counts and samples."""
-    from pyspark.sql import functions as fn
-
     names = [name for name, _ in rules.keys]
     keys = [fn.col(k).alias(n) for k, n in zip(rules.key_columns, names, strict=True)]
     if rules.history.updated_at is not None:
@@ -196,8 +190,6 @@ def _moment_kind(df: DataFrame, name: str) -> str:
 def comparable(name: str, kind: str) -> SparkColumn:
     """A column, of a type by Spark's simple string, as something that Spark compares: maps and
     variants it does not."""
-    from pyspark.sql import functions as fn
-
     value = fn.col(quoted(name))
     if "map<" in kind or "variant" in kind:
         return fn.to_json(fn.struct(value), {"ignoreNullFields": "false"})

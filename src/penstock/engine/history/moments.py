@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from penstock.lake.spark.functions import expr
+from penstock.lake.spark.functions import expr, fn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -48,8 +48,6 @@ def converted(value: SparkColumn, kind: str, to: str, zone: str) -> SparkColumn:
 
 def _in_utc(value: SparkColumn) -> SparkColumn:
     """An instant as the clocks of UTC show it: a cast would show those of the session's zone."""
-    from pyspark.sql import functions as fn
-
     seconds = (fn.unix_micros(value).cast("decimal(20,0)") / 1_000_000).cast("decimal(18,6)")
     zero = fn.lit(0)
     since = fn.make_dt_interval(zero, zero, zero, seconds)
@@ -58,6 +56,4 @@ def _in_utc(value: SparkColumn) -> SparkColumn:
 
 def _instant(value: SparkColumn) -> SparkColumn:
     """The instant at which the clocks of UTC show this."""
-    from pyspark.sql import functions as fn
-
     return fn.concat(value.cast("string"), fn.lit("Z")).cast("timestamp")

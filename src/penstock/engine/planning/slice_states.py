@@ -34,7 +34,7 @@ from penstock.engine.state.rolled_back import Undone, undone
 from penstock.engine.state.store import State
 from penstock.engine.state.tables import to_moment, to_text
 from penstock.errors import PartitionError
-from penstock.lake.catalog.snapshots.rollbacks import rollbacks
+from penstock.lake.catalog.snapshots.history import rollbacks
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import interval_of
 from penstock.model.time.partition import TIME_KINDS, PartitionSpec, bucket_at, render

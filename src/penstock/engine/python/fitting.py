@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import Location, StepError
 from penstock.lake.reading.conversions.spark_types import spark_type as type_of_column
+from penstock.lake.spark.functions import fn
 from penstock.model.values.asset import ColumnType
 from penstock.sql.identifiers import fold, quoted
 from penstock.sql.types import spark_type
@@ -34,8 +35,6 @@ def with_nulls(
 
     Raises StepError for one whose type is not known.
     """
-    from pyspark.sql import functions as fn
-
     types = (
         {fold(c.name): type_of_column(c).simpleString() for c in schema.columns} if schema else {}
     )

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from penstock.lake.rows.given import arrow_of
+from penstock.lazy import pa, pq
 
 FORMS = ("arrow", "rows", "pandas", "spark")
 _RETURN = "return a DataFrame of Spark or pandas, an Arrow table, or a list of dicts"
@@ -31,8 +32,6 @@ def to_file(rows: object, folder: str) -> dict[str, Any]:
     """
     if isinstance(rows, list) and not rows:
         return {"empty": True}
-    from pyarrow import parquet as pq
-
     table = to_arrow(rows)
     nulls = _check(table)
     table = _uuids_as_texts(table.drop_columns(nulls))
@@ -43,8 +42,6 @@ def to_file(rows: object, folder: str) -> dict[str, Any]:
 
 def to_arrow(rows: Any) -> Any:
     """The Arrow table of rows in any form but Spark's. Raises NotRows."""
-    import pyarrow as pa
-
     if isinstance(rows, list):
         return _of_dicts(rows)
     try:
@@ -57,8 +54,6 @@ def to_arrow(rows: Any) -> Any:
 
 
 def _of_dicts(rows: list[Any]) -> Any:
-    import pyarrow as pa
-
     wrong = next((row for row in rows if not isinstance(row, Mapping)), None)
     if wrong is not None:
         raise NotRows(f"a list of {type(wrong).__name__} is not rows: {_RETURN}")
@@ -73,8 +68,6 @@ def _of_dicts(rows: list[Any]) -> Any:
 
 def _widest(field: Any) -> Any:
     """Decimals have the scale of the values, and room for larger ones of other runs."""
-    import pyarrow as pa
-
     if not pa.types.is_decimal(field.type):
         return field
     return field.with_type(pa.decimal128(38, field.type.scale))
@@ -82,8 +75,6 @@ def _widest(field: Any) -> Any:
 
 def _check(table: Any) -> list[str]:
     """The columns without a type. Raises NotRows."""
-    import pyarrow as pa
-
     names = table.column_names
     if not names:
         raise NotRows(f"the rows have no columns: {_RETURN}")
@@ -98,8 +89,6 @@ def _check(table: Any) -> list[str]:
 
 def _uuids_as_texts(table: Any) -> Any:
     """UUIDs as the texts that queries have of them: Spark reads no UUID of a Parquet file."""
-    import pyarrow as pa
-
     for at, field in enumerate(table.schema):
         if getattr(field.type, "extension_name", None) == "arrow.uuid":
             texts = [None if value is None else str(value) for value in table[at].to_pylist()]
@@ -109,8 +98,6 @@ def _uuids_as_texts(table: Any) -> Any:
 
 def _plain(table: Any) -> Any:
     """Without metadata: ids of fields are those of another table."""
-    import pyarrow as pa
-
     fields = [field.remove_metadata() for field in table.schema]
     return (
         table.cast(pa.schema(fields))
@@ -121,9 +108,6 @@ def _plain(table: Any) -> Any:
 
 def from_files(path: str, form: str) -> Any:
     """The rows that a run wrote to a directory or file, in a form but Spark's."""
-    import pyarrow as pa
-    from pyarrow import parquet as pq
-
     files = sorted(Path(path).glob("*.parquet")) if Path(path).is_dir() else [Path(path)]
     tables = [_plain(pq.read_table(file)) for file in files]
     return _FORMS[form](pa.concat_tables(tables))

@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from penstock.engine.python import frames
 from penstock.errors import ArgumentError, StepError
+from penstock.lazy import pq
 
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -159,8 +160,6 @@ def _write_data(data: Any, path: str, uri: str) -> None:
     elif isinstance(data, str):
         Path(path).write_text(data, encoding="utf-8", newline="")
     elif ending == "parquet":
-        from pyarrow import parquet as pq
-
         pq.write_table(frames.to_arrow(data), path)
     elif ending == "csv":
         from pyarrow import csv

@@ -19,6 +19,8 @@ from penstock.errors import ArgumentError, PartitionError, PenstockError, StepEr
 from penstock.lake import storage
 from penstock.lake.format.naming import quote_identifier
 from penstock.lake.spark.failures import explained
+from penstock.lake.spark.functions import fn
+from penstock.lazy import pq
 from penstock.model.definition.graph import table_key
 from penstock.model.definition.model import Model
 from penstock.model.python_steps.python_use import APPEND, UPSERT, table_in
@@ -90,8 +92,6 @@ class Server:
         if self.shares_files:
             df = self.session.read.parquet(f"file://{rows['path']}")
         else:
-            from pyarrow import parquet as pq
-
             df = self.session.createDataFrame(pq.read_table(rows["path"]))
         return Handed(df, True, tuple(rows["nulls"]))
 
@@ -106,15 +106,11 @@ class Server:
         if self.shares_files:
             df.write.parquet(f"file://{path}")
         else:
-            from pyarrow import parquet as pq
-
             path = f"{path}.parquet"
             pq.write_table(df.toArrow(), path)
         return {"path": path}
 
     def read(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        from pyspark.sql import functions as fn
-
         table = _table(request)
         self._require_lake(table.lake)
         df = self.pins.read(table).df

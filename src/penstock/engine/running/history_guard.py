@@ -15,8 +15,7 @@ from penstock.engine.state.records import SliceRecord
 from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.errors import DefinitionChanged
 from penstock.lake.catalog import reads
-from penstock.lake.catalog.snapshots.history import changes_of_others
-from penstock.lake.catalog.snapshots.rollbacks import Rollbacks, rollbacks
+from penstock.lake.catalog.snapshots.history import Rollbacks, changes_of_others, rollbacks
 from penstock.lake.format.naming import fold
 from penstock.lake.snapshot import At, Snapshot
 from penstock.lake.spark.functions import expr

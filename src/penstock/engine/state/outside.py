@@ -20,8 +20,7 @@ from penstock.engine.state.records import WHOLE, SliceRecord
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.definitions.views import load_views
 from penstock.lake.catalog.snapshots import history
-from penstock.lake.catalog.snapshots.history import Touched
-from penstock.lake.catalog.snapshots.rollbacks import Rollbacks
+from penstock.lake.catalog.snapshots.history import Rollbacks, Touched
 from penstock.lake.format.conflicts import ParsedChanges
 from penstock.lake.format.naming import fold
 from penstock.model.time.interval import Interval, interval_of

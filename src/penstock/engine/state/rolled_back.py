@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.state import reading
 from penstock.engine.state.records import SliceRecord, lies_among_others
 from penstock.engine.state.tables import to_moment
-from penstock.lake.catalog.snapshots.rollbacks import Rollbacks, rollbacks
+from penstock.lake.catalog.snapshots.history import Rollbacks, rollbacks
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentError
+from penstock.lazy import pa
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType
@@ -232,7 +233,6 @@ def csv_rows(text: str) -> tuple[Sequence[str], list[dict[str, object]]]:
 
     Raises ArgumentError, naming the line where that is known.
     """
-    import pyarrow as pa
     from pyarrow import csv
 
     try:

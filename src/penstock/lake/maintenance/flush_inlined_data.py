@@ -19,7 +19,6 @@ from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.flush import Held, load_held
 from penstock.lake.catalog.options import write_facts
 from penstock.lake.format.changes import Flushed, FlushInlined
-from penstock.lake.format.delete_files import sequence
 from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, SNAPSHOT_ID
 from penstock.lake.format.files import (
     BEGIN_COLUMN,
@@ -28,6 +27,7 @@ from penstock.lake.format.files import (
     DataFile,
     Partial,
     Table,
+    sequence,
 )
 from penstock.lake.format.inlined.values import arrow_schema, batches
 from penstock.lake.format.partitioning import partition_keys

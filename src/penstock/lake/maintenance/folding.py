@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from penstock.lake import storage
 from penstock.lake.format.changes import FlushInlined, NewFile
-from penstock.lake.format.delete_files import write as write_deletes
 from penstock.lake.format.files import DataFile, DeleteFile, FileSet, Table
+from penstock.lake.format.files import write as write_deletes
 from penstock.lake.format.naming import new_uuid7
 from penstock.lake.reading.deleted.positions import Whose, combined, load
 from penstock.lazy import pa, pc

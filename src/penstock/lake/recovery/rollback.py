@@ -35,9 +35,8 @@ from penstock.lake.catalog import reads
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files import files as catalog_files
 from penstock.lake.catalog.files import rollback_rows
-from penstock.lake.catalog.snapshots.rollbacks import NOTE
+from penstock.lake.catalog.snapshots.history import NOTE
 from penstock.lake.format.changes import ChangeSet, InlineChange, TableChange
-from penstock.lake.format.delete_files import write as write_deletes
 from penstock.lake.format.field_ids import SNAPSHOT_ID
 from penstock.lake.format.files import (
     BEGIN_COLUMN,
@@ -48,6 +47,7 @@ from penstock.lake.format.files import (
     FileSet,
     Table,
 )
+from penstock.lake.format.files import write as write_deletes
 from penstock.lake.format.naming import TableRef, new_uuid7
 from penstock.lake.reading.deleted.positions import Whose, combined, load
 from penstock.lake.reading.parquet.reading import check_size

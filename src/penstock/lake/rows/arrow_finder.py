@@ -18,8 +18,7 @@ from penstock.lake.arrow_expressions.compiled import Expression, condition, expr
 from penstock.lake.arrow_expressions.fence import knows_settings
 from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
 from penstock.lake.candidate.table import CandidateTable
-from penstock.lake.format.delete_files import sequence
-from penstock.lake.format.files import DataFile
+from penstock.lake.format.files import DataFile, sequence
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.limits import Limits

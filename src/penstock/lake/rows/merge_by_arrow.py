@@ -17,8 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.lake.format.delete_files import sequence
-from penstock.lake.format.files import DataFile
+from penstock.lake.format.files import DataFile, sequence
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.reading.arrow_files import Deleted, read_batches, read_small_placed
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID

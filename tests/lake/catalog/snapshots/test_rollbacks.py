@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.snapshots.rollbacks import Rollbacks, rollbacks
+from penstock.lake.catalog.snapshots.history import Rollbacks, rollbacks
 from penstock.lake.recovery.rollback import rollback
 from tests.lake.catalog import staging
 

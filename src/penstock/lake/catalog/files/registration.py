@@ -26,8 +26,7 @@ from penstock.lake.catalog.database.rows import Record
 from penstock.lake.catalog.inlined.columns import Schemas
 from penstock.lake.catalog.statistics import totals
 from penstock.lake.catalog.work import Ids, Target, Work
-from penstock.lake.format.delete_files import renumbered
-from penstock.lake.format.files import DataFile, DeleteFile, NameMapping, Table
+from penstock.lake.format.files import DataFile, DeleteFile, NameMapping, Table, renumbered
 from penstock.lake.format.schema import Column, TableSchema
 
 
