@@ -130,12 +130,8 @@ class Lake(Maintained):
             inlining_row_limit=data_inlining_row_limit,
             new_catalog=new_catalog,
         )
-        with ExitStack() as on_error:
-            catalog = _opened(on_error, open_catalog, data_path, Storage.of(storage), at)
-            more = partial(storages.spark_settings, catalog.data_path)
-            lake = cls(catalog, source(spark, more), at, name, limits)
-            lake._closing = finalize(lake, on_error.pop_all().close)
-        return lake
+        make = partial(cls, at=at, name=name, limits=limits)
+        return _opened(make, open_catalog, data_path, Storage.of(storage), spark)
 
     def __repr__(self) -> str:
         return f"Lake({self.name!r}, {str(self.catalog)!r})"
@@ -360,18 +356,22 @@ class Lake(Maintained):
 
 
 def _opened(
-    on_error: ExitStack,
+    make: Callable[..., Lake],
     open_catalog: Callable[[], Catalog],
     data_path: str | None,
     storage: Storage | None,
-    at: At,
-) -> Catalog:
-    """A catalog with its store; ``on_error`` lets go of both."""
-    if data_path is not None:  # checked before a new catalog is made
-        on_error.callback(storages.hold(data_path, storage))
-    catalog = open_catalog()
-    on_error.callback(catalog.close)
-    if at != At():
-        catalog.snapshot(at)  # raises now rather than at the first read
-    on_error.callback(storages.hold(catalog.data_path, storage))
-    return catalog
+    spark: SparkSession | SparkSource | None,
+) -> Lake:
+    """Make a lake over its catalog and its store; a failure, or the lake's end, lets go of both."""
+    with ExitStack() as on_error:
+        if data_path is not None:  # checked before a new catalog is made
+            on_error.callback(storages.hold(data_path, storage))
+        catalog = open_catalog()
+        on_error.callback(catalog.close)
+        more = partial(storages.spark_settings, catalog.data_path)
+        lake = make(catalog, source(spark, more))
+        if lake.at != At():
+            catalog.snapshot(lake.at)  # raises now rather than at the first read
+        on_error.callback(storages.hold(catalog.data_path, storage))
+        lake._closing = finalize(lake, on_error.pop_all().close)
+    return lake

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import exc
@@ -23,72 +24,68 @@ from penstock.errors import (
 )
 from penstock.lake.catalog.database.location import CatalogLocation
 
-Fault = Callable[[CatalogLocation, str], LakeError]
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A kind of failure of a catalog's database, and the error that reports it."""
+
+    error: type[LakeError]
+    message: str
+    hint: str
+    server_hint: str = ""
+
+    def __call__(self, where: CatalogLocation, detail: str) -> LakeError:
+        hint = self.server_hint if self.server_hint and where.kind == "postgres" else self.hint
+        return self.error(self.message.format(where=where, detail=detail), hint=hint)
 
 
-def _locked(where: CatalogLocation, detail: str) -> LakeError:
-    return CatalogLocked(
-        f"the catalog {where} is locked by another process ({detail})",
-        hint="run again when it has finished",
-    )
-
-
-def _cancelled(where: CatalogLocation, detail: str) -> LakeError:
-    """The server undoes the transaction, also where it was its COMMIT that was cancelled."""
-    return CatalogCancelled(
-        f"the server of the catalog {where} cancelled a statement ({detail}): its setting "
-        "statement_timeout, or an administrator's pg_cancel_backend",
-        hint="nothing was changed: run again; if it times out again, give the role more time: "
-        "ALTER ROLE ... SET statement_timeout = '60s'",
-    )
-
-
-def _read_only(where: CatalogLocation, detail: str) -> LakeError:
-    return ReadOnlyLake(
-        f"the catalog {where} cannot be written ({detail})",
-        hint="check its permissions, or attach it read-only",
-    )
-
-
-def _unreachable(where: CatalogLocation, detail: str) -> LakeError:
-    return CatalogUnreachable(
-        f"the catalog {where} cannot be opened ({detail})",
-        hint="check that the server runs (its log says why it stopped: its disk may be full), "
-        "its port, and the credentials"
-        if where.kind == "postgres"
-        else "check the path, its permissions and its disk",
-    )
-
-
-def _full(where: CatalogLocation, detail: str) -> LakeError:
-    return CatalogFull(
-        f"the disk of the catalog {where} is full ({detail})",
-        hint="nothing was changed: free some space there and run again",
-    )
-
-
-def _corrupt(where: CatalogLocation, detail: str) -> LakeError:
-    return CatalogCorrupt(
-        f"the catalog {where} is damaged or is not a DuckLake ({detail})",
-        hint="check that the path is right; restore it from a backup if it is",
-    )
-
-
-def _missing(where: CatalogLocation, detail: str) -> LakeError:
-    return CatalogMissing(
-        f"the database of the catalog {where} does not exist ({detail})",
-        hint="create the database first; Penstock then creates the catalog in it",
-    )
-
-
-def _hot_journal(where: CatalogLocation, detail: str) -> LakeError:
-    return CatalogUnreachable(
-        f"a writer of the catalog {where} was killed while it committed, and what it had begun "
-        f"cannot be undone by this user ({detail})",
-        hint="nothing is lost: read it once as a user who may write to the file and its directory "
-        "(`penstock status` will do), which undoes it",
-    )
-
+_locked = Fault(
+    CatalogLocked,
+    "the catalog {where} is locked by another process ({detail})",
+    "run again when it has finished",
+)
+# The server undoes the transaction, also where it was its COMMIT that was cancelled.
+_cancelled = Fault(
+    CatalogCancelled,
+    "the server of the catalog {where} cancelled a statement ({detail}): its setting "
+    "statement_timeout, or an administrator's pg_cancel_backend",
+    "nothing was changed: run again; if it times out again, give the role more time: "
+    "ALTER ROLE ... SET statement_timeout = '60s'",
+)
+_read_only = Fault(
+    ReadOnlyLake,
+    "the catalog {where} cannot be written ({detail})",
+    "check its permissions, or attach it read-only",
+)
+_unreachable = Fault(
+    CatalogUnreachable,
+    "the catalog {where} cannot be opened ({detail})",
+    "check the path, its permissions and its disk",
+    "check that the server runs (its log says why it stopped: its disk may be full), "
+    "its port, and the credentials",
+)
+_full = Fault(
+    CatalogFull,
+    "the disk of the catalog {where} is full ({detail})",
+    "nothing was changed: free some space there and run again",
+)
+_corrupt = Fault(
+    CatalogCorrupt,
+    "the catalog {where} is damaged or is not a DuckLake ({detail})",
+    "check that the path is right; restore it from a backup if it is",
+)
+_missing = Fault(
+    CatalogMissing,
+    "the database of the catalog {where} does not exist ({detail})",
+    "create the database first; Penstock then creates the catalog in it",
+)
+_hot_journal = Fault(
+    CatalogUnreachable,
+    "a writer of the catalog {where} was killed while it committed, and what it had begun "
+    "cannot be undone by this user ({detail})",
+    "nothing is lost: read it once as a user who may write to the file and its directory "
+    "(`penstock status` will do), which undoes it",
+)
 
 # Extended result codes, https://sqlite.org/rescode.html
 _SQLITE_EXTENDED: Mapping[int, Fault] = {
