@@ -93,7 +93,7 @@ class Attempt:
 
     @property
     def rebuilds(self) -> bool:
-        """Whether the table is made from nothing, which the first batch of its slices does."""
+        """Tell whether the table is made from nothing, which the first batch of its slices does."""
         return self.planned.anew and not self.planned.goes_on
 
     @property

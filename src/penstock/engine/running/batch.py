@@ -18,8 +18,8 @@ from penstock.model.values.strategy import Output
 
 
 def execute(world: World, planned: PlannedStep) -> list[MadeSlice]:
-    """What became of the slices of a step, once; of a range of time not all of which passes its
-    tests, of its parts.
+    """Make the slices of a step, once, and return what became of each; of a range of time that
+    does not pass its tests as a whole, of its parts.
 
     Raises NotJoint for slices that are to be made one by one, Cancelled, or what the tree of errors
     has; then nothing was published.

@@ -177,9 +177,7 @@ def _part(text: str | None, known: _Known) -> Replaced:
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """What the commit of a drop records: a target is forgotten, or a slice of it, or a ``part`` of
-    its intervals.
-    """
+    """Records of a drop: a target is forgotten, a slice of it, or a ``part`` of its intervals."""
 
     target: str
     slice: str | None

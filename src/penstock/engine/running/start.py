@@ -61,8 +61,8 @@ def known_of(world: World, planned: PlannedStep) -> tuple[Known, Requirement | N
 
 
 def _depends_on_records(model: Model) -> bool:
-    """Whether what a model makes follows from the records of its slices, so that it would be wrong
-    on top of what another run recorded meanwhile. Others find that out by the rows.
+    """Tell whether what a model makes follows from the records of its slices, and would be wrong on
+    top of what another run recorded meanwhile. Others find that out by the rows.
     """
     return model.strategy.builds_on_slices or model.reads_changes
 

@@ -106,8 +106,9 @@ def run_step(world: World, planned: PlannedStep) -> Results:
 
 
 def _units(planned: PlannedStep) -> Group:
-    """What can be made on its own: the slices of a batch, or the intervals of a range of time whose
-    rows say which they belong to. A table that is made from nothing is made by one commit.
+    """Return what can be made on its own: the slices of a batch, or the intervals of a range of
+    time whose rows say which they belong to. A table that is made from nothing is made by one
+    commit.
     """
     ranges = planned.model.ranges
     if len(planned.slices) > 1 or planned.anew or ranges is None:
@@ -205,8 +206,8 @@ def _made(run: _Run, group: Group) -> dict[Slice, StepResult]:
 
 
 def _by_others(run: _Run) -> Meanwhile:
-    """What other runs have made of what was to be made. Raises _MadeByOthers where the rest is to
-    be made apart; of what can be made twice, a part of it does not matter.
+    """Find what other runs have made of what was to be made. Raises _MadeByOthers where the rest
+    is to be made apart; of what can be made twice, a part of it does not matter.
     """
     by_others = meanwhile(run.world, run.planned)
     if len(run.planned.slices) > 1 or not by_others.made or not by_others.left:

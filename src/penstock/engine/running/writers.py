@@ -1,4 +1,4 @@
-"""What a batch would publish: its table or view as staged, its rows and tests slice by slice."""
+"""Stage what a batch would publish, and test it slice by slice: a table, a view, files beside."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _CALLED = "\0slice\0"  # stands for the slice in the text of a test's query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """What a batch of one slice would publish.
+    """The staged result of a batch of one slice.
 
     ``inputs``: up to which snapshot the changes of each table are in it. ``files`` were written
     besides the table.
@@ -95,25 +95,25 @@ class Candidate:
         raise NotImplementedError("a single slice passes or fails")
 
     def of(self, slice_: Slice) -> Staged:  # noqa: ARG002 - there is but one
-        """What is staged of a slice."""
+        """Return the counts of what is staged of a slice."""
         return self.staged
 
     def rows_left(self, record: SliceRecord) -> int | None:
-        """How many rows what is left of an interval has."""
+        """Count the rows of what is left of an interval."""
         return record.rows
 
     @property
     def builds(self) -> bool:
-        """Whether the table is made from nothing."""
+        """Tell whether the table is made from nothing."""
         return self.start.first or self.start.anew or self.attempt.model.replaces_table
 
     @property
     def counts_rows(self) -> bool:
-        """Whether the rows of the slice are told from those of others."""
+        """Tell whether the rows of the slice are known apart from those of others."""
         return True
 
     def require_files(self) -> None:
-        """Where nothing is to be written. Raises DataFileMissing."""
+        """Look for the files of a slice that stays as it is. Raises DataFileMissing."""
         attempt = self.attempt
         if attempt.model.strategy.replaces or not attempt.table.exists:
             return  # it has looked for its files
@@ -128,7 +128,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementsCandidate(Candidate):
-    """What the statements of a manual script left, which nothing tests."""
+    """The table as the statements of a manual script left it, which nothing tests."""
 
     @property
     def counts_rows(self) -> bool:
@@ -283,7 +283,7 @@ class SlicesCandidate(Candidate):
         return False
 
     def require_files(self) -> None:
-        """What is alike was looked at, and would have been written again."""
+        """Skip it: files of slices that stay were looked for when they were staged."""
 
 
 def write(attempt: Attempt, known: Known) -> Candidate:

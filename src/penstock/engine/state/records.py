@@ -172,7 +172,7 @@ class Publication:
     made_before: int | None = None
 
     def made_by(self, snapshot_id: int | None) -> tuple[Publication, int | None]:
-        """What is recorded where the commit made this snapshot, and the one that made the slice."""
+        """Return it as a commit of this snapshot records it, and the slice's own snapshot."""
         if snapshot_id is not None and not self.same:
             return self, snapshot_id
         return replace(self, state=self.kept_as or self.state), self.made_before

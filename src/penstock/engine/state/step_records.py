@@ -1,4 +1,4 @@
-"""What a commit records of a step, as a value: written in the transaction of the data."""
+"""Records of a step as a value, which a commit writes in the transaction of its data."""
 
 from __future__ import annotations
 
