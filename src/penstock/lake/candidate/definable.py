@@ -24,7 +24,7 @@ from penstock.lake.candidate.state import (
 )
 from penstock.lake.candidate.table import CandidateTable
 from penstock.lake.catalog.definitions import tables
-from penstock.lake.catalog.inlined.limit import row_limit
+from penstock.lake.catalog.inlined.writes import row_limit
 from penstock.lake.catalog.statistics.totals import columns_without_nulls
 from penstock.lake.format.changes import NewTable, TagChanges
 from penstock.lake.format.field_ids import assign_ids, assign_missing_ids

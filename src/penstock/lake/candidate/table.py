@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import ColumnNotFound, TableNotFound
 from penstock.lake.candidate.state import Candidate
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.inlined.limit import OF_FRAMES, row_limit
+from penstock.lake.catalog.inlined.writes import OF_FRAMES, row_limit
 from penstock.lake.catalog.options import Options, write_facts
 from penstock.lake.format.changes import Slice
 from penstock.lake.format.files import DataFile, FileSet

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import TableNotFound, UnsupportedFeature
 from penstock.lake.candidate.state import Staged
-from penstock.lake.catalog.inlined.limit import row_limit
+from penstock.lake.catalog.inlined.writes import row_limit
 from penstock.lake.format.inlined import literal_rows
 from penstock.lake.format.inlined.text import may_inline, stored
 from penstock.lake.reading.conversions.align import typed

@@ -1,4 +1,4 @@
-"""Writing inlined rows: inserts, rows that end, and deletes of rows in files.
+"""Writing inlined rows: the limit (``data_inlining_row_limit``), inserts, ends, deletes in files.
 
 As DuckDB 1.5.5 does it (measured): a table has one inlined table for each version of its columns,
 made when the table is created or altered, or by the first insert (then the version of the lake's
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count
+from typing import Protocol
 
 from sqlalchemy import Connection, TextClause, func, select, text
 
@@ -21,16 +22,18 @@ from penstock.errors import CommitConflict
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.engine import metadata_schema
 from penstock.lake.catalog.database.round_trips import chunks
+from penstock.lake.catalog.definitions import tables
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.columns import bound, placeholder, storage_type
-from penstock.lake.catalog.inlined.limit import makes_table
+from penstock.lake.catalog.options import Options
 from penstock.lake.catalog.reads import build_schema, visible
 from penstock.lake.catalog.statistics import totals
 from penstock.lake.catalog.work import Target, Work
 from penstock.lake.format.changes import ChangeSet, InlineChange
-from penstock.lake.format.files import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN, DataFile
+from penstock.lake.format.files import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN, DataFile, Table
 from penstock.lake.format.inlined.text import may_inline
 from penstock.lake.format.naming import quote_identifier
+from penstock.lake.format.option_values import INLINING_ROW_LIMIT
 from penstock.lake.format.schema import TableSchema, same_columns
 
 _SYSTEM = (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)
@@ -234,3 +237,53 @@ def _gone(target: Target) -> CommitConflict:
         f"rows of table {target.name} that this commit changes no longer exist",
         hint="run it again on the table as it is now",
     )
+
+
+DEFAULT_LIMIT = 10  # rows; the extension's
+# DataFrames are inlined only where a limit was set: they are small by chance more often than by
+# intent, and writing them takes a Spark job either way.
+OF_FRAMES = 0
+
+
+class _Catalog(Protocol):
+    inlining_row_limit: int | None
+
+    def option(self, key: str, table: Table | None, schema: str | None = None, /) -> str | None: ...
+
+    def option_of(self, options: Options, key: str, table: Table | None, /) -> str | None: ...
+
+
+def makes_table(work: Work, target: Target, schema_name: str) -> bool:
+    """Return whether inserts of a few rows into this table are inlined: DuckDB 1.5.5 makes no
+    inlined table otherwise, so that a role without the right to create tables can write (measured).
+    """
+    c = t.metadata.c
+    query = select(c.key, c.value, c.scope, c.scope_id).where(c.key == INLINING_ROW_LIMIT)
+    options = Options(work.connection.execute(query).all())
+    schema_id = None
+    if options.by_schema(INLINING_ROW_LIMIT):
+        schema_id = tables.find_schema(work.schemas, schema_name).id
+    limit = options.value(INLINING_ROW_LIMIT, target.id, schema_id)
+    return work.inlines if limit is None else limit != "0"
+
+
+def row_limit(
+    catalog: _Catalog,
+    table: Table | None,
+    default: int = DEFAULT_LIMIT,
+    options: Options | None = None,
+    schema: str | None = None,
+) -> int:
+    """Return how many rows of a write may be inlined: by the option of the table, else of its
+    schema, else of the lake, else by the argument of attach, else DuckDB's default.
+
+    ``schema`` is the schema of a table that does not exist yet.
+    """
+    key = INLINING_ROW_LIMIT
+    if options:
+        limit = catalog.option_of(options, key, table)
+    else:
+        limit = catalog.option(key, table, schema)
+    if limit is not None:
+        return int(limit)
+    return default if catalog.inlining_row_limit is None else catalog.inlining_row_limit
