@@ -130,7 +130,7 @@ def _left(project: Project, step: StepResult) -> str:
 
 
 def print_failures(result: RunResult, left: Mapping[str, str]) -> None:
-    """Return why each failed step failed, with the rows its data tests found."""
+    """Print why each failed step failed, with the rows its data tests found."""
     for step in result.steps:
         if step.state != "failed":
             continue

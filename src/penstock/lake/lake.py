@@ -112,9 +112,8 @@ class Lake(Maintained):
         same. ``lock_timeout`` is in seconds. Writes of up to ``data_inlining_row_limit`` rows stay
         in the catalog, unless an option of the lake says otherwise. ``name`` is what SQL may call
         the lake (``name.schema.table``, ``CALL name.f()``), as ``ATTACH ... AS`` has it.
-        ``storage`` is what the S3 store of ``data_path`` needs (`penstock.lake.storage`).
-        ``limits`` bound the row changes that run without Spark (`penstock.lake.limits`).
-        ``others`` are DuckDB's options that are refused, each with an alternative.
+        ``storage`` is what the S3 store needs (`penstock.lake.storage`), ``limits`` bound changes
+        of rows without Spark (`penstock.lake.limits`), ``others`` are DuckDB's refused options.
         """
         refuse_others(others, _OPTIONS)
         at = At.of(snapshot_version, snapshot_time)

@@ -53,7 +53,7 @@ def schemas(
 def recorded(
     model: Model, columns_of: Callable[[TableName], Iterable[str]], partition_column: str
 ) -> dict[str, list[str]]:
-    """What each column of a model's table derives from, as the state keeps it.
+    """Return what each column of a model's table derives from, as the state keeps it.
 
     ``columns_of`` are those of a table as the step saw it. Never fails: what cannot be read is
     left out.

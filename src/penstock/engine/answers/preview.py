@@ -106,11 +106,11 @@ class Queries:
     def of(
         cls, connections: Connections, start: Callable[[], SparkSession], loaded: Loaded
     ) -> Queries:
-        """Those of a project's models and libraries."""
+        """Return those of a project's models and libraries."""
         return cls(connections, start, makers_of(loaded.models), loaded.libraries)
 
     def preview(self, plan: Plan) -> Resolved:
-        """What the SELECT of the plan's one step returns at this moment."""
+        """Return what the SELECT of the plan's one step returns at this moment."""
         (step,) = plan.steps
         step = newest_interval(plan, step)
         if reason := step.blocked or step.skipped:
@@ -132,7 +132,7 @@ class Queries:
         return replace(resolved, df=cast_to(resolved.df, step.model.columns))
 
     def of_model(self, model: Model) -> Resolved:
-        """What the query of a model returns that needs no values."""
+        """Return what the query of a model returns that needs no values."""
         return self._read(model.query, Bindings())
 
     def query(self, text: str, args: Mapping[str, Any], dialect: str) -> Resolved:
@@ -143,7 +143,7 @@ class Queries:
         return self._read(self._parsed(text, dialect), Bindings(), args)
 
     def explain(self, text: str, args: Mapping[str, Any], dialect: str) -> Explanation:
-        """What `query` would read. Starts no Spark. Raises ModelError."""
+        """Return what `query` would read. Starts no Spark. Raises ModelError."""
         parsed = self._parsed(text, dialect)
         set_by_query = {setting.name: setting.value for setting in parsed.settings}
         zone = set_by_query.get(_ZONE, self._settings.spark.conf.get(_ZONE, "UTC"))
@@ -242,7 +242,7 @@ def _for_query(finding: Diagnostic) -> Diagnostic:
 
 
 def _as_input(error: QueryFailed) -> QueryFailed:
-    """What Spark's analysis refuses is wrong input: nothing has run yet.
+    """Return what Spark's analysis refuses is wrong input: nothing has run yet.
 
     SQLSTATE class 42 is "syntax error or access rule violation".
     """

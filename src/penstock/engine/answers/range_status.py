@@ -49,7 +49,7 @@ def in_range(
 
 
 def _of_intervals(status: ModelStatus, line: Line, asked: SliceRange) -> Iterator[SliceStatus]:
-    """What was made in one batch, and what is missing, is one slice of as many intervals."""
+    """Yield what was made in one batch, and what is missing, is one slice of as many intervals."""
     slices = {each.slice: each for each in status.slices}
     for event in line.states_of(asked):
         text = str(event.interval)

@@ -54,7 +54,7 @@ class Rendering:
 
 
 def rendering(model: Model, plan: Plan | None) -> Rendering:
-    """What a run of ``plan``, of this one model, has Spark read.
+    """Return what a run of ``plan``, of this one model, has Spark read.
 
     Raises ArgumentError for a step in Python, PartitionError for one that has nothing to read.
     """
@@ -192,8 +192,8 @@ _LITERALS: Mapping[str, Mapping[type, Callable[[Any], str]]] = {
 
 
 def _names(query: Query, bindings: Bindings) -> dict[QuerySource, str]:
-    """What each source is called: tables by their full names, functions as they are called, but
-    for those in DuckDB's dialect, whose translation names columns by them.
+    """Return what each source is called: tables by their full names, functions as they are called,
+    but for those in DuckDB's dialect, whose translation names columns by them.
     """
     called = {source: _name(source, query, bindings, "`") for source in query.sources}
     if _is_spark(query):
@@ -209,7 +209,7 @@ def _functions(query: Query) -> dict[str, QuerySource]:
 
 
 def _reads(query: Query, names: Mapping[QuerySource, str], bindings: Bindings) -> dict[str, str]:
-    """What stands behind the names of `_functions` that the query shows."""
+    """Return what stands behind the names of `_functions` that the query shows."""
     return {
         name: _name(source, query, bindings, "`")
         for name, source in _functions(query).items()

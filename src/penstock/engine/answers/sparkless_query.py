@@ -92,7 +92,7 @@ class SmallReads:
 
 
 def _is_local(spark: SparkSettings) -> bool:
-    """Whether a session would have no settings but those of penstock.toml and ours."""
+    """Return whether a session would have no settings but those of penstock.toml and ours."""
     return spark.master is None or spark.master.startswith("local")
 
 

@@ -42,7 +42,7 @@ class UniqueKey:
     nulls_equal: bool = False
 
     def implies(self, other: UniqueKey) -> bool:
-        """Whether the keys of ``other`` are certainly unique where these are."""
+        """Return whether the keys of ``other`` are certainly unique where these are."""
         nulls = self.nulls_equal or not other.nulls_equal
         return nulls and set(self.columns) <= set(other.columns)
 

@@ -54,7 +54,7 @@ def in_spark(sql: str, dialect: str, location: Location | None) -> str:
 
 
 def columns_in(sql: str, columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of ``columns`` that the condition names; none where it cannot be read."""
+    """Return those of ``columns`` that the condition names; none where it cannot be read."""
     tree = SqlExpression(sql).tree
     named = {fold(part.name) for part in tree.find_all(exp.Identifier)} if tree else set()
     return tuple(column for column in columns if fold(column) in named)

@@ -128,7 +128,7 @@ def pass_query(checks: Sequence[Check], keys: Sequence[UniqueKey], view: str) ->
 
 
 def metrics(aggregates: Mapping[int, Aggregate]) -> dict[str, str]:
-    """Whether each aggregate fails, over `pass_query`."""
+    """Return whether each aggregate fails, over `pass_query`."""
     return {
         _flag(at): f"CASE WHEN NOT ({aggregate.condition}) THEN 1 ELSE 0 END"
         for at, aggregate in aggregates.items()

@@ -116,7 +116,9 @@ class Tester:
     def _tables(
         self, place: Location | None, made: dict[str, Callable[[Predicate | None], Rows]]
     ) -> Callable[[Asset], ReferencedTable]:
-        """How to find a table that a test refers to; ``made`` gets what its view is made of."""
+        """Return how to find a table that a test refers to; ``made`` gets what
+        its view is made of.
+        """
 
         def find(asset: Asset) -> ReferencedTable:
             table = table_of(asset)
@@ -169,7 +171,7 @@ def _collected(table: Readable, column: str) -> pa.ChunkedArray | None:
 def proven(
     checks: Sequence[Check], collected: Callable[[Sequence[str]], pa.Table | None]
 ) -> list[bool]:
-    """Which checks certainly pass, proven on the driver where the slice is small."""
+    """Return which checks certainly pass, proven on the driver where the slice is small."""
     proofs = [check.proof for check in checks]
     columns = dict.fromkeys(name for proof in proofs if proof for name in proof.columns)
     rows = collected(list(columns)) if columns else None
@@ -181,7 +183,7 @@ def proven(
 def run_checks(
     session: SparkSession, checks: Sequence[Check], view: str, samples: int
 ) -> tuple[Failures, ...]:
-    """What fails, in the order of ``checks``, which were built over ``view``."""
+    """Return what fails, in the order of ``checks``, which were built over ``view``."""
     together = [check for check in checks if check.in_pass]
     counts = one_pass.count(session, together, view) if together else None
     failures = dict(zip(map(id, together), counts.failures, strict=True)) if counts else {}

@@ -61,7 +61,8 @@ def _without_repeats(
 
 
 def _first_start(rules: Rules) -> SparkColumn:
-    """When the first version of a key that a load opens begins (history.md, the table of events).
+    """Return when the first version of a key that a load opens begins (history.md, the table of
+    events).
 
     Where its own time is before the beginning of the version before, it is the execution time; and
     never a moment before that beginning, which may lie in the future.
@@ -82,7 +83,7 @@ def _first_start(rules: Rules) -> SparkColumn:
 
 
 def _new_start(rules: Rules) -> SparkColumn:
-    """When a key without versions begins."""
+    """Return when a key without versions begins."""
     history = rules.history
     if rules.first and history.start == "epoch":
         return literal(EPOCH, rules.kind)
@@ -92,7 +93,7 @@ def _new_start(rules: Rules) -> SparkColumn:
 
 
 def is_void(start: str, end: str) -> SparkColumn:
-    """Whether a version, by two columns, ends when it begins."""
+    """Return whether a version, by two columns, ends when it begins."""
     return fn.coalesce(fn.col(end) <= fn.col(start), fn.lit(False))
 
 

@@ -97,8 +97,9 @@ def difference(load: Load, versions: Versions, rules: Rules, observation: Observ
 
 
 def differs(load: Load, versions: Versions) -> SparkColumn:
-    """Whether a row of the load is unlike the version beside it in a tracked column; NULL is like
-    NULL."""
+    """Return whether a row of the load is unlike the version beside it in a tracked column; NULL is
+    like NULL.
+    """
     kinds = dict(load.rows.dtypes)
     found: SparkColumn = fn.lit(False)
     for name in load.tracked:
@@ -108,7 +109,7 @@ def differs(load: Load, versions: Versions) -> SparkColumn:
 
 
 def repeats(load: Load, rules: Rules) -> SparkColumn:
-    """Whether a row of the load is like the one before it in all tracked columns."""
+    """Return whether a row of the load is like the one before it in all tracked columns."""
     kinds = dict(load.rows.dtypes)
     tracked = struct_of([comparable(name, kinds[name]) for name in load.tracked])
     return fn.lag(tracked).over(rules.window()).eqNullSafe(tracked)

@@ -71,8 +71,8 @@ def of_keys(versions: Versions, keys: DataFrame, rules: Rules) -> DataFrame:
 
 
 def placed(late: DataFrame, versions: DataFrame, opened: DataFrame, rules: Rules) -> Late:
-    """Where the rows of ``late`` belong among ``versions``, all those of their keys (`of_keys`);
-    ``opened`` is when what else the load opens begins, by key.
+    """Return where the rows of ``late`` belong among ``versions``, all those of their keys
+    (`of_keys`); ``opened`` is when what else the load opens begins, by key.
     """
     keys = rules.key_columns
     known = versions.join(opened, keys, "left")
@@ -106,7 +106,9 @@ def _beside(late: DataFrame, versions: DataFrame, rules: Rules) -> DataFrame:
 
 
 def _with_side(rows: DataFrame, rules: Rules) -> DataFrame:
-    """Whether a row comes before the version around it, inside of it, or into a gap (NULL)."""
+    """Return whether a row comes before the version around it, inside of it, or
+    into a gap (NULL).
+    """
     around = fn.col(_AROUND)
     kind = dict(rows.dtypes)[ORDER]
     own = converted(around[BEFORE], kind, rules.kind, session_zone(rows.sparkSession))

@@ -63,7 +63,8 @@ class _Asking:
         return [field.dataType for field in schema.fields]
 
     def searches(self, left: str, right: str) -> bool:
-        """Whether the right side is to be searched: small by Spark's estimate, and the left large.
+        """Return whether the right side is to be searched: small by Spark's estimate, and the left
+        large.
 
         Analysis of a search takes about a second, which a small left side does not repay.
         """
@@ -205,7 +206,7 @@ def _decimal(type_: DataType) -> tuple[int, int] | None:
 
 
 def _has_order(type_: DataType) -> bool:
-    """Whether values of a type are compared and sorted in one way."""
+    """Return whether values of a type are compared and sorted in one way."""
     name = type_.simpleString()
     simple = name.split(" ")[0].split("(")[0]
     numbers = (*_INTEGERS, "float", "double", "decimal")
@@ -213,7 +214,7 @@ def _has_order(type_: DataType) -> bool:
 
 
 def _sorts(type_: DataType) -> bool:
-    """Whether Spark sorts by a column of a type."""
+    """Return whether Spark sorts by a column of a type."""
     from pyspark.sql.types import ArrayType, StructType
 
     if isinstance(type_, ArrayType):

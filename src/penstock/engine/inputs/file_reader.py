@@ -41,7 +41,7 @@ _CORRECT = {
 
 
 def innermost(error: PenstockError) -> str:
-    """Why a file could not be read: the message of Spark itself names only the file."""
+    """Return why a file could not be read: the message of Spark itself names only the file."""
     causes = _CAUSED_BY.findall(str(error.__cause__))
     return causes[-1].strip() if causes else ""
 

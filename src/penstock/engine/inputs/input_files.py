@@ -85,7 +85,7 @@ def settle(
 
 
 def _separator(paths: Sequence[Path], converted: Mapping[str, str]) -> str:
-    """What the files have between columns; a comma where none is seen."""
+    """Return what the files have between columns; a comma where none is seen."""
     known: tuple[Path, str] | None = None
     for path in paths:
         marks = separators_of(path, converted)
@@ -135,7 +135,9 @@ def separators_of(path: Path, options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def is_document(path: Path, encoding: str) -> bool:
-    """Whether a JSON file is one array or object over several lines, not an object a line."""
+    """Return whether a JSON file is one array or object over several lines, not
+    an object a line.
+    """
     first, _, rest = _sample(path, encoding).lstrip().partition("\n")
     try:
         json.loads(first or "null")
@@ -145,7 +147,7 @@ def is_document(path: Path, encoding: str) -> bool:
 
 
 def not_utf8(path: Path) -> Fault | None:
-    """Where a file is not UTF-8. Spark puts a replacement character in such places."""
+    """Return where a file is not UTF-8. Spark puts a replacement character in such places."""
     decoder: codecs.IncrementalDecoder = codecs.lookup("utf-8").incrementaldecoder()
     line = 1
     with _open(path) as file:
@@ -161,7 +163,7 @@ def not_utf8(path: Path) -> Fault | None:
 
 
 def fault_in(kind: str, path: Path, options: Mapping[str, str], cause: str) -> Fault | None:
-    """What is wrong with a file of which Spark says ``cause``; None when nothing is seen."""
+    """Return what is wrong with a file of which Spark says ``cause``; None when nothing is seen."""
     return _FAULTS[kind](path, options, cause)
 
 
@@ -181,7 +183,7 @@ def _csv_fault(path: Path, options: Mapping[str, str], cause: str) -> Fault | No
 
 
 def other_columns(path: Path, options: Mapping[str, str], columns: Sequence[str]) -> Fault | None:
-    """How the columns of a CSV file differ in number from those that ``columns`` names."""
+    """Return how the columns of a CSV file differ in number from those that ``columns`` names."""
     with _open(path) as file, suppress(csv.Error, TypeError):
         rows = _rows(codecs.iterdecode(file, options["encoding"], errors="replace"), options)
         first = next((row for row in rows if row), None)

@@ -15,6 +15,7 @@ from penstock.lake.queries.resolver import Resolver
 from penstock.lake.reading.conversions.spark_types import spark_type
 from penstock.lake.reading.scan import Scan, is_one_task, read
 from penstock.lake.snapshot import At
+from penstock.lazy import pa
 from penstock.model.definition.graph import Makers, table_key
 from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
@@ -25,7 +26,6 @@ from penstock.sql.lake_functions import Arguments
 from penstock.sql.literals import text_literal
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.lake.lake import Lake
@@ -60,7 +60,7 @@ def types_of(schema: TableSchema) -> dict[str, str]:
 
 
 def candidate_of(table: TransactionTable, slice_: tuple[str, str] | None = None) -> Readable:
-    """What the table will be, or a slice of it."""
+    """Return what the table will be, or a slice of it."""
     return Readable(
         types_of(table.schema),
         lambda file_filter: (
@@ -212,7 +212,9 @@ class Pins:
 
 
 def pin(lakes: Mapping[str, Lake], model: Model, base: Snapshot, makers: Makers) -> Pins:
-    """What a step reads, as it is when the step starts: its own lake at its transaction's base."""
+    """Return what a step reads, as it is when the step starts: its own lake at its transaction's
+    base.
+    """
     own = model.target.lake
     others = set(model.lakes) - {own}
     latest = {name: lakes[name].catalog.latest().id for name in others}

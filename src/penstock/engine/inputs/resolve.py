@@ -14,8 +14,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from sqlglot import exp
-
 from penstock.engine.inputs.asof import AsofNotice, with_asof
 from penstock.engine.inputs.file_reader import Files, files, innermost
 from penstock.engine.inputs.pinned_tables import Pins, Rows
@@ -35,6 +33,7 @@ from penstock.lake.queries.running import rewritten
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.functions import run_sql
 from penstock.lake.spark.session import session_zone
+from penstock.lazy import exp
 from penstock.model.asof.asof import plain
 from penstock.model.joint.slice_condition import NotJoint
 from penstock.model.query.query import Query
@@ -67,7 +66,7 @@ _CONDITIONS = re.compile(r"\b(WHERE|ON)\b", re.IGNORECASE)
 
 
 def query_start(query: Query) -> Location:
-    """Where the SELECT begins: for what no nearer place is known."""
+    """Return where the SELECT begins: for what no nearer place is known."""
     return query.source.location(query.parts[-1].statement.start)
 
 
@@ -127,7 +126,7 @@ class Resolved:
     asof: tuple[AsofNotice, ...] = ()
 
     def notices(self) -> Iterator[str]:
-        """What is worth knowing of its ASOF JOINs, and of the files that it reads."""
+        """Yield what is worth knowing of its ASOF JOINs, and of the files that it reads."""
         for said in self.asof:
             yield f"line {said.location.line}: {said.message}"
         for read in self.files.values():
@@ -349,7 +348,8 @@ def _any_of(places: list[Predicate], zone: str) -> Predicate:
 
 
 def are_by_equality(tree: exp.Expr) -> bool:
-    """Whether all joins of a query, one or more, are explicit equi-joins of tables and subqueries.
+    """Return whether all joins of a query, one or more, are explicit equi-joins of tables and
+    subqueries.
 
     Spark broadcasts the smaller side of a join: a job, and another plan after it. Where each side
     is one task there is nothing to broadcast, and a hash join needs neither; it has to be requested

@@ -68,7 +68,7 @@ class Beginning:
         put: Callable[[str, DataFrame], None],
         run: Callable[[], DataFrame],
     ) -> DataFrame:
-        """What ``run`` returns for the query ``sql`` once ``view`` is the empty table.
+        """Return what ``run`` returns for the query ``sql`` once ``view`` is the empty table.
 
         Raises QueryFailed where the columns cannot be inferred.
         """

@@ -92,5 +92,5 @@ def records(
 
 
 def is_unchanged(known: SliceRecord | None, files: tuple[WrittenFile, ...]) -> bool:
-    """Whether the files of a slice are those that its record is of, each in its place."""
+    """Return whether the files of a slice are those that its record is of, each in its place."""
     return known is not None and known.fingerprint == fingerprint(files) and are_there(files)

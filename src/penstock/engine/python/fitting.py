@@ -88,7 +88,7 @@ def _cast(df: DataFrame, types: Mapping[str, str]) -> DataFrame:
 
 
 def _fits(made: DataType, wanted: DataType) -> bool:
-    """Whether a cast keeps each value, or fails: one that is too large does."""
+    """Return whether a cast keeps each value, or fails: one that is too large does."""
     from pyspark.sql.types import DecimalType, FractionalType, IntegralType
 
     if made == wanted:

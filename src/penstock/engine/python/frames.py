@@ -19,7 +19,7 @@ class NotRows(TypeError):
 
 
 def is_spark(rows: object) -> bool:
-    """Whether it is a DataFrame of Spark, or of Spark Connect."""
+    """Return whether it is a DataFrame of Spark, or of Spark Connect."""
     return type(rows).__module__.startswith("pyspark.sql") and type(rows).__name__ == "DataFrame"
 
 

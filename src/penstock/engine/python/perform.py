@@ -65,7 +65,9 @@ def _given(job: Job, context: Context) -> dict[str, Any]:
 
 
 def failure(error: BaseException, job: Job) -> dict[str, Any]:
-    """What to say of an error: its place is the last line of the step's file that led to it."""
+    """Return what to say of an error: its place is the last line of the step's
+    file that led to it.
+    """
     root = str(Path(job.root).resolve())
     frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_ours(f.filename, root)]
     if isinstance(error, SyntaxError) and error.filename and _is_ours(error.filename, root):
@@ -104,7 +106,7 @@ def _said(error: BaseException) -> str:
 
 
 def _is_ours(filename: str, root: str) -> bool:
-    """Whether a file is the project's, not one of a package that is installed below it."""
+    """Return whether a file is the project's, not one of a package that is installed below it."""
     if filename.startswith("<"):  # Python's own, such as <frozen importlib._bootstrap>
         return False
     path = Path(filename).resolve()
@@ -114,7 +116,7 @@ def _is_ours(filename: str, root: str) -> bool:
 
 
 def error_of(answer: Mapping[str, Any]) -> PenstockError:
-    """What the run answers, as the error that the step's code meets."""
+    """Return what the run answers, as the error that the step's code meets."""
     from penstock import errors
 
     kind = getattr(errors, str(answer.get("type")), errors.StepError)

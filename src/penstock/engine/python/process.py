@@ -44,7 +44,8 @@ class Limits:
 
 
 def run_process(job: Job, answer: Answer, say: Print, limits: Limits) -> Mapping[str, Any]:
-    """What the step was done with: its last message. ``answer`` answers what it asks meanwhile.
+    """Return what the step was done with: its last message. ``answer`` answers what it asks
+    meanwhile.
 
     ``{"ended": code}`` for a process that ended before ``main`` returned. Raises TimedOut, Stopped.
     """
@@ -110,7 +111,7 @@ def _talk(
 def _lines(
     link: socket.socket, limits: Limits, process: subprocess.Popen[bytes]
 ) -> Iterator[bytes]:
-    """What the process says, until it ends. Raises TimedOut, Stopped."""
+    """Yield what the process says, until it ends. Raises TimedOut, Stopped."""
     ends_at = None if limits.timeout is None else time.monotonic() + limits.timeout
     waiting, closed = b"", False
     while not _has_exited(process) or (not closed and select.select([link], [], [], 0)[0]):

@@ -203,7 +203,9 @@ class Server:
         return {}
 
     def place_of(self, uri: str) -> str:
-        """Where a file is: a URI of S3, or a path below the project unless it is absolute."""
+        """Return where a file is: a URI of S3, or a path below the project
+        unless it is absolute.
+        """
         value = self.bindings.partition
         if TOKEN in uri and value is None:
             raise PartitionError(

@@ -220,7 +220,7 @@ def made_rows(
 
 
 def remote_of(session: SparkSession, master: str | None) -> str | None:
-    """Where another process joins the session; None where it has no address."""
+    """Return where another process joins the session; None where it has no address."""
     if not is_connect(session) or master is None or not master.startswith("sc://"):
         return None
     number = getattr(session, "session_id")  # noqa: B009 - Connect's sessions alone have it
@@ -234,7 +234,7 @@ def is_connect(session: SparkSession) -> bool:
 
 
 def shares_files(session: SparkSession) -> bool:
-    """Whether Spark reads and writes the files of this machine."""
+    """Return whether Spark reads and writes the files of this machine."""
     return not is_connect(session) and str(session.conf.get("spark.master")).startswith("local")
 
 
@@ -247,7 +247,7 @@ def _duration(seconds: float | None) -> str:
 
 
 def runner_of(world: World, planned: PlannedStep, pins: Pins, views: Views, folder: str) -> Runner:
-    """What runs the planned step, with its rows and files in ``folder``."""
+    """Return what runs the planned step, with its rows and files in ``folder``."""
     server = Server(
         model=planned.model,
         bindings=planned.bindings,

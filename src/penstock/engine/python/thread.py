@@ -26,7 +26,7 @@ _GRACE = 2.0  # seconds for an abandoned thread to notice
 
 
 def run_thread(job: Job, context: Context, say: Print, limits: Limits) -> Mapping[str, Any]:
-    """What the step was done with. Raises TimedOut, Stopped."""
+    """Return what the step was done with. Raises TimedOut, Stopped."""
     done: list[Mapping[str, Any]] = []
 
     def work() -> None:
@@ -57,7 +57,7 @@ def _abandon(thread: threading.Thread) -> None:
 
 @contextmanager
 def _heard(say: Print) -> Iterator[None]:
-    """What this thread prints goes to ``say``, a line at a time."""
+    """Hand what this thread prints to ``say``, a line at a time."""
     with _LOCK:
         for name in ("stdout", "stderr"):
             if not isinstance(getattr(sys, name), _Stream):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from penstock.engine.history.last_load import last_load
+from penstock.engine.history.load_fingerprint import last_load
 from penstock.engine.inputs.pinned_tables import table_name
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.running.attempt import Attempt

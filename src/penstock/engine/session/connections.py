@@ -45,7 +45,9 @@ class Connections:
         return self._spark is not None
 
     def starts_plain(self) -> bool:
-        """Whether a session is still to be started that will have Spark's own functions only."""
+        """Return whether a session is still to be started that will have Spark's own functions
+        only.
+        """
         settings = self.settings.spark
         added = any(key.startswith(_ADD_FUNCTIONS) for key in settings.conf)
         connects = (settings.master or "").startswith("sc:")
@@ -65,7 +67,7 @@ class Connections:
         return self._spark
 
     def draws_bars(self) -> bool:
-        """Whether the session that a user gave draws progress bars on the terminal."""
+        """Return whether the session that a user gave draws progress bars on the terminal."""
         if self._spark is None or self._is_own:
             return False
         return self._spark.conf.get("spark.ui.showConsoleProgress", "false") == "true"

@@ -88,7 +88,7 @@ def _not_started(error: Exception, settings: SparkSettings) -> ConfigError:
 
 
 def is_alive(session: SparkSession) -> bool:
-    """Whether a session of `start_session` can still be used."""
+    """Return whether a session of `start_session` can still be used."""
     from pyspark.sql import SparkSession
 
     try:
@@ -190,7 +190,7 @@ def require_java(settings: SparkSettings) -> None:
 
 
 def _find_java(settings: SparkSettings) -> Path | None:
-    """Where Spark will look: JAVA_HOME when it is set, else PATH."""
+    """Return where Spark will look: JAVA_HOME when it is set, else PATH."""
     if settings.java_home:
         java = Path(settings.java_home) / "bin" / "java"
         if not java.exists():

@@ -54,7 +54,7 @@ def _report(
 
 
 def standing(master: str) -> str:
-    """Whether the master can be reached, as far as its address says."""
+    """Return whether the master can be reached, as far as its address says."""
     address = _ADDRESS.match(master)
     if address is None:
         return "it has not given the session its resources yet"

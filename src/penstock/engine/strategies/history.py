@@ -64,7 +64,7 @@ from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.engine import stage as stage_rows
 from penstock.lake.rows.spark_finder import rows_of
 from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import as_condition, expr
+from penstock.lake.spark.functions import as_condition, expr, fn
 from penstock.model.values.history import History
 from penstock.sql.identifiers import quoted
 from penstock.sql.predicate import of_where
@@ -101,8 +101,6 @@ def _unchanged(table: TransactionTable, fingerprint: str | None) -> Staged:
 
 def _begun(table: TransactionTable, df: DataFrame, rules: Rules) -> Staged:
     """The first load: nothing is there to compare with."""
-    from pyspark.sql import functions as fn
-
     load, watch = watched(load_of(known(df), rules), rules)
     load = marked(load, rules, once=True)  # which _check_written looks at
     nothing = {name: fn.lit(None).cast(rules.kind) for name in (SINCE, UNTIL)}
@@ -117,8 +115,6 @@ def _begun(table: TransactionTable, df: DataFrame, rules: Rules) -> Staged:
 
 def _check_written(table: TransactionTable, load: Load, rules: Rules) -> None:
     """The load is evaluated once, so its keys are looked at where they have been written."""
-    from pyspark.sql import functions as fn
-
     written = table.to_df().select(*map(quoted, load.columns))
     keys = [expr(text) for _, text in rules.keys]
     if rules.history.updated_at:
@@ -183,8 +179,6 @@ def _compared(load: Load, versions: Versions, rules: Rules, kept: _Kept) -> _Com
 
 
 def _counts(diff: DataFrame, rules: Rules) -> Row:
-    from pyspark.sql import functions as fn
-
     wrong, loaded = fn.col(NO_KEY) | fn.col(NO_TIME) | fn.col(AGAIN), fn.col(LOADED).isNotNull()
     begun = fn.col(SINCE) >= rules.present  # a version that may have to end when it began
     if rules.history.updated_at is not None:
@@ -232,8 +226,6 @@ def _staged(
     table: TransactionTable, found: _Compared, versions: Versions, rules: Rules, files: _Files
 ) -> Staged:
     """Close and open what the difference says."""
-    from pyspark.sql import functions as fn
-
     load, counts = found.load, found.counts
     diff, loaded = load.rows, fn.col(LOADED).isNotNull()
     rows = _with_last(table, load, rules, ask=bool(counts["unknown"]))
@@ -268,8 +260,6 @@ def _with_late(
 ) -> _Changes:
     """The changes, with what rows bring that belong into the past of their keys: late ones, and
     those that would open versions of no length."""
-    from pyspark.sql import functions as fn
-
     is_open = fn.col(OPEN)
     (opening,), (gone, closed) = changes.opening, changes.closing
     passed_over = ~is_open & (fn.col(ORDER) < fn.col(BEFORE)) & ~fn.col(LAST)
@@ -297,8 +287,6 @@ def _written(
 ) -> Staged:
     """Close and move versions where they are, remove those that would end when they begin, and
     append the new ones."""
-    from pyspark.sql import functions as fn
-
     closing = [each.withColumn(UNTIL, fn.col(END)) for each in changes.closing]
     closing += [] if changes.moving is None else [changes.moving]
     lasting, removed = closing, 0
@@ -334,8 +322,6 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
 def _opens(rules: Rules) -> SparkColumn:
     """Whether a row may open a version: of a key that was closed only newer rows may, and the
     newest of the load, which brings it back."""
-    from pyspark.sql import functions as fn
-
     if rules.history.updated_at is None:
         return fn.lit(True)
     newer = fn.coalesce(fn.col(ORDER) > fn.col(BEFORE), fn.lit(True))
@@ -345,8 +331,6 @@ def _opens(rules: Rules) -> SparkColumn:
 def _with_last(table: TransactionTable, load: Load, rules: Rules, *, ask: bool) -> DataFrame:
     """The difference, with the last version of keys that have none open: BEFORE, SINCE, UNTIL, and
     OPEN, which is false then. ``ask``: there are such keys."""
-    from pyspark.sql import functions as fn
-
     history, diff = rules.history, load.rows
     if not ask:
         return diff.withColumn(UNTIL, fn.lit(None).cast(rules.kind))
@@ -369,8 +353,6 @@ def _where(text: str) -> Predicate | None:
 
 def _fitted(table: TransactionTable, df: DataFrame) -> DataFrame:
     """``df`` in the table's types. Raises SchemaMismatch for columns that would lose something."""
-    from pyspark.sql import functions as fn
-
     given = {fold(name) for name in df.columns}
     shared = TableSchema(tuple(c for c in table.schema.columns if fold(c.name) in given))
     align(df, shared, table=table.candidate.qualified_name)
@@ -388,8 +370,6 @@ def _fitted(table: TransactionTable, df: DataFrame) -> DataFrame:
 
 def _as_rows(versions: DataFrame, columns: tuple[str, ...], rules: Rules) -> DataFrame:
     """Versions with the columns of the table."""
-    from pyspark.sql import functions as fn
-
     history = rules.history
     managed = [fn.col(START).alias(history.valid_from), fn.col(END).alias(history.valid_to)]
     if history.is_current is not None:
@@ -401,8 +381,6 @@ def _renewed(
     rows: DataFrame, table: TransactionTable, versions: Versions, history: History
 ) -> DataFrame:
     """Versions of the table, by their places, valid from SINCE to UNTIL."""
-    from pyspark.sql import functions as fn
-
     since, until = fn.col(SINCE), fn.col(UNTIL)
     new = {fold(history.valid_from): since, fold(history.valid_to): until}
     if history.is_current is not None:

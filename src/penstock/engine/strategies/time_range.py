@@ -15,7 +15,7 @@ from penstock.engine.inputs.time_values import TimeValues, time_values
 from penstock.engine.strategies.slice import ByTime, Slice
 from penstock.errors import StepError
 from penstock.lake.candidate.state import Staged
-from penstock.lake.spark.functions import as_condition, expr
+from penstock.lake.spark.functions import as_condition, expr, fn
 from penstock.model.time.interval import Intervals, union
 
 if TYPE_CHECKING:
@@ -116,8 +116,6 @@ def _columns(counting: Mapping[str, str]) -> list[SparkColumn]:
 
 def _without_time(df: DataFrame, values: TimeValues, counts: Counts) -> StepError:
     """Rows that belong to no interval, with some of them."""
-    from pyspark.sql import functions as fn
-
     lacking, misfits = counts["lacking"], counts["misfits"]
     shown = fn.to_json(fn.struct("*"), {"ignoreNullFields": "false"})
     bad = df.where(values.is_bad).select(shown.alias("shown")).limit(_SAMPLES).collect()

@@ -27,7 +27,7 @@ Wanted = tuple[Location, str, str]  # where a model names a column, as what, and
 
 
 def names_columns(model: Model) -> bool:
-    """Whether there is something to look for in what a model's query makes."""
+    """Return whether there is something to look for in what a model's query makes."""
     if model.python is not None or model.query.manual:
         return False
     return bool(model.columns or model.column_lineage or any(_wanted(model)) or any(_tested(model)))
@@ -80,7 +80,9 @@ def _made(model: Model, lineage: ProjectLineage, root: Path) -> list[str] | None
 def missing_columns(
     model: Model, columns: Sequence[str], tested: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """What a model names besides the ``columns`` of its query; tests may be of those ``tested``."""
+    """Yield what a model names besides the ``columns`` of its query; tests may be of those
+    ``tested``.
+    """
     if model.history is not None:
         reserved = set(map(fold, model.history.managed))
         for name in (each for each in columns if fold(each) in reserved):

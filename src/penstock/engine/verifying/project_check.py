@@ -186,7 +186,7 @@ def _seeds(models: Sequence[Model], root: Path) -> Iterator[Diagnostic]:
 
 
 def _is_there(table: TableName, catalogs: Catalogs | None) -> bool:
-    """Whether the lake has the table; not for ``check`` to say where it cannot be asked."""
+    """Return whether the lake has the table; not for ``check`` to say where it cannot be asked."""
     try:
         catalog = catalogs(table.lake) if catalogs else None
         if catalog is None:
@@ -205,7 +205,7 @@ def _is_there(table: TableName, catalogs: Catalogs | None) -> bool:
 
 
 def _lake(lake: LakeSettings) -> Iterator[Diagnostic]:
-    """What keeps a lake from being attached, as far as its settings show."""
+    """Yield what keeps a lake from being attached, as far as its settings show."""
     for key, look in (("catalog", _catalog), ("data_path", _data_path), ("storage", _storage)):
         try:
             look(lake)

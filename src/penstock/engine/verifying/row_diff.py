@@ -34,7 +34,8 @@ def differences(
     columns: Sequence[str],
     same: Callable[[Any, Any], bool],
 ) -> tuple[RowDifference, ...]:
-    """What is missing, too many, or not the same: nothing where the rows are the same in any order.
+    """Return what is missing, too many, or not the same: nothing where the rows are the same in any
+    order.
 
     Rows that are not the same are paired where they share at least half of the columns, the most
     alike first.

@@ -218,7 +218,9 @@ _RETURNED: Mapping[str, Callable[[Any, Any], object]] = {
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values are equal; NULL equals NULL, floating-point numbers nearly suffice."""
+    """Return whether two values are equal; NULL equals NULL, floating-point
+    numbers nearly suffice.
+    """
     if isinstance(a, float) and isinstance(b, float):
         return math.isclose(a, b, rel_tol=_CLOSE) or (math.isnan(a) and math.isnan(b))
     if isinstance(a, list) and isinstance(b, list):

@@ -57,7 +57,7 @@ def bindings_of(model: Model, test: UnitTest) -> Bindings:
 
 
 def _is_of_run(argument: Argument) -> bool:
-    """Whether the run says an argument, and no test by its name."""
+    """Return whether the run says an argument, and no test by its name."""
     return argument.name in TYPES or argument.name in arguments.OF_SLICE
 
 

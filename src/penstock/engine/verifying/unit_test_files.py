@@ -32,7 +32,7 @@ def find_unit_tests(root: Path) -> tuple[UnitTest, ...]:
 
 
 def check_unit_tests(root: Path, models: Sequence[Model]) -> Iterator[Diagnostic]:
-    """What is wrong with the files of tests, and tests of no model. Starts no Spark."""
+    """Yield what is wrong with the files of tests, and tests of no model. Starts no Spark."""
     try:
         tests = find_unit_tests(root)
     except ModelError as error:

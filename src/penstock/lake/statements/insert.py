@@ -173,7 +173,7 @@ def _replaces(reader: Reader) -> SqlExpression | None:
 
 
 def _refuse_tail(reader: Reader) -> None:
-    """Return what other databases allow after the rows."""
+    """Refuse what other databases allow after the rows."""
     at = reader.at
     while not reader.done:
         if reader.sees("ON", "CONFLICT"):

@@ -64,7 +64,9 @@ def declare(
     names: Names,
     findings: Sequence[Diagnostic] = (),
 ) -> tuple[Declaration | None, tuple[Diagnostic, ...]]:
-    """What the header declares, ``None`` without a table; and the findings with ``findings``."""
+    """Return what the header declares, ``None`` without a table; and the findings with
+    ``findings``.
+    """
     header = _Header(path, annotations, names)
     found = [*findings, *_check(header, already=findings)]
     made = annotations.materialize
@@ -122,7 +124,7 @@ def _places(annotations: Annotations) -> dict[str, Location]:
 
 
 def _cadence(spec: PartitionSpec | None) -> Cadence:
-    """When a model by time is due: as often as it is partitioned, once a day by default."""
+    """Return when a model by time is due: as often as it is partitioned, once a day by default."""
     if spec is None:
         return Cadence()
     return Cadence(cron=CRONS.get(spec.kind), start=spec.start)
@@ -140,7 +142,7 @@ def _time_range(made: Materialize, cadence: Cadence) -> TimeRange | None:
 
 
 def time_column(text: str) -> TimeColumn:
-    """What ``time=`` says: a column, or an expression, and perhaps a format."""
+    """Return what ``time=`` says: a column, or an expression, and perhaps a format."""
     name, *rest = split_values(text)
     return TimeColumn(name, rest[0] if rest else None, "(" in name)
 

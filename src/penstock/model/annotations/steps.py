@@ -119,7 +119,7 @@ def timeout(line: CommentLine, draft: Draft) -> None:
 
 
 def _first_duration(line: CommentLine, draft: Draft, known: str | None) -> bool:
-    """Whether the line sets the value; one that is not a duration is kept and reported."""
+    """Return whether the line sets the value; one that is not a duration is kept and reported."""
     if known is not None:
         draft.drop(line, f"the first `{line.keyword}` holds", f"{line.keyword} {known}")
         return False

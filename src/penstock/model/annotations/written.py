@@ -128,7 +128,7 @@ def _column(lineage: ColumnLineage) -> str:
 
 
 def can_say(test: DataTest) -> bool:
-    """Whether a ``data_test`` line can say it: some tests are those of audits alone."""
+    """Return whether a ``data_test`` line can say it: some tests are those of audits alone."""
     match test:
         case UniqueTest(nulls_equal=True):
             return False

@@ -82,7 +82,7 @@ def plain(text: str) -> str:
 
 
 def starts(tokens: Sequence[Token]) -> Iterator[int]:
-    """Where ASOF is that begins a join, in DuckDB's form or Spark's."""
+    """Yield where ASOF is that begins a join, in DuckDB's form or Spark's."""
     for index, token in enumerate(tokens):
         following = [word.upper for word in tokens[index + 1 : index + 4]]
         if token.upper == "ASOF" and "JOIN" in following:
@@ -128,7 +128,7 @@ def _find_on(tokens: Sequence[Token], index: int) -> int | None:
 
 
 def condition_at(tokens: Sequence[Token], start: int) -> int | None:
-    """Where the condition of a join begins whose right side begins at ``start``."""
+    """Return where the condition of a join begins whose right side begins at ``start``."""
     depth = 0
     for at in range(start, len(tokens)):
         if depth == 0 and at > start and tokens[at].upper in {"MATCH_CONDITION", "USING", "ON"}:
@@ -156,14 +156,16 @@ def level(token: Token) -> int:
 
 
 def comparison(group: Sequence[Token]) -> int | None:
-    """Where the comparison of an ASOF JOIN stands in one of its conditions."""
+    """Return where the comparison of an ASOF JOIN stands in one of its conditions."""
     plain = and_parts(group, 0, len(group)) is not None
     places = symbols(group, _COMPARISONS) if plain else []
     return places[0] if places else None
 
 
 def _compares_sides(group: Sequence[Token]) -> bool:
-    """Whether a comparison may be one of the two sides: not with a constant, or inside of one."""
+    """Return whether a comparison may be one of the two sides: not with a constant, or inside of
+    one.
+    """
     at = comparison(group)
     if at is None:
         return False

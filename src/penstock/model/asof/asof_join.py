@@ -155,7 +155,7 @@ def _where(tokens: Sequence[Token], select: Select, number: int) -> list[Sequenc
 
 
 def _names(text: str, *, single: bool = False) -> tuple[str, ...]:
-    """What columns of a side are qualified with, in small letters."""
+    """Return what columns of a side are qualified with, in small letters."""
     try:
         tree = parse_query(f"SELECT * FROM {text}", "databricks")
     except Unreadable:

@@ -17,7 +17,8 @@ _NEVER = "spark_partition_id() < 0"
 
 
 def search(operator: str, time: str) -> tuple[str, str]:
-    """What stands around ``SELECT ..., a, 0 AS p``: it adds ``r``, the element nearest in time.
+    """Return what stands around ``SELECT ..., a, 0 AS p``: it adds ``r``, the element nearest in
+    time.
 
     ``a`` is sorted so that what matches comes first, and the nearest of them last.
     """
@@ -36,7 +37,9 @@ def start() -> str:
 
 
 def arrays(operator: str, keys: int) -> tuple[str, str]:
-    """What stands around a query of the right side's ``k0 ...`` and ``d``: one array a key."""
+    """Return what stands around a query of the right side's ``k0 ...`` and
+    ``d``: one array a key.
+    """
     names = [f"k{n}" for n in range(keys)]
     ascending = "true" if operator in {">=", ">"} else "false"
     listed = f"sort_array(collect_list(struct(k{keys} AS t, d)), {ascending}) AS a"

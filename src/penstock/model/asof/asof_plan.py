@@ -78,7 +78,7 @@ class Conditions:
 
 
 def conditions_of(join: AsofJoin, sides: Sides) -> Conditions:
-    """What the join compares. Raises NotPlanned."""
+    """Return what the join compares. Raises NotPlanned."""
     which = _finder(join, sides)
     named = [_named(join, sides, column) for column in join.using]
     keys = named if join.match else named[:-1]
@@ -100,7 +100,7 @@ Finder = Callable[[Sequence[Token]], set[str]]
 
 
 def _finder(join: AsofJoin, sides: Sides) -> Finder:
-    """Which sides the columns of an expression are of."""
+    """Return which sides the columns of an expression are of."""
     own = [name.lower() for names in sides.lefts.values() for name in names]
     other = [column.name.lower() for column in sides.right]
 
@@ -179,7 +179,9 @@ def _halves(join: AsofJoin, group: Sequence[Token], at: int, which: Finder) -> t
 
 
 def _may_go_first(join: AsofJoin, group: Sequence[Token], which: Finder) -> bool:
-    """Whether a condition of the query is one of the left side alone, and may be asked twice."""
+    """Return whether a condition of the query is one of the left side alone, and may be asked
+    twice.
+    """
     try:
         return (
             which(group) == {LEFT}
@@ -252,7 +254,7 @@ def _own(join: AsofJoin, text: str) -> Piece:
 
 
 def _name(join: AsofJoin) -> tuple[str, bool]:
-    """What the pairs are called, and whether by a name that the query does not have yet.
+    """Return what the pairs are called, and whether by a name that the query does not have yet.
 
     A second join of a FROM has the first one inside, and takes over its name.
     """
@@ -370,7 +372,7 @@ def _sorted(
 def _left(
     join: AsofJoin, conditions: Conditions, casts: Sequence[str | None], selected: str
 ) -> Iterator[Piece]:
-    """What is compared of the left side, and ``selected``."""
+    """Yield what is compared of the left side, and ``selected``."""
     yield _own(join, "SELECT ")
     yield from _compared(join, [match.left for match in conditions.matches], casts)
     yield _own(join, f"{selected} FROM ")
@@ -391,7 +393,7 @@ def _right(
 
 
 def is_narrow(sides: Sides, right: Sequence[Column]) -> bool:
-    """Whether the right side may be searched in arrays, if it is small."""
+    """Return whether the right side may be searched in arrays, if it is small."""
     fields = len(_lefts(sides)) + len(right)
     return fields <= FIELDS and all(column.sorts for column in right)
 

@@ -41,7 +41,9 @@ class AuditBlock:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What an audits property may give: the variables of its query that no macro makes."""
+        """Return what an audits property may give: the variables of its query
+        that no macro makes.
+        """
         return tuple(dict.fromkeys((*mentioned(self.query, self.dialect), *self.defaults)))
 
     def given(self, options: Mapping[str, str]) -> dict[str, str]:
@@ -50,7 +52,7 @@ class AuditBlock:
 
 
 def split_audits(text: str, dialect: str) -> tuple[int, tuple[int, ...]]:
-    """Where the text before the blocks ends, and where each begins."""
+    """Return where the text before the blocks ends, and where each begins."""
     if AUDIT not in text.upper():
         return len(text), ()
     try:

@@ -50,7 +50,7 @@ def read_kind(draft: Draft, prop: Property) -> None:
 
 
 def _history(draft: Draft, kind: Kind, given: Mapping[str, Value]) -> History:
-    """What the options say; a wrong type of time is placed at its option."""
+    """Return what the options say; a wrong type of time is placed at its option."""
     said = draft.options
     by_time = kind.option("columns") is None
     columns = tuple(said.get("columns") or ())
@@ -90,7 +90,7 @@ def _custom(draft: Draft, value: Value) -> Custom | None:
 
 
 def _upsert(draft: Draft, given: Mapping[str, Value]) -> Upsert:
-    """What a merge does besides; what is wrong with it is placed at its option."""
+    """Return what a merge does besides; what is wrong with it is placed at its option."""
     key, matched = given.get("unique_key"), given.get("when_matched")
     keys = key.items() if key is not None else ()
     expressions = tuple(each.text for each in keys if len(each.tokens) > 1)
@@ -132,7 +132,7 @@ def _placed(draft: Draft, value: Value | None, hint: str) -> Iterator[None]:
 
 
 def _within(value: Value, error: Exception, hint: str) -> Wrong:
-    """What is wrong with a value, at the place in it that the error knows."""
+    """Return what is wrong with a value, at the place in it that the error knows."""
     if not isinstance(error, PenstockError):
         return value.wrong(str(error), hint)
     line, column = error.data.get("line"), error.data.get("column")

@@ -52,7 +52,9 @@ class Script:
 
 
 def declare(script: Script, names: Names) -> tuple[Declaration | None, tuple[Diagnostic, ...]]:
-    """What the script declares; ``None`` where a finding is an error, and for ``enabled false``."""
+    """Return what the script declares; ``None`` where a finding is an error, and for ``enabled
+    false``.
+    """
     draft = Draft(
         Source(script.path, script.text),
         names,
@@ -249,7 +251,7 @@ def _history_has_its_columns(draft: Draft) -> None:
 
 
 def _restates_by_itself(draft: Draft) -> None:
-    """What says when a model restates itself, where it never does."""
+    """Refuse what says when a model restates itself, where it never does."""
     cron, disabled = "auto_restatement_cron", draft.options.get("disable_restatement")
     last = "auto_restatement_intervals"
     if draft.options.get(cron) and disabled:

@@ -56,7 +56,9 @@ class Value:
         return Wrong(self.start, message, hint)
 
     def bracketed(self) -> tuple[Token, ...] | None:
-        """What is between the brackets, ``(...)`` or ``[...]``, where they hold all of it."""
+        """Return what is between the brackets, ``(...)`` or ``[...]``, where
+        they hold all of it.
+        """
         if self.tokens[0].text not in _OPENING or closing(self.tokens, 0) != len(self.tokens) - 1:
             return None
         return self.tokens[1:-1]
@@ -88,7 +90,7 @@ class Block:
 
 
 def begins_model(text: str, start: int) -> bool:
-    """Whether the first code from ``start`` on is ``MODEL (``."""
+    """Return whether the first code from ``start`` on is ``MODEL (``."""
     tokens = _tokens(text, start)
     first, second = next(tokens, None), next(tokens, None)
     return first is not None and first.upper == MODEL and second is not None and second.text == "("
@@ -112,7 +114,7 @@ def read_block(source: Source, start: int) -> Block:
 
 
 def _gives_query(prop: Property) -> bool:
-    """Whether it is a kind that gives the query itself."""
+    """Return whether it is a kind that gives the query itself."""
     kind = KINDS.get(prop.value.tokens[0].value.upper()) if prop.name == "kind" else None
     return kind is not None and kind.queryless
 

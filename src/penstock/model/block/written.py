@@ -69,7 +69,7 @@ def _entries(source: Source, block: Block) -> tuple[list[_Entry], list[str]]:
 
 
 def _closes(token: Token, depth: int) -> bool:
-    """Whether it closes a bracket of a value."""
+    """Return whether it closes a bracket of a value."""
     return depth == 1 and depth_of(token) < 0
 
 

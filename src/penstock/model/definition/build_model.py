@@ -122,7 +122,7 @@ def _query(
 
 
 def variables_of(declaration: Declaration) -> dict[str, str]:
-    """What SQLMesh's macro variables are in a model (kinds.md, "macro variables")."""
+    """Return what SQLMesh's macro variables are in a model (kinds.md, "macro variables")."""
     mark = "`" if declaration.dialect == SPARK else '"'
     target, strategy = declaration.target, declaration.strategy
     parts = (target.lake, target.schema, target.table)
@@ -190,7 +190,7 @@ def _of_history(history: History, query: Query) -> Iterator[Diagnostic]:
 
 
 def _of_intervals(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
-    """What says the intervals of a model, where nothing of it is about an interval."""
+    """Yield what says the intervals of a model, where nothing of it is about an interval."""
     by_time = declaration.time_range
     if declaration.strategy.time_column:
         if not query.uses_partition:
@@ -218,7 +218,7 @@ def _of_intervals(declaration: Declaration, query: Query) -> Iterator[Diagnostic
 
 
 def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
-    """What a query may not have that those evaluate who read it, each in its own way."""
+    """Yield what a query may not have that those evaluate who read it, each in its own way."""
     what = f"a query of the kind {declaration.strategy.name.upper()}"
     times = [each.name for each in query.arguments if each.name in TYPES]
     if times:
@@ -290,7 +290,7 @@ def _files_read(script: ScriptFile, query: Query) -> Iterator[str]:
 
 
 def _reads(declaration: Declaration, query: Query) -> tuple[TableName, ...]:
-    """What its query reads, and what the statements behind it name besides its own table."""
+    """Return what its query reads, and what the statements behind it name besides its own table."""
     named = (table for table in query.statements.reads if table != declaration.target)
     return tuple(dict.fromkeys((*query.reads, *named)))
 
@@ -366,7 +366,7 @@ def _known_lake(declared: _Declared, what: str, table: TableName) -> Iterator[Di
 
 
 def _idle(declared: _Declared) -> Iterator[Diagnostic]:
-    """What is asked for and nothing acts on: a run happens when somebody starts it."""
+    """Yield what is asked for and nothing acts on: a run happens when somebody starts it."""
     declaration = declared.declaration
     schedule = declaration.schedule
     idle = {

@@ -19,7 +19,7 @@ from penstock.sql.text import Unreadable
 
 
 def findings(declaration: Declaration, query: Query | None) -> Iterator[Diagnostic]:
-    """What cannot go with ``incremental changes``, and a warning where every run is whole."""
+    """Yield what cannot go with ``incremental changes``, and a warning where every run is whole."""
     if not declaration.reads_changes:
         return
     where = declaration.place("incremental")
@@ -49,7 +49,7 @@ def changing_source(query: Query) -> TableSource | None:
 
 
 def why_whole(query: Query, declaration: Declaration) -> str | None:
-    """Why it cannot be run over changed rows alone; ``None`` where it can."""
+    """Return why it cannot be run over changed rows alone; ``None`` where it can."""
     source = changing_source(query)
     if source is None:
         read = len(query.sources)

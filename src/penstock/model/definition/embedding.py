@@ -137,7 +137,7 @@ def _of_view(model: Model) -> Iterator[Diagnostic]:
 
 
 def called(source: QuerySource) -> str:
-    """What a query calls a source."""
+    """Return what a query calls a source."""
     match source:
         case TableSource():
             return str(source.table)

@@ -130,8 +130,8 @@ def wrong_entries(externals: Iterable[External], models: Iterable[Model]) -> Ite
 def unlike(
     externals: Iterable[External], columns_of: Callable[[TableName], Mapping[str, str] | None]
 ) -> Iterator[Diagnostic]:
-    """What entries say that is not so; ``columns_of`` gives a table's types in Spark's SQL, by
-    name, ``None`` where that is not known, and nothing where there is no such table.
+    """Yield what entries say that is not so; ``columns_of`` gives a table's types in Spark's SQL,
+    by name, ``None`` where that is not known, and nothing where there is no such table.
     """
     for external in externals:
         real = columns_of(external.table)

@@ -248,7 +248,7 @@ def _circle(edges: Edges) -> tuple[str, ...] | None:
 
 
 def _place(model: Model, parent: Model) -> Location:
-    """Where ``model`` says that it reads what ``parent`` makes."""
+    """Return where ``model`` says that it reads what ``parent`` makes."""
     made = {table_key(table) for table in made_by(parent)}
     for source in model.query.sources:
         read = table_read(source)

@@ -61,7 +61,7 @@ class Model(Declaration):
 
     @property
     def python_place(self) -> Location:
-        """Where its ``main`` is."""
+        """Return where its ``main`` is."""
         return Location(self.path) if self.python is None else self.python.place
 
     @property
@@ -72,7 +72,9 @@ class Model(Declaration):
 
     @property
     def run_arguments(self) -> tuple[Argument, ...]:
-        """What a run gives values to: its query's arguments, and the times that its tests read."""
+        """Return what a run gives values to: its query's arguments, and the times that its tests
+        read.
+        """
         scripts = (script.query.arguments for script in self.test_scripts)
         times = {argument.name: argument for argument in chain(*scripts) if argument.name in TYPES}
         own = {argument.name: argument for argument in self.query.arguments}
@@ -80,8 +82,9 @@ class Model(Declaration):
 
     @property
     def in_order(self) -> bool:
-        """Whether an interval can only be made after those before it: versions follow upon each
-        other."""
+        """Return whether an interval can only be made after those before it: versions follow upon
+        each other.
+        """
         return self.history is not None and self.by_time is not None
 
     @property

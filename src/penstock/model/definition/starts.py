@@ -16,7 +16,7 @@ START_HINT = (
 
 
 def begins(first: datetime) -> str:
-    """What becomes of a model without a start."""
+    """Return what becomes of a model without a start."""
     return f"has no start: its first run begins yesterday, {first:%Y-%m-%d}"
 
 

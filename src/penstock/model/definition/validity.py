@@ -48,7 +48,7 @@ def _betweens(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token, Token]]:
 
 
 def _column(tokens: Sequence[Token], at: int) -> int | None:
-    """Where the own name of a column ends that begins here: ``h.valid_to``."""
+    """Return where the own name of a column ends that begins here: ``h.valid_to``."""
     while at < len(tokens) and tokens[at].kind in {WORD, NAME}:
         if at + 1 >= len(tokens) or tokens[at + 1].text != ".":
             return at

@@ -39,7 +39,7 @@ class CommentLine:
 
     @property
     def rest(self) -> str:
-        """What follows the keyword, stripped."""
+        """Return what follows the keyword, stripped."""
         return self.text[len(self.keyword) :].strip()
 
     @property
@@ -147,7 +147,7 @@ def unquote(text: str) -> str:
 
 
 def is_unclosed(text: str) -> bool:
-    """Whether a value of the comma list begins with a quote and does not end with it."""
+    """Return whether a value of the comma list begins with a quote and does not end with it."""
     bare = (match["bare"] for match in _VALUE.finditer(text))
     return any(value is not None and value[:1] in _QUOTES for value in bare)
 

@@ -27,7 +27,9 @@ class PythonCode:
 
     @cached_property
     def imports(self) -> Mapping[str, str]:
-        """What each imported name stands for: ``pd`` for ``pandas``, ``Table`` for its module's."""
+        """Return what each imported name stands for: ``pd`` for ``pandas``, ``Table`` for its
+        module's.
+        """
         found: dict[str, str] = {}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
@@ -73,7 +75,9 @@ class PythonCode:
         return None
 
     def imports_module(self, name: str) -> bool:
-        """Whether the code, once it runs, imports a package; for types only does not count."""
+        """Return whether the code, once it runs, imports a package; for types
+        only does not count.
+        """
         return any(
             module.split(".")[0] == name for node in _run(self.tree) for module in _modules(node)
         )

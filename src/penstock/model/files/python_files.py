@@ -39,7 +39,7 @@ def python_files(directory: Path) -> tuple[list[PythonFile], tuple[Diagnostic, .
 
 
 def is_called(node: ast.expr, name: str) -> bool:
-    """Whether an expression is a name, whatever module it is of: ``name`` or ``x.name``."""
+    """Return whether an expression is a name, whatever module it is of: ``name`` or ``x.name``."""
     return (isinstance(node, ast.Name) and node.id == name) or (
         isinstance(node, ast.Attribute) and node.attr == name
     )

@@ -68,12 +68,14 @@ class Joint:
 
 
 def are_monotone(model: Model) -> bool:
-    """Whether rows of many slices that pass its tests together pass them slice by slice."""
+    """Return whether rows of many slices that pass its tests together pass them slice by slice."""
     return all(isinstance(test, MONOTONE) for test in model.data_tests)
 
 
 def why_apart(model: Model) -> str | None:
-    """Why the slices of a model are made one by one; None where they may be made together."""
+    """Return why the slices of a model are made one by one; None where they may
+    be made together.
+    """
     try:
         _require(model)
         rendered = model.query.render(trial_names(model.query.sources))
@@ -88,7 +90,9 @@ _LONG = 80  # characters that a message quotes
 
 
 def _why_not(rendered: RenderedQuery, *, translated: bool) -> str | None:
-    """Why a query is not joint. What nobody wrote, or is long, is said by its line in the file."""
+    """Return why a query is not joint. What nobody wrote, or is long, is said by its line in the
+    file.
+    """
     try:
         joint_query(rendered)
     except NotJoint as error:
@@ -183,7 +187,7 @@ def _refuse(tokens: Sequence[Token]) -> None:
 
 
 def _markers(rendered: RenderedQuery) -> dict[int, str]:
-    """What each marker of the slice stands for, by the number of its word."""
+    """Return what each marker of the slice stands for, by the number of its word."""
     names = {f":{name}": _meaning(value) for name, value in rendered.placeholders.items()}
     return {
         at: meaning
@@ -193,7 +197,9 @@ def _markers(rendered: RenderedQuery) -> dict[int, str]:
 
 
 def _meaning(value: Constant) -> str | None:
-    """What of the slice a placeholder is made of; ``other`` where that is more than one value."""
+    """Return what of the slice a placeholder is made of; ``other`` where that is more than one
+    value.
+    """
     if isinstance(value, PartitionValue):
         return PARTITION
     if isinstance(value, ArgumentValue):

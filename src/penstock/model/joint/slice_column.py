@@ -109,8 +109,8 @@ class Reading:
     _names: int = 0
 
     def query(self, query: Query, scope: Scope, name: str | None) -> bool:
-        """Whether its rows have a slice each; then the column ``name`` says it, and without a name
-        that of the model. Raises NotJoint.
+        """Return whether its rows have a slice each; then the column ``name`` says it, and without
+        a name that of the model. Raises NotJoint.
         """
         texts, columns = dict(scope.texts), dict(scope.columns)
         for each in query.ctes:
@@ -232,7 +232,7 @@ class Reading:
             raise NotJoint("its GROUP BY is not a plain list")
 
     def _has_plain_column(self, select: Select) -> bool:
-        """Whether an item of the list is a column: GROUP BY ALL has it as a key."""
+        """Return whether an item of the list is a column: GROUP BY ALL has it as a key."""
         items = [self.tokens[first:last] for first, last in select.items(self.tokens)]
         aliases = {fold(item[-1].value) for item in items if len(item) > 1}
         return any(

@@ -204,7 +204,7 @@ def _condition(
 
 
 def _cast(value: Sequence[Token]) -> str | None:
-    """What a marker is cast to, ``""`` where it is not; None for anything else."""
+    """Return what a marker is cast to, ``""`` where it is not; None for anything else."""
     if len(value) == 1:
         return ""
     words = [token.upper for token in value]

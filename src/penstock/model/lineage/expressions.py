@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sqlglot import exp
-
+from penstock.lazy import exp
 from penstock.model.lineage.relation import Dependency, Doubt, Value, within
 from penstock.model.lineage.scope import Scope, whole
 from penstock.model.lineage.values import CONDITION, VALUE, WINDOW
@@ -41,7 +40,7 @@ Rule = Callable[[exp.Expr, str, Scope, _Walk], None]
 
 
 def value_of(node: object, scope: Scope, kind: str = VALUE) -> Value:
-    """What ``node`` (an expression, a list of them, or nothing) derives from."""
+    """Return what ``node`` (an expression, a list of them, or nothing) derives from."""
     walk = _Walk([])
     walk.push(node, kind, scope)
     while walk.waiting:
@@ -161,7 +160,7 @@ def _query(node: exp.Expr, kind: str, scope: Scope, walk: _Walk) -> None:
 
 
 def _exists(node: exp.Expr, kind: str, scope: Scope, walk: _Walk) -> None:
-    """Which rows there are counts, and not what they hold."""
+    """Note that which rows there are counts, and not what they hold."""
     if not isinstance(node.this, exp.Query):  # the function of lists
         walk.push(list(node.iter_expressions()), kind, scope)
         return

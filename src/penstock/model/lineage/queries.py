@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from sqlglot import exp
-
+from penstock.lazy import exp
 from penstock.model.lineage.expressions import value_of
 from penstock.model.lineage.relation import NOTHING, Column, Doubt, Relation, Rest, Value, joined
 from penstock.model.lineage.scope import Scope
@@ -19,7 +18,7 @@ _SETS = (exp.Union, exp.Except, exp.Intersect)
 
 
 def relation_of(tree: exp.Expr, visible: Mapping[str, Relation], dialect: str) -> Relation:
-    """What a query makes of the relations that it may name, by folded name."""
+    """Return what a query makes of the relations that it may name, by folded name."""
     return _query(tree, Scope(visible, _query, dialect))
 
 

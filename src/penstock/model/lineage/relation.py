@@ -57,7 +57,7 @@ def within(outer: str, kind: str) -> str:
 
 
 def joined(values: Iterable[Value]) -> Value:
-    """What several expressions derive from together."""
+    """Return what several expressions derive from together."""
     items = list(values)
     doubts = dict.fromkeys(doubt for item in items for doubt in item.doubts)
     return Value(frozenset().union(*(item.inputs for item in items)), tuple(doubts))

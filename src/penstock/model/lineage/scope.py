@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sqlglot import exp
-
+from penstock.lazy import exp
 from penstock.model.lineage.relation import (
     HIDDEN,
     NOTHING,
@@ -79,7 +78,7 @@ class Scope:
         return replace(self, by_alias=True)
 
     def column(self, parts: Sequence[str], offset: int | None) -> Value:
-        """What ``a``, ``t.a`` or ``t.a.field`` derives from."""
+        """Return what ``a``, ``t.a`` or ``t.a.field`` derives from."""
         value = None if len(parts) == 1 else self._qualified(parts)
         if value is None:
             value = self._unqualified(parts[0])
@@ -100,7 +99,7 @@ class Scope:
         return None
 
     def counted(self) -> Dependencies:
-        """What ``count(*)`` counts."""
+        """Return what ``count(*)`` counts."""
         return frozenset().union(*(source.relation.counted for source in self.sources))
 
     def star(self, alias: str | None = None) -> Star:
@@ -190,7 +189,7 @@ class Scope:
 
 
 def whole(star: Star) -> Value:
-    """What all columns of a star derive from."""
+    """Return what all columns of a star derive from."""
     value = joined(column.value for column in star.columns)
     return value if star.missing is None else Value(value.inputs, (*value.doubts, star.missing))
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from sqlglot import exp
-
+from penstock.lazy import exp
 from penstock.model.lineage.expressions import value_of
 from penstock.model.lineage.relation import (
     NOTHING,

@@ -191,7 +191,7 @@ def _upwards(lineage: ProjectLineage, rows: bool) -> Links:
 
 
 def _downwards(lineage: ProjectLineage, rows: bool) -> Links:
-    """What decides which rows there are leads to the rows of the reader."""
+    """Return what decides which rows there are leads to the rows of the reader."""
     found: dict[Key, dict[Input, None]] = defaultdict(dict)
     for made in lineage.models.values():
         for column in made.columns:

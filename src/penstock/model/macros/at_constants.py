@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
+from penstock.lazy import exp
 from penstock.model.script.at_text import MacroError
 from penstock.sql.text import Unreadable, parse_expression
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 def value(text: str, dialect: str) -> exp.Expr:
@@ -26,9 +23,7 @@ def value(text: str, dialect: str) -> exp.Expr:
 
 
 def is_true(text: str, dialect: str) -> bool:
-    """Whether a condition holds; of a number or a text, whether it is there and not zero."""
-    from sqlglot import exp
-
+    """Return whether a condition holds; of a number or a text, whether it is there and not zero."""
     found = value(text, dialect)
     if isinstance(found, exp.Boolean):
         return bool(found.this)
@@ -42,7 +37,7 @@ def is_true(text: str, dialect: str) -> bool:
 
 
 def _worked_out(tree: exp.Expr) -> exp.Expr:
-    """What sqlglot does not simplify, from the inside out: IN, LIKE, texts, equal names."""
+    """Return what sqlglot does not simplify, from the inside out: IN, LIKE, texts, equal names."""
     from sqlglot.optimizer.simplify import simplify
 
     root = tree.copy()
@@ -57,9 +52,7 @@ def _worked_out(tree: exp.Expr) -> exp.Expr:
 
 
 def _made_of(node: exp.Expr) -> exp.Expr | None:
-    """What a node of constants is; None where it stays."""
-    from sqlglot import exp
-
+    """Return what a node of constants is; None where it stays."""
     functions: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr | None]] = {
         exp.In: _in,
         exp.EQ: _equal,
@@ -76,7 +69,6 @@ def _made_of(node: exp.Expr) -> exp.Expr | None:
 
 
 def _in(node: exp.Expr) -> exp.Expr | None:
-    from sqlglot import exp
     from sqlglot.optimizer.simplify import simplify
 
     if not node.expressions:
@@ -88,7 +80,6 @@ def _in(node: exp.Expr) -> exp.Expr | None:
 
 def _equal(node: exp.Expr) -> exp.Expr | None:
     """Names are equal where they are the same: ``a = a`` in ``x -> @IF(x = a, ...)``."""
-    from sqlglot import exp
     from sqlglot.optimizer.simplify import simplify
 
     left, right = node.this, node.expression
@@ -100,8 +91,6 @@ def _equal(node: exp.Expr) -> exp.Expr | None:
 
 
 def _like(node: exp.Expr) -> exp.Expr | None:
-    from sqlglot import exp
-
     if not (node.this.is_string and node.expression.is_string):
         return None
     parts = (_WILD.get(letter, re.escape(letter)) for letter in node.expression.this)
@@ -112,20 +101,14 @@ _WILD = {"%": ".*", "_": "."}
 
 
 def _text(node: exp.Expr, function: Callable[[str], str]) -> exp.Expr | None:
-    from sqlglot import exp
-
     return exp.Literal.string(function(node.this.this)) if node.this.is_string else None
 
 
 def _length(node: exp.Expr) -> exp.Expr | None:
-    from sqlglot import exp
-
     return exp.Literal.number(len(node.this.this)) if node.this.is_string else None
 
 
 def _is_null(node: exp.Expr) -> exp.Expr | None:
-    from sqlglot import exp
-
     if not isinstance(node.expression, exp.Null):
         return None
     if isinstance(node.this, exp.Literal | exp.Null | exp.Boolean):

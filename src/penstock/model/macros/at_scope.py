@@ -70,7 +70,7 @@ class Scope:
         return replace(self, given={**self.given, **given})
 
     def known(self, name: str) -> str | None:
-        """What a variable stands for; None for one that nothing has, or that a run gives."""
+        """Return what a variable stands for; None for one that nothing has, or that a run gives."""
         value = self.given.get(fold(name))
         if value is None:
             value = self.macros.variables.get(name.lower())
@@ -160,7 +160,7 @@ class Scope:
     def _edit(
         self, text: str, tokens: Sequence[Token], at: int, done: int
     ) -> tuple[Edit | None, int]:
-        """What the ``@`` at ``at`` becomes, and the last token of that."""
+        """Return what the ``@`` at ``at`` becomes, and the last token of that."""
         if _is_variable(tokens, at):
             return self._of_variable(text, tokens, at, done)
         last, made = self._one(text, tokens, at)
@@ -250,7 +250,7 @@ class Scope:
 
 
 def _begins(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a macro begins there: ``@`` with something right behind it."""
+    """Return whether a macro begins there: ``@`` with something right behind it."""
     following = at + 1 < len(tokens) and tokens[at + 1].start == tokens[at].end
     return tokens[at].text == "@" and following
 
@@ -275,7 +275,7 @@ def _variable_at(tokens: Sequence[Token], at: int) -> tuple[str, int]:
 
 
 def _adjoins(tokens: Sequence[Token], at: int) -> bool:
-    """Whether the next token follows without a space."""
+    """Return whether the next token follows without a space."""
     return at + 1 < len(tokens) and tokens[at + 1].start == tokens[at].end
 
 

@@ -15,6 +15,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from penstock.lazy import exp
 from penstock.model.macros.at_scope import Call, Made
 from penstock.model.macros.macro_evaluator import MacroEvaluator, expression_of, with_values
 from penstock.model.script.at_text import unpacked
@@ -25,7 +26,7 @@ _NAMES: Mapping[str, object] = {"t": typing, "typing": typing, "MacroEvaluator":
 
 
 def call_with(function: Callable[..., Any], call: Call) -> Any:
-    """What a function returns for a call in a script. Raises what it raises."""
+    """Return what a function returns for a call in a script. Raises what it raises."""
     hints = _hints(function)
     signature = inspect.signature(function)
     if gets_evaluator(function, signature, hints):
@@ -55,7 +56,9 @@ def call_with(function: Callable[..., Any], call: Call) -> Any:
 def gets_evaluator(
     function: Callable[..., Any], signature: inspect.Signature, hints: Mapping[str, Any]
 ) -> bool:
-    """Whether the first parameter is the evaluator: by the decorator, its name or its type."""
+    """Return whether the first parameter is the evaluator: by the decorator,
+    its name or its type.
+    """
     if getattr(function, EVALUATED, False):
         return True
     first = next(iter(signature.parameters.values()), None)
@@ -67,8 +70,6 @@ def gets_evaluator(
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     """The types of the parameters; none where one of them is not known."""
-    from sqlglot import exp
-
     try:
         return typing.get_type_hints(function, localns={**_NAMES, "exp": exp})
     except (NameError, TypeError, AttributeError):
@@ -93,7 +94,7 @@ def _is_text(hint: Any) -> bool:
 
 
 def _is_sql(hint: Any) -> bool:
-    """Whether a type is SQLMesh's ``SQL``, its own or that of the stand-in."""
+    """Return whether a type is SQLMesh's ``SQL``, its own or that of the stand-in."""
     return getattr(hint, "__name__", "") == "SQL" and getattr(hint, "__supertype__", None) is str
 
 
@@ -114,8 +115,6 @@ def _converted(value: Any, hint: Any, dialect: str) -> Any:
 
 
 def _as(value: Any, hint: Any, dialect: str) -> Any:
-    from sqlglot import exp
-
     if hint is Any or hint is None or not isinstance(value, exp.Expr):
         return value
     if _is_union(hint):
@@ -144,8 +143,6 @@ def _first_of(value: Any, hints: Sequence[Any], dialect: str) -> Any:
 
 
 def _is_null(value: Any) -> bool:
-    from sqlglot import exp
-
     return isinstance(value, exp.Null)
 
 
@@ -158,8 +155,6 @@ def _one_of(value: Any, allowed: Sequence[Any]) -> Any:
 
 
 def _list_as(value: Any, base: Any, inner: Sequence[Any], dialect: str) -> Any:
-    from sqlglot import exp
-
     if isinstance(value, exp.Paren):
         items = [value.this]
     elif isinstance(value, exp.Array | exp.Tuple):
@@ -198,8 +193,6 @@ def _expression_as(value: Any, wanted: Any, dialect: str) -> Any:
 
 def _number(of: Callable[[str], Any]) -> Callable[[Any], Any]:
     def convert(value: Any) -> Any:
-        from sqlglot import exp
-
         negative = isinstance(value, exp.Neg)
         literal = value.this if negative else value
         if not isinstance(literal, exp.Literal):
@@ -214,8 +207,6 @@ def _number(of: Callable[[str], Any]) -> Callable[[Any], Any]:
 
 
 def _string(value: Any) -> str:
-    from sqlglot import exp
-
     if isinstance(value, exp.Literal):
         return str(value.this)
     if isinstance(value, exp.Column) and not value.table:
@@ -226,8 +217,6 @@ def _string(value: Any) -> str:
 
 
 def _boolean(value: Any) -> bool:
-    from sqlglot import exp
-
     if not isinstance(value, exp.Boolean):
         raise _Other
     return bool(value.this)
@@ -262,8 +251,6 @@ def made_of(result: object, dialect: str) -> Made:
 
 
 def _sql_of(value: object, dialect: str) -> str:
-    from sqlglot import exp
-
     if value is None:
         return ""
     if isinstance(value, str):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from penstock.lazy import exp
 from penstock.model.script.at_text import tokens_of
 from penstock.model.time.time_macros import TIMES
 from penstock.sql.dialect import SPARK, backticked
 from penstock.sql.tokens import STRING
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from penstock.model.macros.at_scope import Scope
 
 _ARGUMENT = "penstock_argument"  # the function around an argument that is read
@@ -122,8 +121,6 @@ class MacroEvaluator:
 
     def eval_expression(self, node: Any) -> Any:
         """The value of an expression of constants."""
-        from sqlglot import exp
-
         from penstock.model.macros import at_constants
 
         if not isinstance(node, exp.Expr):
@@ -134,7 +131,7 @@ class MacroEvaluator:
         return found
 
     def send(self, name: str, *arguments: Any) -> Any:
-        """What another macro makes."""
+        """Return what another macro makes."""
         texts = [a if isinstance(a, str) else a.sql(self.dialect) for a in arguments]
         made = self._scope.call(name, texts)
         return self.argument(made) if isinstance(made, str) else [*map(self.argument, made)]
@@ -156,7 +153,6 @@ def expression_of(text: str, dialect: str) -> exp.Expr:
     something else, or where it reads nothing, the tree is one word: the text.
     """
     import sqlglot
-    from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
     def read(sql: str) -> exp.Expr | None:
@@ -183,7 +179,6 @@ def expression_of(text: str, dialect: str) -> exp.Expr:
 
 def with_values(tree: exp.Expr) -> exp.Expr:
     """A tree whose ``$name`` is written so in every dialect: Spark's of sqlglot has ``${name}``."""
-    from sqlglot import exp
 
     def written(node: exp.Expr) -> exp.Expr:
         return exp.Var(this=f"${node.name}") if isinstance(node, exp.Parameter) else node

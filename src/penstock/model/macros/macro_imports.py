@@ -123,7 +123,7 @@ def imports_of(directory: Path, path: Path) -> Importer:
 
 
 def _place(name: str, level: int, directory: Path, path: Path) -> Path | None:
-    """Where a module of ``macros/`` would be: ``macros.a``, ``.a``; None for any other."""
+    """Return where a module of ``macros/`` would be: ``macros.a``, ``.a``; None for any other."""
     parts = name.split(".") if name else []
     if level:
         return path.parents[level - 1].joinpath(*parts)

@@ -67,7 +67,7 @@ class Libraries:
         return frozenset(library.path for library in self.by_name.values())
 
     def tiers(self, own: Sequence[str], uses: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-        """Where a script looks for macros: in its own, those that it uses, then all."""
+        """Return where a script looks for macros: in its own, those that it uses, then all."""
         return (tuple(own), tuple(uses), tuple(self.by_name))
 
     def named(self, written: str) -> str | None:

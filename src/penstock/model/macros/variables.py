@@ -44,7 +44,7 @@ class Setting:
 
 
 def read_setting(statement: Statement) -> Setting:
-    """What ``SET VARIABLE x = value`` or ``RESET VARIABLE x`` says. Raises MacroError."""
+    """Return what ``SET VARIABLE x = value`` or ``RESET VARIABLE x`` says. Raises MacroError."""
     tokens = statement.tokens
     reset = statement.word == "RESET"
     shape = "write RESET VARIABLE x" if reset else "write SET VARIABLE x = value"
@@ -67,7 +67,7 @@ def read_setting(statement: Statement) -> Setting:
 
 
 def is_constant(value: str, dialect: str, at: int) -> bool:
-    """Whether a value is the same wherever it stands: no subquery and nothing random in it.
+    """Return whether a value is the same wherever it stands: no subquery and nothing random in it.
 
     Raises MacroError for a column, which there is none of.
     """

@@ -60,7 +60,7 @@ class CannotSay(Exception):
 
     @property
     def hint(self) -> str:
-        """What to do about it."""
+        """Return what to do about it."""
         if any(thing.startswith("on_additive_change") for thing in self.things):
             return "leave the script in its form, or write on_destructive_change ignore in its kind"
         return "leave the script in its form, or remove that"
@@ -89,7 +89,7 @@ def model_text(declaration: Declaration, dialect: str = "spark") -> str:
 
 
 def comparable(declaration: Declaration) -> dict[str, object]:
-    """What two declarations have in common that say the same, whatever their form is."""
+    """Return what two declarations have in common that say the same, whatever their form is."""
     said = {each.name: getattr(declaration, each.name) for each in fields(Declaration)}
     for name in ("path", "code", "meaning", "places", "takes_statements"):
         del said[name]
@@ -143,7 +143,9 @@ def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
 
 
 def _changes(declaration: Declaration) -> str:
-    """What becomes of new and missing columns, in the words of MODEL (...), and whose they are."""
+    """Return what becomes of new and missing columns, in the words of MODEL (...), and whose they
+    are.
+    """
     change = declaration.schema_change
     missing = "ignore" if change.missing == "keep" else change.missing
     said = {"on_additive_change": change.added, "on_destructive_change": missing}
@@ -153,7 +155,9 @@ def _changes(declaration: Declaration) -> str:
 
 
 def _of_time(declaration: Declaration) -> dict[str, object]:
-    """What lines say, or cannot say, of a model by time; other kinds have no cadence in lines."""
+    """Return what lines say, or cannot say, of a model by time; other kinds have no cadence in
+    lines.
+    """
     by_time, cron = declaration.time_range, declaration.cadence.cron
     if by_time is None:
         return {}

@@ -67,7 +67,7 @@ class Formatter:
         return before, mark + rewritten(script, self.form).replace("\n", end)
 
     def _declaration(self, text: str, path: Path) -> Declaration | None:
-        """What a text says as this file's, where its own audits stand behind its query."""
+        """Return what a text says as this file's, where its own audits stand behind its query."""
         place = self.place
         if path.suffix != PYTHON:
             text, place, _ = with_own_audits(text, path, place)

@@ -112,7 +112,7 @@ class Place:
 
     @property
     def lookups(self) -> int:
-        """How often something else than its own text was asked for."""
+        """Return how often something else than its own text was asked for."""
         return self.python.called + (0 if self.asked is None else self.asked.count)
 
 
@@ -289,7 +289,7 @@ def _load(path: Path, read: FileText, place: Place) -> _File:
 
 
 def _stands_alone(file: _File) -> bool:
-    """Whether nothing but its own text decides what a file means.
+    """Return whether nothing but its own text decides what a file means.
 
     A file that makes no model is read again each time: what it lacks may be in other files.
     """
@@ -349,7 +349,9 @@ def _python(path: Path, text: str, place: Place) -> _File:
 def read_declaration(
     text: str, path: Path, place: Place
 ) -> tuple[Declaration | None, tuple[Diagnostic, ...]]:
-    """What a script declares, in either form; what is wrong with it, or why it is not a model."""
+    """Return what a script declares, in either form; what is wrong with it, or why it is not a
+    model.
+    """
     if path.suffix == PYTHON:
         python = read_python(text, path, place.root, place.names, place.dialect)
         return python.declaration, python.findings
@@ -374,7 +376,7 @@ def read_declaration(
 
 
 def _parts(path: Path, place: Place) -> tuple[str, ...]:
-    """What names a model without a name."""
+    """Return what names a model without a name."""
     below = path.relative_to(place.models).with_suffix("")
     return below.parts if place.infer_names else ()
 

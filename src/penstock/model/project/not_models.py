@@ -32,7 +32,9 @@ _MEANT = ("misspelt-keyword", "late-annotation", "block-comment", "dropped-mater
 def report_script(
     text: str, path: Path, findings: tuple[Diagnostic, ...]
 ) -> tuple[Diagnostic, ...]:
-    """What to say of a ``.sql`` file whose header, with these ``findings``, declares no step."""
+    """Return what to say of a ``.sql`` file whose header, with these ``findings``, declares no
+    step.
+    """
     meant = tuple(finding for finding in findings if finding.rule in _MEANT)
     if meant:
         return meant
@@ -95,8 +97,9 @@ def report_python(
     findings: Sequence[Diagnostic],
     names: Names,
 ) -> tuple[Diagnostic, ...]:
-    """What to say of a ``.py`` file whose header declares no step: it may be a module of steps, and
-    is None where it is not Python at all."""
+    """Return what to say of a ``.py`` file whose header declares no step: it may be a module of
+    steps, and is None where it is not Python at all.
+    """
     main = None if code is None else next(filter(_is_main, code.tree.body), None)
     rules = _MEANT if main is not None else _MEANT_IN_MODULES
     meant = tuple(finding for finding in findings if finding.rule in rules)
@@ -129,7 +132,7 @@ def _is_main(node: ast.stmt) -> bool:
 
 
 def _is_program(node: ast.stmt) -> bool:
-    """Whether it is ``if __name__ == "__main__"``."""
+    """Return whether it is ``if __name__ == "__main__"``."""
     return isinstance(node, ast.If) and "__main__" in ast.dump(node.test)
 
 

@@ -93,7 +93,7 @@ class PythonStep:
 
     @property
     def uses_partition(self) -> bool:
-        """Whether what it does may differ from slice to slice."""
+        """Return whether what it does may differ from slice to slice."""
         of_slice = any(argument.name in OF_SLICE for argument in self.arguments)
         return of_slice or self.partitioned_by_use
 
@@ -125,7 +125,7 @@ class _Signature:
 def read_signature(
     code: PythonCode, partition: PartitionSpec | None, tables: Sequence[TableName]
 ) -> tuple[PythonStep | None, tuple[Diagnostic, ...]]:
-    """What ``main`` needs; ``None`` and findings where that cannot be given to it."""
+    """Return what ``main`` needs; ``None`` and findings where that cannot be given to it."""
     main = next((node for node in code.tree.body if _is_main(node)), None)
     if main is None:
         return None, (_no_main(code),)

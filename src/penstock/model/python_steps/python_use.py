@@ -132,7 +132,7 @@ def _read(call: ast.Call, lake: str, uses: Uses) -> None:
 
 
 def _query(call: ast.Call, lake: str, uses: Uses) -> None:
-    """What a query reads whose text is written out."""
+    """Note what a query reads whose text is written out."""
     node = _argument(call, 0, "sql")
     text = uses.code.text_of(node)
     if text is None:
@@ -216,7 +216,7 @@ def _is_asset(text: str) -> bool:
 
 
 def _roles(names: set[str], tree: ast.Module, parents: Mapping[ast.AST, ast.AST]) -> Iterator[str]:
-    """How values are used that come from these names: ``read`` or ``write``, for each use."""
+    """Yield how values are used that come from these names: ``read`` or ``write``, for each use."""
     known: set[str] = set()
     while names - known:
         known |= names

@@ -191,7 +191,7 @@ def _replace(reading: _Reading, index: int, token: Token, marker: str) -> None:
 
 
 def _duckdb_reads(reading: _Reading) -> bool:
-    """Whether a query that Spark's dialect cannot read is one of DuckDB's."""
+    """Return whether a query that Spark's dialect cannot read is one of DuckDB's."""
     scope = reading.scope
     if scope.dialect == DUCKDB:
         return False

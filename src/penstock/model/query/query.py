@@ -89,12 +89,12 @@ class Query:
 
     @property
     def mentioned(self) -> tuple[QuerySource, ...]:
-        """What its own text names, each once."""
+        """Return what its own text names, each once."""
         return tuple(dict.fromkeys(edit.source for part in self.parts for edit in part.sources))
 
     @property
     def sources(self) -> tuple[QuerySource, ...]:
-        """What has to be read: for what it embeds that is what this reads."""
+        """Return what has to be read: for what it embeds that is what this reads."""
         found: dict[QuerySource, None] = {}
         for source in self.mentioned:
             inner = self.embedded(source)
@@ -140,7 +140,7 @@ class Query:
 
     @property
     def calls_others(self) -> bool:
-        """Whether it calls functions that Spark does not have: possibly macros."""
+        """Return whether it calls functions that Spark does not have: possibly macros."""
         known = (
             FUNCTIONS
             | NOT_CALLED
@@ -163,7 +163,7 @@ class Query:
 
     @property
     def uses_partition(self) -> bool:
-        """Whether ``'{partition}'`` or an argument of the slice stands anywhere in it."""
+        """Return whether ``'{partition}'`` or an argument of the slice stands anywhere in it."""
         tokens = [token for part in self.parts for token in part.statement.tokens]
         return self.uses_interval or any(
             (token.kind, token.value) == (STRING, TOKEN)
@@ -173,7 +173,9 @@ class Query:
 
     @property
     def uses_interval(self) -> bool:
-        """Whether ``@start_...`` or ``@end_...`` stands anywhere in it, or in what it embeds."""
+        """Return whether ``@start_...`` or ``@end_...`` stands anywhere in it, or in what it
+        embeds.
+        """
         inner = (self.embedded(source) for source in self.mentioned)
         return any(is_of_interval(argument.name) for argument in self.arguments) or any(
             query.uses_interval for query in inner if query is not None
@@ -226,7 +228,7 @@ class Query:
         )
 
     def _written(self, source: QuerySource, names: Mapping[QuerySource, str]) -> str:
-        """What stands for a source in the script's own dialect."""
+        """Return what stands for a source in the script's own dialect."""
         inner = self.embedded(source)
         if inner is None:
             return names[source]
@@ -384,7 +386,7 @@ def _expanded(
 
 
 def _used(arguments: Sequence[Argument], parts: Sequence[Part]) -> Iterator[Argument]:
-    """Those that stand in the statements."""
+    """Return those that stand in the statements."""
     tokens = (token for part in parts for token in part.statement.tokens)
     names = {token.value for token in tokens if token.kind == ARGUMENT}
     return (argument for argument in arguments if argument.name in names)

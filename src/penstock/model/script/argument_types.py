@@ -35,7 +35,7 @@ class ArgumentType:
 
     @property
     def takes_json(self) -> bool:
-        """Whether a list or object of a payload may be a value."""
+        """Return whether a list or object of a payload may be a value."""
         return self.element is not None or self.name in {"json", "s3object"}
 
 
@@ -79,7 +79,7 @@ def _decimal(text: str) -> object:
 
 
 def _digits(value: Decimal) -> tuple[int, int]:
-    """How many there are before the point, and behind it without zeros at the end."""
+    """Return how many there are before the point, and behind it without zeros at the end."""
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "it is finite"
     kept = len("".join(map(str, digits)).rstrip("0"))

@@ -106,7 +106,7 @@ class Lambda:
 
 
 def _stays(before: Token | None, token: Token, after: Token | None) -> bool:
-    """Whether a word that is called like a parameter is something else."""
+    """Return whether a word that is called like a parameter is something else."""
     if after is not None and after.text == "(" and after.start == token.end:
         return True
     if after is not None and after.text in {":=", "=>"}:
@@ -117,7 +117,9 @@ def _stays(before: Token | None, token: Token, after: Token | None) -> bool:
 
 
 def names_something(before: Token | None, after: Token | None) -> bool:
-    """Whether what stands between can only be a name: an alias, or a part of a dotted name."""
+    """Return whether what stands between can only be a name: an alias, or a
+    part of a dotted name.
+    """
     return (before is not None and (before.text == "." or before.upper == "AS")) or (
         after is not None and after.text == "."
     )
@@ -129,13 +131,17 @@ def apart(text: str, at: int, value: str) -> str:
 
 
 def bare(value: str, dialect: str) -> str:
-    """What a value is inside of a name or a text: a text or a quoted name without its quotes."""
+    """Return what a value is inside of a name or a text: a text or a quoted name without its
+    quotes.
+    """
     tokens = tokens_of(value, dialect)
     return tokens[0].value if len(tokens) == 1 and tokens[0].kind in {STRING, NAME} else value
 
 
 def part_of_name(value: str, dialect: str) -> str:
-    """What a value adds to a name that it stands in, ``a`` for ``t.a``. Raises MacroError."""
+    """Return what a value adds to a name that it stands in, ``a`` for ``t.a``.
+    Raises MacroError.
+    """
     tokens = tokens_of(value, dialect)
     kinds = [token.kind for token in tokens]
     named = all(kind in {WORD, NAME} for kind in kinds[::2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.errors import UnsupportedFeature
+from penstock.lazy import exp
 from penstock.model.time.partition_token import TOKEN
 from penstock.sql.dialect import SPARK, normalized, to_spark
 from penstock.sql.text import Unreadable, misread
@@ -23,7 +24,7 @@ class Problem:
 
 
 def misread_condition(text: str, dialect: str) -> Problem | None:
-    """What is wrong with a condition, as far as that shows without its columns."""
+    """Return what is wrong with a condition, as far as that shows without its columns."""
     try:
         tokens = words(text, dialect)
     except Unclosed as error:
@@ -43,7 +44,6 @@ def misread_condition(text: str, dialect: str) -> Problem | None:
 
 def _unparsed(text: str, dialect: str) -> Problem | None:
     import sqlglot
-    from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
     try:

@@ -47,7 +47,7 @@ class Layout:
 
     @property
     def is_said(self) -> bool:
-        """Whether the model has one: without, a table keeps what it was given by others."""
+        """Return whether the model has one: without, a table keeps what it was given by others."""
         return bool(self.partitioned_by or self.clustered_by)
 
 
@@ -117,7 +117,9 @@ class Declaration:
     places: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
 
     def place(self, what: str) -> Location:
-        """Where the script says ``what``; where that is not said, where it names its table."""
+        """Return where the script says ``what``; where that is not said, where
+        it names its table.
+        """
         return self.places.get(what) or self.places.get("target") or Location(self.path)
 
     @property
@@ -136,12 +138,12 @@ class Declaration:
 
     @property
     def keeps_columns(self) -> bool:
-        """Whether columns that the query does not make stay in its table."""
+        """Return whether columns that the query does not make stay in its table."""
         return self.strategy.keeps_columns or self.partition is not None
 
     @property
     def replaces_table(self) -> bool:
-        """Whether each run makes the table what the SELECT returns, whatever it was."""
+        """Return whether each run makes the table what the SELECT returns, whatever it was."""
         return self.strategy.replaces and self.partition is None
 
     @property
@@ -151,7 +153,7 @@ class Declaration:
 
     @property
     def slicing(self) -> str:
-        """What a slice of the table is; ``""`` where that is all of it."""
+        """Return what a slice of the table is; ``""`` where that is all of it."""
         if self.strategy.time_column:
             return BY_TIME
         return self.partition.slicing if self.partition else ""

@@ -44,7 +44,7 @@ def path_of(source: FileSource, bindings: Bindings, arguments: Sequence[Argument
 
 
 def depends_on_values(path: Constant) -> bool:
-    """Whether the partition or an argument is part of the path."""
+    """Return whether the partition or an argument is part of the path."""
     return next(_values(path), None) is not None
 
 
@@ -97,7 +97,7 @@ def _check(
 
 
 def why_no_segment(text: str) -> str | None:
-    """Why ``text`` is not the name of one file or directory; ``None`` when it is."""
+    """Return why ``text`` is not the name of one file or directory; ``None`` when it is."""
     if not text:
         return "is empty"
     match = _FORBIDDEN.search(text)

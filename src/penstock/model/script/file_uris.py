@@ -73,8 +73,8 @@ def asset_key(name: str) -> str:
 
 
 def may_be(read: str, written: str, *, directories: bool = False) -> bool:
-    """Whether files of one pattern may be those of another; with ``directories`` also what lies
-    below what is read. A slice or an argument stands for any one name.
+    """Return whether files of one pattern may be those of another; with ``directories`` also what
+    lies below what is read. A slice or an argument stands for any one name.
     """
     if read == written:
         return True
@@ -94,7 +94,9 @@ def _names_in(pattern: str) -> list[str]:
 
 
 def _meets(name: str, other: str) -> bool:
-    """Whether one pattern matches the other, in which a character of no name is what varies."""
+    """Return whether one pattern matches the other, in which a character of no
+    name is what varies.
+    """
     return re.fullmatch(_regex(name), _WILD.sub("\x01", other)) is not None
 
 

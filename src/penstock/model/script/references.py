@@ -128,7 +128,7 @@ def _by_tokens(
 
 
 def own_masks(tokens: Sequence[Token]) -> Iterator[tuple[int, int, str]]:
-    """What the parser does not know: arguments, TABLE queries, MATCH_CONDITION."""
+    """Yield what the parser does not know: arguments, TABLE queries, MATCH_CONDITION."""
     for index, token in enumerate(tokens):
         if token.kind == ARGUMENT:
             yield token.start, token.end, f"'{'x' * (token.end - token.start - 2)}'"
@@ -169,7 +169,7 @@ def _tables(
 
 
 def _names_in_parts(tokens: Sequence[Token]) -> bool:
-    """Whether there can be a name of three parts, which few queries have."""
+    """Return whether there can be a name of three parts, which few queries have."""
     dots = [at for at, token in enumerate(tokens) if "." in token.text]
     return any(after == at + 2 for at, after in pairwise(dots))
 
@@ -232,7 +232,7 @@ def _before_from(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
 
 
 def _has_from(tokens: Sequence[Token], start: int) -> bool:
-    """Whether the SELECT around ``tokens[start]`` has a FROM from there on."""
+    """Return whether the SELECT around ``tokens[start]`` has a FROM from there on."""
     depth = 0
     for token in tokens[start:]:
         depth += depth_of(token)
@@ -244,7 +244,9 @@ def _has_from(tokens: Sequence[Token], start: int) -> bool:
 
 
 def is_sparks_own(tokens: Sequence[Token], reason: str) -> bool:
-    """Whether a query that sqlglot cannot read, for ``reason``, has what only Spark reads."""
+    """Return whether a query that sqlglot cannot read, for ``reason``, has what
+    only Spark reads.
+    """
     words = [token.upper for token in tokens]
     return any(part in reason for part in _OF_ARGUMENTS) or any(
         tuple(words[start : start + len(sequence)]) == sequence
@@ -289,7 +291,7 @@ class Place:
 
 
 def table_places(tokens: Sequence[Token]) -> Iterator[Place]:
-    """Where names of tables stand, those of WITH left out."""
+    """Yield where names of tables stand, those of WITH left out."""
     named = set(_with_names(tokens))
     for index in _positions(tokens):
         last = _name_end(tokens, index)
@@ -343,7 +345,7 @@ def _positions(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _expects(tokens: Sequence[Token], index: int, level: _Level) -> bool:
-    """Whether a table stands behind ``tokens[index]``; says so of the bracket, too."""
+    """Return whether a table stands behind ``tokens[index]``; says so of the bracket, too."""
     token = tokens[index]
     if token.upper == "FROM":
         before = tokens[index - 1].upper if index else ""
@@ -366,7 +368,7 @@ def _is_name(token: Token) -> bool:
 
 
 def _ends(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a clause begins there, in which commas separate no tables."""
+    """Return whether a clause begins there, in which commas separate no tables."""
     word = _word(tokens, index)
     return word in _ENDS or (word in _ENDS_BEFORE_BY and _word(tokens, index + 1) == "BY")
 

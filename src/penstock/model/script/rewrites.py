@@ -129,7 +129,7 @@ def _touch(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _ends_value(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a value may end there, so that what follows is about it."""
+    """Return whether a value may end there, so that what follows is about it."""
     if index < 0:
         return False
     token = tokens[index]
@@ -166,7 +166,9 @@ _CLAUSES = frozenset(
 
 
 def _is_table(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a call stands where a table can: after FROM or JOIN, in brackets or a list too."""
+    """Return whether a call stands where a table can: after FROM or JOIN, in brackets or a list
+    too.
+    """
     depth = 0
     for at in range(index - 1, -1, -1):
         depth += (tokens[at].text in {")", "]"}) - (tokens[at].text in {"(", "["})

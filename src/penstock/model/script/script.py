@@ -154,18 +154,18 @@ def _outside_blocks(statements: Sequence[Statement]) -> Iterator[Statement]:
 
 
 def is_macro(statement: Statement) -> bool:
-    """Whether it is ``CREATE [OR REPLACE] [TEMP] MACRO`` or ``FUNCTION``."""
+    """Return whether it is ``CREATE [OR REPLACE] [TEMP] MACRO`` or ``FUNCTION``."""
     return _macro_word(statement) is not None
 
 
 def is_temporary(statement: Statement) -> bool:
-    """Whether it is ``CREATE [OR REPLACE] TEMP MACRO``."""
+    """Return whether it is ``CREATE [OR REPLACE] TEMP MACRO``."""
     at = _macro_word(statement)
     return at is not None and statement.tokens[at - 1].upper in _TEMPORARY
 
 
 def is_variable(statement: Statement) -> bool:
-    """Whether it is ``SET VARIABLE`` or ``RESET VARIABLE``."""
+    """Return whether it is ``SET VARIABLE`` or ``RESET VARIABLE``."""
     said = [token.upper for token in statement.tokens[:2]]
     return said in (["SET", "VARIABLE"], ["RESET", "VARIABLE"])
 
@@ -277,7 +277,9 @@ def _use(statement: Statement, reading: _Reading) -> bool:
 
 
 def _expanded_before(statement: Statement, reading: _Reading) -> bool:
-    """What `penstock.model.macros.script_macros` has made of it is in the text of the query."""
+    """Return what `penstock.model.macros.script_macros` has made of it is in
+    the text of the query.
+    """
     if not (is_temporary(statement) or is_variable(statement)):
         return False
     _check_before_query(statement, reading)
@@ -342,7 +344,7 @@ def _create(statement: Statement, reading: _Reading) -> bool:
 
 
 def _refused_block(statement: Statement, reading: _Reading) -> bool:
-    """What begins a block of other tools that would be more than one query."""
+    """Return what begins a block of other tools that would be more than one query."""
     message = f"{statement.word} is not in this version"
     reading.report("error", statement.start, message, _BLOCKS[statement.word], "script-block")
     return True

@@ -168,7 +168,7 @@ def find_lake_calls(tokens: Sequence[Token]) -> Iterator[Call]:
 def read_lake_call(
     call: Call, tokens: Sequence[Token], before: tuple[str, ...], names: Names, where: Location
 ) -> FunctionSource:
-    """What a call means whose name has the parts ``before`` in front of it.
+    """Return what a call means whose name has the parts ``before`` in front of it.
 
     Raises :class:`NotConstant`, :class:`UnknownName`.
     """
@@ -206,7 +206,7 @@ def _constant(tokens: Sequence[Token]) -> Constant:
 
 
 def _lake(before: tuple[str, ...], names: Names) -> _Lake:
-    """What stands before a function's name is a lake, a schema, or both."""
+    """Return what stands before a function's name is a lake, a schema, or both."""
     if len(before) == 1 and (lake := names.lake(before[0])) is not None:
         return _Lake(lake, DEFAULT_SCHEMA)
     table = names.resolve((*before, "any"))

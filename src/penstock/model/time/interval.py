@@ -62,7 +62,7 @@ class Interval:
         return self.start <= other.start and other.end <= self.end
 
     def overlap(self, other: Interval) -> Interval | None:
-        """What both have in common."""
+        """Return what both have in common."""
         start, end = max(self.start, other.start), min(self.end, other.end)
         return Interval(start, end) if start < end else None
 

@@ -106,8 +106,8 @@ class PartitionSpec:
 
     @property
     def slicing(self) -> str:
-        """What a slice is, as a ``partitioned`` line without what makes no difference to that:
-        ``start``, and options that only repeat a default. Equal texts mean equal slices.
+        """Return what a slice is, as a ``partitioned`` line without what makes no difference to
+        that: ``start``, and options that only repeat a default. Equal texts mean equal slices.
         """
         kind = TIME_KINDS.get(self.kind)
         options = {
@@ -180,7 +180,9 @@ def bucket_around(spec: PartitionSpec, first: datetime, end: datetime) -> dateti
 
 
 def is_before_start(spec: PartitionSpec, bucket: datetime) -> bool:
-    """Whether the slice that starts at ``bucket`` (wall time) ends before ``start``, or at it."""
+    """Return whether the slice that starts at ``bucket`` (wall time) ends before ``start``, or at
+    it.
+    """
     start = _start(spec)
     step = TIME_KINDS[spec.kind].step
     return start is not None and step(bucket) <= datetime.combine(start, time())

@@ -22,13 +22,13 @@ INSIDE = (
 
 
 def is_bare(tokens: Sequence[Token], index: int) -> bool:
-    """Whether the brace at ``index`` begins the token without quotes."""
+    """Return whether the brace at ``index`` begins the token without quotes."""
     following = [token.text for token in tokens[index + 1 : index + 3]]
     return following == ["partition", "}"]
 
 
 def misplaced(tokens: Sequence[Token], index: int, *, partitioned: bool) -> Problem | None:
-    """What is wrong with the token at ``index``, whose text contains ``{partition}``."""
+    """Return what is wrong with the token at ``index``, whose text contains ``{partition}``."""
     token = tokens[index]
     if token.kind == NAME and token.value == TOKEN:
         return f"{TOKEN} stands in quotes that make it a name", f"write '{TOKEN}'"

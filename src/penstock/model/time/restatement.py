@@ -21,11 +21,13 @@ class AutoRestatement:
     intervals: int | None = None
 
     def due(self, now: datetime) -> datetime:
-        """When it was due last: what was made before that is made again."""
+        """Return when it was due last: what was made before that is made again."""
         return Cron(self.cron, self.zone).floor(now)
 
     def window(self, recorded: Iterable[Interval], unit: IntervalUnit) -> Intervals:
-        """What of the recorded intervals it is about: the last ``intervals`` units, or all."""
+        """Return what of the recorded intervals it is about: the last
+        ``intervals`` units, or all.
+        """
         known = union(recorded)
         if self.intervals is None or not known:
             return known

@@ -69,7 +69,7 @@ def meets(
     others: Sequence[Slice],
     of_others: PartitionSpec | None,
 ) -> Callable[[Slice], bool]:
-    """Whether a slice of a reader may need one of ``others``: they have a moment in common.
+    """Return whether a slice of a reader may need one of ``others``: they have a moment in common.
 
     ``of_mine`` and ``of_others`` are the `partitioned` lines. What has no place in time, as a whole
     table and the values of dynamic partitions, may need all.

@@ -71,13 +71,13 @@ class TimeFormat:
 
     @property
     def sorts(self) -> bool:
-        """Whether its texts are in the order of time: all fields, from the year down."""
+        """Return whether its texts are in the order of time: all fields, from the year down."""
         ranks = [part.rank for part in self.fields]
         return ranks == sorted(ranks) and ranks[0] == _YEAR
 
     @property
     def is_number(self) -> bool:
-        """Whether its texts may be numbers: nothing but digits, with a year at the front."""
+        """Return whether its texts may be numbers: nothing but digits, with a year at the front."""
         return self.sorts and len(self.fields) == len(self.parts)
 
     @property
@@ -89,7 +89,7 @@ class TimeFormat:
 
     @property
     def regex(self) -> str:
-        """What its texts match, of the syntax that Spark and Python share."""
+        """Return what its texts match, of the syntax that Spark and Python share."""
         return "".join(
             f"[0-9]{{{part.width}}}" if isinstance(part, _Field) else _escaped(part)
             for part in self.parts

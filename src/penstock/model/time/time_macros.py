@@ -58,7 +58,7 @@ def as_written(name: str) -> str:
 
 
 def is_of_interval(argument: str) -> bool:
-    """Whether an argument stands for a bound of the run's interval."""
+    """Return whether an argument stands for a bound of the run's interval."""
     return argument in TYPES and not argument.startswith(f"{_MARK}{_OF_RUN}")
 
 

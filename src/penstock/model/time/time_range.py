@@ -37,7 +37,7 @@ class TimeColumn:
 
     @property
     def texts(self) -> tuple[str | None, ...]:
-        """What rows are written by, for the definition's hash."""
+        """Return what rows are written by, for the definition's hash."""
         return (self.name, self.format)
 
 
@@ -94,7 +94,7 @@ class TimeRange:
         start: datetime | None = None,
         ignore_cron: bool = False,
     ) -> Intervals:
-        """What is due and not recorded, with the units that ``lookback`` does again.
+        """Return what is due and not recorded, with the units that ``lookback`` does again.
 
         Without a start of its own a model goes on from the first interval that was recorded. A
         unit that was recorded in part is missing as a whole.

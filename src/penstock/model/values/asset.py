@@ -36,12 +36,12 @@ class Asset:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file that steps read and write by its URI."""
+        """Return whether it is a file that steps read and write by its URI."""
         return self.kind == "s3object"
 
     @property
     def is_made(self) -> bool:
-        """Whether a model may make it, so that others run after that."""
+        """Return whether a model may make it, so that others run after that."""
         return self.is_file or self.kind == "ducklake"
 
 
@@ -55,7 +55,7 @@ class TableName:
 
     @property
     def is_table(self) -> bool:
-        """Whether the lake has it; files lie elsewhere, and the lake only records them."""
+        """Return whether the lake has it; files lie elsewhere, and the lake only records them."""
         return True
 
     @property

@@ -73,7 +73,7 @@ class Custom:
 def materializations(
     root: Path,
 ) -> tuple[dict[str, Materialization], tuple[Diagnostic, ...]]:
-    """Those of a project, by their names in small letters, and what is wrong with others."""
+    """Return those of a project, by their names in small letters, and what is wrong with others."""
     found: dict[str, Materialization] = {}
     files, unread = python_files(root / DIRECTORY)
     findings = [*unread]
@@ -127,7 +127,9 @@ def _wrong(file: PythonFile, node: ast.ClassDef, other: Materialization | None) 
 
 
 def _takes_rows(method: ast.FunctionDef) -> bool:
-    """Whether it can be called with four values: itself, the table, the rows, the properties."""
+    """Return whether it can be called with four values: itself, the table, the rows, the
+    properties.
+    """
     said = method.args
     most = len(said.posonlyargs) + len(said.args)
     least = most - len(said.defaults)

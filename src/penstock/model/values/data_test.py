@@ -26,7 +26,7 @@ class _Test:
 
     @property
     def name(self) -> str:
-        """What results call the test."""
+        """Return what results call the test."""
         raise NotImplementedError
 
     def arguments(self) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from penstock.lazy import exp
 from penstock.model.values.asset import TableName
 from penstock.sql.dialect import parse
 from penstock.sql.identifiers import fold
@@ -90,7 +91,7 @@ def read_time_type(text: str, dialect: str) -> str:
 
 
 def clashes(history: History, keys: tuple[str, ...]) -> Iterator[str]:
-    """What is wrong with the names of a declaration."""
+    """Yield what is wrong with the names of a declaration."""
     managed = [fold(name) for name in history.managed]
     if len(set(managed)) < len(managed):
         yield f"`{history.valid_from}` is the name of two validity columns"
@@ -105,8 +106,6 @@ def clashes(history: History, keys: tuple[str, ...]) -> Iterator[str]:
 def taken_names(history: History, text: str, dialect: str) -> Iterator[tuple[str, int]]:
     """Names of validity columns that a SELECT gives to columns of its own, each with its place in
     ``text``; what it selects by ``*`` is seen when it runs."""
-    from sqlglot import exp
-
     try:
         (tree,) = parse(text, dialect)
     except (Unreadable, ValueError):

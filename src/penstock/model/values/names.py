@@ -43,7 +43,7 @@ class Names:
         return self.aliases.get(name.casefold()) or by_name.get(name.casefold())
 
     def called(self, lake: str) -> frozenset[str]:
-        """What a script calls a lake, folded."""
+        """Return what a script calls a lake, folded."""
         aliases = (alias for alias, meant in self.aliases.items() if meant == lake)
         return frozenset((lake.casefold(), *aliases))
 

@@ -34,7 +34,7 @@ class Trigger:
 
     @property
     def bears_partition(self) -> bool:
-        """Whether it takes part in a join by partition (``trigger all``)."""
+        """Return whether it takes part in a join by partition (``trigger all``)."""
         return self.asset is not None and "{partition}" in self.asset.path
 
     def to_dict(self) -> dict[str, Any]:

@@ -81,46 +81,48 @@ class Strategy:
 
     @property
     def runs(self) -> bool:
-        """Whether a run makes anything of it."""
+        """Return whether a run makes anything of it."""
         return self.output is not Output.NOTHING
 
     @property
     def by_statements(self) -> bool:
-        """Whether the script's own statements write its table."""
+        """Return whether the script's own statements write its table."""
         return self.output is Output.STATEMENTS
 
     @property
     def by_readers(self) -> bool:
-        """Whether its query is evaluated by those who read it."""
+        """Return whether its query is evaluated by those who read it."""
         return self.output in {Output.VIEW, Output.NOTHING}
 
     @property
     def counts_rows(self) -> bool:
-        """Whether the rows of its slices are counted."""
+        """Return whether the rows of its slices are counted."""
         return self.output not in {Output.VIEW, Output.FILES}
 
     @property
     def takes_tests(self) -> bool:
-        """Whether data tests can look at its rows before they are published."""
+        """Return whether data tests can look at its rows before they are published."""
         return self.output in {Output.TABLE, Output.VIEW}
 
     @property
     def keeps_text(self) -> bool:
-        """Whether the text of its query is executed in the script's own dialect."""
+        """Return whether the text of its query is executed in the script's own dialect."""
         return self.output in {Output.VIEW, Output.STATEMENTS}
 
     @property
     def leaves_nothing(self) -> bool:
-        """Whether a run of an unpartitioned model leaves nothing that was there before."""
+        """Return whether a run of an unpartitioned model leaves nothing that was there before."""
         return self.replaces or self.output is not Output.TABLE
 
     @property
     def builds_on_slices(self) -> bool:
-        """Whether what a run makes depends on what runs before it made of the same slices."""
+        """Return whether what a run makes depends on what runs before it made
+        of the same slices.
+        """
         return self.may_repeat or self.keeps_versions
 
     def rerun_restores(self, *, by_time: bool) -> bool:
-        """Whether the next run rebuilds slices that another writer changed.
+        """Return whether the next run rebuilds slices that another writer changed.
 
         Added rows would be added again, statements are the script's own, and merged or added rows
         of intervals do not say which interval they are of.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from penstock.lazy import exp
 from penstock.sql.statement import Reader
 from penstock.sql.text import Unreadable, parse_expression
 
@@ -114,8 +115,6 @@ def _written(reader: Reader, span: Callable[[], tuple[int, int]]) -> str:
 
 def check_sides(expression: str, dialect: str) -> None:
     """Raise ValueError for a column that is of neither side, and for what cannot be read."""
-    from sqlglot import exp
-
     try:
         tree = parse_expression(expression, dialect)
     except Unreadable as error:
@@ -129,8 +128,6 @@ def check_sides(expression: str, dialect: str) -> None:
 
 def on_side(expression: str, side: str, dialect: str) -> str:
     """An expression over columns as one over those of a side. Raises ValueError."""
-    from sqlglot import exp
-
     try:
         tree = parse_expression(expression, dialect).copy()
     except Unreadable as error:
@@ -148,8 +145,6 @@ def on_side(expression: str, side: str, dialect: str) -> str:
 
 def columns_in(expression: str, dialect: str) -> tuple[str, ...]:
     """The columns that a key names. Raises ValueError."""
-    from sqlglot import exp
-
     try:
         tree = parse_expression(expression, dialect)
     except Unreadable as error:
