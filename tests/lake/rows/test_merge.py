@@ -52,7 +52,8 @@ def test_every_kind_of_clause(filled: Lake, rows: Rows) -> None:
     merge = merge.when_matched_delete("s.v = 'delete'").when_matched_update_all()
     merge = merge.when_not_matched_insert("s.v <> 'no'", {"k": "s.k", "v": "upper(s.v)"})
     merge = merge.when_not_matched_by_source_update("t.k = 3", {"v": "t.v || '!'"})
-    assert counts(merge.execute()) == (2, 1, 2)
+    merge = merge.when_not_matched_by_source_delete("t.v = 'n'")
+    assert counts(merge.execute()) == (2, 2, 2)
     changes = feed(filled)
     assert [row for row in changes if row[1] != "insert"] == [
         (0, "update_postimage", 1, "x"),
@@ -60,6 +61,7 @@ def test_every_kind_of_clause(filled: Lake, rows: Rows) -> None:
         (1, "delete", 2, "b"),
         (2, "update_postimage", 3, "c!"),
         (2, "update_preimage", 3, "c"),
+        (3, "delete", None, "n"),
     ]
     assert [row[2:] for row in changes if row[1] == "insert"] == [(9, "I"), (None, "NULL")]
 
