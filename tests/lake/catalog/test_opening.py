@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, inspect, select
 
 from penstock.errors import CatalogMissing, CatalogVanished, ConfigError, DataPathError
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.database.metadata import snapshot
 from penstock.lake.lake import Lake
 from penstock.lake.recovery.restore import restore
 from penstock.lake.snapshot import At
@@ -26,6 +27,15 @@ def shape(connection: Connection) -> dict[str, list[tuple[str, str]]]:
         for table in inspector.get_table_names()
         if table.startswith("ducklake_")
     }
+
+
+def test_catalogs_on_sqlite_share_what_was_compiled(tmp_path: Path) -> None:
+    compiled = []
+    for name in ("one", "other"):
+        uri = f"ducklake:sqlite:{tmp_path}/{name}"
+        with Catalog.open(uri, data_path=str(tmp_path)) as lake, lake.reading() as connection:
+            compiled.append(connection.execute(select(snapshot.c.snapshot_id)).context.compiled)
+    assert compiled[0] is compiled[1]
 
 
 def test_tables_on_sqlite_are_those_that_duckdb_makes(tmp_path: Path) -> None:
