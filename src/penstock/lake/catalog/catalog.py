@@ -195,10 +195,12 @@ class Catalog:
         from penstock.lake.catalog.commits.writes import BEGINNING, beginning
 
         answer = engines.answer(self._engine, self._location, BEGINNING)
-        latest, options = beginning(answer)
+        latest, rows = beginning(answer)
         if latest is None:
             raise corrupt(self._location, "it holds no snapshot")
-        return latest, Options(options)
+        options = Options(rows)
+        self._encrypted = options.value("encrypted", None, None) == "true"
+        return latest, options
 
     def snapshot(self, at: At = LATEST) -> Snapshot:
         """The snapshot at a version, in force at a time, or the latest.
