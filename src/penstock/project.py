@@ -176,20 +176,16 @@ class Project(Inspection):
             project.run("orders", partition="2026-11-01").raise_for_status()
 
         ``models`` and ``select`` name the steps to run, as on the command line; without any, all.
-        ``partition`` is a value as the slice is called, or a date or datetime that the slice holds
-        (one without a time zone is in the partition's own); without it, time kinds take the slice
-        of ``fire_time`` (aware; now), ``dynamic`` takes its value from ``payload``. ``from_`` and
-        ``to`` are a range instead, both included: the slices that are missing or have failed are
-        made, with ``all_`` all of them, and one that fails does not stop the others. ``args`` and
-        the names of ``payload`` fill the arguments that scripts declare. ``jobs`` steps run side by
-        side (default: ``[run] jobs``, else the number of cores). ``full_refresh`` makes the tables
-        of the steps in ``select`` anew, by their definitions of now: the commit that publishes this
-        run's slice drops all that was there before, of a partitioned table every other slice.
-        ``new_catalog`` is `lake`'s. ``on_event`` hears how the run goes; without it progress and
-        notices are printed (`penstock.events.ignore` keeps quiet). A step that fails is in the
-        result, which `RunResult.raise_for_status` raises, and nothing of it is visible; what is
-        raised concerns the whole run: ArgumentError, PartitionError, EnvironmentMissing, and what
-        opening a lake raises.
+        ``partition`` is the value of a slice, or a date or datetime that the slice holds (in its
+        own time zone unless it has one); without it, time kinds take the slice of ``fire_time``
+        (aware; default: now), ``dynamic`` takes its value from ``payload``. ``from_`` and ``to``
+        are a range instead, inclusive: missing and failed slices are made, with ``all_`` every one,
+        and one that fails does not stop the others. ``args`` and ``payload`` fill declared
+        arguments. ``jobs`` steps run side by side (default: ``[run] jobs``, or by cores).
+        ``full_refresh`` rebuilds the tables of the named steps with their current definitions: the
+        commit drops what was there before, other slices included. ``new_catalog`` is `lake`'s.
+        ``on_event`` receives progress and notices, which are printed without it. Failed steps are
+        raised by `RunResult.raise_for_status`; ArgumentError and PartitionError are raised here.
         """
         from penstock.engine.planning.run_arguments import require_jobs
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.state.requirement import Requirement
+from penstock.engine.state.records import Requirement
 from penstock.engine.state.store import State
 from penstock.errors import CommitConflict
 from tests.engine.state.builders import publication, run_record

@@ -18,8 +18,13 @@ from penstock.engine.running.attempt import Attempt
 from penstock.engine.running.bisect import Verdict
 from penstock.engine.running.sources import run_python
 from penstock.engine.running.writers import Candidate
-from penstock.engine.state.records import Publication, SliceRecord, column_infos, lies_among_others
-from penstock.engine.state.requirement import Requirement
+from penstock.engine.state.records import (
+    Publication,
+    Requirement,
+    SliceRecord,
+    column_infos,
+    lies_among_others,
+)
 from penstock.engine.state.step_records import StepRecords
 from penstock.engine.state.store import State, now
 from penstock.errors import DataTestFailed

@@ -22,8 +22,7 @@ from penstock.engine.running.redefinition import (
 )
 from penstock.engine.running.view import clear_name
 from penstock.engine.session.world import World
-from penstock.engine.state.records import SliceRecord
-from penstock.engine.state.requirement import Requirement
+from penstock.engine.state.records import Requirement, SliceRecord
 from penstock.model.definition.model import Model
 from penstock.model.joint.slice_condition import NotJoint
 from penstock.model.time.interval import Interval

@@ -2,6 +2,10 @@
 
 A run whose process has ended was killed. The number of the process alone does not show that: the
 system reuses numbers.
+
+A commit requires that records are still those that were read: rows of an append, and how far a step
+has read its input, follow from them. That is checked in the catalog transaction of the data, under
+the lock that all writers of records take; no conflict of data files would say so.
 """
 
 from __future__ import annotations
@@ -9,23 +13,28 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import select
+
 from penstock.engine.results import CheckResult, ColumnInfo
-from penstock.errors import PartitionError
+from penstock.engine.state.tables import SLICE, to_text
+from penstock.errors import CommitConflict, PartitionError
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import type_text
 from penstock.model.definition.model import Model
-from penstock.model.time.interval import interval_of
+from penstock.model.time.interval import Interval, interval_of
 from penstock.model.time.partition import validate
+from penstock.model.time.slice import shown
 from penstock.model.values.strategy import strategy_named
 
 if TYPE_CHECKING:
-    from penstock.engine.state.requirement import Requirement
+    from sqlalchemy import Connection
+
     from penstock.lake.format.schema import TableSchema
 
 
@@ -235,3 +244,63 @@ def column_infos(
         ColumnInfo(column.name, type_text(column), column.nullable, known.get(fold(column.name)))
         for column in schema.columns
     )
+
+
+_Identity = tuple[str, str]  # the run that recorded a slice, and when
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """``records`` of slices of a target, by their texts, as they were read: all that overlap those
+    to be published, ``slices``.
+    """
+
+    target: str
+    slices: tuple[str, ...]
+    records: Mapping[str, _Identity]
+
+    @classmethod
+    def of(cls, target: str, slices: Iterable[str], records: Sequence[SliceRecord]) -> Requirement:
+        texts = tuple(slices)
+        known = {each.slice: (each.run_id, to_text(each.published_at)) for each in records}
+        return cls(target, texts, dict(_overlapping(known, texts)))
+
+    def check(self, connection: Connection) -> None:
+        """Raise CommitConflict where another run has recorded any of the slices since."""
+        query = select(SLICE.c.slice, SLICE.c.run_id, SLICE.c.published_at)
+        query = query.where(SLICE.c.target == self.target)
+        if not any(interval_of(text) for text in self.slices):
+            query = query.where(SLICE.c.slice.in_(self.slices))
+        rows = {value: (run_id, at) for value, run_id, at in connection.execute(query)}
+        now = dict(_overlapping(rows, self.slices))
+        if now == self.records:
+            return
+        differ = [value for value, own in now.items() if self.records.get(value) != own]
+        if differ:
+            what = f"run {now[differ[0]][0]} has published {_said(differ)} of {self.target}"
+        else:
+            what = f"{_said(list(self.records))} of {self.target} was dropped"
+        raise CommitConflict(
+            f"{what} since it was read",
+            hint="nothing was changed; run it again on the tables as they are now",
+            data={"table": self.target, "slices": tuple(differ), "what": what},
+        )
+
+
+def _said(texts: Sequence[str]) -> str:
+    first = shown(texts[0]) or "all"
+    return first if len(texts) == 1 else f"{first} and {len(texts) - 1} more"
+
+
+def _overlapping(
+    records: Mapping[str, _Identity], slices: Sequence[str]
+) -> Iterator[tuple[str, _Identity]]:
+    wanted = frozenset(slices)
+    spans = [each for text in slices if (each := interval_of(text)) is not None]
+    for text, own in records.items():
+        if text in wanted or (spans and _meets(interval_of(text), spans)):
+            yield text, own
+
+
+def _meets(interval: Interval | None, spans: Sequence[Interval]) -> bool:
+    return interval is not None and any(interval.overlap(each) for each in spans)

@@ -254,12 +254,11 @@ def end_step(
 def publish(
     connection: Connection, snapshot_id: int | None, what: Publication, *, as_of: int | None = None
 ) -> None:
-    """The slice, its checks, its columns and the end of its step.
+    """Record the slice, its checks, its columns and the end of its step.
 
     Called with the data's own connection and the id of its new snapshot. When nothing changed,
     ``snapshot_id`` is the one that made the slice, None where it needed none, and ``as_of`` a later
-    one at which it was still as recorded. Raises CommitConflict where what it ``requires`` does not
-    hold.
+    one at which it was still as recorded. Raises CommitConflict unless what it ``requires`` holds.
     """
     as_of = snapshot_id if as_of is None else as_of
     assert as_of is not None, "a slice is as recorded at some snapshot"
