@@ -14,11 +14,12 @@ from itertools import pairwise
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lazy import exp
 from penstock.sql.duckdb.guards import whole_number
-from penstock.sql.duckdb.text import Cuts, cut, named, readable
+from penstock.sql.duckdb.text import named, readable
 from penstock.sql.duckdb.translate import to_spark
 from penstock.sql.identifiers import fold
 from penstock.sql.macro_text import bare, filled
 from penstock.sql.macros import Book, Macro, MacroForm, Parameter, bind, default_text
+from penstock.sql.query.edits import Edit, Mapped, edited
 from penstock.sql.text import Unreadable, parse_query
 from penstock.sql.tokens import (
     NAME,
@@ -77,15 +78,15 @@ def expand(text: str | SqlText, book: Book, dialect: str = _SPARK) -> str:
     return expansion(text, book, dialect).text
 
 
-def expansion(text: str | SqlText, book: Book, dialect: str = _SPARK) -> Cuts:
+def expansion(text: str | SqlText, book: Book, dialect: str = _SPARK) -> Mapped:
     """``text`` without calls of the book's macros; lines stay lines.
 
     Raises QueryFailed for arguments that do not fit and for recursion, UnsupportedFeature where a
     body is not known to mean the same on Spark.
     """
     source = SqlText(text, dialect) if isinstance(text, str) else text
-    edits = [(each.start, each.end, each.text) for each in expanded_calls(source, book)]
-    return Cuts(cut(source.text, edits), tuple(edits))
+    calls = expanded_calls(source, book)
+    return edited(source.text, (Edit(call.start, call.end, call.text) for call in calls))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ def reached(source: SqlText, book: Book) -> tuple[Macro, ...]:
     return tuple(found)
 
 
-def expansions(text: str, book: Book, *, expression: bool = False) -> tuple[Cuts, ...]:
+def expansions(text: str, book: Book, *, expression: bool = False) -> tuple[Mapped, ...]:
     """The steps from a text of DuckDB's to the same without macros: the columns of a query that
     have no alias are named by the calls first.
     """

@@ -9,10 +9,11 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import View
 from penstock.lazy import exp
 from penstock.sql import dialect
-from penstock.sql.duckdb.text import Cuts, named_inside, projections, readable
+from penstock.sql.duckdb.text import named_inside, projections, readable
 from penstock.sql.duckdb.translate import to_spark
 from penstock.sql.macro_calls import expand, expansions
 from penstock.sql.macros import Book
+from penstock.sql.query.edits import Mapped
 from penstock.sql.text import Unreadable, parse_query
 
 
@@ -62,10 +63,10 @@ def translated(
         raise
 
 
-def _origin(steps: Sequence[Cuts], at: int) -> int:
+def _origin(steps: Sequence[Mapped], at: int) -> int:
     """Return where a place was before the steps: in a macro's call for all that it stands for."""
     for step in reversed(steps):
-        at = step.origin(at)
+        at = step.back(at)
     return at
 
 

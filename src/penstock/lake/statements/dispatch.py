@@ -177,7 +177,7 @@ def _single(session: Session, text: str, start: int, end: int) -> DataFrame | An
         written = translated.in_spark(session, text, start, end)
         last = len(written.text) - (len(text) - end)
         in_spark = replace(session, dialect="spark")
-        if written.edits:  # a function of Spark's may be called like a macro
+        if written.is_edited:  # a function of Spark's may be called like a macro
             in_spark = replace(
                 in_spark, names=lambda t: replace(session.names(t), has_no_calls=True)
             )

@@ -14,8 +14,9 @@ from typing import Literal
 from penstock.errors import PenstockError, QueryFailed, UnsupportedFeature
 from penstock.lake.statements import create_table, delete, insert, merge, update
 from penstock.lake.statements.session import Session
-from penstock.sql.duckdb.text import Cuts, cut, name_in_spark, text_in_spark
+from penstock.sql.duckdb.text import name_in_spark, text_in_spark
 from penstock.sql.identifiers import fold
+from penstock.sql.query.edits import Edit, Mapped, edited
 from penstock.sql.statement import Reader
 from penstock.sql.text import Span, SqlExpression, offset, place
 from penstock.sql.tokens import MARKER, NAME, NUMBER, STRING, WORD, Token, unquoted
@@ -37,7 +38,7 @@ _START = attrgetter("start")
 _QUOTED = re.compile(r"`([^`]+)`")
 
 
-def in_spark(session: Session, text: str, start: int, end: int) -> Cuts:
+def in_spark(session: Session, text: str, start: int, end: int) -> Mapped:
     """``text`` with the statement at ``text[start:end]`` in Spark's SQL.
 
     Raises UnsupportedFeature and QueryFailed with the place in ``text``.
@@ -46,21 +47,21 @@ def in_spark(session: Session, text: str, start: int, end: int) -> Cuts:
     if reader.sees("CREATE") and {"MACRO", "FUNCTION"} & {
         token.upper for token in reader.tokens[1:4]
     }:
-        return Cuts(text, ())  # what a macro stands for is stored in DuckDB's SQL
-    edits: list[tuple[int, int, str]] = []
+        return Mapped(text, ())  # what a macro stands for is stored in DuckDB's SQL
+    edits: list[Edit] = []
     parts = sorted(_parts(reader))
     for span, kind in parts:
-        edits.append((*span, _translated(session, text, span, kind)))
+        edits.append(Edit(*span, _translated(session, text, span, kind)))
     firsts = [span[0] for span, _ in parts]
     for token in reader.tokens:
         before = bisect_right(firsts, token.start)
         if before == 0 or token.start >= parts[before - 1][0][1]:
             edits += _in_spark(token)
-    return Cuts(cut(text, edits), tuple(sorted(edits)))
+    return edited(text, edits)
 
 
 @contextmanager
-def placed(written: Cuts, text: str) -> Iterator[None]:
+def placed(written: Mapped, text: str) -> Iterator[None]:
     """Give errors inside, which are about the text in Spark's SQL, their place in ``text``."""
     try:
         yield
@@ -68,8 +69,12 @@ def placed(written: Cuts, text: str) -> Iterator[None]:
         said = _AT_LINE.search(error.message)
         if said is not None:
             at = offset(written.text, int(said[1]), int(said[2] or 1))
-            origin = written.origin(at)
-            span = next(((a, b) for a, b, _ in written.edits if a <= origin < b), None)
+            origin = written.back(at)
+            ends = [*(anchor.origin for anchor in written.anchors[1:]), len(text)]
+            spans = zip(written.anchors, ends, strict=False)
+            span = next(
+                ((a.origin, b) for a, b in spans if not a.exact and a.origin <= origin < b), None
+            )
             if said[2] is None:  # macros keep the lines of a text, not its columns
                 span = (0, len(text))
             _place(error, text, origin if span is None else _named(error, text, span))
@@ -194,12 +199,12 @@ def _is_literal(tokens: Sequence[Token]) -> bool:
     )
 
 
-def _in_spark(token: Token) -> Iterator[tuple[int, int, str]]:
+def _in_spark(token: Token) -> Iterator[Edit]:
     """A word outside of the parts."""
     if token.kind == NAME and token.text[0] == '"':
-        yield token.start, token.end, name_in_spark(token.text)
+        yield Edit(token.start, token.end, name_in_spark(token.text))
     if token.kind == STRING and ("\\" in token.text or token.text[0] != "'"):
-        yield token.start, token.end, text_in_spark(token)
+        yield Edit(token.start, token.end, text_in_spark(token))
 
 
 def _named(error: PenstockError, text: str, span: Span) -> int | None:

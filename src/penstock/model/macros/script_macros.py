@@ -230,13 +230,13 @@ def _readings(text: str, start: int, reading: _Reading) -> list[tuple[int, int, 
 
 def _names(source: SqlText, start: int, edits: Sequence[_Edit]) -> list[_Edit]:
     """DuckDB's names for the columns that have none of their own: those of the calls."""
-    from penstock.sql.duckdb.text import named
+    from penstock.sql.duckdb.text import naming
 
     try:
-        cuts = named(source.text).edits
+        found = naming(source.text)
     except Unreadable:
         return []  # which reading the query reports
-    places = {start + at: text for at, end, text in cuts if at == end}
+    places = {start + each.start: each.text for each in found if each.start == each.end}
     return [
         _Edit(at, at, text)
         for at, text in places.items()

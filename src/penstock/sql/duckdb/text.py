@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from penstock.lazy import exp
 from penstock.sql.identifiers import fold, quote_identifier
 from penstock.sql.literals import plain_text_literal, text_literal
+from penstock.sql.query.edits import Edit, Mapped, edited
 from penstock.sql.text import Unreadable, parse_query
 from penstock.sql.tokens import (
     MARKER,
@@ -37,15 +37,20 @@ def readable(sql: str, own: Collection[str] = ()) -> str:
     Raises QueryFailed for a quote that is not closed.
     """
     sql = sql.replace(_CATALOG, "")
-    return cut(sql, _printed_forms(tokenize(sql, "duckdb"), own))
+    return edited(sql, _printed_forms(tokenize(sql, "duckdb"), own)).text
 
 
-def named(sql: str, own: Collection[str] = ()) -> Cuts:
+def named(sql: str, own: Collection[str] = ()) -> Mapped:
     """`readable` for a query that somebody wrote, in which each column of a SELECT gets the name
     that DuckDB gives it, since Spark has others. Raises Unreadable.
     """
+    return edited(sql, naming(sql, own))
+
+
+def naming(sql: str, own: Collection[str] = ()) -> list[Edit]:
+    """The edits of `named`."""
     tokens = tokenize(sql, "duckdb")
-    cuts = _printed_forms(tokens, own)
+    edits = _printed_forms(tokens, own)
     for at, token in enumerate(tokens):
         if token.upper != "SELECT":
             continue
@@ -53,8 +58,8 @@ def named(sql: str, own: Collection[str] = ()) -> Cuts:
             name = _unnamed_at(sql, tokens[begin:end])
             if name is not None:
                 place = tokens[end - 1].end
-                cuts.append((place, place, f" AS {quote_identifier(name)}"))
-    return Cuts(cut(sql, cuts), tuple(sorted(cuts)))
+                edits.append(Edit(place, place, f" AS {quote_identifier(name)}"))
+    return edits
 
 
 def _unnamed_at(sql: str, item: Sequence[Token]) -> str | None:
@@ -67,36 +72,19 @@ def _unnamed_at(sql: str, item: Sequence[Token]) -> str | None:
         raise Unreadable(str(error), start + error.at) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Cuts:
-    """A text after edits ``(start, end, replacement)`` of another."""
-
-    text: str
-    edits: tuple[tuple[int, int, str], ...]
-
-    def origin(self, offset: int) -> int:
-        """Return where ``offset`` of the text was before the edits."""
-        moved = 0
-        for start, end, new in self.edits:
-            if start + moved + len(new) > offset:
-                return min(offset - moved, end) if start + moved > offset else start
-            moved += len(new) - (end - start)
-        return offset - moved
-
-
-def _printed_forms(tokens: Sequence[Token], own: Collection[str]) -> list[tuple[int, int, str]]:
-    cuts: list[tuple[int, int, str]] = []
+def _printed_forms(tokens: Sequence[Token], own: Collection[str]) -> list[Edit]:
+    edits: list[Edit] = []
     for at, token in enumerate(tokens):
-        cuts += _schema_of_function(tokens, at, own)
-        cuts += _first_word(tokens, at)
-        cuts += _json_key(tokens, at)
+        edits += _schema_of_function(tokens, at, own)
+        edits += _first_word(tokens, at)
+        edits += _json_key(tokens, at)
         if token.upper == "LAMBDA":
-            cuts += _lambda(tokens, at)
+            edits += _lambda(tokens, at)
         if token.text == "->":
-            cuts += _arrow(tokens, at)
+            edits += _arrow(tokens, at)
         if [after.text for after in tokens[at + 2 : at + 3]] == ["::"]:
-            cuts += _typed_literal(tokens, at)
-    return cuts
+            edits += _typed_literal(tokens, at)
+    return edits
 
 
 def named_inside(sql: str) -> str:
@@ -107,7 +95,7 @@ def named_inside(sql: str) -> str:
     """
     sql = sql.replace(_CATALOG, "")
     tokens = tokenize(sql, "duckdb")
-    cuts: list[tuple[int, int, str]] = []
+    edits: list[Edit] = []
     depth = 0
     for at, token in enumerate(tokens):
         depth += depth_of(token)
@@ -117,8 +105,8 @@ def named_inside(sql: str) -> str:
             if not _has_name(tokens[begin:end]):
                 place = tokens[end - 1].end
                 name = quote_identifier(_between(sql, tokens, begin, end))
-                cuts.append((place, place, f" AS {name}"))
-    return cut(sql, cuts)
+                edits.append(Edit(place, place, f" AS {name}"))
+    return edited(sql, edits).text
 
 
 def _has_name(item: Sequence[Token]) -> bool:
@@ -205,9 +193,7 @@ def _between(sql: str, tokens: Sequence[Token], begin: int, end: int) -> str:
     return text.replace(" AS DOUBLE)", ' AS "DOUBLE")')  # as DuckDB prints what it has read
 
 
-def _schema_of_function(
-    tokens: Sequence[Token], at: int, own: Collection[str]
-) -> list[tuple[int, int, str]]:
+def _schema_of_function(tokens: Sequence[Token], at: int, own: Collection[str]) -> list[Edit]:
     """``main.`` of ``main.list_value(``."""
     if at + 3 >= len(tokens) or fold(tokens[at].value) != "main":
         return []
@@ -216,10 +202,10 @@ def _schema_of_function(
         return []
     if at and tokens[at - 1].text == ".":
         return []
-    return [(tokens[at].start, tokens[at + 2].start, "")]
+    return [Edit(tokens[at].start, tokens[at + 2].start, "")]
 
 
-def _lambda(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
+def _lambda(tokens: Sequence[Token], at: int) -> list[Edit]:
     """``(lambda x, y: body)`` as ``(x, y) -> body``, without the brackets around it."""
     colon = next((i for i in range(at, len(tokens)) if tokens[i].text == ":"), None)
     close = closing(tokens, at - 1) if at else None
@@ -228,12 +214,12 @@ def _lambda(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
     names = ", ".join(t.text for t in tokens[at + 1 : colon] if t.text != ",")
     head = f"({names}) -> " if "," in names else f"{names} -> "
     return [
-        (tokens[at - 1].start, tokens[colon].end, head),
-        (tokens[close].start, tokens[close].end, ""),
+        Edit(tokens[at - 1].start, tokens[colon].end, head),
+        Edit(tokens[close].start, tokens[close].end, ""),
     ]
 
 
-def _arrow(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
+def _arrow(tokens: Sequence[Token], at: int) -> list[Edit]:
     """The older ``list_filter(l, (x -> body))``, told from JSON's ``->`` by the function."""
     opening = at - 2
     if opening < 1 or tokens[opening].text != "(" or tokens[opening - 1].text != ",":
@@ -242,8 +228,8 @@ def _arrow(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
     if close is None or not _takes_lambda(tokens, opening):
         return []
     return [
-        (tokens[opening].start, tokens[opening].end, ""),
-        (tokens[close].start, tokens[close].end, ""),
+        Edit(tokens[opening].start, tokens[opening].end, ""),
+        Edit(tokens[close].start, tokens[close].end, ""),
     ]
 
 
@@ -258,16 +244,16 @@ def _takes_lambda(tokens: Sequence[Token], at: int) -> bool:
     return False
 
 
-def _first_word(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
+def _first_word(tokens: Sequence[Token], at: int) -> list[Edit]:
     """Words that sqlglot takes for another: ``:x`` that begins an item (for an alias without a
     name), and a column called ``values``.
     """
     token, before = tokens[at], tokens[at - 1].upper if at else ""
     if token.kind == MARKER and before in {"SELECT", "DISTINCT", "ALL", ","}:
-        return [(token.start, token.end, f"${token.value}")]
+        return [Edit(token.start, token.end, f"${token.value}")]
     after = tokens[at + 1].text if at + 1 < len(tokens) else ""
     if token.kind == WORD and token.upper == "VALUES" and after != "(":
-        return [(token.start, token.end, quote_identifier(token.text))]
+        return [Edit(token.start, token.end, quote_identifier(token.text))]
     return []
 
 
@@ -277,7 +263,7 @@ _PATHS = frozenset(
 _PLAIN_KEY = re.compile(r"[A-Za-z_]\w*")
 
 
-def _json_key(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
+def _json_key(tokens: Sequence[Token], at: int) -> list[Edit]:
     """Write out what sqlglot reads otherwise: a key of JSON that is no path (``j->'a.b'``), and
     ``f(j -> 'a')``, which is a lambda to it.
     """
@@ -294,38 +280,28 @@ def _json_key(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
         return _as_path(key, "")
     if key.kind not in {STRING, NUMBER} or _takes_lambda(tokens, at):
         return []
-    begin = (value.start, value.start, "json_extract(")
-    return [begin, (tokens[at].start, tokens[at].end, ","), *_as_path(key, ")")]
+    begin = Edit(value.start, value.start, "json_extract(")
+    return [begin, Edit(tokens[at].start, tokens[at].end, ","), *_as_path(key, ")")]
 
 
-def _as_path(key: Token, after: str) -> list[tuple[int, int, str]]:
+def _as_path(key: Token, after: str) -> list[Edit]:
     """The edit of a key, which is followed by ``after``."""
     said = unquoted(key) if key.kind == STRING else ""
     if key.kind != STRING or _PLAIN_KEY.fullmatch(said) or said[:1] in {"$", "/"} or '"' in said:
-        return [(key.end, key.end, after)] if after else []
-    return [(key.start, key.end, plain_text_literal(f'$."{said}"') + after)]
+        return [Edit(key.end, key.end, after)] if after else []
+    return [Edit(key.start, key.end, plain_text_literal(f'$."{said}"') + after)]
 
 
-def _typed_literal(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
+def _typed_literal(tokens: Sequence[Token], at: int) -> list[Edit]:
     """``DATE '2020-01-01'::VARCHAR``: the name of the type binds closer than the cast."""
     value = tokens[at + 1]
     if tokens[at].upper not in _TYPES or value.kind != STRING:
         return []
     start, end = tokens[at].start, value.end
-    return [(start, start, "("), (end, end, ")")]
+    return [Edit(start, start, "("), Edit(end, end, ")")]
 
 
 _TYPES = ("DATE", "TIMESTAMP", "TIMESTAMPTZ")
-
-
-def cut(sql: str, cuts: Sequence[tuple[int, int, str]]) -> str:
-    """The text with each ``(start, end, replacement)`` made; they do not overlap."""
-    parts: list[str] = []
-    position = 0
-    for start, end, text in sorted(cuts):
-        parts += [sql[position:start], text]
-        position = end
-    return "".join([*parts, sql[position:]])
 
 
 def name_in_spark(written: str) -> str:

@@ -77,9 +77,9 @@ def translate(
     try:
         return to_spark(parse(ready.text, _DUCKDB), asof=asof, columns=columns)
     except Unreadable as error:
-        raise Unreadable(str(error), ready.origin(error.at)) from None
+        raise Unreadable(str(error), ready.back(error.at)) from None
     except UnsupportedFeature as error:
-        error.data["start"] = ready.origin(int(error.data.get("start", 0)))
+        error.data["start"] = ready.back(int(error.data.get("start", 0)))
         raise
 
 

@@ -41,6 +41,11 @@ class Mapped:
     text: str
     anchors: tuple[Anchor, ...]
 
+    @property
+    def is_edited(self) -> bool:
+        """Whether any of its text is new."""
+        return not all(anchor.exact for anchor in self.anchors)
+
     def back(self, offset: int) -> int:
         """The offset in the old text that ``offset`` of the new one came from."""
         if not self.anchors:
