@@ -248,7 +248,7 @@ def closing(tokens: Sequence[Token], at: int) -> int | None:
 
 
 def split_at(tokens: Sequence[Token], separator: str) -> list[Sequence[Token]]:
-    """The words between separators outside of brackets; one part may be all of them, or empty."""
+    """Return the words between separators that are in no brackets; a part may be empty."""
     parts: list[Sequence[Token]] = []
     start = depth = 0
     for at, token in enumerate(tokens):

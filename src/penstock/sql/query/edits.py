@@ -43,11 +43,11 @@ class Mapped:
 
     @property
     def is_edited(self) -> bool:
-        """Whether any of its text is new."""
+        """Return whether any of its text is new."""
         return not all(anchor.exact for anchor in self.anchors)
 
     def back(self, offset: int) -> int:
-        """The offset in the old text that ``offset`` of the new one came from."""
+        """Return the offset in the old text that ``offset`` of the new one came from."""
         if not self.anchors:
             return offset
         index = bisect_right(self.anchors, offset, key=lambda anchor: anchor.at) - 1
@@ -65,7 +65,7 @@ class Piece:
 
 
 def assemble(pieces: Iterable[Piece]) -> Mapped:
-    """Pieces one after another, as one text."""
+    """Join pieces, one after another, into one text."""
     texts: list[str] = []
     anchors: list[Anchor] = []
     at = 0
@@ -78,12 +78,12 @@ def assemble(pieces: Iterable[Piece]) -> Mapped:
 
 
 def edited(text: str, edits: Iterable[Edit], start: int = 0, end: int | None = None) -> Mapped:
-    """``text[start:end]`` with ``edits`` made, which must not overlap."""
+    """Make ``edits``, which must not overlap, in ``text[start:end]``."""
     return assemble(pieces(text, edits, start, end))
 
 
 def pieces(text: str, edits: Iterable[Edit], start: int = 0, end: int | None = None) -> list[Piece]:
-    """`edited` in pieces."""
+    """Make edits as `edited` does, and return the pieces."""
     stop = len(text) if end is None else end
     made: list[Piece] = []
     position = start
@@ -97,7 +97,7 @@ def pieces(text: str, edits: Iterable[Edit], start: int = 0, end: int | None = N
 
 
 def template(text: str, edits: Iterable[Edit]) -> str:
-    """The text with ``edits`` made, in which ``{t0}`` stands for a DataFrame.
+    """Make ``edits`` in a text in which ``{t0}`` stands for a DataFrame.
 
     Its own braces are doubled, since Spark formats it.
     """
@@ -109,7 +109,7 @@ def braces(text: str) -> str:
 
 
 def stand_in(text: str, start: int, end: int, *, view: str, name: str | None) -> Edit:
-    """``{t0}`` in place of a table, called ``name`` unless its alias follows in the text."""
+    """Put ``{t0}`` in place of a table, called ``name`` unless its alias follows in the text."""
     shown = view if name is None else f"({view} AS {braces(quote_identifier(name, mark='`'))})"
     return Edit(start, end, shown + breaks(text, start, end))
 
@@ -133,12 +133,12 @@ class Composed:
     _parts: list[tuple[int, int, int]] = field(default_factory=list)  # at, length, in the source
 
     def add(self, text: str) -> Composed:
-        """Text of our own."""
+        """Add text of our own."""
         self.text += text
         return self
 
     def take(self, span: tuple[int, int]) -> Composed:
-        """A part of the statement, as written."""
+        """Add a part of the statement, as written."""
         start, end = span
         self._parts.append((len(self.text), end - start, start))
         self.text += self.source[start:end]
@@ -146,7 +146,7 @@ class Composed:
 
     @contextmanager
     def places(self) -> Iterator[None]:
-        """Errors inside say where in the statement they are."""
+        """Make errors inside say where in the statement they are."""
         try:
             yield
         except QueryFailed as problem:

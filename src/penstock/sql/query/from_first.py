@@ -1,4 +1,4 @@
-"""Queries that begin with FROM or TABLE, written out with SELECT."""
+"""Write out queries that begin with FROM or TABLE with SELECT."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Level:
 
 
 def from_first(tokens: Sequence[Token]) -> list[Edit]:
-    """``FROM x ...`` without SELECT, and ``TABLE x``, as ``SELECT * FROM x``.
+    """Write ``FROM x ...`` without SELECT, and ``TABLE x``, as ``SELECT * FROM x``.
 
     ``FROM x SELECT y`` is Spark's own and stays.
     """
@@ -34,7 +34,7 @@ def from_first(tokens: Sequence[Token]) -> list[Edit]:
 
 
 def table_first(tokens: Sequence[Token]) -> list[Edit]:
-    """``TABLE x`` as ``SELECT * FROM x``, unless it is an argument of a function."""
+    """Write ``TABLE x`` as ``SELECT * FROM x``, unless it is an argument of a function."""
     return [
         Edit(token.start, token.end, "SELECT * FROM")
         for index, token in query_starts(tokens)
@@ -44,7 +44,7 @@ def table_first(tokens: Sequence[Token]) -> list[Edit]:
 
 
 def query_starts(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
-    """FROM and TABLE where a query begins with them, ``f(TABLE t)`` among them."""
+    """Yield FROM and TABLE where a query begins with them, ``f(TABLE t)`` among them."""
     levels = [_Level()]
     for index, token in enumerate(tokens):
         level = levels[-1]

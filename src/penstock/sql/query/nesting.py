@@ -1,4 +1,4 @@
-"""What stands outside of brackets and CASE: words, and the conditions that AND joins."""
+"""Find what stands outside of brackets and CASE: words, and the conditions that AND joins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Unclear(Exception):
 
 
 def outermost(tokens: Sequence[Token], first: int = 0, last: int | None = None) -> Iterator[int]:
-    """The words that are in no brackets, and in no CASE; those that close them are not inside.
+    """Yield the words in no brackets and no CASE; those that close them are not inside.
 
     A column may be called ``end``. Raises Unclear for a CASE that never ends.
     """
@@ -34,7 +34,7 @@ def outermost(tokens: Sequence[Token], first: int = 0, last: int | None = None) 
 
 
 def closing_of(tokens: Sequence[Token], at: int) -> int:
-    """The bracket that closes the one at ``at``. Raises Unclear."""
+    """Return the bracket that closes the one at ``at``. Raises Unclear."""
     end = closing(tokens, at)
     if end is None:
         raise Unclear("a bracket is not closed")
@@ -64,7 +64,7 @@ def and_parts(tokens: Sequence[Token], first: int, last: int) -> list[Range] | N
 
 
 def conjuncts(tokens: Sequence[Token]) -> list[Sequence[Token]]:
-    """A condition cut at every AND that its brackets do not keep together with an OR."""
+    """Cut a condition at every AND that its brackets do not keep together with an OR."""
     if tokens and tokens[0].text == "(" and closing(tokens, 0) == len(tokens) - 1:
         inside = conjuncts(tokens[1:-1])
         return [tokens] if any(and_parts(each, 0, len(each)) is None for each in inside) else inside

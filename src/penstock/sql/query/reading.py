@@ -1,4 +1,4 @@
-"""The SELECTs of a query as a structure over its words: WITH, set operations, FROM, clauses.
+"""Read the SELECTs of a query as a structure over its words: WITH, set operations, FROM, clauses.
 
 Only what stands in WITH and FROM is taken apart. It is read from the words, and not from a tree:
 sqlglot's trees have no places of their clauses, and it does not read all that Spark does.
@@ -34,7 +34,7 @@ _ODD = frozenset({"PIVOT", "UNPIVOT", "TABLESAMPLE", "MATCH_RECOGNIZE"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a FROM reads, from ``first`` to ``last``, with its alias.
+    """A table, query or function that a FROM reads, from ``first`` to ``last``, with its alias.
 
     ``joined`` is the first word that joins it (FROM, a comma, LEFT), ``end`` past the condition of
     that. ``join`` is how it is joined with those before it: "inner" (or first), "left", "half"
@@ -84,7 +84,7 @@ class Select:
         return start + 1, min(later, default=self.last)
 
     def own(self, first: int, last: int) -> Iterator[int]:
-        """The words from ``first`` to ``last`` that are of no query inside."""
+        """Yield the words from ``first`` to ``last`` that are of no query inside."""
         at = first
         queries = (source.query for source in self.sources)
         skipped = dict([*self.inside, *((each.first, each.last) for each in queries if each)])
@@ -96,7 +96,7 @@ class Select:
                 at += 1
 
     def items(self, tokens: Sequence[Token]) -> list[Range]:
-        """The items of its list."""
+        """Return the items of its list."""
         first, end = self.first, self.clauses.get("FROM", self.last)
         first += tokens[first + 1].upper in {"DISTINCT", "ALL"} if first + 1 < end else 0
         listed = outermost(tokens, first + 1, end)
@@ -104,8 +104,8 @@ class Select:
         return [(before + 1, after) for before, after in pairwise(commas)]
 
     def stars(self, tokens: Sequence[Token]) -> Iterator[tuple[int, str, bool]]:
-        """Each ``*`` that stands for columns and is not counted: its place, the folded name before
-        it, and whether it is an item of the list.
+        """Yield each ``*`` that stands for columns and is not counted: its place, the folded name
+        before it, and whether it is an item of the list.
         """
         listed = set(outermost(tokens, self.first, self.clauses.get("FROM", self.last)))
         for at in self.own(self.first + 1, self.last):
@@ -168,8 +168,8 @@ def read_query(tokens: Sequence[Token], *, whole: bool = True) -> Query:
 def selects(
     tokens: Sequence[Token], query: Query, seen: tuple[Cte, ...] = (), *, recursive: bool = False
 ) -> Iterator[tuple[Select, tuple[Cte, ...], bool]]:
-    """Every part of a query, also of those in its expressions, with the tables of WITHs that it
-    sees, and whether a WITH around it is ``recursive``.
+    """Yield every part of a query, also of those in its expressions, with the tables of WITHs that
+    it sees, and whether a WITH around it is ``recursive``.
     """
     recursive = recursive or query.recursive
     for cte in query.ctes:
@@ -294,7 +294,7 @@ def _is_clause(tokens: Sequence[Token], at: int, last: int) -> bool:
 def _inside(
     tokens: Sequence[Token], first: int, last: int, read: Sequence[Range]
 ) -> Iterator[Range]:
-    """The outermost queries that do not stand in FROM or WITH."""
+    """Yield the outermost queries that do not stand in FROM or WITH."""
     ends = dict(read)
     at = first
     while at < last:
@@ -405,7 +405,7 @@ def _table(tokens: Sequence[Token], at: int, last: int) -> tuple[str, str, int]:
 
 
 def _alias(tokens: Sequence[Token], at: int, last: int) -> tuple[str, int | None, int]:
-    """An alias, the bracket that closes its list of columns, and its end."""
+    """Return an alias, the bracket that closes its list of columns, and its end."""
     if at >= last or not may_be_alias(tokens[at]) or tokens[at].upper in _AFTER_TABLE:
         return "", None, at
     name, at = tokens[at].text, at + 1
