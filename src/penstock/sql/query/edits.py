@@ -70,10 +70,11 @@ def assemble(pieces: Iterable[Piece]) -> Mapped:
     anchors: list[Anchor] = []
     at = 0
     for piece in pieces:
-        if piece.text:
-            anchors.append(Anchor(at, piece.origin, piece.exact))
-            texts.append(piece.text)
-            at += len(piece.text)
+        if anchors and anchors[-1].at == at:
+            anchors.pop()  # of an empty piece, which is known only by what follows it
+        anchors.append(Anchor(at, piece.origin, piece.exact))
+        texts.append(piece.text)
+        at += len(piece.text)
     return Mapped("".join(texts), tuple(anchors))
 
 
