@@ -62,6 +62,10 @@ def test_conditions_after_an_outer_join_stay_where_they_are() -> None:
     assert not found(f"SELECT 1 FROM o ASOF JOIN d {ON} RIGHT JOIN e ON true {conditions}").where
 
 
+def test_a_column_called_like_the_end_of_a_case() -> None:
+    assert len(found(f"SELECT o.end FROM o ASOF JOIN d {ON} WHERE o.end > 1 AND o.x").where) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.sql.query.nesting import Unclear
-from penstock.sql.query.reading import Query, Select, read_query
+from penstock.sql.query.reading import Query, Select, read_query, selects
 from penstock.sql.tokens import tokenize
 
 
@@ -72,3 +72,12 @@ def test_clauses_are_those_of_the_outermost_select() -> None:
 def test_what_is_not_known_is_unclear(text: str) -> None:
     with pytest.raises(Unclear):
         read(text)
+
+
+def test_parts_that_are_not_understood_leave_the_others() -> None:
+    tokens = tokenize("WITH RECURSIVE a AS (FROM b) SELECT 1 FROM a WHERE c IN (SELECT 2 FROM d)")
+    parts = selects(tokens, read_query(tokens, whole=False))
+    assert [
+        (part.understood, [each.name for each in part.sources], [cte.name for cte in seen])
+        for part, seen, _ in parts
+    ] == [(False, [], []), (True, ["a"], ["a"]), (True, ["d"], ["a"])]
