@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from penstock.engine.answers.schema_history import VersionChanges
     from penstock.engine.answers.sparkless_query import SmallReads
     from penstock.engine.inputs.resolve import Resolved
-    from penstock.engine.planning.plan import Plan, Planner
+    from penstock.engine.planning.make_plan import Planner
+    from penstock.engine.planning.plan import Plan
     from penstock.engine.planning.run_arguments import Fired, Positional
     from penstock.engine.planning.slice_states import KnownSlices
     from penstock.engine.planning.slices import Partition, RunRequest
@@ -119,7 +120,8 @@ class Inspection:
 
     def _planned(self, request: RunRequest, planner: Planner | None = None) -> Plan:
         self._connections.check_open()
-        from penstock.engine.planning.plan import Known, make_plan
+        from penstock.engine.planning.make_plan import make_plan
+        from penstock.engine.planning.plan import Known
 
         by_name = {model.name: model for model in self.models}
         known = Known(

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.planning.plan import Known, Plan, make_plan
+from penstock.engine.planning.make_plan import make_plan
+from penstock.engine.planning.plan import Known, Plan
 from penstock.engine.planning.ranges import SliceRange, SliceStates
 from penstock.engine.planning.slices import RunRequest
 from penstock.errors import ArgumentError, PartitionError

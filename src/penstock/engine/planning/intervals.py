@@ -90,15 +90,15 @@ class Painted:
 
     @property
     def recorded(self) -> Intervals:
-        """What no run has to make."""
+        """Return what no run has to make."""
         return self.of_states(*MADE, RUNNING, *(() if self.remakes else (CHANGED,)))
 
     def before(self, moment: datetime) -> Intervals:
-        """What was made before a moment, and not since."""
+        """Return what was made before a moment and not since."""
         return minus(self.made, self.since(moment))
 
     def since(self, moment: datetime) -> Intervals:
-        """What was made at a moment or later."""
+        """Return what was made at a moment or later."""
         # Late: a plan without models by time knows no events, and loads no tables.
         from penstock.engine.state.tables import to_text
 
@@ -151,7 +151,7 @@ class Line:
         )
 
     def of(self, request: SliceRange) -> Due:
-        """Those of a range; its dates are whole days. Raises ArgumentError."""
+        """Return those of a range; its dates are whole days. Raises ArgumentError."""
         asked = self._asked(request)
         expected = self.by_time.expected(self.now, start=asked.start)
         within = intersect((asked,), expected)
@@ -168,7 +168,7 @@ class Line:
         return Due(chosen, tally, None if chosen else idle(tally), lacking=not request.all)
 
     def states_of(self, request: SliceRange) -> tuple[Event, ...]:
-        """What is known of a range, and what of it is missing, in the order of time."""
+        """Return what is known of a range, and what of it is missing, in the order of time."""
         asked = self._asked(request)
         within = intersect((asked,), self.by_time.expected(self.now, start=asked.start))
         known = [
@@ -181,7 +181,7 @@ class Line:
         return tuple(sorted(found, key=lambda event: event.interval))
 
     def count(self, intervals: Iterable[Interval]) -> int:
-        """How many units these are. Raises ArgumentError for too many."""
+        """Return how many units these are. Raises ArgumentError for too many."""
         number = 0
         for interval in intervals:
             if (interval.end - interval.start) / self.by_time.unit.shortest > 10 * MAX_SLICES:
@@ -193,8 +193,9 @@ class Line:
         return number
 
     def out_of_order(self, interval: Interval) -> str | None:
-        """Why an interval cannot be made where each follows upon those before: some are missing, or
-        it begins before the last unit that was made, which alone may be made again."""
+        """Return why an interval cannot be made where each follows upon those before: some are
+        missing, or it begins before the last unit that was made, which alone may be made again.
+        """
         made = self._recorded
         missing = self.by_time.missing(made, self.now, start=self.start)
         if missing and missing[0].start < interval.start:

@@ -36,7 +36,7 @@ def nothing_to_do(planned: PlannedStep) -> StepResult:
 
 
 def is_idle(plan: Plan) -> bool:
-    """Whether a run of the plan has nothing to do."""
+    """Return whether a run of the plan has nothing to do."""
     return all(step.skipped for step in plan.steps)
 
 

@@ -70,7 +70,7 @@ _IT = {False: "it", True: "them"}
 
 
 def _left_out(found: Cascade) -> Iterator[str]:
-    """What the cascade of ``auto_restatement_cron`` does not reach."""
+    """Yield what the cascade of ``auto_restatement_cron`` does not reach."""
     for name, why in found.left_out.items():
         yield f"{name} is not restated with what it reads: {why}"
 
@@ -92,7 +92,7 @@ def _notices(steps: Sequence[PlannedStep], request: RunRequest) -> Iterator[str]
 
 
 def _refreshed(steps: Sequence[Model], request: RunRequest) -> Iterator[str]:
-    """What a full refresh drops that the run does not make again. Raises ArgumentError."""
+    """Yield what a full refresh drops that the run does not make again. Raises ArgumentError."""
     if not request.select:
         raise ArgumentError(
             "a full refresh drops what is there: it is for the models that you name",

@@ -53,7 +53,7 @@ class SliceStates(Mapping[str, str]):
         return len(self.of)
 
     def lacks(self, text: str) -> bool:
-        """Whether a run has to make a slice."""
+        """Return whether a run has to make a slice."""
         state = self.of.get(text, MISSING)
         return state in _TO_MAKE or (state in (CHANGED, UNFINISHED) and self.remakes)
 
@@ -239,7 +239,7 @@ def said(tally: Tally) -> str:
 
 
 def idle(tally: Tally) -> str:
-    """Why nothing is made of a model: what is stale waits until somebody asks for it."""
+    """Return why nothing is made of a model: what is stale waits until somebody asks for it."""
     hint = ""
     if tally.states.get(STALE):
         hint += "; their definition has changed: penstock restate makes them again"

@@ -15,16 +15,8 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.inputs.pinned_tables import table_name
 from penstock.engine.planning.intervals import Painted, asked_moments
-from penstock.engine.planning.plan import (
-    Asked,
-    Plan,
-    PlannedStep,
-    Planner,
-    finished,
-    of_intervals,
-    of_range,
-    of_slices,
-)
+from penstock.engine.planning.make_plan import Planner, finished, of_intervals, of_range, of_slices
+from penstock.engine.planning.plan import Asked, Plan, PlannedStep
 from penstock.engine.planning.ranges import SliceRange
 from penstock.engine.planning.restatement_scope import (
     Again,
@@ -85,7 +77,7 @@ class Root:
         return cls(str(external.table), readers=tuple(readers))
 
     def select(self, *, downstream: bool) -> tuple[str, ...]:
-        """What of the graph is restated. Raises ArgumentError where nothing is."""
+        """Return what of the graph is restated. Raises ArgumentError where nothing is."""
         if self.model is not None and self.model.strategy.runs:
             return (f"{self.name}+",) if downstream else (self.name,)
         kind = "external" if self.model is None else "EMBEDDED"
@@ -132,7 +124,7 @@ def _has_ranges(model: Model) -> bool:
 
 
 def planner_of(root: Root) -> Planner:
-    """What a restatement that begins there makes of the models of a plan."""
+    """Return what a restatement that begins there makes of the models of a plan."""
 
     def plan(asked: Asked) -> list[PlannedStep]:
         steps: dict[str, PlannedStep] = {}
@@ -172,7 +164,7 @@ def _anew(model: Model, asked: Asked, after: tuple[str, ...], why: str) -> Plann
 
 
 def _reached(root: Root, asked: Asked, first: PlannedStep | None) -> Cascade:
-    """What is made again of the readers of what was asked for."""
+    """Return what is made again of the readers of what was asked for."""
     scope: tuple[Slice, ...] = (WHOLE,)
     if first is not None and first.slices and not first.anew and first.slices != (WHOLE,):
         scope = first.slices
@@ -209,8 +201,8 @@ def _again(model: Model, again: Again, asked: Asked, after: tuple[str, ...]) -> 
 def restated(
     plan: Plan, lakes: Mapping[str, Lake], columns: Mapping[str, str]
 ) -> tuple[Restated, ...]:
-    """What the plan does, with the rows that are there now. Starts Spark to count them. ``columns``
-    carry the values of slices, by the names of lakes.
+    """Return what the plan does, with the rows that are there now. Starts Spark to count them.
+    ``columns`` carry the values of slices, by the names of lakes.
     """
     names = [(step, step.model.target.lake) for step in plan.steps]
     return tuple(_restated(step, lakes[name], columns[name]) for step, name in names)

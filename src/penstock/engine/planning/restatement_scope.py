@@ -66,7 +66,7 @@ class Cascade:
 
 
 def why_not(model: Model) -> tuple[str, str, str] | None:
-    """Why a model is not restated, what to do instead, and where it says so."""
+    """Return why a model is not restated, what to do instead, and where it says so."""
     if model.disable_restatement:
         hint = "write disable_restatement false in its kind"
         said = "" if "disable_restatement" in model.places else ", as its kind has it by default"
@@ -78,7 +78,7 @@ def why_not(model: Model) -> tuple[str, str, str] | None:
 
 
 def rebuilds(model: Model) -> bool:
-    """Whether its restatement makes the whole table anew."""
+    """Return whether its restatement makes the whole table anew."""
     by_intervals = model.strategy.restate is Restate.INTERVALS and model.by_time is not None
     rebuilt = model.strategy.restate is not Restate.SLICES and not by_intervals
     return rebuilt and model.partition is None
@@ -128,12 +128,12 @@ def cascade(
 
 
 def _is_made_each_time(model: Model) -> bool:
-    """Whether a run of it leaves nothing of what was there, or there is nothing."""
+    """Return whether a run of it leaves nothing of what was there, or there is nothing."""
     return model.strategy.leaves_nothing and model.partition is None
 
 
 def _waits(model: Model, past: Past, wave: Wave) -> bool:
-    """Whether a table that is replaced by each run has not been since the wave was due."""
+    """Return whether a table that is replaced by each run has not been since the wave was due."""
     is_late = past.built is None or past.built < wave.due
     return model.replaces_table and is_late
 

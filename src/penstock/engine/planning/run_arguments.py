@@ -127,7 +127,7 @@ def check_arguments(models: Iterable[Model], args: Mapping[str, str | None]) -> 
 
 
 def args_of(steps: Sequence[Model], request: RunRequest) -> dict[str, str | None]:
-    """What the request says of the arguments that these steps declare."""
+    """Return what the request says of the arguments that these steps declare."""
     declared = _declared(steps)
     return {
         name: arguments.text_of(declared[name], value)
@@ -137,7 +137,7 @@ def args_of(steps: Sequence[Model], request: RunRequest) -> dict[str, str | None
 
 
 def _declared(models: Iterable[Model]) -> dict[str, arguments.Argument]:
-    """What the scripts declare, without what comes of their slices."""
+    """Return what the scripts declare, without what comes of their slices."""
     return {
         argument.name: argument
         for model in models

@@ -74,7 +74,7 @@ class Recorded:
         return MATERIALIZED if same else STALE, None
 
     def events(self, model: Model) -> Iterator[Event]:
-        """What was made of the intervals of a model, and undone by others."""
+        """Yield what was made of the intervals of a model, and undone by others."""
         for record in (*self.lost.there, *self.slices):  # of one time the record is the last word
             interval = interval_of(record.slice)
             if interval is None or record.slicing not in (None, model.slicing):
@@ -89,8 +89,8 @@ class Recorded:
 
 
 def is_unfinished(record: SliceRecord, model: Model) -> bool:
-    """Whether a partition was made before its time was over, so that rows may have come since. Not
-    where making it again would add rows twice.
+    """Return whether a partition was made before its time was over, so that rows may have come
+    since. Not where making it again would add rows twice.
     """
     spec = model.partition
     if spec is None or spec.kind not in TIME_KINDS:
@@ -120,7 +120,7 @@ def where_of(settings: Settings, lake: str, data_path: str, models: Iterable[Mod
 def recorded_of(
     connection: Connection, targets: Sequence[str], where: Where
 ) -> dict[str, Recorded]:
-    """What is recorded of targets, by them."""
+    """Return what is recorded of targets, by them."""
     slices = reading.slices_of(connection, targets)
     rolled_back = rollbacks(connection)
     lost = {name: undone(connection, made, rolled_back) for name, made in slices.items()}
@@ -180,7 +180,7 @@ class KnownSlices:
         return {run.run_id for run in running if not self.is_gone(run.process)}
 
     def intervals(self, models: Sequence[Model]) -> Mapping[str, Painted]:
-        """What became of the intervals of models by time, by their names.
+        """Return what became of the intervals of models by time, by their names.
 
         They may have been made in other batches each time.
         """
@@ -220,8 +220,8 @@ class KnownSlices:
         return State(catalog).read(ask, {})
 
     def pasts(self, models: Sequence[Model]) -> Mapping[str, Past]:
-        """When the tables of models, and their slices, were made, by the names of models. Attempts
-        that failed since do not matter: what is there is what was made before.
+        """Return when the tables of models, and their slices, were made, by the names of models.
+        Attempts that failed since do not matter: what is there is what was made before.
         """
         by_time = [model for model in models if model.by_time is not None and not rebuilds(model)]
         lines = self._painted(by_time, tried=False)

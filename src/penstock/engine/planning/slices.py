@@ -124,7 +124,7 @@ def _dynamic(steps: Steps, request: RunRequest, asked: str | None) -> dict[str, 
 
 
 def _refusal(steps: Steps, slices: Mapping[str, StepSlice], asked: Partition) -> PartitionError:
-    """What was asked for cannot be the slice of every step."""
+    """Refuse what cannot be the slice of every step."""
     refused = [model for model in steps if model.name not in slices]
     takers = [model for model in steps if model.name in slices]
     if any(_spec(model).kind in TIME_KINDS for model in takers):
@@ -146,7 +146,7 @@ def _refusal(steps: Steps, slices: Mapping[str, StepSlice], asked: Partition) ->
 
 
 def _cause(spec: PartitionSpec, asked: Partition) -> PartitionError:
-    """Why a step cannot have what was asked for."""
+    """Return why a step cannot have what was asked for."""
     if spec.kind not in TIME_KINDS:
         return PartitionError(
             f"its value is what {spec.key} of the payload is", hint="send it in the payload"

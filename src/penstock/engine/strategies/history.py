@@ -320,8 +320,9 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def _opens(rules: Rules) -> SparkColumn:
-    """Whether a row may open a version: of a key that was closed only newer rows may, and the
-    newest of the load, which brings it back."""
+    """Return whether a row may open a version: of a key that was closed only newer rows may, and
+    the newest of the load, which brings it back.
+    """
     if rules.history.updated_at is None:
         return fn.lit(True)
     newer = fn.coalesce(fn.col(ORDER) > fn.col(BEFORE), fn.lit(True))

@@ -59,7 +59,7 @@ def rows_of(table: TransactionTable, by_time: ByTime, intervals: Intervals) -> D
 def rows_in_ranges(
     rows: DataFrame, time_range: TimeRange, intervals: Intervals, dialect: str
 ) -> DataFrame:
-    """Those of a published table."""
+    """Return those of a published table."""
     return rows.where(as_condition(ranges_of(rows, time_range, intervals, dialect).where))
 
 

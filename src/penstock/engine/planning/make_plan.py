@@ -1,0 +1,290 @@
+"""Make the plan of a run from what was asked for and what the catalogs know. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC
+
+from penstock.engine.planning.intervals import Due, Line, Painted, start_above
+from penstock.engine.planning.plan import Asked, Known, Plan, PlannedStep, bindings_of, value_of
+from penstock.engine.planning.plan_notices import notices_of, with_lagging
+from penstock.engine.planning.ranges import (
+    Calendar,
+    SliceRange,
+    SliceStates,
+    choose,
+    choose_whole,
+    idle,
+    require_range,
+)
+from penstock.engine.planning.restatement_scope import (
+    Again,
+    Cascade,
+    by_cron,
+    cascade,
+    together,
+)
+from penstock.engine.planning.run_arguments import args_of, check_arguments
+from penstock.engine.planning.selection import select_steps
+from penstock.engine.planning.slices import RunRequest, StepSlice, resolve_slices
+from penstock.errors import ArgumentError
+from penstock.model.definition.graph import Graph, chains, makers_of
+from penstock.model.definition.model import Model
+from penstock.model.project.not_models import FIRST_MODEL
+from penstock.model.script.constants import Bindings
+from penstock.model.script.file_path import path_of
+from penstock.model.time.interval import Interval
+from penstock.model.time.moments import is_moment
+from penstock.model.time.partition import Moment
+from penstock.model.time.slice import WHOLE, Part, Slice
+
+Planner = Callable[[Asked], list[PlannedStep]]
+
+
+def make_plan(
+    models: Mapping[str, Model],
+    graph: Graph,
+    request: RunRequest,
+    known: Known | None = None,
+    planner: Planner | None = None,
+) -> Plan:
+    """``known`` is asked for ranges, for models by time, and for those that restate themselves.
+    ``planner`` says what is made of the models; as a run does without it.
+
+    Raises ArgumentError and PartitionError: what is wrong is said before anything runs.
+    """
+    if not models:
+        raise ArgumentError("the project has no model to run", hint=FIRST_MODEL)
+    if request.fire_time.tzinfo is None:
+        raise ArgumentError(
+            f"fire_time {request.fire_time} has no time zone",
+            hint="give one: datetime.now(UTC), or fire_time.replace(tzinfo=ZoneInfo(...))",
+        )
+    order = graph.order()
+    chosen = _with_steps(
+        select_steps(request.select, order, graph.upstream, graph.downstream), models, graph
+    )
+    steps = [models[name] for name in order if name in chosen]
+    check_arguments(models.values(), request.args)
+    args = args_of(steps, request)
+    known = known or Known()
+    lines = _lines(models, graph, steps, request, known)
+    ordered = [models[name] for name in order]
+    asked = Asked(request, ordered, graph, steps, args, known, lines)
+    if planner is None:
+        asked = replace(asked, cascade=_by_themselves(asked))
+        planner = _of_moment if request.range is None else of_range
+    planned = with_lagging(planner(asked), asked)
+    notices = tuple(notices_of(planned, asked))
+    return Plan(tuple(planned), request, args, notices, makers_of(models.values()))
+
+
+def _by_themselves(asked: Asked) -> Cascade:
+    """Return what ``auto_restatement_cron`` makes again in a run, with what reads it."""
+    request, names = asked.request, {model.name for model in asked.steps}
+    autos = [model for model in asked.order if model.auto_restatement is not None]
+    other = request.range is not None or request.partition is not None or request.full_refresh
+    if not autos or other:
+        return Cascade()
+    below = {name for model in autos for name in asked.graph.downstream(model.name)}
+    reached = [each for each in asked.order if each in autos or each.name in below]
+    if not any(model.name in names for model in reached):
+        return Cascade()
+    pasts = asked.known.pasts(reached)
+    waves = by_cron(autos, pasts, request.fire_time.astimezone(UTC))
+    return cascade(reached, asked.graph.parents, names, pasts, first=waves)
+
+
+def _lines(
+    models: Mapping[str, Model],
+    graph: Graph,
+    steps: Sequence[Model],
+    request: RunRequest,
+    known: Known,
+) -> dict[str, Line]:
+    """Return what is known of the intervals of models by time. A table that is
+    made anew has none.
+    """
+    timed = [model for model in steps if model.by_time is not None]
+    painted = known.intervals(timed) if timed and not request.full_refresh else {}
+    now = request.fire_time.astimezone(UTC)
+    return {
+        model.name: Line(
+            model.by_time,
+            painted.get(model.name, Painted()),
+            now,
+            start_above(model, models, graph, now),
+        )
+        for model in timed
+        if model.by_time is not None
+    }
+
+
+def of_intervals(model: Model, line: Line, due: Due, after: tuple[str, ...]) -> PlannedStep:
+    """A slice for each evaluation of the query."""
+    slices = line.by_time.batches(due.intervals)
+    apart = None
+    if len(slices) > 1:
+        size = line.by_time.batch_size
+        apart = "each range of missing intervals" if size is None else f"batch_size is {size}"
+    late = line.out_of_order(slices[0]) if model.in_order and slices else None
+    seen = line.painted.runs if due.lacking else None
+    return PlannedStep(model, slices, after, late, due.idle, due.tally, apart, seen=seen)
+
+
+def _of_moment(asked: Asked) -> list[PlannedStep]:
+    """One slice of each model; of models by time all that are due; and what is restated."""
+    chains_ = _chains(asked.order, {model.name for model in asked.steps})
+    slices = resolve_slices(chains_, asked.request)
+    planned: list[PlannedStep] = []
+    early: set[str] = set()
+    for model in asked.steps:
+        after, own = asked.after(model), slices.get(model.name)
+        skipped = _why_skipped(own, [name for name in after if name in early])
+        early |= {model.name} if skipped else set()
+        again, line = asked.cascade.again.get(model.name), asked.lines.get(model.name)
+        made = (Part(own.value) if own else WHOLE,)
+        if skipped is not None:
+            step = PlannedStep(model, made, after, skipped=skipped)
+        elif again is not None:
+            step = _restated(model, again, after, made, line)
+        elif line is not None:
+            alone = not slices
+            with _placed_at(model, "target"):
+                due = _due(line, asked.request.partition, alone)
+                step = of_intervals(model, line, due, after)
+        else:
+            step = PlannedStep(model, made, after)
+        planned.append(finished(step, asked))
+    return planned
+
+
+def _due(line: Line, asked: Moment | None, alone: bool) -> Due:
+    """Return what is due. A run for one partition makes the interval that contains its value again,
+    even where it is up to date. A value that is not a moment is meant for the partitioned models of
+    the run; where there are none (``alone``), it is an error.
+    """
+    if asked is None or not (alone or is_moment(asked, line.now)):
+        return line.due()
+    return line.of(SliceRange(asked, asked, all=True))
+
+
+def _restated(
+    model: Model, again: Again, after: tuple[str, ...], own: tuple[Slice, ...], line: Line | None
+) -> PlannedStep:
+    """Return what a run makes of a model anyhow, and what is restated of it."""
+    if line is not None:
+        intervals = tuple(each for each in again.slices if isinstance(each, Interval))
+        line = replace(line, painted=Painted()) if again.anew else line
+        due = line.due() if again.anew else line.due(intervals)
+        step = of_intervals(model, line, due, after)
+    else:
+        step = of_slices(model, together(*own, *again.slices), after)
+    return replace(step, again=again.why, anew=again.anew)
+
+
+def of_slices(model: Model, slices: tuple[Slice, ...], after: tuple[str, ...]) -> PlannedStep:
+    """Slices of a model that are made whatever they hold."""
+    apart = _why_apart(model, SliceRange(all=True)) if len(slices) > 1 else None
+    return PlannedStep(model, slices, after, apart=apart)
+
+
+def of_range(asked: Asked) -> list[PlannedStep]:
+    """The slices of a range that are to be made."""
+    request, lines, steps, range_ = asked.request, asked.lines, asked.steps, asked.request.range
+    assert range_ is not None, "asked for a range"
+    require_range(
+        range_, partition_too=request.partition is not None, full_refresh=request.full_refresh
+    )
+    if not lines and all(model.partition is None for model in steps):
+        raise ArgumentError(
+            "no selected model is partitioned: there is no range to make",
+            hint="leave out --from and --to, or select models that are partitioned or by time",
+        )
+    calendar, planned = Calendar(range_, request.fire_time, asked.above), {}
+    ranges = {model.name: calendar.of(model) for model in steps if model.partition is not None}
+    states = asked.known.slices(steps)
+    for model in steps:
+        after, own = asked.after(model), states.get(model.name, SliceStates())
+        if model.name in lines:
+            line = lines[model.name]
+            with _placed_at(model, "start"):
+                step = of_intervals(model, line, line.of(range_), after)
+                if step.blocked is not None:  # nothing is recorded of what was asked for in vain
+                    raise ArgumentError(f"{model.name}: {step.blocked}")
+            planned[model.name] = finished(step, asked)
+            continue
+        if model.partition is not None:
+            chosen, tally = choose(ranges[model.name], own, every=range_.all)
+        else:
+            changes = any(not planned[name].skipped for name in after)
+            chosen, tally = choose_whole(own, every=range_.all, inputs_change=changes)
+        skipped = None if chosen else idle(tally)
+        apart = _why_apart(model, range_) if len(chosen) > 1 else None
+        step = PlannedStep(model, chosen, after, skipped=skipped, tally=tally, apart=apart)
+        if not range_.all and model.partition is not None:
+            step = replace(step, seen=own.runs)
+        planned[model.name] = finished(step, asked)
+    return list(planned.values())
+
+
+@contextmanager
+def _placed_at(model: Model, what: str) -> Iterator[None]:
+    try:
+        yield
+    except ArgumentError as error:
+        error.location = error.location or model.place(what)
+        raise
+
+
+def _why_apart(model: Model, asked: SliceRange) -> str | None:
+    if model.strategy.only_adds and asked.all:
+        return "rows that an interrupted run has appended are not to be added again"
+    # Late: it looks at trees, which a plan of single slices does without.
+    from penstock.model.joint.joint import why_apart
+
+    return why_apart(model)
+
+
+def _with_steps(
+    chosen: frozenset[str], models: Mapping[str, Model], graph: Graph
+) -> frozenset[str]:
+    """The chosen models that a run makes. Raises ArgumentError where only EMBEDDED ones are."""
+    found = frozenset(name for name in chosen if models[name].strategy.runs)
+    if chosen and not found:
+        name = min(chosen)
+        readers = [each for each in graph.downstream(name) if models[each].strategy.runs]
+        raise ArgumentError(
+            f"{name} is EMBEDDED: its query stands in its readers, and there is nothing to run",
+            hint=f"run a reader: penstock run {readers[0]}" if readers else "no model reads it",
+            location=models[name].place("kind"),
+        )
+    return found
+
+
+def _chains(models: Sequence[Model], chosen: Collection[str]) -> list[list[Model]]:
+    """The chosen steps of each chain: what connects them may be left out of a run."""
+    by_name = {model.name: model for model in models}
+    selected = ([name for name in chain if name in chosen] for chain in chains(models))
+    return [[by_name[name] for name in chain] for chain in selected if chain]
+
+
+def _why_skipped(own: StepSlice | None, early: Sequence[str]) -> str | None:
+    """``early`` are the models above that are before their start."""
+    if own is not None and own.early:
+        return "before start"
+    return f"{early[0]} is before its start" if early else None
+
+
+def finished(step: PlannedStep, asked: Asked) -> PlannedStep:
+    """The step with what its script may refer to; refuses what is wrong before anything runs."""
+    model = step.model
+    first = step.slices[0] if step.slices else WHOLE
+    if step.blocked or step.skipped:
+        return replace(step, bindings=Bindings(partition=value_of(first)))
+    bindings = bindings_of(model, first, asked.args, asked.request)
+    for source in model.query.files:
+        path_of(source, bindings, model.query.arguments)
+    return replace(step, bindings=bindings, anew=step.anew or asked.request.full_refresh)
