@@ -1,4 +1,4 @@
-"""What a project answers: frozen values for the Python API, notebooks and the CLI to render."""
+"""Answers of a project: frozen values for the Python API, notebooks and the CLI to render."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RecordedCheck:
 
 
 class RecordedChecks(tuple[RecordedCheck, ...]):
-    """What `Project.tests` returns."""
+    """The result of `Project.tests`."""
 
     __slots__ = ()
 
@@ -275,7 +275,7 @@ class ModelStatus:
 
 
 class Statuses(tuple[ModelStatus, ...]):
-    """What `Project.status` returns: one status a model."""
+    """The result of `Project.status`: one status a model."""
 
     __slots__ = ()
 
@@ -378,7 +378,7 @@ class SnapshotInfo:
 
 
 class Snapshots(tuple[SnapshotInfo, ...]):
-    """What `Project.snapshots` returns: the newest first."""
+    """The result of `Project.snapshots`: the newest first."""
 
     __slots__ = ()
 

@@ -1,1 +1,1 @@
-"""What a model is; no Spark here."""
+"""Models, without Spark."""

@@ -1,4 +1,4 @@
-"""Which tables a SELECT names, and where in its text; what its conditions say of each.
+"""Find the tables that a SELECT names, their places, and what its conditions say of each.
 
 Read with sqlglot, which runs nothing.
 """

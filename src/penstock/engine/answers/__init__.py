@@ -1,1 +1,1 @@
-"""What is asked of models, slices and tables: status, previews, lineage."""
+"""Answer questions on models, slices and tables: status, previews, lineage."""

@@ -1,4 +1,4 @@
-"""What became of a table's columns from one version of its schema to the next."""
+"""Follow a table's columns from one version of its schema to the next."""
 
 from __future__ import annotations
 

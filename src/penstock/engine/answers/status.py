@@ -1,4 +1,4 @@
-"""What is known of models and their slices: questions that the catalogs answer, without Spark.
+"""Answer what is known of models and slices: questions that the catalogs answer, without Spark.
 
 A slice is materialized, stale, missing, running or failed by what runs recorded, or changed outside
 of Penstock since: by DuckDB, by SQL, by a rollback.

@@ -157,7 +157,7 @@ class Tester:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """What one test found."""
+    """Failures of one test."""
 
     count: int = 0
     samples: tuple[Mapping[str, Any], ...] = ()

@@ -1,4 +1,4 @@
-"""Which versions the rows of a load open, and when: a key at a time, in the order of time.
+"""Find the versions that the rows of a load open, and when: a key at a time, in the order of time.
 
 A load of several rows of a key gives what the same rows give one load after the other. A version
 begins where the one before ends, so that they neither overlap nor leave a gap but for the time in

@@ -36,7 +36,7 @@ _SAMPLES = 20
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a run needs to know: ``keys`` are expressions of Spark's SQL over the columns, by their
+    """The rules of a history: ``keys`` are expressions of Spark's SQL over the columns, by their
     names in the script; ``now`` is the execution time (aware); ``first`` says that there is no
     table yet.
     """

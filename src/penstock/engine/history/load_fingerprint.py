@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What sees the rows of a load as they are read; nothing where Spark cannot hash them."""
+    """An observer of the rows of a load as they are read; nothing where Spark cannot hash them."""
 
     observation: Observation | None = None
 

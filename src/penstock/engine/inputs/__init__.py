@@ -1,1 +1,1 @@
-"""What a query reads: tables at one snapshot, files, seeds, values of the slice."""
+"""Inputs of a query: tables at one snapshot, files, seeds, values of the slice."""

@@ -31,7 +31,7 @@ _UNREAD = (".zst", ".zstd", ".snappy", ".lz4", ".deflate")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with a file; ``line`` counts from 1."""
+    """A fault of a file; ``line`` counts from 1."""
 
     path: Path
     reason: str

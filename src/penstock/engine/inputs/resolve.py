@@ -144,7 +144,7 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What the sources of queries are read with: tables are as ``pins`` have them, files below
+    """Settings for reading the sources of queries: tables are as ``pins`` have them, files below
     ``root``.
     """
 

@@ -1,1 +1,1 @@
-"""What a run will make, and what became of slices before: pure, from models and records."""
+"""Plan what a run will make, from the states of slices: pure, from models and records."""

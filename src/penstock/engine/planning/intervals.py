@@ -1,4 +1,4 @@
-"""Which intervals of a model a run makes, by what was made before. Pure.
+"""Choose the intervals of a model that a run makes, by what was made before. Pure.
 
 What runs did is painted over a line of time, the oldest first: the last word on each moment counts.
 """

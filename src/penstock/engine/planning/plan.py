@@ -153,7 +153,7 @@ TOGETHER = 400  # slices of one job: a year of days
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the catalogs know, by the names of models: the states of slices; of models by time what
+    """Known to the catalogs, by the names of models: the states of slices; of models by time what
     is painted on their lines; and when all that was made.
     """
 
@@ -164,7 +164,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What all steps of a plan have in common: ``steps`` are its models, in the order of ``order``,
+    """Values that all steps of a plan share: ``steps`` are its models, in the order of ``order``,
     that of all; ``lines`` are those of models by time, ``cascade`` what is restated with them.
     """
 

@@ -1,4 +1,4 @@
-"""What is worth saying of a plan before it runs: what it leaves out, rebuilds and drops. Pure."""
+"""Notices of a plan before it runs: what it leaves out, rebuilds and drops. Pure."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class InRange:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many slices of a model a range has, by their states.
+    """The number of slices of a model in a range, by their states.
 
     ``early``, ``later`` and ``current`` are left out: before its ``start``, in the future, and not
     over; ``to_make`` is what a run would do.

@@ -45,7 +45,7 @@ _ALWAYS = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Restated:
-    """What a restatement would do to one model: ``rows`` are there now, None where that is not
+    """The effect of a restatement on one model: ``rows`` are there now, None where that is not
     known; ``anew``: its table is made from nothing; ``skipped`` says why it is left out.
     """
 
@@ -60,7 +60,7 @@ class Restated:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Where a restatement begins: at a model, or at a table that others write and ``readers``."""
+    """The root of a restatement: at a model, or at a table that others write and ``readers``."""
 
     name: str
     model: Model | None = None

@@ -1,4 +1,4 @@
-"""What a restatement makes again: of a model itself, and of what reads it, however far. Pure.
+"""The scope of a restatement: of a model itself, and of what reads it, however far. Pure.
 
 A wave begins at a model, when its ``auto_restatement_cron`` was due or because somebody asked. It
 goes on to those who read what was made again, and is there about what was made before the wave was
@@ -23,7 +23,7 @@ from penstock.model.values.strategy import Restate
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """When a table was ``built`` from nothing, and its slices were made: those of a model by time
+    """The times of a table: ``built`` from nothing, and its slices: those of a model by time
     ``painted``, those of a partitioned model by their values.
     """
 
@@ -47,7 +47,7 @@ class Wave:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """What of a model is made again; ``anew``: its table, from nothing."""
+    """The part of a model to rebuild; ``anew``: its table, from nothing."""
 
     why: str
     slices: tuple[Slice, ...]

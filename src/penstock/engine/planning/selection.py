@@ -1,4 +1,4 @@
-"""Which models a run is for: names, patterns, and what is before and after them in the graph."""
+"""Select the models of a run: names, patterns, and what is before and after them in the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of the slices of models: the one derivation that plan, run, status and restate ask.
+"""Derive the states of slices: the one derivation that plan, run, status and restate ask.
 
 What runs recorded of a slice, what other writers and rollbacks did to it since, and the attempts
 that published nothing. By a few queries a lake: a project has hundreds of thousands of slices.
@@ -50,7 +50,7 @@ Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run h
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What is recorded of the slices of one target, and what became of it since."""
+    """Records of the slices of one target, and what changed since."""
 
     slices: Sequence[SliceRecord] = ()
     outside: Outside = field(default_factory=Outside)
@@ -132,7 +132,7 @@ def recorded_of(
 
 @dataclass(frozen=True, slots=True)
 class KnownSlices:
-    """What the catalogs know, asked when a plan needs it; see `plan.Known`."""
+    """Knowledge of the catalogs, asked when a plan needs it; see `plan.Known`."""
 
     settings: Settings
     catalogs: Catalogs

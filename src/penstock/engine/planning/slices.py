@@ -1,4 +1,4 @@
-"""Which slice each partitioned step of a requested run makes. Pure.
+"""Find the slice that each partitioned step of a run makes. Pure.
 
 A partition is resolved at the top of each chain (steps that partitioned inputs connect) and carried
 down it: seeds/partitioned-pipelines.md, "How the value is resolved". Chains that happen to run
@@ -124,7 +124,7 @@ def _dynamic(steps: Steps, request: RunRequest, asked: str | None) -> dict[str, 
 
 
 def _refusal(steps: Steps, slices: Mapping[str, StepSlice], asked: Partition) -> PartitionError:
-    """Refuse what cannot be the slice of every step."""
+    """Return the refusal of a slice that cannot be that of every step."""
     refused = [model for model in steps if model.name not in slices]
     takers = [model for model in steps if model.name in slices]
     if any(_spec(model).kind in TIME_KINDS for model in takers):

@@ -15,7 +15,7 @@ _RETURN = "return a DataFrame of Spark or pandas, an Arrow table, or a list of d
 
 
 class NotRows(TypeError):
-    """What was returned is not rows; the message says what would be."""
+    """Raised for a result that is not rows; the message says what would be."""
 
 
 def is_spark(rows: object) -> bool:

@@ -1,4 +1,4 @@
-"""What a step is given, as JSON: the process that runs it reads this from the run.
+"""The job of a step, as JSON: the process that runs it reads this from the run.
 
 This, and all that a step's process loads, imports no Spark and no catalog.
 """

@@ -1,4 +1,4 @@
-"""What a run does for a step in Python: it reads for it, and keeps what is to be published.
+"""Serve a step in Python: read for it, and keep what is to be published.
 
 A request names what it asks for (`penstock.engine.python.helpers`). Rows go to the step as Parquet
 files that Spark writes, as a view of a session that both have, or as a DataFrame.

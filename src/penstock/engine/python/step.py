@@ -54,7 +54,7 @@ class PythonMade:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a step made: ``rows`` in the order in which they were handed over, None for those of an
+    """The outcome of a step: ``rows`` in the order of handing them over, None for those of an
     empty list; ``files`` wait to be moved."""
 
     rows: tuple[Handed | None, ...]

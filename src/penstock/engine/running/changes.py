@@ -1,4 +1,4 @@
-"""What a step reads of its input: all rows, or those that changed since the slice was made.
+"""Choose what a step reads of its input: all rows, or those that changed since the slice was made.
 
 Where a model says ``incremental changes``, the slice's record has the snapshot up to which changes
 of the input are in it, recorded in the transaction of the data. The rows that changed since are

@@ -1,4 +1,4 @@
-"""What a model says of its table and columns, as comments of the table, which DuckDB shows."""
+"""Descriptions of a model's table and columns, as comments of the table, which DuckDB shows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def describe(table: TransactionTable, model: Model) -> None:
 
 
 def undescribable(model: Model, columns: Iterable[str]) -> str | None:
-    """What is wrong with the columns that the model describes, where its table has these."""
+    """Find faults of the columns that the model describes, where its table has these."""
     known = set(map(fold, columns))
     others = [name for name, _ in model.about.column_descriptions if fold(name) not in known]
     if not others:

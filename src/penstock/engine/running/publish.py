@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MadeSlice:
-    """What became of one slice: ``made_in`` is the snapshot that made it, None for a slice that
+    """The state of one slice: ``made_in`` is the snapshot that made it, None for a slice that
     never had rows. Where tests failed, nothing of it was published.
     """
 

@@ -185,7 +185,7 @@ def _of(place: Place | None) -> str:
 
 
 def _said(slicing: str) -> str:
-    """What slices are, as a script says it."""
+    """The slicing that a script declares."""
     return "intervals of time" if slicing == BY_TIME else f"`partitioned {slicing}`"
 
 
@@ -240,7 +240,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What to do: columns of the SELECT to leave out, columns of the table to drop, what to say.
+    """Columns of the SELECT to leave out, columns of the table to drop, what to say.
 
     ``evolves``: the table takes new columns and wider types.
     """

@@ -153,7 +153,7 @@ class _Line:
 
 
 class Pace:
-    """How far a run is and how long the rest will take, at most once in `_PACE` seconds."""
+    """Report how far a run is and how long the rest will take, at most once in `_PACE` seconds."""
 
     def __init__(self, slices: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._slices = slices

@@ -1,4 +1,4 @@
-"""What a session is waited for while it starts: said at once, and again every few seconds.
+"""Report what a starting session waits for: at once, and again every few seconds.
 
 A cluster's master may be down, or have no room: Spark then tries for a minute or for ever, and
 logs that where nobody looks.

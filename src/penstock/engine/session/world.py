@@ -1,4 +1,4 @@
-"""What the attempts of a run share: the session, the lakes and their state, and being cancelled."""
+"""Shared by the attempts of a run: the session, the lakes and their state, and being cancelled."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is known about runs and slices, in the lake's own catalog."""
+"""Records of runs and slices, in the lake's own catalog."""

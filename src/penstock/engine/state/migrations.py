@@ -1,4 +1,4 @@
-"""How the state tables came to be: numbered migrations, which are never changed once released.
+"""Migrate the state tables: numbered migrations, which are never changed once released.
 
 `migrate` takes a catalog to the version of this code. Each migration is written out by itself, and
 uses nothing of ``tables``, which has the tables as they are now.
@@ -172,7 +172,7 @@ def _add_columns(connection: Connection, name: str, columns: Mapping[str, str]) 
 
 
 def severities(connection: Connection) -> None:
-    """How a data test fails, and the query of its failures: NULL in results recorded before."""
+    """Add how a data test fails, and the query of its failures: NULL in results recorded before."""
     _add_columns(connection, "penstock_check", {"severity": "TEXT", "query": "TEXT"})
 
 

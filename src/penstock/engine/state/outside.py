@@ -1,4 +1,4 @@
-"""What other writers did to the tables of models: which slices are not what runs recorded.
+"""Find what other writers did to the tables of models: which slices are not what runs recorded.
 
 Whoever is not a run of Penstock is another writer: DuckDB, SQL, a rollback. What a rollback undid
 does not count any more, and the rollback itself is judged by what it undid (`rolled_back`).

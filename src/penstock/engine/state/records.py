@@ -82,7 +82,7 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class SliceRecord:
-    """What a slice holds. Written only in the transaction of its data, or to confirm it.
+    """The record of a slice. Written only in the transaction of its data, or to confirm it.
 
     ``snapshot_id`` is the last at which the slice is known to have been as recorded; ``made_in``
     made it, None where it needed none (it never had a row). ``slicing`` and ``keys`` are the

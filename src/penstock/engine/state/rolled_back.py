@@ -1,4 +1,4 @@
-"""What a rollback of a table does to what is recorded of its slices.
+"""Apply rollbacks of a table to the records of its slices.
 
 A slice that was made after the snapshot that the table went back to is not there any more, unless
 an earlier run had made it as well: then that run's rows are there. Records are not touched, as a

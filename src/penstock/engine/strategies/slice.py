@@ -1,4 +1,4 @@
-"""What a strategy is given, and what every strategy is."""
+"""The input of a strategy, and the protocol of every strategy."""
 
 from __future__ import annotations
 

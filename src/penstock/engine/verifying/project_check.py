@@ -1,4 +1,4 @@
-"""What is wrong with a project as a whole, found without Spark.
+"""Find faults of a project as a whole, without Spark.
 
 No catalog is made, and one is opened only to look for a table that no model makes.
 """

@@ -1,4 +1,4 @@
-"""How the rows of a query differ from those that were expected, in any order."""
+"""Compare the rows of a query with those that were expected, in any order."""
 
 from __future__ import annotations
 

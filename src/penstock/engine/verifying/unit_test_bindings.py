@@ -1,4 +1,4 @@
-"""What a unit test says of a run: its partition, its interval, its moment and its arguments.
+"""Values of a run in a unit test: its partition, its interval, its moment and its arguments.
 
 SQLMesh's tests say an interval by ``vars: {start, end}``, the moment of the run by
 ``execution_time``, and single values by the names of macros: ``start_ds``. An argument that the

@@ -42,7 +42,7 @@ KEYWORDS: Mapping[str, Callable[[CommentLine, Draft], None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """What a header says. ``places`` maps a keyword (``materialize``, ``partitioned``,
+    """The content of a header. ``places`` maps a keyword (``materialize``, ``partitioned``,
     ``pipeline``, ``on:0``, ``data_test:0``...) to where it stands."""
 
     in_pipeline: bool = False

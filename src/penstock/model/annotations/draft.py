@@ -1,4 +1,4 @@
-"""What the keywords of one header have said so far."""
+"""A header's declarations while its keywords are read."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _HIDING = ("SEMI", "ANTI")
 
 
 class NotPlanned(Exception):
-    """Why an ASOF JOIN is left to Spark."""
+    """The reason why an ASOF JOIN is left to Spark."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the properties of one ``MODEL (...)`` have said so far."""
+"""A ``MODEL (...)`` while its properties are read."""
 
 from __future__ import annotations
 

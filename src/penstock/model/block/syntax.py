@@ -22,7 +22,7 @@ _OPENING = ("(", "[")
 
 
 class Wrong(Exception):
-    """What is wrong at ``at``, an offset, and what would be right."""
+    """A fault at ``at``, an offset, and what would be right."""
 
     def __init__(self, at: int, message: str, hint: str | None, rule: str = "model-value") -> None:
         self.at = at
@@ -38,7 +38,7 @@ class Wrong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What stands behind a name: at least one token of ``source``."""
+    """The origin of a name: at least one token of ``source``."""
 
     source: Source = field(repr=False)
     tokens: tuple[Token, ...]

@@ -1,4 +1,4 @@
-"""What the values of properties and options say, by their type. Each reader raises `Wrong`."""
+"""Read the values of properties and options by their type. Each reader raises `Wrong`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which model comes after which: from what queries read and from ``on`` lines."""
+"""Order models: from what queries read and from ``on`` lines."""
 
 from __future__ import annotations
 

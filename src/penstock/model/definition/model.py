@@ -1,4 +1,4 @@
-"""What a model is: a strategy over a slice, a query, tests, and what triggers it."""
+"""Define a model: a strategy over a slice, a query, tests, and what triggers it."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Who asks for a test: ``where`` is its line, ``own`` are the arguments of its script."""
+    """The origin of a test: ``where`` is its line, ``own`` are the arguments of its script."""
 
     where: Location
     names: Names

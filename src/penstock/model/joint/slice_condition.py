@@ -44,7 +44,7 @@ class NotJoint(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What says the slice of a row, and the condition that a row is of one of the slices."""
+    """The column with the slice of a row, and the condition that it is one of the slices."""
 
     slice: str
     condition: str

@@ -1,4 +1,4 @@
-"""What an expression derives from: a walk over its tree, with a rule for each node that matters.
+"""Find what an expression derives from: a walk over its tree, with a rule for each kind of node.
 
 The walk has its own stack, so that conditions of a thousand terms are no deeper than others.
 """

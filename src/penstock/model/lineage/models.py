@@ -50,7 +50,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Schemas:
-    """What the lakes have, by `table_key`: tables (and EXTERNAL models) with their columns, views.
+    """Content of the lakes, by `table_key`: tables (and EXTERNAL models) with their columns, views.
 
     ``partition_columns`` are those of partitioned tables, by lake.
     """
@@ -65,7 +65,7 @@ PYTHON = "Python makes them: declare them by `# column NAME <- ducklake://LAKE/T
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What lineage needs of a model. ``stays``: columns that the query lacks stay in its table."""
+    """A model as lineage needs it. ``stays``: columns that the query lacks stay in its table."""
 
     name: str
     target: TableName

@@ -1,4 +1,4 @@
-"""What a FROM can name: columns with what they derive from, as far as they are known."""
+"""Relations that a FROM can name: columns with what they derive from, as far as they are known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HIDDEN = frozenset({"rowid"})
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why something is not known; ``offset`` is the place in the text of the statement."""
+    """The reason of a doubt; ``offset`` is the place in the text of the statement."""
 
     reason: str
     offset: int | None = None
@@ -26,7 +26,7 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What an expression derives from; with ``doubts`` there may be more."""
+    """The origins of an expression; with ``doubts`` there may be more."""
 
     inputs: Dependencies = NOTHING
     doubts: tuple[Doubt, ...] = ()

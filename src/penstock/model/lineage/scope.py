@@ -1,4 +1,4 @@
-"""What the names in one SELECT mean: its tables, their columns, the aliases of its own columns.
+"""Resolve the names in one SELECT: its tables, their columns, the aliases of its own columns.
 
 A name that can only mean one thing if the query is right means that; any other is a doubt.
 """

@@ -29,7 +29,7 @@ _CHANGES = ("snapshot_id", "rowid", "change_type")
 
 @dataclass(frozen=True, slots=True)
 class QueryLineage:
-    """What `penstock.model.lineage.values.ModelLineage` says of a query."""
+    """Lineage of a query, as `penstock.model.lineage.values.ModelLineage` has it."""
 
     columns: tuple[OutputColumn, ...] = ()
     rows: tuple[Input, ...] = ()

@@ -1,4 +1,4 @@
-"""What a FROM clause brings into a SELECT: tables, subqueries, functions, VALUES, pivots, joins."""
+"""Sources of a SELECT by its FROM: tables, subqueries, functions, VALUES, pivots, joins."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Why something is not known; ``line`` is that of the script, from 1."""
+    """The reason why something is not known; ``line`` is that of the script, from 1."""
 
     reason: str
     line: int | None = None

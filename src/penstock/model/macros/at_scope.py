@@ -1,4 +1,4 @@
-"""What ``@`` macros stand for at a place of a script, and a text with them expanded.
+"""Expand ``@`` macros at a place of a script.
 
 ``@name`` and ``@{name}`` stand for a variable, ``@name(...)`` for what a function makes of its
 arguments as they are written. A text that becomes a part of a name loses its quotes.
@@ -34,7 +34,7 @@ Builtin = Callable[[Sequence[str], "Scope"], Made]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a macro of the project gets: the texts of its arguments, and where it is called."""
+    """A call of a project's macro: the texts of its arguments, and where it is called."""
 
     plain: Sequence[str]
     named: Mapping[str, str]

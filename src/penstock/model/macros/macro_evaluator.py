@@ -60,7 +60,7 @@ class _Locals(dict[str, Any]):
 
 
 class MacroEvaluator:
-    """What SQLMesh's macros use of theirs: ``locals``, ``dialect``, ``var``, ``parse_one``, ..."""
+    """Stand in for SQLMesh's evaluator: ``locals``, ``dialect``, ``var``, ``parse_one``, ..."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope

@@ -1,4 +1,4 @@
-"""What files of ``macros/`` import that is nowhere installed: SQLMesh's names, and each other.
+"""Provide imports of ``macros/`` that are nowhere installed: SQLMesh's names, and each other.
 
 SQLMesh's macros begin with ``from sqlmesh import macro``. Their files get a stand-in with what such
 files use, through an ``__import__`` of their own: nothing outside of them sees it, and a name that
@@ -39,7 +39,7 @@ class RuntimeStage(Enum):
 
 
 class SQLMeshError(Exception):
-    """What macros written for SQLMesh raise."""
+    """Raised by macros written for SQLMesh."""
 
 
 class MacroEvalError(SQLMeshError):

@@ -1,4 +1,4 @@
-"""What a script may call besides functions: `@` macros, libraries, macros and variables of its own.
+"""Macros that a script may call: `@` macros, libraries, macros and variables of its own.
 
 All are expanded in its text before anything else reads it, in this order; macros of a lake come
 after them, when the query is made ready for Spark.

@@ -25,7 +25,7 @@ from penstock.model_defaults import ModelDefaults
 
 @dataclass(frozen=True, slots=True)
 class FolderDefaults:
-    """What is said for the models below a folder; ``data_tests`` with their places."""
+    """Defaults for the models below a folder; ``data_tests`` with their places."""
 
     folder: str
     values: Mapping[str, str]

@@ -83,7 +83,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a project's scripts are, and what its settings say of them."""
+    """The place of a project's scripts, and what its settings say of them."""
 
     root: Path
     models: Path

@@ -74,7 +74,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class PythonStep:
-    """What runs in place of a query. ``place`` is that of ``main``.
+    """A Python step in place of a query. ``place`` is that of ``main``.
 
     ``uses_spark``: it needs the session of the run. ``reads`` are tables, and files as
     `FileName`; ``writes`` are URIs of files that it writes. ``writes_itself``: by a helper, not

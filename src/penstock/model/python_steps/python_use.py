@@ -1,4 +1,4 @@
-"""What a Python step reads and writes, found in its code by `ast`.
+"""Find what a Python step reads and writes in its code, by `ast`.
 
 Helpers of ``penstock.lake(...)`` are known by their names. A constant of the file that is a URI, or
 a path with ``{partition}``, is an asset: written where the code hands it to what writes, read where

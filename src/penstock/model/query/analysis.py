@@ -390,7 +390,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a statement may refer to. ``hidden`` are folded names of temporary tables."""
+    """Names that a statement may refer to. ``hidden`` are folded names of temporary tables."""
 
     source: Source
     names: Names

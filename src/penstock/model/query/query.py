@@ -243,7 +243,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class ScriptKind:
-    """What a declaration says of the script behind it.
+    """Facts of a declaration about the script behind it.
 
     ``start`` is where its code begins, ``partition`` what its slices are, if it has some;
     ``by_time``: it has the times of an interval. ``manual``: all of it are statements, else the

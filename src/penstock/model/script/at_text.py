@@ -28,7 +28,7 @@ MARKS = {SPARK: "`", DUCKDB: '"'}
 
 
 class MacroError(Exception):
-    """What is wrong with a macro at ``at``, an offset, and what would be right.
+    """A fault of a macro at ``at``, an offset, and what would be right.
 
     ``missing`` is the name of a variable that nothing has.
     """

@@ -16,7 +16,7 @@ from penstock.sql.tokens import ARGUMENT, NUMBER, STRING, Token, closing, split_
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """What a run knows: its partition and the typed values of a script's arguments."""
+    """Values of a run: its partition and the typed values of a script's arguments."""
 
     partition: str | None = None
     arguments: Mapping[str, object] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a script says of its model besides its query, in whatever form: annotations or MODEL (...).
+"""Declarations of a script besides its query, in whatever form: annotations or MODEL (...).
 
 Both forms are read into a `Declaration`, and with its query that is a `Model`.
 """
@@ -27,7 +27,7 @@ BY_TIME = "time"  # slices that are intervals, of whatever length
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """What becomes of columns that only the SELECT has, and of those that only the table has.
+    """The treatment of columns that only the SELECT has, and of those that only the table has.
 
     ``added``: ``allow`` and ``warn`` add them (the latter says so), ``ignore`` leaves them out,
     ``error`` fails the step. ``missing``: ``allow`` and ``warn`` drop them, ``ignore`` and ``keep``
@@ -53,7 +53,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What people are to know of a model; nothing acts on it."""
+    """Information for people about a model; nothing acts on it."""
 
     description: str | None = None
     column_descriptions: tuple[tuple[str, str], ...] = ()

@@ -275,7 +275,7 @@ _NO_PLACE_FOR_ALIAS = ("WATERMARK", "CHANGES")  # the alias stands behind these
 
 @dataclass(slots=True)
 class _Level:
-    """What stands between a pair of brackets."""
+    """The content of a pair of brackets."""
 
     in_from: bool = False
     function: str = ""

@@ -1,4 +1,4 @@
-"""What a query reads: managed tables, perhaps of an earlier snapshot, table functions, files.
+"""Sources of a query: managed tables, perhaps of an earlier snapshot, table functions, files.
 
 Calls of functions are read from their tokens; their arguments are constants.
 """

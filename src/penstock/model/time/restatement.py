@@ -1,4 +1,4 @@
-"""When a model is made again by itself, whatever it holds, and how much of it (kinds.md,
+"""The schedule by which a model restates itself, and how much of it (kinds.md,
 ``auto_restatement_cron`` and ``auto_restatement_intervals``).
 """
 

@@ -1,4 +1,4 @@
-"""What a slice is: the whole table, one partition, or a range of time ``[start, end)``.
+"""Slices: the whole table, one partition, or a range of time ``[start, end)``.
 
 Each has one text for people, ``str(slice)``, and one for state, ``slice.text``.
 """

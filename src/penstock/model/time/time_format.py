@@ -1,4 +1,4 @@
-"""How texts and numbers of a time column say a time: ``%Y-%m-%d``, ``yyyy-MM-dd`` or ``epoch``.
+"""Formats of texts and numbers in a time column: ``%Y-%m-%d``, ``yyyy-MM-dd`` or ``epoch``.
 
 A format with ``%`` is strftime's, as DuckDB and SQLMesh have it; any other is one of Spark's
 patterns, or counts from 1970: ``epoch`` (seconds), ``millis`` or ``micros``.

@@ -1,1 +1,1 @@
-"""What a model names and is: assets, kinds, tests, history; values without a query."""
+"""Values of a model: assets, kinds, tests, history; values without a query."""

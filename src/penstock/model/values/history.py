@@ -1,4 +1,4 @@
-"""How a table keeps every version of its rows (slowly changing dimensions, type 2).
+"""Keep every version of a table's rows (slowly changing dimensions, type 2).
 
 One strategy for two forms: ``materialize ... history`` compares columns at the time of the run and
 keeps ``is_current`` and a view of it (seeds/materialization.md); the kinds SCD_TYPE_2 go by time or

@@ -1,4 +1,4 @@
-"""Which managed table a name in a query means."""
+"""The managed table that a name in a query means."""
 
 from __future__ import annotations
 

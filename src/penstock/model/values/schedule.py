@@ -1,4 +1,4 @@
-"""When a step runs, and when it is tried again: triggers, freshness, debounce, retries.
+"""The times when a step runs and is tried again: triggers, freshness, debounce, retries.
 
 A duration (`penstock.durations`) is a text in these values, as it was written.
 """
@@ -64,7 +64,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Cadence:
-    """When a model of MODEL (...) is due, and the intervals that it has. All as written.
+    """The times when a model of MODEL (...) is due, and the intervals that it has. All as written.
 
     ``cron`` None is ``@daily``; ``cron_tz`` shifts when it is due, not the intervals.
     """

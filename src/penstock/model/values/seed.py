@@ -24,7 +24,7 @@ NA = (
 
 @dataclass(frozen=True, slots=True)
 class CsvSettings:
-    """How a seed's file is written. ``na_values`` are of all columns, or of columns by name;
+    """The form of a seed's file. ``na_values`` are of all columns, or of columns by name;
     ``columns`` are names in the order of the file, in place of its header's.
     """
 

@@ -1,4 +1,4 @@
-"""What each strategy is: how the rows of a query become those of a table.
+"""Strategies: how the rows of a query become those of a table.
 
 Whatever differs from kind to kind is a property here. A comparison with a strategy's name elsewhere
 is refused by ``scripts/check_strategies.py``: it would be forgotten when a strategy is added.
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Output(Enum):
-    """What a model makes."""
+    """The output of a model."""
 
     TABLE = "a table that Penstock writes"
     STATEMENTS = "a table that the script's own statements write"
@@ -23,7 +23,7 @@ class Output(Enum):
 
 
 class Restate(Enum):
-    """What a restatement rebuilds, of a model without partitions."""
+    """The rebuilt part, of a model without partitions."""
 
     SLICES = "its slices"
     INTERVALS = "its intervals; the whole table, where it has none"

@@ -1,4 +1,4 @@
-"""What a merge does besides updating and inserting by columns: ``when_matched``, ``merge_filter``
+"""Options of a merge besides updating and inserting by columns: ``when_matched``, ``merge_filter``
 and keys that are expressions (kinds.md, INCREMENTAL_BY_UNIQUE_KEY).
 
 The rows of the table are called ``target``, those of the query ``source``.
