@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
-from penstock.engine.planning.ranges import CHANGED, FAILED, MISSING, RUNNING, SKIPPED
-from penstock.engine.planning.slice_states import Recorded, painted, where_of
+from penstock.engine.planning.ranges import CHANGED, FAILED, MISSING, OTHER, RUNNING, SKIPPED
+from penstock.engine.planning.slice_states import Recorded, SliceState, recorded_of, where_of
 from penstock.engine.results import (
     ModelDetail,
     ModelStatus,
@@ -26,7 +26,7 @@ from penstock.engine.results import (
     StepRun,
 )
 from penstock.engine.state import reading
-from penstock.engine.state.outside import Outside, Where, look
+from penstock.engine.state.outside import Outside, Where
 from penstock.engine.state.records import (
     WHOLE,
     CheckRecord,
@@ -37,13 +37,12 @@ from penstock.engine.state.records import (
     column_infos,
     is_gone,
 )
-from penstock.engine.state.rolled_back import Undone, undone
+from penstock.engine.state.rolled_back import Undone
 from penstock.engine.state.store import State, find_tables
 from penstock.engine.state.tables import to_text
 from penstock.errors import PartitionError
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.definitions.tables import describe
-from penstock.lake.catalog.snapshots.history import rollbacks
 from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import COMMENT
 from penstock.model.definition.model import Model
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog
 
 
-OTHER = "other kind"
 _PRESSING = (RUNNING, FAILED, SKIPPED)  # attempts that say more than what was published before
 LAST_RUNS = 10
 Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
@@ -124,13 +122,12 @@ def read_state(
 
 def _state(connection: Connection, where: Where, target: str | None) -> LakeState:
     state = LakeState.read(connection, target)
-    rolled_back = rollbacks(connection)
     by_target: dict[str, list[SliceRecord]] = defaultdict(list)
     for record in state.slices:
         by_target[record.target].append(record)
-    lost = {name: undone(connection, made, rolled_back) for name, made in by_target.items()}
-    every = [*state.slices, *(record for each in lost.values() for record in each.there)]
-    return replace(state, outside=look(connection, where, every, rolled_back), lost=lost)
+    made = recorded_of(connection, by_target, where)
+    outside = next((each.outside for each in made.values()), Outside())
+    return replace(state, outside=outside, lost={name: each.lost for name, each in made.items()})
 
 
 def model_status(
@@ -144,29 +141,35 @@ def model_status(
         for slice_ in state.slices
         if slice_.target == target
     }
-    made = Recorded(tuple(slices.values()), state.outside, lost)
-    attempts = {attempt.slice: attempt for attempt in state.attempts if attempt.target == target}
     checks = _by_slice(check for check in state.checks if check.target == target)
     alive = {run.run_id for run in state.running if not is_gone(run.process)}
     pressing = {
-        value: attempt
-        for value, attempt in attempts.items()
-        if attempt.state in _PRESSING and (attempt.state != RUNNING or attempt.run_id in alive)
+        each.slice: each
+        for each in state.attempts
+        if each.target == target
+        and each.state in _PRESSING
+        and (each.state != RUNNING or each.run_id in alive)
     }
+    tried = tuple(
+        reading.Tried(value, to_text(each.started_at), each.run_id, each.state)
+        for value, each in pressing.items()
+    )
+    made = Recorded(tuple(slices.values()), state.outside, lost, tried, alive)
     if model.by_time is not None:
         found = tuple(_of_intervals(model, made, pressing, checks))
     else:
-        values = {*pressing, *slices} if model.partition is not None else {WHOLE, *slices}
-        values = values if model.strategy.runs else set()
+        states = made.states(model) if model.strategy.runs else {}
+        if model.partition is None and model.strategy.runs:
+            states = {WHOLE: SliceState.of(MISSING)} | states
         found = tuple(
             _slice_status(
                 value,
                 slices.get(value),
                 pressing.get(value),
                 checks.get(value, ()),
-                _unpressed(slices.get(value), model, made),
+                states[value],
             )
-            for value in sorted(values, key=_in_time(model.partition))
+            for value in sorted(states, key=_in_time(model.partition))
         )
     return ModelStatus(
         model=model.name,
@@ -201,21 +204,15 @@ def _of_intervals(
 ) -> Iterator[SliceStatus]:
     """The slices of a model by time as plans see them, and those of earlier kinds of slices."""
     slices = {record.slice: record for record in made.slices}
-    alive = {attempt.run_id for attempt in attempts.values()}
-    tried = (
-        reading.Tried(value, to_text(each.started_at), each.run_id, each.state)
-        for value, each in attempts.items()
-    )
-    there = not slices or model.target.qualified in made.outside.there
-    line = painted(model, made, tried, alive, is_there=there)
+    line = made.painted(model)
     for event in line.events:
         text = event.interval.text
         status = _slice_status(
             text,
             slices.get(text) or _piece(slices.get(event.of), text),
-            attempts.get(event.of) if event.state in _PRESSING else None,
+            attempts.get(event.of),
             checks.get(text, ()),
-            (event.state, event.since),
+            SliceState.of(event.state, event.since),
         )
         yield replace(status, intervals=_units(model, event.interval))
     known = {event.of for event in line.events}
@@ -225,9 +222,11 @@ def _of_intervals(
         if value not in {*known, *made.lost.gone} and not record.is_slice_of(model)
     ]
     for record in others:
-        yield _slice_status(record.slice, record, None, checks.get(record.slice, ()), (OTHER, None))
+        yield _slice_status(
+            record.slice, record, None, checks.get(record.slice, ()), SliceState.of(OTHER)
+        )
     if not line.events and not others:
-        yield _slice_status(WHOLE, None, None, (), (MISSING, None))
+        yield _slice_status(WHOLE, None, None, (), SliceState.of(MISSING))
 
 
 def _units(model: Model, interval: Interval) -> int:
@@ -255,7 +254,7 @@ def unmade(state: LakeState, lake: str, models: Iterable[Model]) -> list[ModelSt
             strategy=records[-1].strategy,
             partitioned=None,
             slices=tuple(
-                _slice_status(record.slice, record, None, (), ("no model", None))
+                _slice_status(record.slice, record, None, (), SliceState.of("no model"))
                 for record in records
             ),
         )
@@ -358,30 +357,22 @@ def snapshot_infos(catalogs: Mapping[str, Catalog | None]) -> list[SnapshotInfo]
     return sorted(infos, key=lambda info: info.time, reverse=True)
 
 
-def _unpressed(known: SliceRecord | None, model: Model, made: Recorded) -> tuple[str, int | None]:
-    """The state of a slice that no attempt presses, and the snapshot of others that made it so."""
-    if known is None:
-        return MISSING, None
-    if not known.is_slice_of(model):
-        return OTHER, None
-    return made.state_of(known, model)
-
-
 def _slice_status(
     value: str,
     known: SliceRecord | None,
     pressing: StepRecord | None,
     checks: Iterable[CheckRecord],
-    unpressed: tuple[str, int | None],
+    state: SliceState,
 ) -> SliceStatus:
-    """``unpressed`` is the state where no attempt presses, and the snapshot of others behind it."""
+    """``pressing`` is the last attempt, where that is what the state is of."""
     results = [check.result for check in checks]
-    state, outside = (pressing.state, None) if pressing is not None else unpressed
+    if state.name not in _PRESSING:
+        pressing = None
     moment = (pressing.finished_at or pressing.started_at) if pressing else None
-    counted = known and strategy_named(known.strategy).counts_rows and unpressed[0] != CHANGED
+    counted = known and strategy_named(known.strategy).counts_rows and state.made != CHANGED
     return SliceStatus(
         slice=shown(value),
-        state=state,
+        state=state.name,
         rows=known.rows if known and counted else None,
         snapshot_id=known.made_in if known else None,
         time=moment or (known.published_at if known else None),
@@ -390,7 +381,7 @@ def _slice_status(
         tests_warned=sum(result.outcome == "warned" for result in results),
         run_id=pressing.run_id if pressing else known.run_id if known else None,
         reason=pressing.reason if pressing else None,
-        outside_snapshot=outside,
+        outside_snapshot=state.since,
     )
 
 

@@ -18,7 +18,7 @@ from penstock.model.time import partition
 from penstock.model.time.partition import TIME_KINDS, Moment, PartitionSpec
 from penstock.model.time.slice import WHOLE, Part, Slice
 
-MATERIALIZED, STALE, RUNNING, FAILED, MISSING, SKIPPED, CHANGED, UNFINISHED = (
+MATERIALIZED, STALE, RUNNING, FAILED, MISSING, SKIPPED, CHANGED, UNFINISHED, OTHER = (
     "materialized",
     "stale",
     "running",
@@ -27,6 +27,7 @@ MATERIALIZED, STALE, RUNNING, FAILED, MISSING, SKIPPED, CHANGED, UNFINISHED = (
     "skipped",
     "changed outside",
     "unfinished",
+    "other kind",
 )
 _TO_MAKE = frozenset({MISSING, FAILED, SKIPPED})
 

@@ -7,8 +7,8 @@ that published nothing. By a few queries a lake: a project has hundreds of thous
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from penstock.engine.planning.ranges import (
     FAILED,
     MATERIALIZED,
     MISSING,
+    OTHER,
     RUNNING,
     SKIPPED,
     STALE,
@@ -29,6 +30,7 @@ from penstock.engine.planning.ranges import (
 from penstock.engine.planning.restatement_scope import Past, rebuilds
 from penstock.engine.state import reading
 from penstock.engine.state.outside import Outside, Where, look
+from penstock.engine.state.reading import Tried
 from penstock.engine.state.records import WHOLE, ProcessId, SliceRecord, is_gone
 from penstock.engine.state.rolled_back import Undone, undone
 from penstock.engine.state.store import State
@@ -49,14 +51,63 @@ Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run h
 
 
 @dataclass(frozen=True, slots=True)
+class SliceState:
+    """``name`` is the state of a slice; ``made`` that of what is recorded of it, whatever was tried
+    since; ``since`` the snapshot of other writers behind it.
+    """
+
+    name: str
+    made: str
+    since: int | None = None
+
+    @classmethod
+    def of(cls, state: str, since: int | None = None) -> SliceState:
+        """One that nothing was tried of since."""
+        return cls(state, state, since)
+
+
+@dataclass(frozen=True, slots=True)
 class Recorded:
-    """Records of the slices of one target, and what changed since."""
+    """The records of the slices of one target, what others did to them since, and the attempts that
+    published nothing: of models by time all, of others the last one of each slice. ``alive`` are
+    the runs that have not ended.
+    """
 
     slices: Sequence[SliceRecord] = ()
     outside: Outside = field(default_factory=Outside)
     lost: Undone = field(default_factory=Undone)
+    tried: Sequence[Tried] = ()
+    alive: Collection[str] = ()
 
-    def state_of(self, record: SliceRecord, model: Model) -> tuple[str, int | None]:
+    def states(self, model: Model) -> dict[str, SliceState]:
+        """Of a model that is not by time, by the texts of the slices recorded or tried.
+
+        A slice has failed where the last attempt at it failed, was cancelled or killed; it was
+        skipped where something above it had failed.
+        """
+        records = {record.slice: record for record in self.slices}
+        found = {text: self._of_record(record, model) for text, record in records.items()}
+        for each in self.tried:
+            known, record = found.get(each.value), records.get(each.value)
+            if known is None and model.partition is None and each.value != WHOLE:
+                continue  # of an earlier kind of slices
+            pressing = self._pressing(each)
+            if pressing == RUNNING or record is None or record.run_id != each.run_id:
+                made = MISSING if known is None else known.made
+                found[each.value] = SliceState(pressing, made)
+        return found
+
+    def _pressing(self, tried: Tried) -> str:
+        if tried.state == RUNNING and tried.run_id in self.alive:
+            return RUNNING
+        return SKIPPED if tried.state == SKIPPED else FAILED
+
+    def _of_record(self, record: SliceRecord, model: Model) -> SliceState:
+        if not record.is_slice_of(model):
+            return SliceState.of(OTHER)
+        return SliceState.of(*self._state_of(record, model))
+
+    def _state_of(self, record: SliceRecord, model: Model) -> tuple[str, int | None]:
         """The state of a record of the model's slices, and the snapshot of others behind it."""
         key = (record.target, record.slice)
         is_gone = record.slice in self.lost.gone and record.rolled_back is None
@@ -73,7 +124,19 @@ class Recorded:
         same = model.forward_only or record.definition_hash == model.definition_hash
         return MATERIALIZED if same else STALE, None
 
-    def events(self, model: Model) -> Iterator[Event]:
+    def painted(self, model: Model) -> Painted:
+        """The line of a model by time: what was made of it and tried, the last word on each moment.
+
+        They may have been made in other batches each time.
+        """
+        events = list(self._events(model))
+        for tried in self.tried:
+            interval = interval_of(tried.value)
+            if interval is not None:
+                events.append(Event(tried.at, interval, self._pressing(tried), of=tried.value))
+        return Painted.of(events, runs=self.runs, remakes=self.remakes(model))
+
+    def _events(self, model: Model) -> Iterator[Event]:
         """Yield what was made of the intervals of a model, and undone by others."""
         for record in (*self.lost.there, *self.slices):  # of one time the record is the last word
             interval = interval_of(record.slice)
@@ -81,11 +144,21 @@ class Recorded:
                 continue
             if record.slice in self.lost.gone and record.rolled_back is None:
                 continue
-            at, (state, since) = to_text(record.published_at), self.state_of(record, model)
+            at, (state, since) = to_text(record.published_at), self._state_of(record, model)
             yield Event(at, interval, state, since, record.slice)
             parts = self.outside.parts.get((record.target, record.slice), ())
             if state != CHANGED:
                 yield from (Event(at, part, CHANGED, by, record.slice) for part, by in parts)
+
+    @property
+    def runs(self) -> dict[str, str]:
+        return {record.slice: record.run_id for record in self.slices}
+
+    def remakes(self, model: Model) -> bool:
+        """Tell whether the next run makes what another writer changed; all of a table that is gone."""
+        if model.target.qualified not in self.outside.there:
+            return True
+        return model.strategy.restores if model.by_time is None else model.strategy.time_column
 
 
 def is_unfinished(record: SliceRecord, model: Model) -> bool:
@@ -118,16 +191,15 @@ def where_of(settings: Settings, lake: str, data_path: str, models: Iterable[Mod
 
 
 def recorded_of(
-    connection: Connection, targets: Sequence[str], where: Where
+    connection: Connection, by_target: Mapping[str, Sequence[SliceRecord]], where: Where
 ) -> dict[str, Recorded]:
-    """Return what is recorded of targets, by them."""
-    slices = reading.slices_of(connection, targets)
+    """Look at what became of the slices of targets; by targets."""
     rolled_back = rollbacks(connection)
-    lost = {name: undone(connection, made, rolled_back) for name, made in slices.items()}
+    lost = {name: undone(connection, made, rolled_back) for name, made in by_target.items()}
     there = [record for each in lost.values() for record in each.there]
-    every = [*(record for made in slices.values() for record in made), *there]
+    every = [*(record for made in by_target.values() for record in made), *there]
     outside = look(connection, where, every, rolled_back)
-    return {name: Recorded(made, outside, lost[name]) for name, made in slices.items()}
+    return {name: Recorded(made, outside, lost[name]) for name, made in by_target.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,102 +211,70 @@ class KnownSlices:
     is_gone: Callable[[ProcessId], bool] = is_gone
 
     def states(self, models: Sequence[Model]) -> Mapping[str, SliceStates]:
-        """The states of slices that are there or were tried, by the names of models.
-
-        A slice has failed where the last attempt at it failed, was cancelled or killed; it was
-        skipped where something above it had failed.
-        """
-        found: dict[str, SliceStates] = {}
-        for lake, of_lake in _by_lake(models).items():
-            catalog = self.catalogs(lake)
-            if catalog is not None:
-                found |= self._of_lake(lake, catalog, of_lake)
-        return {model.name: found.get(model.name, SliceStates()) for model in models}
-
-    def _of_lake(
-        self, lake: str, catalog: Catalog, models: Sequence[Model]
-    ) -> dict[str, SliceStates]:
-        targets = [model.target.qualified for model in models]
-        where = where_of(self.settings, lake, catalog.data_path, models)
-        there = {model.name: is_there(catalog, model) for model in models}
-
-        def ask(connection: Connection) -> dict[str, SliceStates]:
-            alive = self._alive(connection)
-            made = recorded_of(connection, targets, where)
-            tried = reading.last_outcomes(connection, targets)
-            return {
-                model.name: _states(
-                    model,
-                    made.get(model.target.qualified, Recorded()),
-                    tried.get(model.target.qualified, {}),
-                    alive,
-                    is_there=there[model.name],
-                )
-                for model in models
-            }
-
-        return State(catalog).read(ask, {})
-
-    def _alive(self, connection: Connection) -> set[str]:
-        running = reading.running(connection)
-        return {run.run_id for run in running if not self.is_gone(run.process)}
+        """The states of slices that are there or were tried, by the names of models."""
+        recorded = self._recorded(models)
+        return {model.name: _slice_states(model, recorded[model.name]) for model in models}
 
     def intervals(self, models: Sequence[Model]) -> Mapping[str, Painted]:
-        """Return what became of the intervals of models by time, by their names.
-
-        They may have been made in other batches each time.
-        """
-        return self._painted(models, tried=True)
-
-    def _painted(self, models: Sequence[Model], *, tried: bool) -> dict[str, Painted]:
-        found: dict[str, Painted] = {}
-        for lake, of_lake in _by_lake(models).items():
-            catalog = self.catalogs(lake)
-            if catalog is not None:
-                found |= self._painted_in(lake, catalog, of_lake, tried=tried)
-        return found
-
-    def _painted_in(
-        self, lake: str, catalog: Catalog, models: Sequence[Model], *, tried: bool
-    ) -> dict[str, Painted]:
-        where = where_of(self.settings, lake, catalog.data_path, models)
-        there = {model.name: is_there(catalog, model) for model in models}
-
-        def ask(connection: Connection) -> dict[str, Painted]:
-            alive = self._alive(connection)
-            targets = [model.target.qualified for model in models]
-            made = recorded_of(connection, targets, where)
-            found: dict[str, Painted] = {}
-            for model in models:
-                target = model.target.qualified
-                asks = tried and there[model.name]
-                found[model.name] = painted(
-                    model,
-                    made.get(target, Recorded()),
-                    reading.attempts(connection, target) if asks else [],
-                    alive,
-                    is_there=there[model.name],
-                )
-            return found
-
-        return State(catalog).read(ask, {})
+        """What became of the intervals of models by time, by their names."""
+        recorded = self._recorded(models)
+        return {model.name: recorded[model.name].painted(model) for model in models}
 
     def pasts(self, models: Sequence[Model]) -> Mapping[str, Past]:
         """Return when the tables of models, and their slices, were made, by the names of models.
         Attempts that failed since do not matter: what is there is what was made before.
         """
         by_time = [model for model in models if model.by_time is not None and not rebuilds(model)]
-        lines = self._painted(by_time, tried=False)
+        recorded = self._recorded(by_time, tried=False)
         found: dict[str, Past] = {}
         for model in models:
             catalog = self.catalogs(model.target.lake)
             if catalog is None or not is_there(catalog, model):
                 continue
-            if model in by_time:
-                found[model.name] = Past(painted=lines.get(model.name, Painted()))
+            if model.name in recorded:
+                found[model.name] = Past(painted=recorded[model.name].painted(model))
             else:
                 found[model.name] = State(catalog).read(partial(_past, model=model), Past())
         return found
+
+    def _recorded(self, models: Sequence[Model], *, tried: bool = True) -> dict[str, Recorded]:
+        """By the names of models; without ``tried`` no attempts."""
+        found = {model.name: Recorded() for model in models}
+        for lake, of_lake in _by_lake(models).items():
+            catalog = self.catalogs(lake)
+            if catalog is None:
+                continue
+            where = where_of(self.settings, lake, catalog.data_path, of_lake)
+            ask = partial(self._ask, models=of_lake, where=where, tried=tried)
+            found |= State(catalog).read(ask, dict[str, Recorded]())
+        return found
+
+    def _ask(
+        self, connection: Connection, models: Sequence[Model], where: Where, *, tried: bool
+    ) -> dict[str, Recorded]:
+        targets = [model.target.qualified for model in models]
+        made = recorded_of(connection, reading.slices_of(connection, targets), where)
+        last = reading.last_outcomes(connection, targets) if tried else {}
+        running = reading.running(connection) if tried else ()
+        alive = frozenset(run.run_id for run in running if not self.is_gone(run.process))
+        found: dict[str, Recorded] = {}
+        for model, target in zip(models, targets, strict=True):
+            attempts: Sequence[Tried] = ()
+            if tried and model.by_time is not None:
+                attempts = reading.attempts(connection, target)
+            elif tried:
+                of_target = last.get(target, {}).items()
+                attempts = [Tried(value, "", run, state) for value, (state, run) in of_target]
+            known = made.get(target, Recorded())
+            found[model.name] = replace(known, tried=attempts, alive=alive)
+        return found
+
+
+def _slice_states(model: Model, recorded: Recorded) -> SliceStates:
+    states = {
+        text: state.name for text, state in recorded.states(model).items() if state.name != OTHER
+    }
+    return SliceStates(states, recorded.runs, remakes=recorded.remakes(model))
 
 
 def _by_lake(models: Iterable[Model]) -> Mapping[str, list[Model]]:
@@ -253,57 +293,6 @@ def is_there(catalog: Catalog, model: Model) -> bool:
     return (
         model.partition is None and model.by_time is None
     )  # a view, for one; what is missing is seen when it is read
-
-
-def _states(
-    model: Model,
-    made: Recorded,
-    tried: Mapping[str, tuple[str, str]],
-    alive: set[str],
-    *,
-    is_there: bool,
-) -> SliceStates:
-    runs = {record.slice: record.run_id for record in made.slices}
-    states: dict[str, str] = {
-        record.slice: made.state_of(record, model)[0]
-        for record in made.slices
-        if record.slicing is None or record.slicing == model.slicing
-    }
-    if not is_there:
-        return SliceStates(dict.fromkeys(states, CHANGED), runs)
-    for value, (state, run_id) in tried.items():
-        if state == RUNNING and run_id in alive:
-            states[value] = RUNNING
-        elif runs.get(value) != run_id:  # unless that very run has published it after all
-            states[value] = SKIPPED if state == SKIPPED else FAILED
-    return SliceStates(states, runs, remakes=model.strategy.restores)
-
-
-def painted(
-    model: Model,
-    made: Recorded,
-    attempts: Iterable[reading.Tried],
-    alive: set[str],
-    *,
-    is_there: bool = True,
-) -> Painted:
-    """The line of a model by time: what was made of it and tried, the last word on each moment."""
-    runs = {record.slice: record.run_id for record in made.slices}
-    events = list(made.events(model))
-    if not is_there:
-        gone = (Event("", e.interval, CHANGED, e.since, e.of) for e in events)
-        return Painted.of(gone, runs=runs)
-    events += (event for each in attempts if (event := _event(each, alive)) is not None)
-    return Painted.of(events, runs=runs, remakes=model.strategy.time_column)
-
-
-def _event(tried: reading.Tried, alive: set[str]) -> Event | None:
-    interval = interval_of(tried.value)
-    if interval is None:
-        return None
-    running = tried.state == RUNNING and tried.run_id in alive
-    state = RUNNING if running else SKIPPED if tried.state == SKIPPED else FAILED
-    return Event(tried.at, interval, state, of=tried.value)
 
 
 def _past(connection: Connection, model: Model) -> Past:
