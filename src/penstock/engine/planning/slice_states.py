@@ -155,7 +155,7 @@ class Recorded:
         return {record.slice: record.run_id for record in self.slices}
 
     def remakes(self, model: Model) -> bool:
-        """Tell whether the next run makes what another writer changed; all of a table that is gone."""
+        """Tell whether the next run makes what another writer changed, or a table that is gone."""
         if model.target.qualified not in self.outside.there:
             return True
         return model.strategy.restores if model.by_time is None else model.strategy.time_column

@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.state.records import WHOLE, Publication, SliceRecord
-from penstock.engine.state.store import now
 from penstock.lake import storage
 from penstock.model.values.strategy import FILES
 
@@ -62,21 +61,14 @@ def record(
     run_id: str, planned: PlannedStep, uri: str, files: tuple[WrittenFile, ...], state: str = "done"
 ) -> Publication:
     """The slice of an asset, which these files are."""
-    model = planned.model
-    return Publication(
-        run_id=run_id,
-        step=model.name,
+    return replace(
+        Publication.of(planned.model, run_id, WHOLE if planned.slice is None else planned.slice),
         state=state,
         target=uri,
-        slice=WHOLE if planned.slice is None else planned.slice,
         strategy=FILES.name,
         rows=len(files),
         fingerprint=fingerprint(files),
-        definition_hash=model.definition_hash,
-        columns=(),
-        checks=(),
-        at=now(),
-        slicing=model.slicing,
+        keys=None,
     )
 
 

@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 
 from penstock.engine.inputs.pinned_tables import table_name
 from penstock.engine.inputs.time_values import time_values
-from penstock.engine.results import Adopted, AdoptedSlice, ColumnInfo
+from penstock.engine.results import Adopted, AdoptedSlice
 from penstock.engine.running.history_guard import refuse_no_history
 from penstock.engine.running.redefinition import (
     difference,
@@ -59,6 +59,7 @@ from penstock.sql.substitution import unsubstituted
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from penstock.lake.format.schema import TableSchema
     from penstock.lake.lake import Lake
     from penstock.lake.staging import TransactionTable
 
@@ -135,11 +136,7 @@ def adopt(
     finally:
         tx.rollback()
     if not dry_run:
-        infos = column_infos(schema, {fold(n): t for n, t in model.about.column_descriptions})
-        made = [
-            _publication(model, each, infos, first=first and not n) for n, each in enumerate(slices)
-        ]
-        _record(state, model, made, snapshot_id, records)
+        _record(state, asked, slices, schema, snapshot_id, first=first)
     notices = tuple(_notices(model))
     found = tuple(AdoptedSlice(shown(each.slice or ""), each.rows) for each in slices)
     return Adopted(model.name, str(model.target), found, snapshot_id, notices)
@@ -341,42 +338,31 @@ def _notices(model: Model) -> Iterable[str]:
         yield "the next run replaces these rows with what the query returns"
 
 
-def _publication(
-    model: Model, made: AdoptedSlice, columns: tuple[ColumnInfo, ...], *, first: bool
-) -> Publication:
-    return Publication(
-        run_id="",
-        step=model.name,
-        state="done",
-        target=model.target.qualified,
-        slice=made.slice or WHOLE,
-        strategy=model.strategy.name,
-        rows=made.rows,
-        fingerprint=None,
-        definition_hash=model.definition_hash,
-        columns=columns,
-        checks=(),
-        at=now(),
-        reason="adopted",
-        slicing=model.slicing,
-        keys=model.keys,
-        first=first,
-    )
-
-
 def _record(
     state: State,
-    model: Model,
-    made: Sequence[Publication],
+    asked: _Adoption,
+    slices: Sequence[AdoptedSlice],
+    schema: TableSchema,
     snapshot_id: int,
-    before: Sequence[SliceRecord],
+    *,
+    first: bool,
 ) -> None:
-    """A run of its own, whose steps made nothing new. Raises ArgumentError where another command
-    has recorded slices since they were looked at."""
-    run_id = new_uuid7()
-    published = tuple(replace(each, run_id=run_id, made_before=snapshot_id) for each in made)
-    known = frozenset((each.slice, each.run_id) for each in before)
-    records = _Records(model, run_id, known, StepRecords(published, snapshot_id))
+    """Raises ArgumentError where another command has recorded slices since they were looked at."""
+    model, run_id = asked.model, new_uuid7()
+    infos = column_infos(schema, {fold(n): t for n, t in model.about.column_descriptions})
+    made = tuple(
+        replace(
+            Publication.of(model, run_id, each.slice or WHOLE),
+            rows=each.rows,
+            columns=infos,
+            reason="adopted",
+            first=first and not number,
+            made_before=snapshot_id,
+        )
+        for number, each in enumerate(slices)
+    )
+    known = frozenset((each.slice, each.run_id) for each in asked.records)
+    records = _Records(model, run_id, known, StepRecords(made, snapshot_id))
     state.prepare()
     try:
         state.write(records.write)

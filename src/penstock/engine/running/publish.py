@@ -26,7 +26,7 @@ from penstock.engine.state.records import (
     lies_among_others,
 )
 from penstock.engine.state.step_records import StepRecords
-from penstock.engine.state.store import State, now
+from penstock.engine.state.store import State
 from penstock.errors import DataTestFailed
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold
@@ -201,21 +201,12 @@ def _publication(candidate: Candidate, verdict: Verdict, staged: Staged) -> Publ
     attempt, model, text = candidate.attempt, candidate.attempt.model, verdict.slice.text
     counted = candidate.counts_rows and not lies_among_others(model.strategy.name, text)
     comments = {fold(name): text for name, text in model.about.column_descriptions}
-    return Publication(
-        run_id=attempt.world.run_id,
-        step=model.name,
-        state="done",
-        target=attempt.target,
-        slice=text,
-        strategy=model.strategy.name,
+    return replace(
+        Publication.of(model, attempt.world.run_id, text),
         rows=staged.slice_rows if counted else None,
         fingerprint=staged.fingerprint,
-        definition_hash=model.definition_hash,
         columns=column_infos(candidate.schema, comments),
         checks=verdict.checks,
-        at=now(),
-        slicing=model.slicing,
-        keys=model.keys,
     )
 
 

@@ -7,12 +7,13 @@ and a retry gives the same tables as an undisturbed run.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.running.publish import MadeSlice
 from penstock.engine.session.world import World
 from penstock.engine.state.records import Publication
 from penstock.engine.state.step_records import StepRecords
-from penstock.engine.state.store import now
 from penstock.events import Notice
 
 _INTERRUPTED = frozenset({"abandoned", "cancelled"})
@@ -36,21 +37,11 @@ def take_up(world: World, planned: PlannedStep) -> list[MadeSlice] | None:
     ):
         return None
     world.sink(Notice(f"appended already by the interrupted run {run.run_id}", model.name))
-    made = Publication(
-        run_id=world.run_id,
-        step=model.name,
+    made = replace(
+        Publication.of(model, world.run_id, known.slice),
         state="unchanged",
-        target=known.target,
-        slice=known.slice,
-        strategy=known.strategy,
         rows=known.rows,
         fingerprint=known.fingerprint,
-        definition_hash=known.definition_hash,
-        columns=(),
-        checks=(),
-        at=now(),
-        slicing=known.slicing,
-        keys=known.keys,
         inputs=known.inputs,
         made_before=known.made_in,
     )

@@ -15,7 +15,7 @@ import platform
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -179,6 +179,45 @@ class Publication:
     same: bool = False
     kept_as: str | None = None
     made_before: int | None = None
+
+    @classmethod
+    def of(cls, model: Model, run_id: str, slice_: str) -> Publication:
+        """One of the model as it is defined, with nothing in it yet."""
+        return cls(
+            run_id=run_id,
+            step=model.name,
+            state="done",
+            target=model.target.qualified,
+            slice=slice_,
+            strategy=model.strategy.name,
+            rows=None,
+            fingerprint=None,
+            definition_hash=model.definition_hash,
+            columns=(),
+            checks=(),
+            at=datetime.now(UTC),
+            slicing=model.slicing,
+            keys=model.keys,
+        )
+
+    def record(self, as_of: int, made_in: int | None) -> SliceRecord:
+        """The record of its slice, which was so at ``as_of``."""
+        return SliceRecord(
+            target=self.target,
+            slice=self.slice,
+            run_id=self.run_id,
+            step=self.step,
+            strategy=self.strategy,
+            snapshot_id=as_of,
+            rows=self.rows,
+            fingerprint=self.fingerprint,
+            definition_hash=self.definition_hash,
+            published_at=self.at,
+            slicing=self.slicing,
+            keys=self.keys,
+            made_in=made_in,
+            inputs=self.inputs,
+        )
 
     def made_by(self, snapshot_id: int | None) -> tuple[Publication, int | None]:
         """Return it as a commit of this snapshot records it, and the slice's own snapshot."""

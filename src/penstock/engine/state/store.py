@@ -271,23 +271,7 @@ def publish(
         connection.execute(insert(BUILT).values(target=what.target, built_at=to_text(what.built)))
     void = [] if what.first else [SLICE.c.slice.in_((what.slice, *what.gone))]
     connection.execute(delete(SLICE).where(SLICE.c.target == what.target, *void))
-    own = SliceRecord(
-        target=what.target,
-        slice=what.slice,
-        run_id=what.run_id,
-        step=what.step,
-        strategy=what.strategy,
-        snapshot_id=as_of,
-        rows=what.rows,
-        fingerprint=what.fingerprint,
-        definition_hash=what.definition_hash,
-        published_at=what.at,
-        slicing=what.slicing,
-        keys=what.keys,
-        made_in=snapshot_id,
-        inputs=what.inputs,
-    )
-    for record in (own, *what.left):
+    for record in (what.record(as_of, snapshot_id), *what.left):
         insert_slice(connection, record)
     insert_checks(connection, what)
     if what.columns:  # none are given for a slice that was only confirmed
