@@ -216,7 +216,7 @@ class KnownSlices:
         return {model.name: _slice_states(model, recorded[model.name]) for model in models}
 
     def intervals(self, models: Sequence[Model]) -> Mapping[str, Painted]:
-        """What became of the intervals of models by time, by their names."""
+        """Return what became of the intervals of models by time, by their names."""
         recorded = self._recorded(models)
         return {model.name: recorded[model.name].painted(model) for model in models}
 

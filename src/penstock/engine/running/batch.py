@@ -7,9 +7,8 @@ passes. What fails leaves the table as it was.
 from __future__ import annotations
 
 from penstock.engine.planning.plan import PlannedStep
-from penstock.engine.running.attempt import Attempt
+from penstock.engine.running.attempt import Attempt, known_of
 from penstock.engine.running.publish import MadeSlice, execute_files, publish
-from penstock.engine.running.start import known_of
 from penstock.engine.running.writers import write
 from penstock.engine.session.world import World
 from penstock.errors import DataFileMissing

@@ -20,12 +20,11 @@ from penstock.engine.inputs.pinned_tables import (
 )
 from penstock.engine.python.files import WrittenFile
 from penstock.engine.results import CheckResult
-from penstock.engine.running.attempt import Attempt
+from penstock.engine.running.attempt import Attempt, Known, Start, start_joint, start_table
 from penstock.engine.running.bisect import Checks, Verdict, tested, verdicts
 from penstock.engine.running.descriptions import describe, undescribable
 from penstock.engine.running.manual import counts_slice, recorded
 from penstock.engine.running.sources import joint_rows, rows_of
-from penstock.engine.running.start import Known, Start, start_joint, start_table
 from penstock.engine.running.view import candidate as rows_of_view
 from penstock.engine.running.view import clear_name
 from penstock.engine.running.view import stage as stage_view
