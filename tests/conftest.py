@@ -7,16 +7,20 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from tests import s3
+from tests.quick import quick
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
+_SETTINGS = pytest.StashKey[dict[str, str]]()  # of the session, as it started
 
 # How long an example takes says how busy the machine is, nothing about the code.
 settings.register_profile("penstock", deadline=None)
@@ -30,13 +34,29 @@ settings.load_profile("penstock")
 _JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 
+# A commit waits for the disk: 16 times in a small lake's test on SQLite, 17 times on a DuckDB file.
+# Files of a test that passed are removed after it, so that this room is more than they need.
+_MEMORY = Path("/dev/shm")
+_ROOM, _RAM = 4 << 30, 12 << 30
+
+
 def pytest_configure() -> None:
     """Also for the processes that tests start: Java takes it from the environment."""
     os.environ.setdefault("JDK_JAVA_OPTIONS", _JVM)
+    if "TMPDIR" not in os.environ and _has_room():
+        os.environ["TMPDIR"], tempfile.tempdir = str(_MEMORY), None
     if "PENSTOCK_CACHE_DIR" not in os.environ:  # workers have that of the process that starts them
         cache = tempfile.mkdtemp(prefix="penstock-cache-")
         os.environ["PENSTOCK_CACHE_DIR"] = cache
         atexit.register(shutil.rmtree, cache, ignore_errors=True)
+
+
+def _has_room() -> bool:
+    try:
+        ram = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return ram >= _RAM and shutil.disk_usage(_MEMORY).free >= _ROOM
+    except (OSError, ValueError):  # another system than Linux
+        return False
 
 
 @pytest.hookimpl(tryfirst=True)  # before the workers read the marks
@@ -58,8 +78,34 @@ def _needs_session(item: pytest.Item) -> bool:
     return "spark" in getattr(item, "fixturenames", ())
 
 
+@pytest.hookimpl(trylast=True)  # after the fixtures of the file
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Leave nothing of a file in the session: the next one has its settings as they were."""
+    settings = item.config.stash.get(_SETTINGS, None)
+    is_last = nextitem is None or nextitem.path != item.path
+    if settings is not None and is_last and _needs_session(item):
+        _clear(settings)
+
+
+def _clear(settings: dict[str, str]) -> None:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is None:  # a test has ended it
+        return
+    for table in session.catalog.listTables():
+        if table.isTemporary:
+            session.catalog.dropTempView(table.name)
+    now = session.conf.getAll
+    for key in {key for key, _ in settings.items() ^ now.items() if session.conf.isModifiable(key)}:
+        if key in settings:
+            session.conf.set(key, settings[key])
+        else:
+            session.conf.unset(key)
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     """A local session of two threads, with the settings that the engine would give it."""
     from penstock.config import SparkSettings
     from penstock.engine.session.spark import start_session
@@ -70,5 +116,13 @@ def spark() -> Iterator[SparkSession]:
     if jars := s3.spark_jars():
         conf["spark.jars"] = ",".join(jars)
     session = start_session(SparkSettings(master="local[2]", conf=conf), "penstock-tests")
+    pytestconfig.stash[_SETTINGS] = dict(session.conf.getAll)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def quick_session(spark: SparkSession) -> Iterator[None]:
+    """The session, with less of Spark's own work for each query."""
+    with quick(spark):
+        yield

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tests.lake.differential import canonical
+from tests.quick import quick
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,14 +51,8 @@ def of_spark(spark: SparkSession, frames: Mapping[str, DataFrame]) -> dict[str, 
         tagged.append(
             plain.select(fn.lit(tag).alias("tag"), canonical.in_spark(plain).alias("text"))
         )
-    before = {key: spark.conf.get(key) for key in _QUICK}
-    try:
-        for key, value in _QUICK.items():
-            spark.conf.set(key, value)
+    with quick(spark):
         collected = _union(tagged).collect()
-    finally:
-        for key, old in before.items():
-            spark.conf.set(key, str(old))
     rows: list[list[Any]] = [[] for _ in frames]
     for tag, text in collected:
         kinds = [field.dataType for field in list(frames.values())[tag].schema.fields]

@@ -22,6 +22,7 @@ from tests.duckdb_process import DuckDBProcess, why_not
 from tests.lake.differential.compare import Finding, compare
 from tests.lake.differential.record import Effort, Recording, record
 from tests.lake.differential.script import CATALOGS, WRITERS, Script, load
+from tests.quick import quick
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,26 +77,6 @@ def bench(spark: SparkSession | None = None) -> Iterator[Bench]:
             stack.callback(spark.stop)
         stack.enter_context(quick(spark))
         yield Bench(stack, Path(folder), spark)
-
-
-@contextmanager
-def quick(spark: SparkSession) -> Iterator[None]:
-    """Planning and compiling take the time, not rows: keep both small."""
-    before = {key: spark.conf.get(key) for key in _QUICK}
-    try:
-        for key, value in _QUICK.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key, old in before.items():
-            spark.conf.set(key, str(old))
-
-
-_QUICK = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
 
 
 def session() -> SparkSession:

@@ -1,6 +1,8 @@
 """Columns whose types are changed: rows of before and after, read and pruned by both.
 
 All pairs that are allowed, files and inlined rows, whoever changes the type.
+
+Tests ``lake/reading/conversions/old_values.py``, ``sql/predicate.py``.
 """
 
 from __future__ import annotations
@@ -159,6 +161,7 @@ def _changes(connection: duckdb.DuckDBPyConnection, old: str, new: str) -> bool:
     return True
 
 
+@pytest.mark.usefixtures("quick_session")
 @pytest.mark.parametrize(
     ("place", "by", "inline"),
     [

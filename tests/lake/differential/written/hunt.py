@@ -26,13 +26,14 @@ from typing import TYPE_CHECKING
 
 from tests.duckdb_process import DuckDBError
 from tests.lake.differential import places
-from tests.lake.differential.replay import Bench, quick
+from tests.lake.differential.replay import Bench
 from tests.lake.differential.script import CATALOGS
 from tests.lake.differential.written import generate, judge
 from tests.lake.differential.written.altering import transactions
 from tests.lake.differential.written.judge import Finding
 from tests.lake.differential.written.play import Played, play
 from tests.lake.differential.written.script import Script, load
+from tests.quick import quick
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,32 @@
+"""A session for many small queries of large plans: planning and compiling take the time, not rows.
+
+Without whole-stage code and adaptive execution Spark plans a query once and compiles less. The rows
+are the same; what is about Spark's own execution is tested with the settings that users have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
+@contextmanager
+def quick(spark: SparkSession) -> Iterator[None]:
+    before = {key: spark.conf.get(key) for key in _SETTINGS}
+    try:
+        for key, value in _SETTINGS.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, old in before.items():
+            spark.conf.set(key, str(old))
