@@ -1,4 +1,7 @@
-"""Rows written before and after their table's columns change, all in one transaction."""
+"""Rows written before and after their table's columns change, all in one transaction.
+
+Tests ``lake/candidate/table.py``, ``lake/candidate/staged.py``, ``lake/staging.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Definitions: the same statements through DuckDB and through a transaction leave the same rows.
 
 The whole history of a lake is in its catalog, so what is compared at the end is every statement.
+
+Tests ``lake/candidate/definable.py``, ``lake/format/objects.py``, ``sql/macros.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The change feed of what Penstock writes, its halves, its cost, and the other databases."""
+"""The change feed of what Penstock writes, its halves, its cost, and the other databases.
+
+Tests ``lake/catalog/files/feed.py``.
+"""
 
 from __future__ import annotations
 

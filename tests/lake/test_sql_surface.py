@@ -1,4 +1,8 @@
-"""Row ids, macros and table functions in SQL, as DuckDB answers the same text."""
+"""Row ids, macros and table functions in SQL, as DuckDB answers the same text.
+
+Tests ``lake/queries/table_functions.py``, ``lake/queries/rewriters.py``,
+``lake/queries/resolver.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Names inside one transaction: what was created, renamed, dropped is seen so at once."""
+"""Names inside one transaction: what was created, renamed, dropped is seen so at once.
+
+Tests ``lake/candidate/names.py``.
+"""
 
 from __future__ import annotations
 

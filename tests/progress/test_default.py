@@ -1,4 +1,7 @@
-"""What a run shows when nobody listens to it."""
+"""What a run shows when nobody listens to it.
+
+Tests ``progress/lines.py``.
+"""
 
 from __future__ import annotations
 

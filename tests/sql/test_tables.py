@@ -1,4 +1,7 @@
-"""Which tables a query names: pure text."""
+"""Which tables a query names: pure text.
+
+Tests ``sql/time_travel.py``.
+"""
 
 from __future__ import annotations
 

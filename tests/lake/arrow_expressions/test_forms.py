@@ -1,4 +1,8 @@
-"""Each form that is computed, and what is left to Spark."""
+"""Each form that is computed, and what is left to Spark.
+
+Tests ``lake/arrow_expressions/conditions.py``, ``lake/arrow_expressions/values.py``,
+``lake/arrow_expressions/nodes.py``.
+"""
 
 from __future__ import annotations
 

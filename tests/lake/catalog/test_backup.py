@@ -1,4 +1,7 @@
-"""A backup holds one state of a catalog, and restored it is that catalog again."""
+"""A backup holds one state of a catalog, and restored it is that catalog again.
+
+Tests ``lake/catalog/copying.py``, ``lake/recovery/backup.py``.
+"""
 
 from __future__ import annotations
 

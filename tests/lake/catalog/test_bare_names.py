@@ -1,4 +1,7 @@
-"""``ducklake:NAME``, which DuckDB takes for a secret."""
+"""``ducklake:NAME``, which DuckDB takes for a secret.
+
+Tests ``lake/catalog/database/location.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Views, macros, tags, sort keys, options and files as the catalog has them; without Spark."""
+"""Views, macros, tags, sort keys, options and files as the catalog has them; without Spark.
+
+Tests ``lake/catalog/definitions/macros.py``, ``lake/catalog/definitions/tags.py``,
+``lake/catalog/definitions/views.py``.
+"""
 
 from __future__ import annotations
 

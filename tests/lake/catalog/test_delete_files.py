@@ -1,4 +1,7 @@
-"""Delete files that succeed each other: whichever way, each snapshot reads as it did."""
+"""Delete files that succeed each other: whichever way, each snapshot reads as it did.
+
+Tests ``lake/catalog/files/registration.py``.
+"""
 
 from __future__ import annotations
 

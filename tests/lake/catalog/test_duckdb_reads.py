@@ -1,4 +1,7 @@
-"""What we commit, DuckDB reads: every snapshot, row ids and the feed of changes."""
+"""What we commit, DuckDB reads: every snapshot, row ids and the feed of changes.
+
+Tests ``lake/catalog/commits/writes.py``, ``lake/catalog/work.py``.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 DuckDB says which rows satisfy it: NaN is above everything and equal to itself there as in Spark.
 ``PENSTOCK_TEST_EXAMPLES=2000`` tries that many for each catalog instead of a few.
+
+Tests ``lake/catalog/statistics/exclusion.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Writers side by side: threads, processes, DuckDB, and a connection cut during COMMIT."""
+"""Writers side by side: threads, processes, DuckDB, and a connection cut during COMMIT.
+
+Tests ``lake/catalog/commits/retry.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A catalog restored to another kind of database: DuckDB reads what was inserted, at all times."""
+"""A catalog restored to another kind of database: DuckDB reads what was inserted, at all times.
+
+Tests ``lake/catalog/copying.py``, ``lake/recovery/restore.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The number of queries does not grow with the catalog."""
+"""The number of queries does not grow with the catalog.
+
+Tests ``lake/catalog/reads.py``, ``lake/catalog/files/files.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Catalogs of other versions are read as they are, and nothing is written to them."""
+"""Catalogs of other versions are read as they are, and nothing is written to them.
+
+Tests ``lake/catalog/database/metadata.py``.
+"""
 
 from __future__ import annotations
 

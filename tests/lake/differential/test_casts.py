@@ -1,4 +1,7 @@
-"""Casts to types that Spark lacks, beside DuckDB's own."""
+"""Casts to types that Spark lacks, beside DuckDB's own.
+
+Tests ``sql/duckdb/casts.py``, ``lake/reading/conversions/casts.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tables that were changed, and files that were added by DuckDB, as DuckDB reads them."""
+"""Tables that were changed, and files that were added by DuckDB, as DuckDB reads them.
+
+Tests ``lake/format/field_ids.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rows and deletes of the catalog as files: DuckDB reads every snapshot as before."""
+"""Rows and deletes of the catalog as files: DuckDB reads every snapshot as before.
+
+Tests ``lake/catalog/inlined/flush.py``, ``lake/maintenance/folding.py``.
+"""
 
 from __future__ import annotations
 

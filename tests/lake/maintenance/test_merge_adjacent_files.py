@@ -1,4 +1,7 @@
-"""Merging: what becomes of the files, and what keeps them apart."""
+"""Merging: what becomes of the files, and what keeps them apart.
+
+Tests ``lake/maintenance/writing.py``, ``lake/catalog/files/compactions.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Files that Spark wrote, without ids inside lists and with UUIDs as text, merged with others."""
+"""Files that Spark wrote, without ids inside lists and with UUIDs as text, merged with others.
+
+Tests ``lake/maintenance/arrow_columns.py``.
+"""
 
 from __future__ import annotations
 

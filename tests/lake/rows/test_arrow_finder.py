@@ -1,4 +1,7 @@
-"""What Arrow finds and computes of DELETE and UPDATE is what Spark does, or nothing."""
+"""What Arrow finds and computes of DELETE and UPDATE is what Spark does, or nothing.
+
+Tests ``lake/rows/found.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Which way a change of rows goes, by what is known of it."""
+"""Which way a change of rows goes, by what is known of it.
+
+Tests ``lake/rows/change.py``, ``lake/format/comparable.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Statements that define things leave in the catalog what DuckDB's leave. No Spark in these."""
+"""Statements that define things leave in the catalog what DuckDB's leave. No Spark in these.
+
+Tests ``lake/statements/create.py``, ``lake/statements/create_table.py``,
+``lake/statements/create_view.py``, ``lake/statements/create_macro.py``,
+``lake/statements/alter.py``, ``lake/statements/drop.py``.
+"""
 
 from __future__ import annotations
 

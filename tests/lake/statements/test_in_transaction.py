@@ -1,4 +1,7 @@
-"""Maintenance in an open transaction: rows and changes of each snapshot are those of DuckDB."""
+"""Maintenance in an open transaction: rows and changes of each snapshot are those of DuckDB.
+
+Tests ``lake/statements/call.py``, ``lake/maintenance/checkpoint.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Snapshots named by an expression, and values of dates and untyped NULLs, as DuckDB has them."""
+"""Snapshots named by an expression, and values of dates and untyped NULLs, as DuckDB has them.
+
+Tests ``lake/queries/travel.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What is read of a statement's text, and what it says when it is wrong. No Spark in these."""
+"""What is read of a statement's text, and what it says when it is wrong. No Spark in these.
+
+Tests ``lake/statements/types.py``, ``lake/statements/columns.py``.
+"""
 
 from __future__ import annotations
 

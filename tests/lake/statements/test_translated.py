@@ -1,4 +1,7 @@
-"""Statements of DuckDB's dialect that need no Spark: literals, and what is refused where."""
+"""Statements of DuckDB's dialect that need no Spark: literals, and what is refused where.
+
+Tests ``lake/statements/dispatch.py``.
+"""
 
 from __future__ import annotations
 

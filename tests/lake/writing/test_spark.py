@@ -1,4 +1,8 @@
-"""DataFrames staged as files."""
+"""DataFrames staged as files.
+
+Tests ``lake/reading/conversions/align.py``, ``lake/writing/fingerprint.py``,
+``lake/reading/conversions/spark_types.py``.
+"""
 
 from __future__ import annotations
 

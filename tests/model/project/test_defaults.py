@@ -1,4 +1,7 @@
-"""``[project.defaults]``: for all models or by folder; a model's own words win."""
+"""``[project.defaults]``: for all models or by folder; a model's own words win.
+
+Tests ``model_defaults.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Which files fit which columns, by their types and names; patterns and paths."""
+"""Which files fit which columns, by their types and names; patterns and paths.
+
+Tests ``lake/writing/adding/files.py``.
+"""
 
 from __future__ import annotations
 
