@@ -11,8 +11,7 @@ from typing import Any
 from penstock.errors import PenstockError, QueryFailed, UnsupportedFeature
 from penstock.sql import tokens as words
 from penstock.sql.identifiers import LAKES, called, fold
-from penstock.sql.query.edits import Composed
-from penstock.sql.text import Span, SqlExpression, blank, place, wrong
+from penstock.sql.text import Composed, Span, SqlExpression, blank, place, wrong
 from penstock.sql.tokens import NAME, NUMBER, STRING, WORD, Token
 
 

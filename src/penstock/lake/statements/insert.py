@@ -33,9 +33,8 @@ from penstock.lake.statements.targets import (
 from penstock.lake.transaction import Staged, TransactionTable
 from penstock.sql.identifiers import quoted
 from penstock.sql.literals import Literal, NoLiteral, literal
-from penstock.sql.query.edits import Composed
 from penstock.sql.statement import Reader, StatementText, TableName, alone, begun
-from penstock.sql.text import Span, SqlExpression
+from penstock.sql.text import Composed, Span, SqlExpression
 from penstock.sql.tokens import MARKER
 
 if TYPE_CHECKING:

@@ -32,9 +32,8 @@ from penstock.lake.statements.targets import (
 )
 from penstock.lake.transaction import TransactionTable
 from penstock.sql.identifiers import quoted
-from penstock.sql.query.edits import Composed
 from penstock.sql.statement import Reader, StatementText, TableName, begun
-from penstock.sql.text import Span, SqlExpression
+from penstock.sql.text import Composed, Span, SqlExpression
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,8 +16,8 @@ from penstock.lake.queries import running as queries
 from penstock.lake.snapshot import At
 from penstock.lake.spark.session import SparkSource, may_start, session_zone, starts_plain
 from penstock.lake.transaction import Transaction
-from penstock.sql.query.edits import Composed
 from penstock.sql.statement import TableName
+from penstock.sql.text import Composed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -19,10 +19,9 @@ from penstock.lake.statements.session import Session, name_of
 from penstock.lake.transaction import Transaction, TransactionTable
 from penstock.sql.identifiers import quoted
 from penstock.sql.predicate import of_query
-from penstock.sql.query.edits import Composed
 from penstock.sql.statement import Reader, StatementText, TableName
 from penstock.sql.tables import analyse
-from penstock.sql.text import Span, SqlExpression, Unreadable
+from penstock.sql.text import Composed, Span, SqlExpression, Unreadable
 from penstock.sql.tokens import MARKER, NAME, NUMBER, WORD, Token, tokenize, unquoted
 
 if TYPE_CHECKING:

@@ -19,9 +19,8 @@ from penstock.lake.format.values.bounds import base_type
 from penstock.lake.format.values.decimals import rounded
 from penstock.lake.statements.assignments import value_or_default
 from penstock.sql.literals import NULL, Literal, NoLiteral, literal
-from penstock.sql.query.edits import Composed
 from penstock.sql.statement import Reader, StatementText, begun
-from penstock.sql.text import SqlExpression
+from penstock.sql.text import Composed, SqlExpression
 
 Sized = TypeVar("Sized", bound=tuple[Any, ...])
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from penstock.errors import QueryFailed
 from penstock.sql.identifiers import quote_identifier
-from penstock.sql.text import breaks, offset, place
+from penstock.sql.text import breaks
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,69 +115,3 @@ def stand_in(text: str, start: int, end: int, *, view: str, name: str | None) ->
 def touches_line(text: str, edits: Iterable[Edit], line: int | None) -> bool:
     """Return whether an edit is on a line (from 1): columns after it are not those of the text."""
     return any(text.count("\n", 0, edit.start) + 1 == line for edit in edits)
-
-
-_OURS = re.compile(
-    r", (?:`[^`]*`\.)?`_+penstock\w*`"
-)  # columns of our own among those that Spark suggests
-
-
-@dataclass(slots=True)
-class Composed:
-    """``source`` is the statement's whole text."""
-
-    source: str
-    text: str = ""
-    _parts: list[tuple[int, int, int]] = field(default_factory=list)  # at, length, in the source
-
-    def add(self, text: str) -> Composed:
-        """Add text of our own."""
-        self.text += text
-        return self
-
-    def take(self, span: tuple[int, int]) -> Composed:
-        """Add a part of the statement, as written."""
-        start, end = span
-        self._parts.append((len(self.text), end - start, start))
-        self.text += self.source[start:end]
-        return self
-
-    @contextmanager
-    def places(self) -> Iterator[None]:
-        """Make errors inside say where in the statement they are."""
-        try:
-            yield
-        except QueryFailed as problem:
-            raise self._placed(problem) from problem.__cause__
-
-    def _placed(self, problem: QueryFailed) -> QueryFailed:
-        line = problem.data.get("line")
-        if line is None:
-            problem.message = _OURS.sub("", problem.message)
-            return problem
-        column = problem.data.get("column")
-        at = self._origin(line, column)
-        data = {k: v for k, v in problem.data.items() if k not in {"line", "column"}}
-        message = _OURS.sub("", problem.message.split(", at line ")[0])
-        if at is not None:
-            data["line"], found = place(self.source, at)
-            shown = f"{data['line']}"
-            if column is not None:
-                data["column"] = found
-                shown += f":{found}"
-            message = f"{message}, at line {shown}"
-        told = QueryFailed(message, hint=problem.hint, data=data)
-        told.exit_code = problem.exit_code
-        return told
-
-    def _origin(self, line: int, column: int | None) -> int | None:
-        """Return where in the source a place of the text comes from."""
-        lines = self.text.split("\n")
-        start = offset(self.text, line, 1)
-        at = start + (column or 1) - 1
-        for begin, length, origin in self._parts:
-            if begin <= at <= begin + length:
-                return origin + at - begin
-            if column is None and start < begin + length and begin <= start + len(lines[line - 1]):
-                return origin
-        return None
