@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,8 @@ from penstock.lake.methods.add_files import Added, add_data_files
 from penstock.lake.methods.altering import Altering
 from penstock.lake.reading import feed, scan
 from penstock.lake.reading.arrow_files import read_small
+from penstock.lake.reading.hidden import ROWID, known
+from penstock.lake.reading.hidden import read as read_hidden
 from penstock.lake.recovery.rollback import RolledBack, rollback
 from penstock.lake.rows.change import MergeBuilder, On, RowChange
 from penstock.lake.rows.engine import stage
@@ -84,6 +86,7 @@ class Table:
         where: str | SparkColumn | None = None,
         *,
         row_ids: bool = False,
+        hidden: Collection[str] = (),
         predicate: Predicate | None = None,
     ) -> DataFrame:
         """The rows at a snapshot: by id, by time (in force then), or the latest::
@@ -96,12 +99,12 @@ class Table:
         by a condition that the caller applies.
 
         ``row_ids`` adds the column ``rowid``, which stays the same through updates and
-        compactions. Raises SnapshotNotFound, SchemaNotFound, TableNotFound, UnsupportedFeature.
+        compactions; ``hidden`` names it and others: ``["filename", "snapshot_id"]``.
+        Raises SnapshotNotFound, SchemaNotFound, TableNotFound, UnsupportedFeature, ArgumentError.
         """
+        names = known({*hidden, ROWID} if row_ids else hidden)
         with hinted(where), explained(table=str(self.ref)):
-            return self._read(
-                version, timestamp, if_text(where), row_ids=row_ids, predicate=predicate
-            )
+            return self._read(version, timestamp, if_text(where), hidden=names, predicate=predicate)
 
     def _read(
         self,
@@ -109,20 +112,19 @@ class Table:
         timestamp: Moment | None,
         where: str | SparkColumn | None,
         *,
-        row_ids: bool,
+        hidden: frozenset[str],
         predicate: Predicate | None,
     ) -> DataFrame:
         at = self._snapshot(version, timestamp)
-        if self.view is not None and not row_ids and not self._is_there(at):
+        if self.view is not None and not hidden and not self._is_there(at):
             rows = self.view(self.ref, at)
             if rows is not None:
                 return rows if where is None else rows.where(as_condition(where))
         spark = self.spark()
         if isinstance(where, str) and predicate is None:
             predicate = of_where(where, zone=session_zone(spark))
-        df = scan.read(spark, self._scan(at, predicate), row_ids=row_ids)
-        if row_ids:
-            df = df.withColumnRenamed(scan.ROW_ID, "rowid").drop(scan.BEGIN)
+        source = self._scan(at, predicate)
+        df = read_hidden(spark, source, hidden) if hidden else scan.read(spark, source)
         return df if where is None else df.where(as_condition(where))
 
     def scan_at(self, version: int, predicate: Predicate | None = None) -> scan.Scan:

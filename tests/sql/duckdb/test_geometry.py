@@ -38,6 +38,11 @@ def test_bytes(text: str) -> None:
         "POINT Z (1 2 3)",
         "POINT (1 2) x",
         "BOX (1 2)",
+        "POINT ((1 2))",
+        "POINT (1 2,)",
+        "LINESTRING (0 0,, 1 1)",
+        "LINESTRING ()",
+        "POLYGON ((0 0, 1 1)(2 2, 3 3))",
     ],
 )
 def test_what_is_none(text: str) -> None:

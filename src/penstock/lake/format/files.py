@@ -170,12 +170,14 @@ class InlinedPart:
     """Inlined rows of one schema version: the columns of that version, and the stored values.
 
     ``rows`` has ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN (int64) and for each column of ``schema``
-    a column named by its field id, in the Arrow type in which the catalog stores it.
+    a column named by its field id, in the Arrow type in which the catalog stores it. ``table`` is
+    the catalog's table that has them.
     """
 
     schema: TableSchema
     rows: pa.Table
     texts: NestedTexts = "sql"
+    table: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

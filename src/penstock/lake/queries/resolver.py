@@ -21,9 +21,11 @@ from penstock.lake.format.changes import NewMacro
 from penstock.lake.format.files import Table as TableInfo
 from penstock.lake.format.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
 from penstock.lake.format.objects import View
+from penstock.lake.format.schema import TableSchema
 from penstock.lake.queries import metadata_answers, table_functions, travel, views
 from penstock.lake.queries import running as queries
-from penstock.lake.queries.rewriters import ROWID, Rows, Wanted, Work, point, referred
+from penstock.lake.queries.rewriters import Rows, Wanted, Work, point, referred
+from penstock.lake.reading import hidden
 from penstock.lake.snapshot import At, Snapshot
 from penstock.lake.spark.session import SparkSource, session_zone
 from penstock.lake.table import Table
@@ -160,20 +162,25 @@ class Resolver:
         table = transaction.table(name)
         if table.exists:
             changed = table.candidate.change() is not None
-            return Rows(table.to_df()) if changed else self._table(ref, snapshot, wanted)
+            if not changed:
+                return self._table(ref, snapshot, wanted)
+            lacking = _hidden(wanted, table.schema)
+            return Rows(table.to_df(), refused=hidden.refusals(lacking, str(ref)))
         view = transaction.view(name)
         return None if view is None else Rows(self.view(_view_of(view), snapshot))
 
     def _table(self, ref: TableRef, snapshot: Snapshot, wanted: Wanted) -> Rows:
         table = Table(ref, self.catalog, self.spark, At(snapshot.id), self.begin)
-        row_ids = wanted.row_ids and table.schema.find(ROWID) is None
+        lacking = _hidden(wanted, table.schema) if wanted.hidden else wanted.hidden
+        names = lacking.intersection(hidden.COLUMNS)
         asked = None if wanted.predicate is None else wanted.predicate.condition
-        key = (ref, snapshot.id, row_ids, asked)
+        key = (ref, snapshot.id, names, asked)
         if key not in self._reads:
-            self._reads[key] = Rows(
-                table.to_df(row_ids=row_ids, predicate=wanted.predicate), row_ids
-            )
-        return self._reads[key]
+            df = table.to_df(hidden=names, predicate=wanted.predicate)
+            self._reads[key] = Rows(df, names)
+        read = self._reads[key]
+        refused = hidden.refusals(lacking - names)
+        return replace(read, refused=refused) if refused else read
 
     def functions(self) -> Collection[str]:
         return lake_names.NAMES
@@ -383,6 +390,15 @@ class Resolver:
     def _book(self, source: SqlText) -> Book:
         empty = Book((), self.path, lakes=self.lakes)
         return empty if self.has_no_calls else book_of(source, self._macros, empty)
+
+
+def _hidden(wanted: Wanted, schema: TableSchema) -> frozenset[str]:
+    """The wanted hidden columns that are no columns, nor fields of one called as the table is."""
+    reference = wanted.reference
+    alias = None if reference.node is None else reference.node.alias
+    column = schema.find(alias or reference.name)
+    fields = {fold(child.name) for child in column.children} if column is not None else set()
+    return hidden.lacking(wanted.hidden, schema) - fields
 
 
 def _quoted(ref: TableRef) -> str:

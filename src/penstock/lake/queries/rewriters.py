@@ -6,23 +6,23 @@ ones noted in `Work`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Union
 
 from penstock.errors import ArgumentError, NotFound, QueryFailed, UnsupportedFeature
 from penstock.lake.format.naming import fold
-from penstock.lake.queries import travel
+from penstock.lake.queries import hidden, travel
+from penstock.lake.queries.hidden import Mention
 from penstock.lake.snapshot import At
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.functions import run_sql
 from penstock.lazy import exp
 from penstock.sql.conditions import Predicate
-from penstock.sql.identifiers import quoted
 from penstock.sql.lake_functions import Arguments, Call, calls_of
 from penstock.sql.predicate import of_query
-from penstock.sql.query.edits import Edit, braces, stand_in
+from penstock.sql.query.edits import Edit, stand_in
 from penstock.sql.tables import Analysis, Reference
 from penstock.sql.tokens import SqlText
 
@@ -41,15 +41,22 @@ class Wanted:
     analysis: Analysis
     at: At | None
     predicate: Predicate | None = None
-    row_ids: bool = False
+    hidden: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The DataFrame that replaces a reference, and whether it has DuckDB's ``rowid``."""
+    """The DataFrame that replaces a reference, and the ``hidden`` columns that it has of those
+    wanted; ``refused`` are others that the table has, and cannot give.
+    """
 
     df: DataFrame
-    row_ids: bool = False
+    hidden: frozenset[str] = frozenset()
+    refused: Mapping[str, UnsupportedFeature] = field(default_factory=dict)
+
+
+# A DataFrame, or what reads one with the hidden columns that are wanted.
+View = Union["DataFrame", Callable[[frozenset[str]], Rows]]
 
 
 class Names(Protocol):
@@ -84,7 +91,7 @@ class Work:
     names: Names
     args: Mapping[str, Any]
     zone: str
-    views: Mapping[str, DataFrame]  # by folded name
+    views: Mapping[str, View]  # by folded name
     frames: dict[str, DataFrame] = field(default_factory=dict)
 
     def stand_in(self, df: DataFrame) -> str:
@@ -98,17 +105,46 @@ Rewriter = Callable[[Analysis, Work], Iterable[Edit]]
 
 
 def tables(analysis: Analysis, work: Work) -> Iterable[Edit]:
-    """The tables and views that the query reads, with row ids where it names them."""
-    with_ids = wanted(analysis)
-    exposed: list[Reference] = []
+    """The tables and views that the query reads, with the hidden columns that it names."""
+    mentioned = hidden.mentions(analysis)
+    wanted = hidden.by_table(mentioned)
+    rows = {
+        table.start: _rows(table, analysis, work, wanted.get(table.start, frozenset()))
+        for table in analysis.tables
+    }
+    mentioned = [mention for mention in mentioned if not _is_real(mention, rows)]
+    fewer = hidden.by_table(mentioned)
     for table in analysis.tables:
-        rows = _rows(table, analysis, work, table.start in with_ids)
-        if rows.row_ids:
-            exposed.append(table)
-        view = work.stand_in(rows.df)
+        names = fewer.get(table.start, frozenset())
+        if names != wanted.get(table.start, frozenset()):
+            rows[table.start] = _rows(table, analysis, work, names)
+    for mention in mentioned:
+        _check(mention, rows, analysis)
+    for table in analysis.tables:
+        view = work.stand_in(rows[table.start].df)
         name = None if table.aliased else table.name
         yield stand_in(analysis.text, table.start, table.end, view=view, name=name)
-    yield from hidden(analysis, exposed)
+    yield from hidden.excluded(analysis, {start: read.hidden for start, read in rows.items()})
+
+
+def _is_real(mention: Mention, rows: Mapping[int, Rows]) -> bool:
+    """Return whether a table around it has a real column of that name."""
+    read = (rows[table.start] for table in mention.rivals)
+    return any(
+        mention.name not in each.hidden and mention.name in map(fold, each.df.columns)
+        for each in read
+    )
+
+
+def _check(mention: Mention, rows: Mapping[int, Rows], analysis: Analysis) -> None:
+    """Raise why no table has the column, where one would have it."""
+    for table in mention.tables:
+        refused = rows[table.start].refused.get(mention.name)
+        if refused is not None and not any(
+            mention.name in rows[other.start].hidden for other in mention.tables
+        ):
+            with referred(table, analysis):
+                raise refused
 
 
 def functions(analysis: Analysis, work: Work) -> Iterable[Edit]:
@@ -131,13 +167,14 @@ def qualifiers(analysis: Analysis, _: Work) -> Iterable[Edit]:
 REWRITERS: tuple[Rewriter, ...] = (tables, functions, qualifiers)
 
 
-def _rows(reference: Reference, analysis: Analysis, work: Work, with_ids: bool) -> Rows:
-    if reference.schema is None and fold(reference.name) in work.views:
-        return Rows(work.views[fold(reference.name)])
+def _rows(reference: Reference, analysis: Analysis, work: Work, names: frozenset[str]) -> Rows:
+    view = None if reference.schema is not None else work.views.get(fold(reference.name))
+    if view is not None:
+        return view(names) if callable(view) else Rows(view)
     with referred(reference, analysis):
         at = point(reference, work)
         predicate = of_query(analysis.text, reference.node, zone=work.zone, args=work.args)
-        return work.names.read(Wanted(reference, analysis, at, predicate, with_ids))
+        return work.names.read(Wanted(reference, analysis, at, predicate, names))
 
 
 def point(reference: Reference, work: Work) -> At | None:
@@ -183,86 +220,3 @@ def _value(node: exp.Expression, spark: SparkSession, args: Mapping[str, Any]) -
 
 def _number(text: str) -> int | float:
     return int(text) if text.isdigit() else float(text)
-
-
-ROWID = "rowid"
-
-
-def wanted(analysis: Analysis) -> set[int]:
-    """The places of the tables whose row ids the query may use.
-
-    An unqualified name belongs to the nearest SELECT that reads tables of the lake.
-    """
-    tables = {id(table.node): table for table in analysis.tables}
-    starts: set[int] = set()
-    for column in analysis.tree.find_all(exp.Column):
-        if fold(column.name) == ROWID and not isinstance(column.this, exp.Star):
-            starts |= {table.start for table in _meant(column, tables)}
-    return starts
-
-
-def _meant(column: exp.Column, tables: dict[int, Reference]) -> list[Reference]:
-    select = column.find_ancestor(exp.Select)
-    while select is not None:
-        sources = [
-            tables[id(table)]
-            for table in select.find_all(exp.Table)
-            if id(table) in tables and table.find_ancestor(exp.Select) is select
-        ]
-        if column.table:
-            sources = [source for source in sources if source.called == fold(column.table)]
-        if sources:
-            return sources
-        select = select.find_ancestor(exp.Select)
-    return []
-
-
-def hidden(analysis: Analysis, exposed: Sequence[Reference]) -> Iterator[Edit]:
-    """Exclude from ``*`` the row ids that were added to tables."""
-    selects: dict[int, tuple[exp.Select, list[Reference]]] = {}
-    for reference in exposed:
-        select = reference.node.find_ancestor(exp.Select) if reference.node is not None else None
-        if select is None:
-            raise UnsupportedFeature("rowid in this form of query", hint="write a SELECT")
-        selects.setdefault(id(select), (select, []))[1].append(reference)
-    for select, tables in selects.values():
-        _check_joins(select)
-        for star in select.find_all(exp.Star):
-            if star.find_ancestor(exp.Select) is select:
-                yield from _hide(analysis, select, star, tables)
-
-
-def _check_joins(select: exp.Select) -> None:
-    joins: Iterable[exp.Join] = select.args.get("joins") or ()
-    if any(str(join.args.get("method") or "").upper() == "NATURAL" for join in joins):
-        raise UnsupportedFeature(
-            "rowid over a NATURAL join", hint="name the columns of the join in USING"
-        )
-
-
-def _hide(
-    analysis: Analysis, select: exp.Select, star: exp.Star, tables: Sequence[Reference]
-) -> Iterator[Edit]:
-    holder = star.parent
-    if isinstance(holder, exp.Count):
-        return
-    qualifier = None
-    if isinstance(holder, exp.Column):
-        qualifier, holder = fold(holder.table), holder.parent
-    if holder is not select:
-        raise UnsupportedFeature("rowid beside a * inside an expression", hint="name the columns")
-    names = [
-        f"{quoted(table.node.alias or table.name)}.{ROWID}"
-        for table in tables
-        if table.node is not None and qualifier in {None, table.called}
-    ]
-    if not names:
-        return
-    left_out = braces(", ".join(names))
-    end = int(star.meta["end"]) + 1
-    listed = next((t for t in analysis.tokens if t.start >= end), None)
-    if listed is not None and listed.text.upper() in {"EXCEPT", "EXCLUDE"}:
-        opening = next(t for t in analysis.tokens if t.start > listed.start)
-        yield Edit(opening.end, opening.end, f"{left_out}, ")
-    else:
-        yield Edit(end, end, f" EXCEPT ({left_out})")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError, QueryFailed
 from penstock.lake.format.naming import fold
-from penstock.lake.queries.rewriters import REWRITERS, Names, Work
+from penstock.lake.queries.rewriters import REWRITERS, Names, View, Work
 from penstock.lake.queries.travel import in_zone
 from penstock.lake.spark.failures import SPARKS_SQL, explain, explained
 from penstock.lake.spark.functions import run_sql
@@ -48,7 +48,7 @@ def run(
     names: Names,
     *,
     args: Mapping[str, Any] | None = None,
-    views: Mapping[str, DataFrame] | None = None,
+    views: Mapping[str, View] | None = None,
 ) -> DataFrame:
     """The rows of one SELECT, lazily.
 

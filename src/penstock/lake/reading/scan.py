@@ -65,9 +65,11 @@ FILE = "_penstock_file"
 POSITION = "_penstock_position"
 ROW_ID = "_penstock_row_id"
 BEGIN = "_penstock_begin"
+PATH = "_penstock_path"
 _OPEN_COST = 4 << 20  # bytes: spark.sql.files.openCostInBytes, below which no file is split
 _PLACE = "_penstock_place"
-_KINDS = {FILE: "string", POSITION: "long", EMBEDDED_ROW_ID: "long", ROW_ID: "long", BEGIN: "long"}
+_KINDS = {FILE: "string", POSITION: "long", EMBEDDED_ROW_ID: "long", ROW_ID: "long"}
+_KINDS |= {BEGIN: "long", PATH: "string"}
 _POSITIONS, _ROW_IDS = (FILE, POSITION, EMBEDDED_ROW_ID), (ROW_ID, BEGIN)
 
 
@@ -97,16 +99,23 @@ class _Needs:
 
 
 def read(
-    spark: SparkSession, scan: Scan, *, positions: bool = False, row_ids: bool = False
+    spark: SparkSession,
+    scan: Scan,
+    *,
+    positions: bool = False,
+    row_ids: bool = False,
+    paths: bool = False,
 ) -> DataFrame:
     """The rows of a scan, as the files and the catalog have them at its snapshot.
 
     With ``positions`` also FILE, POSITION and EMBEDDED_ROW_ID: FILE is a key of ``scan.keys()``,
     POSITION the row's position in its file from 0; both are NULL for an inlined row, which is
     identified by its EMBEDDED_ROW_ID. With ``row_ids`` also ROW_ID, which is DuckDB's ``rowid``,
-    and BEGIN, the snapshot that made this version of the row.
+    and BEGIN, the snapshot that made this version of the row; with ``paths`` too PATH, where the
+    row is: the file's path, or the name of the catalog's table.
     """
     extra = (*(_POSITIONS if positions else ()), *(_ROW_IDS if row_ids else ()))
+    extra = (*extra, PATH) if paths else extra
     with explained(table=scan.table, snapshot_id=scan.snapshot_id):
         parts = [
             _read_group(_Job(spark, scan, group, needs, files, extra))
@@ -135,10 +144,11 @@ def _inlined(
     spark: SparkSession, schema: TableSchema, rows: InlinedRows, extra: Sequence[str]
 ) -> DataFrame:
     """Inlined rows with the columns of a scan."""
-    df = read_inlined(spark, schema, rows, extra=bool(extra))
+    df = read_inlined(spark, schema, rows, extra=bool(extra), paths=PATH in extra)
     if FILE not in extra:
         return df
     known = {EMBEDDED_ROW_ID: fn.col(ROW_ID), ROW_ID: fn.col(ROW_ID), BEGIN: fn.col(BEGIN)}
+    known[PATH] = fn.col(PATH)
     system = (known.get(name, fn.lit(None)).cast(_KINDS[name]).alias(name) for name in extra)
     return df.select(*(quoted(name) for name in schema.names), *system)
 
@@ -256,7 +266,8 @@ def _with_facts(job: _Job, df: DataFrame) -> DataFrame:
     """Add the columns that depend on the file and the position in it."""
     if not job.by_file:
         return df
-    df = with_facts(job.spark, job.files, job.scan.keys(), df, FILE)
+    path = PATH if PATH in job.extra else None
+    df = with_facts(job.spark, job.files, job.scan.keys(), df, FILE, path=path)
     if job.needs.counted:
         df = within_counts(df, POSITION, job.scan.snapshot_id)
     if ROW_ID not in job.extra:
@@ -281,18 +292,23 @@ def read_inlined(
     *,
     extra: bool = False,
     ends: bool = False,
+    paths: bool = False,
 ) -> DataFrame:
     """The rows with exactly the columns of ``schema``, which may differ from their own schema.
 
     With ``extra`` also ROW_ID and BEGIN, the snapshot in which the row began; with ``ends`` also
-    END, the one in which it ended (longs).
+    END, the one in which it ended (longs); with ``paths`` PATH, the name of the catalog's table.
     """
     system = {ROW_ID_COLUMN: ROW_ID, BEGIN_COLUMN: BEGIN} if extra else {}
     system |= {END_COLUMN: END} if ends else {}
-    alike: dict[TableSchema, list[InlinedPart]] = {}
+    alike: dict[tuple[TableSchema, str | None], list[InlinedPart]] = {}
     for part in rows.parts:
-        alike.setdefault(batch_schema(part, schema), []).append(part)
-    frames = [_inlined_frame(spark, schema, old, parts, system) for old, parts in alike.items()]
+        key = batch_schema(part, schema), part.table if paths else None
+        alike.setdefault(key, []).append(part)
+    frames: list[DataFrame] = []
+    for (old, table), parts in alike.items():
+        df = _inlined_frame(spark, schema, old, parts, system)
+        frames.append(df.withColumn(PATH, fn.lit(table).cast("string")) if paths else df)
     return reduce(lambda a, b: a.union(b), frames)
 
 

@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.errors import TableNotFound, UnsupportedFeature
+from penstock.errors import SchemaMismatch, TableNotFound, UnsupportedFeature
 from penstock.lake.candidate.state import Staged
 from penstock.lake.catalog.inlined.writes import row_limit
 from penstock.lake.format.inlined import literal_rows
 from penstock.lake.format.inlined.text import may_inline, stored
+from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.align import typed
+from penstock.lake.reading.conversions.spark_types import is_writable, refuse_unwritable
 from penstock.lake.rows.stager import Files
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lazy import pa
@@ -75,6 +77,46 @@ def append_rows(table: CandidateTable, rows: pa.Table | Sequence[Mapping[str, ob
         written = arrow_files.write(values, table.target(None))
         return Files(inserted=written, in_files=True).stage(table)
     return Staged(rows_written=count, rows_inserted=count)
+
+
+def append_collected(table: CandidateTable, df: DataFrame) -> Staged:
+    """Stage the rows of a query, collected, into columns of a type that Spark cannot write.
+
+    Raises UnsupportedFeature for too many rows, and where Arrow cannot write the types either.
+    """
+    most = table.context.limits.table_rows
+    odd = next(c for c in table.schema.columns if not is_writable(c))
+    if needs_spark(table.schema):
+        refuse_unwritable(odd)
+    rows = df.limit(most + 1).toArrow()
+    if rows.num_rows > most:
+        raise UnsupportedFeature(
+            f"column {odd.name!r} is {odd.type}, which the driver writes, and the query has more "
+            f"than {most:,} rows",
+            hint="INSERT them in parts, by a condition, or with DuckDB",
+            data={"column": odd.name, "type": odd.type},
+        )
+    return append_rows(table, _in_nanoseconds(rows, table.schema))
+
+
+def _in_nanoseconds(rows: pa.Table, schema: TableSchema) -> pa.Table:
+    """``rows`` with counts for the timestamps of columns in nanoseconds."""
+    for at, field in enumerate(rows.schema):
+        column = schema.find(field.name)
+        if column is None or base_type(column.type) != "timestamp_ns":
+            continue
+        if pa.types.is_timestamp(field.type):
+            try:
+                counts = rows.column(at).cast(pa.timestamp("ns")).cast(pa.int64())
+            except pa.ArrowInvalid as error:
+                raise SchemaMismatch(
+                    f"column {column.name!r} is {column.type}, which reaches from 1677 to 2262: "
+                    f"{error}",
+                    hint="give the column the type TIMESTAMP, or other values",
+                    data={"column": column.name, "type": column.type},
+                ) from error
+            rows = rows.set_column(at, field.name, counts)
+    return rows
 
 
 def _inlined(table: CandidateTable, values: pa.Table) -> bool:

@@ -7,16 +7,16 @@ knows that all rows satisfy it (by statistics or partition values) end whole wit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import MergeKeyError
 from penstock.lake.candidate.state import Removed, Staged
 from penstock.lake.format.files import DataFile, FileSet
-from penstock.lake.format.naming import fold
 from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.conversions.spark_types import cacheable
+from penstock.lake.reading.hidden import named_in
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows import arrow_finder, merge, merge_by_key
 from penstock.lake.rows.change import Condition, Keys, On, RowChange
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from penstock.lake.candidate.staged import StagedTable
     from penstock.sql.conditions import Predicate
 
-ROWID = "rowid"
 _KEY = "_penstock_key_"
 _SAMPLES = 20
 
@@ -203,27 +202,30 @@ def _zone(table: StagedTable) -> str:
     return session_zone(table.context.spark())
 
 
-def _matching(table: StagedTable, source: Scan, match: Condition) -> DataFrame:
+def _matching(
+    table: StagedTable, source: Scan, match: Condition, values: Iterable[object] = ()
+) -> DataFrame:
+    """The matching rows, with the hidden columns that the condition and new ``values`` name."""
     if match.selected is not None:
         return match.selected(source)
     where = match.for_spark
-    row_ids = isinstance(where, str) and _names_rowid(where, table.schema.names)
-    rows = rows_of(table, source, row_ids=row_ids)
-    matching = rows if where is None else rows.where(as_condition(where))
-    return matching.drop(ROWID) if row_ids else matching
+    rows = rows_of(table, source, _hidden(table, [where, *values]))
+    return rows if where is None else rows.where(as_condition(where))
 
 
 def _renewed(table: StagedTable, source: Scan, change: RowChange) -> DataFrame:
     """The matching rows with their new values, by Spark."""
-    match = _condition(change)
-    rows = _matching(table, source, match)
+    match, values = _condition(change), change.clauses[0].values or {}
+    rows = _matching(table, source, match, values.values())
     if match.selected is not None:
         return rows
-    return typed(assigned(rows, change.clauses[0].values or {}, table), table.schema)
+    hidden = _hidden(table, [match.for_spark, *values.values()])
+    return typed(assigned(rows, values, table).drop(*hidden), table.schema)
 
 
-def _names_rowid(where: str, names: Sequence[str]) -> bool:
-    return ROWID in fold(where) and ROWID not in map(fold, names)
+def _hidden(table: StagedTable, expressions: Iterable[object]) -> frozenset[str]:
+    texts = (each for each in expressions if isinstance(each, str))
+    return frozenset().union(*(named_in(text, table.schema) for text in texts))
 
 
 def _satisfying(table: StagedTable, df: DataFrame, where: str | SparkColumn) -> DataFrame:

@@ -7,14 +7,17 @@ least that a job of Spark costs is more than writing some thousand rows takes.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from penstock.errors import UnsupportedFeature
 from penstock.lake.format.field_ids import EMBEDDED_ROW_ID
 from penstock.lake.format.files import live_rows
 from penstock.lake.limits import Limits
 from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.deleted.places import Places
+from penstock.lake.reading.hidden import FILENAME, ROWID, columns, refusals
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows.found import Found
 from penstock.lake.rows.found import row_ids as ids_of
@@ -37,19 +40,31 @@ def target_rows(table: CandidateTable) -> DataFrame:
     return rows_of(table, table.scan_all())
 
 
-def rows_of(table: CandidateTable, source: Scan, *, row_ids: bool = False) -> DataFrame:
+def rows_of(table: CandidateTable, source: Scan, hidden: Collection[str] = ()) -> DataFrame:
     """The rows of a scan with what tells them apart: FILE and POSITION of those in files (the
     transaction's own included), ROW_ID where the row has an id embedded; a row in the catalog has
     only that.
 
-    With ``row_ids`` the id of every row that has one is in ``rowid`` too, which costs a join.
+    The ``hidden`` columns come too, which costs a join.
+
+    Raises UnsupportedFeature where the table has no such column now.
     """
-    rows = scan.read(table.context.spark(), source, positions=True, row_ids=row_ids)
-    if not row_ids:
+    spark = table.context.spark()
+    if not hidden:
+        rows = scan.read(spark, source, positions=True)
         return rows.withColumnRenamed(EMBEDDED_ROW_ID, ROW_ID)
-    known = fn.col(ROW_ID).alias("rowid")
+    for problem in refused(hidden, table).values():
+        raise problem
+    rows = scan.read(spark, source, positions=True, row_ids=True, paths=FILENAME in hidden)
     embedded = fn.col(EMBEDDED_ROW_ID).alias(ROW_ID)
-    return rows.select(*map(quoted, table.schema.names), FILE, POSITION, known, embedded)
+    own = map(quoted, table.schema.names)
+    return rows.select(*own, FILE, POSITION, *columns(hidden), embedded)
+
+
+def refused(names: Collection[str], table: CandidateTable) -> dict[str, UnsupportedFeature]:
+    """Explain why hidden columns of the candidate state cannot be read, those that cannot."""
+    changed = None if table.candidate.change() is None else table.candidate.qualified_name
+    return refusals(set(names) - {ROWID}, changed)
 
 
 def find(rows: DataFrame, source: Scan, limits: Limits, *, once: bool = False) -> Found:

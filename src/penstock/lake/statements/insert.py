@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions import casts
+from penstock.lake.reading.conversions.spark_types import is_writable, spark_type
 from penstock.lake.reading.conversions.spark_types import literal as spark_literal
-from penstock.lake.reading.conversions.spark_types import spark_type
 from penstock.lake.rows import append, engine
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.statements import values
@@ -217,9 +218,14 @@ def _stage(session: Session, table: TransactionTable, insert: Insert, ref: Table
         else:
             df = _frame(session, insert, wanted, schema, str(ref))
         return _replacing(session, table, insert, ref, df)
-    if typed is not None:
+    if typed is not None and not append.needs_spark(schema):
         return append.append_rows(table, typed)
-    return table.append(_frame(session, insert, wanted, schema, str(ref)))
+    if typed is not None:
+        return table.append(_frame_of(session, typed, schema))
+    df = _frame(session, insert, wanted, schema, str(ref))
+    if all(map(is_writable, schema.columns)):
+        return table.append(df)
+    return append.append_collected(table, df)
 
 
 def _wanted(insert: Insert, schema: TableSchema, name: str) -> list[Column] | None:
@@ -241,14 +247,24 @@ def _typed(
 ) -> list[dict[str, Any]] | None:
     """Rows that need no Spark; ``None`` where Spark has to compute or parse a value."""
     rows: values.Literals | None = ((),) if insert.source is None else insert.rows
-    if rows is None or wanted is None or append.needs_spark(schema):
+    if rows is None or wanted is None or not _takes_literals(schema):
         return None
     if rows[0] and len(rows[0]) != len(wanted):
         raise _other_width(len(rows[0]), wanted, name)
     try:
-        return values.typed(rows, wanted, schema, session.zone)
+        typed = values.typed(rows, wanted, schema, session.zone)
     except NoLiteral:
         return None
+    odd = append.needs_spark(schema) and any(values.is_infinite(row.values()) for row in typed)
+    return None if odd else typed
+
+
+def _takes_literals(schema: TableSchema) -> bool:
+    """Return whether values can be written: only Spark writes geometries, from their bytes."""
+    others = tuple(c for c in schema.columns if base_type(c.type) != "geometry")
+    if append.needs_spark(TableSchema(others)):
+        return False
+    return len(others) == len(schema.columns) or all(map(is_writable, others))
 
 
 def _other_width(width: int, wanted: list[Column], name: str) -> QueryFailed:

@@ -13,6 +13,7 @@ from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.definitions.macros import load_macros
 from penstock.lake.format.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
 from penstock.lake.queries import running as queries
+from penstock.lake.queries.rewriters import View
 from penstock.lake.snapshot import At
 from penstock.lake.spark.session import SparkSource, may_start, session_zone, starts_plain
 from penstock.lake.transaction import Transaction
@@ -100,7 +101,7 @@ class Session:
                 error.hint = f"{error.hint}; {_FAILED}" if error.hint else _FAILED
             raise
 
-    def query(self, text: str, views: Mapping[str, DataFrame] | None = None) -> DataFrame:
+    def query(self, text: str, views: Mapping[str, View] | None = None) -> DataFrame:
         """The rows of a SELECT, in the transaction if one is open."""
         named = {**(self.views or {}), **(views or {})}
         names = self.names(self.transaction)
@@ -131,7 +132,7 @@ class Session:
         if self._may_start:
             names.require_names(asked, self.args, known, functions=starts_plain(self.spark))
 
-    def asked(self, text: Composed, views: Mapping[str, DataFrame]) -> DataFrame:
+    def asked(self, text: Composed, views: Mapping[str, View]) -> DataFrame:
         """The rows of a SELECT made of parts of a statement, in which errors get their place."""
         with text.places():
             return self.query(text.text, views)

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from penstock.errors import TableNotFound
 from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.format.schema import TableSchema
+from penstock.lake.queries.rewriters import Rows
+from penstock.lake.reading.hidden import lacking
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows.change import Condition
-from penstock.lake.rows.spark_finder import rows_of
+from penstock.lake.rows.spark_finder import refused, rows_of
 from penstock.lake.statements.session import Session, name_of
 from penstock.lake.transaction import Transaction, TransactionTable
 from penstock.sql.identifiers import quoted
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from penstock.sql.conditions import Predicate
 
 TARGET = "__penstock_target"
-_ROWID = "ROWID"
 _FIRST_ROWS = "name the rows: WHERE id IN (SELECT id FROM t ORDER BY ... LIMIT ...)"
 _OTHER = "put the query into a WHERE: WHERE id IN (SELECT id FROM ...)"
 _LATEST = "leave it out: statements change the latest snapshot"
@@ -252,9 +253,15 @@ def match(
 
 def _select(session: Session, table: TransactionTable, text: Composed, source: Scan) -> DataFrame:
     """The rows of a SELECT over `TARGET`, which is this scan."""
-    has_rowid = table.schema.find(_ROWID) is not None
-    named = not has_rowid and _ROWID in text.text.upper()
-    return session.asked(text, {TARGET: rows_of(table, source, row_ids=named)})
+    return session.asked(text, {TARGET: partial(target_view, table, source)})
+
+
+def target_view(table: TransactionTable, source: Scan, names: frozenset[str]) -> Rows:
+    """The rows of a scan for `TARGET`, with the hidden columns that a statement names."""
+    names = lacking(names, table.schema)
+    problems = refused(names, table)
+    given = names.difference(problems)
+    return Rows(rows_of(table, source, given), given, problems)
 
 
 def _file_filter(session: Session, text: Composed) -> Predicate | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
@@ -321,6 +321,11 @@ def _as_written(value: Any, _: Column) -> str:
 _INFINITE = frozenset({"infinity", "-infinity"})  # which the write reads; Python has no such date
 
 
+def is_infinite(row: Iterable[Any]) -> bool:
+    """Return whether a row may have a date of `fitted` that Python has no value for."""
+    return any(isinstance(value, str) and value in _INFINITE for value in row)
+
+
 def _date(value: Any, _: Column) -> date | str:
     if isinstance(value, str) and value.strip().lower() in _INFINITE:
         return value.strip().lower()
@@ -369,6 +374,20 @@ def _bytes(value: Any, _: Column) -> bytes:
     return value
 
 
+def _geometry(value: Any, column: Column) -> bytes:
+    from penstock.sql.duckdb.casts import well_known_bytes  # which loads sqlglot
+
+    data = well_known_bytes(value) if isinstance(value, str) else value
+    if not isinstance(data, bytes):
+        raise UnsupportedFeature(
+            f"{value!r} for column {column.name!r} is no geometry of two dimensions as text, such "
+            "as POINT (1 2)",
+            hint="write st_geomfromwkb(...) of its well-known bytes, or insert it with DuckDB",
+            data={"column": column.name, "value": str(value)},
+        )
+    return data
+
+
 _FITTED: Mapping[str, Callable[[Any, Column], Any]] = {
     **dict.fromkeys(_WIDTHS, _integer),
     "decimal": _decimal,
@@ -378,6 +397,7 @@ _FITTED: Mapping[str, Callable[[Any, Column], Any]] = {
     "date": _date,
     **dict.fromkeys(("timestamp", "timestamp_s", "timestamp_ms", "timestamptz"), _moment),
     "blob": _bytes,
+    "geometry": _geometry,
     "timestamp_ns": _nanos,
     **dict.fromkeys(("time", "time_ns", "timetz", "interval", "uuid", "json"), _as_written),
 }

@@ -290,7 +290,7 @@ def well_known_bytes(text: str) -> bytes | None:
     try:
         tree, rest = _tree(_tokens(written[2]))
         return None if rest else _WRITERS[kind](tree)
-    except (_NoGeometry, IndexError, TypeError, ValueError):
+    except (_NoGeometry, IndexError, StopIteration, TypeError, ValueError, struct.error):
         return None
 
 
@@ -303,28 +303,21 @@ def _tokens(text: str) -> list[str]:
 
 def _tree(tokens: list[str]) -> tuple[list[object], list[str]]:
     """Brackets as lists, in which a position is a tuple; and what follows the first."""
+    items: list[object] = []
     if tokens[0] != "(":
         raise _NoGeometry
-    items: list[object] = []
-    numbers: list[float] = []
-    at = 1
-    while at < len(tokens):
-        token = tokens[at]
-        if token == "(":
-            item, rest = _tree(tokens[at:])
-            items.append(item)
-            at = len(tokens) - len(rest)
-            continue
-        at += 1
-        if token in {",", ")"}:
-            if numbers:
-                items.append(_position(numbers))
-                numbers = []
-            if token == ")":
-                return items, tokens[at:]
-            continue
-        numbers.append(float(token))
-    raise _NoGeometry
+    while not items or tokens[0] == ",":
+        tokens = tokens[1:]
+        item: object
+        if tokens[0] == "(":
+            item, tokens = _tree(tokens)
+        else:
+            end = next(at for at, token in enumerate(tokens) if token in {",", ")"})
+            item, tokens = _position([float(token) for token in tokens[:end]]), tokens[end:]
+        items.append(item)
+    if tokens[0] != ")":
+        raise _NoGeometry
+    return items, tokens[1:]
 
 
 def _position(numbers: list[float]) -> tuple[float, float]:

@@ -167,7 +167,8 @@ def load_part(
     )
     columns = tuple(each.column for each in picked)
     batches = (_batch(rows, columns, name) for rows in connection.execute(query).partitions(_BATCH))
-    return InlinedPart(TableSchema(columns), _table(batches, columns), _texts(connection))
+    rows = _table(batches, columns)
+    return InlinedPart(TableSchema(columns), rows, _texts(connection), name)
 
 
 def _batch(rows: Sequence[Any], columns: Sequence[SchemaColumn], name: str) -> pa.RecordBatch:

@@ -394,6 +394,8 @@ def _moment(unit: int, *, nanos: bool = False) -> Callable[[Column], Convert]:
             if _ZONED.search(text):
                 raise ValueError("the column has no time zone: take it away first")
             count = (duck_text.nanos if nanos else duck_text.micros)(text)
+        if not -(2**63) <= count < 2**63:
+            raise ValueError("nanoseconds reach from 1677 to 2262")
         if count % unit and abs(count) != duck_text.MOMENT_LIMIT:
             raise ValueError("it is finer than the type")
         return count

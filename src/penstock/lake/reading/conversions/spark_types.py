@@ -127,6 +127,11 @@ def _has_geometry(column: Column) -> bool:
     return any(base_type(part.type) == "geometry" for part in column.walk())
 
 
+def is_writable(column: Column) -> bool:
+    """Return whether Spark can write a column of this type."""
+    return not any(base_type(part.type) in NOT_WRITTEN for part in column.walk())
+
+
 def refuse_unwritable(column: Column) -> None:
     """Raise UnsupportedFeature for a column of a type that Spark cannot write."""
     for part in column.walk():

@@ -222,10 +222,20 @@ _SNAPSHOTS, _ENDS = "_penstock_snapshots", "_penstock_ends"
 
 
 def with_facts(
-    spark: SparkSession, files: Sequence[DataFile], keys: FileKeys, df: DataFrame, column: str
+    spark: SparkSession,
+    files: Sequence[DataFile],
+    keys: FileKeys,
+    df: DataFrame,
+    column: str,
+    *,
+    path: str | None = None,
 ) -> DataFrame:
-    """``df``, rows of files with their keys in ``column``, with the facts that the next need."""
+    """``df``, rows of files with their keys in ``column``, with the facts that the next need.
+
+    With ``path`` a column of that name has the path of the file.
+    """
     counts = [file.partial.counts if file.partial else () for file in files]
+    paths = {} if path is None else {path: pa.array([file.path for file in files], pa.string())}
     table = pa.table(
         {
             column: pa.array([keys.key(file.path) for file in files], pa.string()),
@@ -233,6 +243,7 @@ def with_facts(
             _FIRST: pa.array([file.begin_snapshot for file in files], pa.int64()),
             _SNAPSHOTS: pa.array([[s for s, _ in c] or None for c in counts], pa.list_(pa.int64())),
             _ENDS: pa.array([[n for _, n in c] or None for c in counts], pa.list_(pa.int64())),
+            **paths,
         }
     )
     return df.join(fn.broadcast(spark.createDataFrame(table)), column, "left")
