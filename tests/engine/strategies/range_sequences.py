@@ -23,6 +23,7 @@ from penstock.model.time.slice import shown
 from penstock.project import Project
 from tests import duck
 from tests.engine.strategies.range_forms import form_of
+from tests.engine.strategies.range_names import differing
 from tests.engine.strategies.range_reference import (
     BOOM,
     DAY,
@@ -113,6 +114,7 @@ class Play:
         self.log: list[str] = [self.form.script]
         self.kept: list[tuple[int, State]] = []
         self.made = 0
+        self.interrupted: set[Slice] = set()  # units whose last attempt a killed run began
         self.project = self._open()
         lake = self.project.lake("main")
         if self.chance.random() < 0.5:
@@ -123,11 +125,15 @@ class Play:
         return Project.load(self.root, spark=self.spark)
 
     def play(self, actions: int) -> str | None:
-        """What is wrong, and None."""
+        """What is wrong, and None. How slices are named is asked after the last action, and in
+        sequences of full length after each.
+        """
         try:
-            for _ in range(actions):
+            for number in range(actions):
                 self._change_source()
                 wrong = self._act()
+                if wrong is None and (actions >= ACTIONS or number == actions - 1):
+                    wrong = self._names_differ()
                 if wrong is not None:
                     return "\n".join((*self.log, wrong))
         finally:
@@ -234,7 +240,10 @@ class Play:
             self._ask(request, death)
         except Killed:
             self._die()
+        tried = {unit for piece in pieces for unit in units_of(self.form, piece)}
+        self.interrupted -= tried
         if death.killed:
+            self.interrupted |= tried
             run.interrupted = not isinstance(death.heard[-1], RunFinished)
             self.log.append(f"  killed at {death.heard[-1]}")
             states = list(self._half_done(states, pieces, death))
@@ -249,6 +258,10 @@ class Play:
         if self.state.exists:
             self.kept.append((self.project.lake("main").catalog.latest().id, self.state))
         return self._spark_differs(seen) if self.chance.random() < 0.3 else None
+
+    def _names_differ(self) -> str | None:
+        days = self._all_days(Request(self.now))
+        return differing(self.project, self.form, self.now, days, self.interrupted)
 
     def _ask(self, request: Request, death: Death) -> None:
         asked: dict[str, Any] = {"fire_time": request.now, "on_event": death}
