@@ -35,9 +35,9 @@ from penstock.engine.state.records import (
     column_infos,
     this_process,
 )
-from penstock.engine.state.step_records import StepRecords
 from penstock.engine.state.store import (
     State,
+    StepRecords,
     finish_run,
     insert_run,
     now,

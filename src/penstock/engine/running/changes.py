@@ -49,12 +49,11 @@ class Reading:
 
 
 def reading_of(model: Model, known: SliceRecord | None, pins: Pins) -> Reading:
-    """``known`` is the record of the slice that is there. Raises DefinitionChanged.
+    """Of a model that reads changes; ``known`` is the record of the slice that is there.
+    Raises DefinitionChanged.
 
     An append that has run before cannot read everything: its rows would be there twice.
     """
-    if not model.reads_changes:
-        return Reading()
     why = why_whole(model.query, model)
     source = changing_source(model.query)
     if why is not None or source is None:

@@ -25,8 +25,7 @@ from penstock.engine.state.records import (
     column_infos,
     lies_among_others,
 )
-from penstock.engine.state.step_records import StepRecords
-from penstock.engine.state.store import State
+from penstock.engine.state.store import State, StepRecords
 from penstock.errors import DataTestFailed
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold

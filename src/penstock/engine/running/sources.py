@@ -16,7 +16,7 @@ from penstock.engine.python.files import WrittenFile
 from penstock.engine.python.scratch import scratch
 from penstock.engine.python.step import Outcome, made_rows, runner_of
 from penstock.engine.running.attempt import Attempt
-from penstock.engine.running.changes import reading_of, refuse_doubled
+from penstock.engine.running.changes import Reading, reading_of, refuse_doubled
 from penstock.engine.running.writing import Made
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import MergeKeyError, QueryFailed
@@ -43,7 +43,7 @@ class SourceRows:
 def rows_of(attempt: Attempt, known: SliceRecord | None, *, begins: bool) -> SourceRows:
     """The rows of a single slice, of which ``known`` is recorded; ``begins``: its table is new."""
     model = attempt.model
-    reading = reading_of(model, known, attempt.pins)
+    reading = reading_of(model, known, attempt.pins) if model.reads_changes else Reading()
     attempt.notice(reading.said)
     if model.python is not None:
         outcome = run_python(attempt)

@@ -175,7 +175,8 @@ def _made(run: _Run, group: Group) -> dict[Slice, StepResult]:
     planned, world = run.planned, run.world
     if planned.blocked is not None:
         raise StepError(planned.blocked, location=planned.model.place("target"))
-    taken_up = take_up(world, planned) if len(planned.slices) == 1 else None
+    adds = planned.model.strategy.only_adds and len(planned.slices) == 1
+    taken_up = take_up(world, planned) if adds else None
     if taken_up:
         return _results(run, taken_up)
     retry = planned.model.retry if len(group) == 1 else None

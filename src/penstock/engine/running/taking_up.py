@@ -13,7 +13,7 @@ from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.running.publish import MadeSlice
 from penstock.engine.session.world import World
 from penstock.engine.state.records import Publication
-from penstock.engine.state.step_records import StepRecords
+from penstock.engine.state.store import StepRecords
 from penstock.events import Notice
 
 _INTERRUPTED = frozenset({"abandoned", "cancelled"})
@@ -22,7 +22,7 @@ _INTERRUPTED = frozenset({"abandoned", "cancelled"})
 def take_up(world: World, planned: PlannedStep) -> list[MadeSlice] | None:
     """The publication of an interrupted append to confirm; None when the step has to run."""
     model = planned.model
-    if not model.strategy.only_adds or planned.anew:
+    if planned.anew:
         return None
     state = world.states[model.target.lake]
     known = state.slice(model.target.qualified, planned.only.text)

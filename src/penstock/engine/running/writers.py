@@ -367,7 +367,7 @@ def _target(attempt: Attempt, known: SliceRecord | None) -> WriteTarget:
         custom=model.custom,
         known_fingerprint=_known_fingerprint(attempt, known),
         history=model.history,
-        key_expressions=keys_in_spark(model),
+        key_expressions=keys_in_spark(model) if model.history else (),
         now=now,
         by_time=by_time,
         again=attempt.planned.again is not None,

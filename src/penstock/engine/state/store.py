@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
@@ -292,6 +292,34 @@ def fail(connection: Connection, what: Publication) -> None:
     insert_checks(connection, what)
     key = (what.run_id, what.step, what.slice)
     end_step(connection, key, "failed", what.at, reason=what.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecords:
+    """The outcomes of the slices of one step: ``published`` with the data, ``failed`` by their
+    tests. ``base`` is the snapshot that the step read its own lake at; ``divided`` is the slice
+    that these are parts of, where it was recorded as one.
+    """
+
+    published: tuple[Publication, ...]
+    base: int
+    failed: tuple[Publication, ...] = ()
+    divided: str | None = None
+
+    def write(self, connection: Connection, snapshot_id: int | None = None) -> None:
+        """``snapshot_id`` is None where the data needed no snapshot. Raises CommitConflict."""
+        if self.divided is not None:
+            begun = [
+                StepRecord(what.run_id, what.step, what.target, what.slice, "running", what.at)
+                for what in (*self.published, *self.failed)
+            ]
+            divide_step(connection, begun, self.divided)
+        as_of = self.base if snapshot_id is None else snapshot_id
+        for what in self.published:
+            made, made_in = what.made_by(snapshot_id)
+            publish(connection, made_in, made, as_of=as_of)
+        for what in self.failed:
+            fail(connection, what)
 
 
 def insert_slice(connection: Connection, record: SliceRecord) -> None:
