@@ -220,7 +220,7 @@ def spark_type(text: str, dialect: str = "duckdb") -> str:
 
 
 def _substituted(kind: exp.DataType) -> exp.DataType:
-    """Types that Spark lacks, as the lake reads them (``lake.types``)."""
+    """Types that Spark lacks, as the lake reads them (`lake.format.types`)."""
 
     def substitute(node: exp.Expression) -> exp.Expression:
         name = node.this.value if isinstance(node, exp.DataType) and node.this else None

@@ -196,7 +196,7 @@ _Step = Callable[["SparkColumn"], "SparkColumn"]
 
 
 def bucket(value: SparkColumn, key: PartitionKey) -> SparkColumn:
-    """The bucket of ``value``, NULL for NULL, by the rule of `lake.values.partition_text`."""
+    """The bucket of ``value``, NULL for NULL, by the rule of `lake.format.partitioning.bucket`."""
     hashed = _HASHED.get(base_type(key.column.type), _of_number)(value, key.column.type)
     number = hashed.bitwiseAND(fn.lit(0x7FFFFFFF)) % fn.lit(key.buckets)
     return fn.when(value.isNotNull(), number)

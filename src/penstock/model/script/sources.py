@@ -82,7 +82,7 @@ FUNCTIONS = {
     "READ_NDJSON": "read_json",
     "READ_PARQUET": "read_parquet",
     "PARQUET_SCAN": "read_parquet",
-    "READ_SEED": "read_seed",  # what the kind SEED makes of its file (`model.seed`)
+    "READ_SEED": "read_seed",  # what the kind SEED makes of its file (`model.values.seed`)
 }
 _ASSIGN = ("=", "=>", ":=")
 
