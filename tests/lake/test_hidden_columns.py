@@ -1,4 +1,7 @@
-"""Hidden columns in SQL, as DuckDB answers the same text, and where Penstock refuses them."""
+"""Hidden columns in SQL, as DuckDB answers the same text, and where Penstock refuses them.
+
+Tests ``lake/reading/hidden.py``.
+"""
 
 from __future__ import annotations
 
