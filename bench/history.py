@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from bench import data, harness
 from penstock import Lake
 from penstock.engine.strategies import history
-from penstock.engine.strategies.slice import Slice
+from penstock.engine.strategies.target import WriteTarget
 from penstock.lake.candidate.state import Staged
 from penstock.model.values.history import annotated
 
@@ -54,12 +54,8 @@ class Penstock:
     def _run(self, source: Path, day: int) -> Staged:
         assert self._lake is not None
         now = datetime(2026, 1, day, tzinfo=UTC)
-        into = Slice(
-            history=annotated((), closes=True),
-            key_expressions=(("id", "`id`"),),
-            now=now,
-            known_fingerprint=self.known,
-        )
+        options = history.Options(annotated((), closes=True), (("id", "`id`"),), now)
+        into = WriteTarget(options, known_fingerprint=self.known)
         with self._lake.transaction() as tx:
             rows = self.spark.read.parquet(str(source))
             staged = history.stage(tx.table("orders"), rows, into)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.strategies import history as strategy
-from penstock.engine.strategies.slice import Slice
+from penstock.engine.strategies.target import WriteTarget
 from penstock.lake.lake import Lake
 from penstock.model.values.history import History
 from tests.engine.strategies import history_reference as reference
@@ -89,12 +89,9 @@ class Table:
         timed = ", at TIMESTAMP_NTZ" if self.form.updated_at else ""
         data = [(seq, *row.values()) for seq, row in rows]
         df = self._spark.createDataFrame(data, f"seq INT, id INT, a STRING, b STRING{timed}")
-        into = Slice(
-            history=self.form,
-            key_expressions=(("seq", "`seq`"), ("id", "`id`")),
-            now=now_of(number).replace(tzinfo=UTC),
-            known_fingerprint=self.fingerprint,
-        )
+        keys, now = (("seq", "`seq`"), ("id", "`id`")), now_of(number).replace(tzinfo=UTC)
+        options = strategy.Options(self.form, keys, now)
+        into = WriteTarget(options, known_fingerprint=self.fingerprint)
         with self.lake.transaction() as tx:
             self.fingerprint = strategy.stage(tx.table("t"), df, into).fingerprint
             snapshot = tx.commit()

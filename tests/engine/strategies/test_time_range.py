@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.engine.strategies.slice import ByTime, Slice
-from penstock.engine.strategies.time_range import stage
+from penstock.engine.strategies.target import WriteTarget
+from penstock.engine.strategies.time_range import Options, stage
 from penstock.errors import StepError
 from penstock.lake.candidate.state import Staged
 from penstock.lake.lake import Lake
@@ -50,9 +50,10 @@ class Target:
         """Rows of a query into the days from ``first`` to ``last``."""
         begin = datetime(2026, 1, 1, tzinfo=UTC)
         interval = Interval(begin + timedelta(first - 1), begin + timedelta(last))
-        by_time = ByTime(self._by, (interval,), "spark", self._layout, self.said.append)
+        options = Options(self._by, "spark", self._layout, self.said.append)
+        into = WriteTarget(options, intervals=(interval,))
         with self._lake.transaction() as tx:
-            staged = stage(tx.table("t"), spark.sql(query), Slice(by_time=by_time))
+            staged = stage(tx.table("t"), spark.sql(query), into)
             tx.commit()
         return staged
 

@@ -43,7 +43,6 @@ from penstock.engine.state.store import (
     now,
     start_step,
 )
-from penstock.engine.strategies.slice import ByTime
 from penstock.engine.strategies.time_range import rows_of
 from penstock.errors import ArgumentError, PartitionError, SchemaMismatch, TableNotFound
 from penstock.lake.format.naming import fold, new_uuid7
@@ -295,11 +294,10 @@ def _span(asked: _Adoption) -> tuple[datetime, datetime]:
 
 
 def _rows_in(asked: _Adoption, interval: Interval) -> int:
-    model, time_range = asked.model, asked.model.time_range
-    if time_range is None or time_range.column is None:
+    ranges, dialect = asked.model.ranges, asked.model.query.dialect
+    if ranges is None:
         return asked.table.count_rows()
-    by_time = ByTime(time_range, (interval,), model.query.dialect, model.layout, lambda _: None)
-    return rows_of(asked.table, by_time, (interval,)).count()
+    return rows_of(asked.table, ranges, (interval,), dialect).count()
 
 
 def _require_fit(asked: _Adoption, columns: Columns, slice_: str | None) -> None:

@@ -29,10 +29,9 @@ from penstock.engine.running.view import candidate as rows_of_view
 from penstock.engine.running.view import clear_name
 from penstock.engine.running.view import stage as stage_view
 from penstock.engine.running.writing import Made
-from penstock.engine.strategies.slice import ByTime
-from penstock.engine.strategies.slice import Slice as WriteTarget
+from penstock.engine.strategies.registry import strategy_of
+from penstock.engine.strategies.target import AnyTarget, Step, WriteTarget
 from penstock.engine.strategies.time_range import rows_of as rows_within
-from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.errors import Location, PenstockError
 from penstock.lake.candidate.state import Candidate as StagedState
 from penstock.lake.candidate.state import Staged
@@ -40,6 +39,7 @@ from penstock.lake.spark.failures import file_missing
 from penstock.model.joint.joint import are_monotone
 from penstock.model.time.interval import Interval, Intervals, interval_of, union
 from penstock.model.time.slice import Slice
+from penstock.model.time.time_range import TimeRange
 from penstock.model.values.strategy import Output
 
 if TYPE_CHECKING:
@@ -175,14 +175,15 @@ class _Kept:
 class RangeCandidate(Candidate):
     """A range of time, whose intervals can be told apart. ``before`` is the table without it."""
 
-    target: WriteTarget
+    target: AnyTarget
+    ranges: TimeRange
     made: Made
     before: StagedState
 
     def verdicts(self) -> Sequence[Verdict]:
         """By intervals, unless the table is made from nothing: what is left out would be lost."""
-        attempt, by_time, model = self.attempt, self.by_time, self.attempt.model
-        units = list(by_time.time_range.units(by_time.intervals))
+        attempt, model = self.attempt, self.attempt.model
+        units = list(self.ranges.units(self.target.intervals))
         if len(units) < 2 or attempt.rebuilds or model.query.after or not model.data_tests:
             return Candidate.verdicts(self)
         attempt.say("testing")
@@ -196,25 +197,23 @@ class RangeCandidate(Candidate):
         return verdicts(units, test, together=are_monotone(model))
 
     @property
-    def by_time(self) -> ByTime:
-        assert self.target.by_time is not None, "asked of ranges of time"
-        return self.target.by_time
-
-    @property
     def rows(self) -> Readable:
-        return self._rows_of(self.by_time.intervals)
+        return self._rows_of(self.target.intervals)
 
     def _rows_of(self, intervals: Intervals) -> Readable:
-        rows = Rows(rows_within(self.attempt.table, self.by_time, intervals))
+        rows = Rows(self._within(intervals))
         return Readable(types_of(self.attempt.table.schema), lambda _: rows, lambda _: None)
+
+    def _within(self, intervals: Intervals) -> DataFrame:
+        dialect = self.attempt.model.query.dialect
+        return rows_within(self.attempt.table, self.ranges, intervals, dialect)
 
     def keep(self, passing: Sequence[Slice]) -> Candidate:
         attempt, table = self.attempt, self.attempt.table
         kept = union(each for each in passing if isinstance(each, Interval))
-        df = rows_within(table, self.by_time, kept)
+        df = self._within(kept)
         table.stage(self.before)
-        by_time = replace(self.by_time, intervals=kept)
-        target = replace(self.target, by_time=by_time, known_fingerprint=None)
+        target = replace(self.target, intervals=kept, known_fingerprint=None)
         staged = attempt.writer.stage(attempt.tx, table, _Kept(df, self.made), target)
         describe(table, attempt.model)
         return replace(self, staged=staged)
@@ -223,14 +222,13 @@ class RangeCandidate(Candidate):
         if slice_ == self.attempt.planned.only:
             return self.staged
         assert isinstance(slice_, Interval), "a part of a range is one"
-        rows = rows_within(self.attempt.table, self.by_time, (slice_,)).count()
-        return replace(self.staged, slice_rows=rows)
+        return replace(self.staged, slice_rows=self._within((slice_,)).count())
 
     def rows_left(self, record: SliceRecord) -> int | None:
         interval = interval_of(record.slice)
         if interval is None:
             return record.rows
-        return rows_within(self.attempt.table, self.by_time, (interval,)).count()
+        return self._within((interval,)).count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,8 +330,8 @@ def _write_rows(attempt: Attempt, known: SliceRecord | None) -> Candidate:
     describe(table, model)
     attempt.notice(undescribable(model, table.schema.names))
     form: Callable[..., Candidate] = Candidate
-    if target.by_time is not None and made is not None:
-        form = partial(RangeCandidate, target=target, made=made, before=before)
+    if model.ranges is not None and made is not None:
+        form = partial(RangeCandidate, target=target, ranges=model.ranges, made=made, before=before)
     return form(
         attempt=attempt,
         start=start,
@@ -351,25 +349,18 @@ _WRITERS: Mapping[Output, Callable[[Attempt, SliceRecord | None], Candidate]] = 
 }
 
 
-def _target(attempt: Attempt, known: SliceRecord | None) -> WriteTarget:
-    """The slice to write, for the model's strategy."""
+def _target(attempt: Attempt, known: SliceRecord | None) -> AnyTarget:
+    """Describe the slice to write, for the model's strategy."""
     model, only = attempt.model, attempt.planned.only
-    now, by_time = attempt.world.plan.request.fire_time, None
+    now = attempt.world.plan.request.fire_time
+    intervals: Intervals = ()
     if isinstance(only, Interval):  # when a run that waited for its end would be
-        now = min(now, only.end)
-    if model.ranges is not None:
-        assert isinstance(only, Interval), "a slice of a model by time is one"
-        by_time = ByTime(model.ranges, (only,), model.query.dialect, model.layout, attempt.notice)
+        now, intervals = min(now, only.end), (only,)
     return WriteTarget(
-        place=attempt.place,
-        keys=model.keys,
-        partition_keys=model.layout.partitioned_by,
-        custom=model.custom,
-        known_fingerprint=_known_fingerprint(attempt, known),
-        history=model.history,
-        key_expressions=keys_in_spark(model) if model.history else (),
-        now=now,
-        by_time=by_time,
+        strategy_of(model).options(model, Step(attempt.tx, now, attempt.notice)),
+        attempt.place,
+        intervals,
+        _known_fingerprint(attempt, known),
         again=attempt.planned.again is not None,
     )
 

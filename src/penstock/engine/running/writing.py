@@ -16,9 +16,8 @@ from penstock.engine.running.redefinition import (
     refuse_managed,
     without,
 )
-from penstock.engine.strategies import upsert
-from penstock.engine.strategies.registry import STRATEGIES
-from penstock.engine.strategies.slice import Slice
+from penstock.engine.strategies.registry import strategy_of
+from penstock.engine.strategies.target import AnyTarget, WriteTarget
 from penstock.errors import (
     ArgumentError,
     ColumnNotFound,
@@ -70,18 +69,20 @@ class Writer:
     session: SparkSession
     sink: EventSink
 
-    def stage(self, tx: Transaction, table: TransactionTable, made: Made, into: Slice) -> Staged:
+    def stage(
+        self, tx: Transaction, table: TransactionTable, made: Made, target: AnyTarget
+    ) -> Staged:
         """Raises SchemaMismatch, MergeKeyError, QueryFailed and others, each placed."""
-        for name in (self.managed, *into.managed):
+        for name in (self.managed, *self._managed(target)):
             refuse_managed(made.df.columns, name, made.start)
         rows = cast_to(made.df, self.model.columns)
         layout = self.model.layout
         self._require_sorting(rows, table)
         try:
-            df = self._fit(table, rows, into)
-            if layout.is_said and into.by_time is None:  # which lays the table out itself
+            df = self._fit(table, rows, target)
+            if layout.is_said and self.model.ranges is None:  # which lays the table out itself
                 table.lay_out(layout.partitioned_by, layout.clustered_by)
-            return self._by_strategy(tx, table, df, into)
+            return self._by_strategy(tx, table, df, target)
         except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
             raise made.placed(error) from error.__cause__
         except SchemaMismatch as error:
@@ -101,21 +102,24 @@ class Writer:
             error.hint = of_several_intervals(error, self.model)
             raise
         except StepError as error:  # of a strategy of the project, or a time column
-            what = "kind" if into.by_time is None else "time_column"
+            what = "kind" if self.model.ranges is None else "time_column"
             error.location = error.location or self.model.place(what)
             raise
 
     def _by_strategy(
-        self, tx: Transaction, table: TransactionTable, df: DataFrame, into: Slice
+        self, tx: Transaction, table: TransactionTable, df: DataFrame, target: AnyTarget
     ) -> Staged:
-        if into.again and into.place and table.exists and self.model.strategy.merges:
-            table.drop_slice(*into.place)
-        if self.model.upsert and self.model.strategy.merges:
-            return upsert.stage(tx, table, df, self.model)
+        if target.again and target.place and table.exists and self.model.strategy.merges:
+            table.drop_slice(*target.place)
         begins = not table.exists
-        staged = STRATEGIES[self.model.strategy.name](table, df, into)
+        staged = strategy_of(self.model).stage(table, df, target)
         stage_view(tx, self.model, begins=begins)
         return staged
+
+    def _managed(self, target: AnyTarget) -> tuple[str, ...]:
+        """Columns of the table that no SELECT has: the engine writes them."""
+        history = self.model.history
+        return (*target.partition_by, *(history.managed if history is not None else ()))
 
     def write_slices(self, table: TransactionTable, made: Made, count: int) -> WrittenSlices:
         """Write rows of ``count`` slices, which the managed column tells apart.
@@ -124,7 +128,7 @@ class Writer:
         """
         df = cast_to(made.df, self.model.columns)
         try:
-            df = self._fit(table, df, Slice((self.managed, "")))
+            df = self._fit(table, df, WriteTarget(None, (self.managed, "")))
             return table.write_slices(df, self.managed, count)
         except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
             raise made.placed(error) from error.__cause__
@@ -132,11 +136,11 @@ class Writer:
             error.location = error.location or made.start
             raise
 
-    def _fit(self, table: TransactionTable, df: DataFrame, into: Slice) -> DataFrame:
+    def _fit(self, table: TransactionTable, df: DataFrame, target: AnyTarget) -> DataFrame:
         """The columns that the table takes, by ``on_schema_change``."""
         if self.model.replaces_table or not table.exists:
             return df
-        managed = into.managed
+        managed = self._managed(target)
         changes = difference(df.columns, table.schema.names, managed)
         merges, name = self.model.strategy.merges, self.model.target.qualified
         try:

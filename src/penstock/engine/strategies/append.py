@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.strategies.slice import Slice
+from penstock.engine.strategies.target import WriteTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,5 +18,5 @@ if TYPE_CHECKING:
     from penstock.lake.staging import TransactionTable
 
 
-def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
-    return table.append(df, partition_by=into.partition_by, slice=into.place)
+def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[None]) -> Staged:
+    return table.append(df, partition_by=target.partition_by, slice=target.place)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.strategies.slice import Slice
+from penstock.engine.strategies.target import WriteTarget
 from penstock.errors import PenstockError, StepError
 from penstock.lake.candidate.state import Staged
 from penstock.model.files.python_files import module_of, said
+from penstock.model.values.custom_strategy import Custom
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -15,14 +16,12 @@ if TYPE_CHECKING:
     from penstock.lake.staging import TransactionTable
 
 
-def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
+def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[Custom]) -> Staged:
     """Raises StepError for what the class raises, with the line of its file."""
-    custom = into.custom
-    assert custom is not None, "a model of this strategy has one"
-    made = custom.materialization
+    made = target.options.materialization
     try:
         instance: Any = getattr(module_of(made.path), made.class_name)()
-        instance.insert(table, df, dict(custom.properties))
+        instance.insert(table, df, dict(target.options.properties))
     except PenstockError:
         raise
     except Exception as error:  # of the project's code: it is said with its place

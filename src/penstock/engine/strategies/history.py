@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,8 @@ from penstock.engine.history.load import (
 )
 from penstock.engine.history.load_fingerprint import fingerprint_of, watched
 from penstock.engine.history.moments import literal_text
-from penstock.engine.strategies.slice import Slice
+from penstock.engine.strategies.target import Step, WriteTarget, given
+from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import TableSchema
@@ -65,6 +67,7 @@ from penstock.lake.rows.engine import stage as stage_rows
 from penstock.lake.rows.spark_finder import rows_of
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.functions import as_condition, expr, fn
+from penstock.model.definition.model import Model
 from penstock.model.values.history import History
 from penstock.sql.identifiers import quoted
 from penstock.sql.predicate import of_where
@@ -78,18 +81,30 @@ if TYPE_CHECKING:
     from penstock.sql.conditions import Predicate
 
 
-def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How versions are kept, by ``keys`` with what they are in Spark's SQL; ``now`` is the
+    execution time.
+    """
+
+    history: History
+    keys: tuple[tuple[str, str], ...]
+    now: datetime
+
+    @classmethod
+    def of(cls, model: Model, step: Step) -> Options:
+        return cls(given(model.history), keys_in_spark(model), step.now)
+
+
+def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[Options]) -> Staged:
     """Raises MergeKeyError for keys that are NULL or come twice, SchemaMismatch, ColumnNotFound."""
-    history, now = into.history, into.now
-    assert history is not None, "a model of this strategy has one"
-    assert now is not None, "a run has a time"
-    name = table.candidate.qualified_name
-    rules = Rules(name, history, into.key_expressions, now, first=not table.exists)
+    name, asked = table.candidate.qualified_name, target.options
+    rules = Rules(name, asked.history, asked.keys, asked.now, first=not table.exists)
     with table.all_or_nothing(), explained(table=name):
         if rules.first:
             return _begun(table, df, rules)
         load = load_of(_fitted(table, df), rules)
-        known = into.known_fingerprint
+        known = target.known_fingerprint
         if known is not None and fingerprint_of(load, rules) == known:
             return _unchanged(table, known)
         return _gone_on(table, load, rules)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.strategies.slice import Slice
+from penstock.engine.strategies.target import WriteTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from penstock.lake.staging import TransactionTable
 
 
-def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
-    """Merge on read. NULL or duplicate keys in ``df`` raise MergeKeyError; nothing is written."""
-    return table.merge(df, into.keys, slice=into.place)
+def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[tuple[str, ...]]) -> Staged:
+    """Merge on read by the options, which are keys. Raises MergeKeyError for NULL and double keys
+    of ``df``; nothing is written then.
+    """
+    return table.merge(df, target.options, slice=target.place)

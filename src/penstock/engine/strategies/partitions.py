@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.strategies.slice import Slice
+from penstock.engine.strategies.target import WriteTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -13,6 +13,6 @@ if TYPE_CHECKING:
     from penstock.lake.staging import TransactionTable
 
 
-def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
-    """``into.partition_keys`` tell the partitions apart."""
-    return table.replace_partitions(df, into.partition_keys)
+def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[tuple[str, ...]]) -> Staged:
+    """The options are the keys that tell the partitions apart."""
+    return table.replace_partitions(df, target.options)

@@ -1,8 +1,9 @@
-"""Every strategy by its name. ``manual`` scripts own their writes, and have none."""
+"""Every strategy that writes a table, by its name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from penstock.engine.strategies import (
     append,
@@ -12,15 +13,25 @@ from penstock.engine.strategies import (
     partitions,
     replace,
     time_range,
+    upsert,
 )
-from penstock.engine.strategies.slice import Strategy
+from penstock.engine.strategies.target import Strategy, given
+from penstock.model.definition.model import Model
 
-STRATEGIES: Mapping[str, Strategy] = {
-    "replace": replace.stage,
-    "append": append.stage,
-    "merge": merge.stage,
-    "partitions": partitions.stage,
-    "time_range": time_range.stage,
-    "custom": custom.stage,
-    "history": history.stage,
+# Any: each is given the options that it makes itself.
+STRATEGIES: Mapping[str, Strategy[Any]] = {
+    "replace": Strategy(replace.stage, lambda *_: None),
+    "append": Strategy(append.stage, lambda *_: None),
+    "merge": Strategy(merge.stage, lambda model, _: model.keys),
+    "upsert": Strategy(upsert.stage, upsert.Options),
+    "partitions": Strategy(partitions.stage, lambda model, _: model.layout.partitioned_by),
+    "time_range": Strategy(time_range.stage, time_range.Options.of),
+    "custom": Strategy(custom.stage, lambda model, _: given(model.custom)),
+    "history": Strategy(history.stage, history.Options.of),
 }
+
+
+def strategy_of(model: Model) -> Strategy[Any]:
+    """The strategy of a model that makes a table; a merge by rules has one of its own."""
+    by_rules = model.strategy.merges and model.upsert
+    return STRATEGIES["upsert" if by_rules else model.strategy.name]

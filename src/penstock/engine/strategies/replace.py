@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.strategies.slice import Slice
+from penstock.engine.strategies.target import WriteTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from penstock.lake.staging import TransactionTable
 
 
-def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
+def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[None]) -> Staged:
     """A whole table may change its columns; a slice must fit it (`redefinition`)."""
-    if into.place is None:
-        return table.replace(df, known_fingerprint=into.known_fingerprint)
-    column, value = into.place
+    if target.place is None:
+        return table.replace(df, known_fingerprint=target.known_fingerprint)
+    column, value = target.place
     return table.replace_slice(
         df,
         column,
         value,
-        partition_by=into.partition_by,
-        known_fingerprint=into.known_fingerprint,
+        partition_by=target.partition_by,
+        known_fingerprint=target.known_fingerprint,
     )

@@ -7,16 +7,20 @@ said. A row without a time belongs to no interval, and fails the step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.inputs.time_values import TimeValues, time_values
-from penstock.engine.strategies.slice import ByTime, Slice
+from penstock.engine.strategies.target import Step, WriteTarget, given
 from penstock.errors import StepError
 from penstock.lake.candidate.state import Staged
 from penstock.lake.spark.functions import as_condition, expr, fn
+from penstock.model.definition.model import Model
+from penstock.model.script.declaration import Layout
 from penstock.model.time.interval import Intervals, union
+from penstock.model.time.time_range import TimeRange
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -24,35 +28,50 @@ if TYPE_CHECKING:
 
     from penstock.lake.rows.slices import Ranges
     from penstock.lake.staging import TransactionTable
-    from penstock.model.time.time_range import TimeRange
 
 Counts = Mapping[str, Any]
 _SAMPLES = 3
 _LONGEST = 300  # characters of a row that is shown
 
 
-def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The time column, in the model's own dialect, and how the table is laid out. ``say`` tells
+    people what is worth knowing.
+    """
+
+    time_range: TimeRange
+    dialect: str
+    layout: Layout
+    say: Callable[[str], None]
+
+    @classmethod
+    def of(cls, model: Model, step: Step) -> Options:
+        return cls(given(model.ranges), model.query.dialect, model.layout, step.say)
+
+
+def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[Options]) -> Staged:
     """Raises StepError for a time column that cannot be one, and for rows without a time."""
-    by_time = into.by_time
-    assert by_time is not None, "a model of this strategy has one"
-    column, unit = by_time.time_range.column, by_time.time_range.unit
-    assert column is not None, "a model of this strategy has one"
-    values = time_values(df, column, unit, by_time.dialect)
+    options = target.options
+    column, unit = given(options.time_range.column), options.time_range.unit
+    values = time_values(df, column, unit, options.dialect)
     if values.unused_format:
-        by_time.say(values.unused_format)
-    _lay_out(table, values, by_time)
-    intervals = union(by_time.intervals)
-    staged, counts = _replaced(table, df, values.ranges(intervals), values, into)
+        options.say(values.unused_format)
+    _lay_out(table, values, options)
+    intervals = union(target.intervals)
+    staged, counts = _replaced(table, df, values.ranges(intervals), values, target)
     if counts["lacking"] or counts["misfits"]:
         raise _without_time(df, values, counts)
     if counts["outside"]:
-        by_time.say(_outside(counts, intervals))
+        options.say(_outside(counts, intervals))
     return staged
 
 
-def rows_of(table: TransactionTable, by_time: ByTime, intervals: Intervals) -> DataFrame:
+def rows_of(
+    table: TransactionTable, time_range: TimeRange, intervals: Intervals, dialect: str
+) -> DataFrame:
     """The rows that the table will have in these intervals."""
-    ranges = ranges_of(table.to_df(), by_time.time_range, intervals, by_time.dialect)
+    ranges = ranges_of(table.to_df(), time_range, intervals, dialect)
     return table.to_df(ranges.condition.files).where(as_condition(ranges.where))
 
 
@@ -65,18 +84,17 @@ def rows_in_ranges(
 
 def ranges_of(rows: DataFrame, time_range: TimeRange, intervals: Intervals, dialect: str) -> Ranges:
     """The rows of intervals, by the time column as its type has it."""
-    column = time_range.column
-    assert column is not None, "a model of this strategy has one"
+    column = given(time_range.column)
     return time_values(rows, column, time_range.unit, dialect).ranges(intervals)
 
 
-def _lay_out(table: TransactionTable, values: TimeValues, by_time: ByTime) -> None:
+def _lay_out(table: TransactionTable, values: TimeValues, options: Options) -> None:
     """Partition the table by its time column, unless the model says how."""
-    layout, keys = by_time.layout, by_time.layout.partitioned_by
+    layout, keys = options.layout, options.layout.partitioned_by
     name = values.column.name.casefold()
     said = any(name in {key.casefold(), _inside(key).casefold()} for key in keys)
-    if by_time.time_range.partition_by_time_column and not said:
-        keys = (*keys, *values.partition_keys(by_time.time_range.unit))
+    if options.time_range.partition_by_time_column and not said:
+        keys = (*keys, *values.partition_keys(options.time_range.unit))
     if keys or layout.is_said:
         table.lay_out(keys, layout.clustered_by)
 
@@ -87,7 +105,11 @@ def _inside(key: str) -> str:
 
 
 def _replaced(
-    table: TransactionTable, df: DataFrame, ranges: Ranges, values: TimeValues, into: Slice
+    table: TransactionTable,
+    df: DataFrame,
+    ranges: Ranges,
+    values: TimeValues,
+    target: WriteTarget[Options],
 ) -> tuple[Staged, Counts]:
     """Stage the rows of the intervals, and count the others in the same pass over the query.
 
@@ -97,11 +119,12 @@ def _replaced(
     from pyspark.sql import Observation
 
     counting = values.counts(ranges.where)
-    assert into.by_time is not None, "a model of this strategy has one"
-    observation = None if into.by_time.layout.clustered_by else Observation()
+    observation = None if target.options.layout.clustered_by else Observation()
     watched = df if observation is None else df.observe(observation, *_columns(counting))
     staged = table.replace_ranges(
-        watched.where(as_condition(ranges.where)), ranges, known_fingerprint=into.known_fingerprint
+        watched.where(as_condition(ranges.where)),
+        ranges,
+        known_fingerprint=target.known_fingerprint,
     )
     if observation is not None and staged.slice_rows:
         return staged, observation.get

@@ -7,9 +7,11 @@ where they are, so that a run over the same rows changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.engine.inputs.pinned_tables import table_name
+from penstock.engine.strategies.target import Step, WriteTarget
 from penstock.errors import PenstockError
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold, quote_identifier
@@ -25,13 +27,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from penstock.lake.staging import TransactionTable
-    from penstock.lake.transaction import Transaction
 
 _VIEW = "penstock_source"
 
 
-def stage(tx: Transaction, table: TransactionTable, df: DataFrame, model: Model) -> Staged:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The model says the rules, and the MERGE is one of the step's transaction."""
+
+    model: Model
+    step: Step
+
+
+def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[Options]) -> Staged:
     """Raises MergeKeyError for NULL and double keys of ``df``."""
+    model, tx = target.options.model, target.options.step.tx
     rows, name = df.persist(), table_name(model.target)
     try:
         _check_keys(rows, model)
