@@ -33,5 +33,5 @@ STRATEGIES: Mapping[str, Strategy[Any]] = {
 
 def strategy_of(model: Model) -> Strategy[Any]:
     """The strategy of a model that makes a table; a merge by rules has one of its own."""
-    by_rules = model.strategy.merges and model.upsert
+    by_rules = model.strategy.merges and (model.upsert or model.key_expressions)
     return STRATEGIES["upsert" if by_rules else model.strategy.name]

@@ -73,7 +73,7 @@ def keys_of(rows: DataFrame, model: Model) -> DataFrame:
 
 def key_in_spark(key: str, model: Model) -> str:
     """A key of the model, a column or an expression, in Spark's SQL."""
-    if key not in model.upsert.expressions:
+    if key not in model.key_expressions:
         return quoted(key)
     return to_spark(key, model.query.dialect, expression=True)
 
@@ -101,7 +101,7 @@ def statement(name: str, columns: Sequence[str], model: Model) -> str:
 
 
 def _key(key: str, model: Model) -> str:
-    if key not in model.upsert.expressions:
+    if key not in model.key_expressions:
         return f"{_of(TARGET, key, model)} = {_of(SOURCE, key, model)}"
     sides = (on_side(key, side, model.query.dialect) for side in (TARGET, SOURCE))
     return " = ".join(sides)

@@ -84,7 +84,7 @@ def declare(
         dialect=annotations.dialect,
         keys=made.keys if made.strategy.keyed else (),
         partition=partition,
-        history=_history_of(made),
+        options=_history_of(made),
         schema_change=_schema_change(made),
         reads_changes=annotations.reads_changes,
         data_tests=annotations.data_tests,

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import Diagnostic, Location
 from penstock.model.block.syntax import Property, Value, Wrong
 from penstock.model.files.source_map import Source
+from penstock.model.script.declaration import Options
 from penstock.model.script.script import Setting
 from penstock.model.values.asset import ColumnType, TableName
-from penstock.model.values.custom_strategy import Custom, Materialization
+from penstock.model.values.custom_strategy import Materialization
 from penstock.model.values.data_test import DataTest
-from penstock.model.values.history import History
 from penstock.model.values.kinds import Kind
 from penstock.model.values.names import Names
 from penstock.model.values.strategy import Strategy
-from penstock.model.values.upsert import Upsert
 
 if TYPE_CHECKING:
     from penstock.model.block.audit_blocks import AuditBlock
@@ -26,7 +25,8 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class Draft:
     """``given`` are the names of all properties in their order, and ``places`` has each;
-    ``cadence``, ``layout`` and ``about`` have the fields of the values of these names.
+    ``chosen`` are the kind's options as a value; ``cadence``, ``layout`` and ``about`` have the
+    fields of the values of these names.
     """
 
     source: Source
@@ -38,9 +38,8 @@ class Draft:
     kind: Kind | None = None
     given: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    upsert: Upsert = field(default_factory=Upsert)
-    custom: Custom | None = None
-    history: History | None = None
+    key_expressions: tuple[str, ...] = ()
+    chosen: Options = None
     cadence: dict[str, Any] = field(default_factory=dict)
     layout: dict[str, tuple[str, ...]] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)

@@ -42,11 +42,11 @@ def read_kind(draft: Draft, prop: Property) -> None:
         draft.places[option.name] = draft.place(option)
     _require(kind, {option.name for option in given}, value)
     values = {option.name: option.value for option in given}
-    draft.upsert = _upsert(draft, values)
+    draft.chosen = _upsert(draft, values) or None
     if "materialization" in values:
-        draft.custom = _custom(draft, values["materialization"])
-    if kind.strategy is not None and kind.strategy.keeps_versions:
-        draft.history = _history(draft, kind, values)
+        draft.chosen = _custom(draft, values["materialization"])
+    elif kind.strategy is not None and kind.strategy.keeps_versions:
+        draft.chosen = _history(draft, kind, values)
 
 
 def _history(draft: Draft, kind: Kind, given: Mapping[str, Value]) -> History:
@@ -93,15 +93,15 @@ def _upsert(draft: Draft, given: Mapping[str, Value]) -> Upsert:
     """Return what a merge does besides; what is wrong with it is placed at its option."""
     key, matched = given.get("unique_key"), given.get("when_matched")
     keys = key.items() if key is not None else ()
-    expressions = tuple(each.text for each in keys if len(each.tokens) > 1)
+    draft.key_expressions = tuple(each.text for each in keys if len(each.tokens) > 1)
     own = draft.options.get("merge_filter")
     for name in ("merge_filter", "when_matched"):
         if name in given and (macro := _macro_in(given[name])):
             hint = "compare source.column and target.column; filter rows in the query"
             draft.refuse(given[name].wrong(f"{macro}: no macro can stand in {name}", hint))
-            return Upsert(expressions)
+            return Upsert()
     with _placed(draft, key, "write columns or expressions of columns: (id, COALESCE(name, ''))"):
-        for text in expressions:
+        for text in draft.key_expressions:
             columns_in(text, draft.dialect)
     hint = "write a condition over source.column and target.column; AND joins several"
     with _placed(draft, given.get("merge_filter"), hint):
@@ -111,7 +111,7 @@ def _upsert(draft: Draft, given: Mapping[str, Value]) -> Upsert:
     if matched is not None and draft.options.get("when_matched"):
         with _placed(draft, matched, UPSERT_SHAPE):
             rules = read_matched(draft.options["when_matched"], draft.dialect)
-    return Upsert(expressions, rules, own)
+    return Upsert(rules, own)
 
 
 def _macro_in(value: Value) -> str | None:

@@ -13,7 +13,7 @@ from penstock.model.block.draft import Draft
 from penstock.model.block.properties import PROPERTIES
 from penstock.model.block.syntax import MODEL, Block, Property, Wrong, read_block
 from penstock.model.files.source_map import Source
-from penstock.model.script.declaration import About, Declaration, Layout, SchemaChange
+from penstock.model.script.declaration import About, Declaration, Layout, Options, SchemaChange
 from penstock.model.time.cron import Cron
 from penstock.model.time.interval import UNITS
 from penstock.model.time.moments import fixed_moment
@@ -21,7 +21,7 @@ from penstock.model.time.restatement import AutoRestatement
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.asset import DEFAULT_SCHEMA, Asset, Materialize, TableName
 from penstock.model.values.custom_strategy import Materialization
-from penstock.model.values.history import clashes
+from penstock.model.values.history import History, clashes
 from penstock.model.values.kinds import (
     DEFAULT_KIND,
     KINDS,
@@ -29,7 +29,7 @@ from penstock.model.values.kinds import (
 )
 from penstock.model.values.names import Names, UnknownName
 from penstock.model.values.schedule import Cadence
-from penstock.model.values.seed import seed_path, seed_query
+from penstock.model.values.seed import Seed, seed_path, seed_query
 from penstock.sql.identifiers import nearest
 
 
@@ -232,16 +232,17 @@ def _views_are_not_materialized(draft: Draft) -> None:
 
 
 def _history_has_its_columns(draft: Draft) -> None:
-    if draft.history is None:
+    history = draft.chosen
+    if not isinstance(history, History):
         return
     keys = tuple(draft.options.get("unique_key") or ())
-    managed = set(map(str.casefold, draft.history.managed))
+    managed = set(map(str.casefold, history.managed))
     # SQLMesh has the validity columns declared with the others.
     draft.columns = [column for column in draft.columns if column.name.casefold() not in managed]
     columns = tuple(column.name for column in draft.columns)
-    for message in clashes(draft.history, keys):
+    for message in clashes(history, keys):
         draft.error_at("kind", message, "write valid_from_name and valid_to_name, or rename it")
-    track, updated = draft.history.track, draft.history.updated_at
+    track, updated = history.track, history.updated_at
     if columns:
         made = set(map(str.casefold, columns))
         for name in (*track, *((updated,) if updated else ())):
@@ -302,9 +303,8 @@ def _declaration(
         code=block.code,
         dialect=draft.dialect,
         keys=tuple(options.get("unique_key") or ()),
-        upsert=draft.upsert,
-        custom=draft.custom,
-        history=draft.history,
+        key_expressions=draft.key_expressions,
+        options=_options(draft, script, kind),
         layout=Layout(**draft.layout),
         schema_change=change,
         forward_only=bool(options.get("forward_only")),
@@ -321,7 +321,6 @@ def _declaration(
         formatted=draft.formatted,
         reads_changes=draft.reads_changes,
         takes_statements=not kind.strategy.by_readers and not kind.queryless,
-        generated=_generated(draft, script, kind),
         places=places,
     )
     return replace(declaration, meaning=dict(_meaning(declaration)))
@@ -346,13 +345,13 @@ def _auto_restatement(draft: Draft) -> AutoRestatement | None:
     return AutoRestatement(cron, zone, draft.options.get("auto_restatement_intervals"))
 
 
-def _generated(draft: Draft, script: Script, kind: Kind) -> str:
-    """The query that the kind itself gives."""
+def _options(draft: Draft, script: Script, kind: Kind) -> Options:
+    """Those of the kind; one that is queryless gives the query itself."""
     if not kind.queryless:
-        return ""
+        return draft.chosen
     path = seed_path(draft.options["path"], script.path, script.root)
     names = [column.name for column in draft.columns]
-    return seed_query(path, draft.options["csv_settings"] or {}, names, draft.dialect)
+    return Seed(seed_query(path, draft.options["csv_settings"] or {}, names, draft.dialect))
 
 
 def _meaning(declaration: Declaration) -> Iterator[tuple[str, object]]:
@@ -375,8 +374,8 @@ def _meaning(declaration: Declaration) -> Iterator[tuple[str, object]]:
         yield "custom", list(declaration.custom.texts)
     if declaration.history is not None:
         yield "history", list(declaration.history.texts)
-    if declaration.upsert:
-        yield "upsert", list(declaration.upsert.texts)
+    if declaration.upsert or declaration.key_expressions:
+        yield "upsert", [list(declaration.key_expressions), *declaration.upsert.texts]
     if columns:
         yield "columns", [[column.name, column.type] for column in columns]
     if declaration.about.stamp:

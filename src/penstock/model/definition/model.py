@@ -92,7 +92,7 @@ class Model(Declaration):
         """The columns that its keys are, or are made of."""
         found: dict[str, None] = {}
         for key in self.keys:
-            whole = key not in self.upsert.expressions
+            whole = key not in self.key_expressions
             found |= dict.fromkeys([key] if whole else columns_in(key, self.query.dialect))
         return tuple(found)
 

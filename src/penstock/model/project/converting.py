@@ -119,7 +119,7 @@ def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
     ):
         yield _changes(declaration)
     said: dict[str, object] = {
-        "unique_key with expressions": declaration.upsert.expressions,
+        "unique_key with expressions": declaration.key_expressions,
         "when_matched": declaration.upsert.matched,
         "merge_filter": declaration.upsert.merge_filter,
         "forward_only": declaration.forward_only and not strategy.by_partition_keys,
@@ -381,7 +381,7 @@ _TIMES = {"TIMESTAMP_NTZ": "TIMESTAMP", "TIMESTAMP": "TIMESTAMPTZ", "DATE": "DAT
 
 def _keys(declaration: Declaration) -> Iterator[str]:
     for key in declaration.keys:
-        yield key if key in declaration.upsert.expressions else _name(key)
+        yield key if key in declaration.key_expressions else _name(key)
 
 
 def _matched(upsert: Upsert) -> str | None:

@@ -19,9 +19,12 @@ from penstock.model.values.custom_strategy import Custom
 from penstock.model.values.data_test import DataTest
 from penstock.model.values.history import History
 from penstock.model.values.schedule import Cadence, Retry, Schedule
+from penstock.model.values.seed import Seed
 from penstock.model.values.strategy import Strategy
 from penstock.model.values.upsert import Upsert
 
+#: what a kind says besides: rules of a merge, how a history is kept, a class, the query of a seed
+Options = Upsert | History | Custom | Seed | None
 BY_TIME = "time"  # slices that are intervals, of whatever length
 
 
@@ -66,16 +69,13 @@ class About:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """``keys`` are columns but for those that ``upsert`` has as expressions; ``history`` is how
-    versions are kept. ``time_range`` is that of kinds that have intervals, or may have them where
-    their query reads by them.
+    """``keys`` are columns, but for ``key_expressions``. ``time_range`` is that of kinds that have
+    intervals, or may have them where their query reads by them. ``reads_changes``: its runs read
+    what changed in its input since the one before, where that gives the same table.
+    ``takes_statements``: some may follow its query. ``disable_restatement`` is None where the model
+    says nothing of it, and its kind neither.
 
-    ``reads_changes``: its runs read what changed in its input since the one
-    before, where that gives the same table. ``takes_statements``: some may follow its query.
-    ``disable_restatement`` is None where the model says nothing of it, and its kind neither.
-
-    ``code`` is the offset at which the script's code begins; ``generated`` is the query of a kind
-    that has none of its own (SEED). ``column_types`` are those that only a
+    ``code`` is the offset at which the script's code begins. ``column_types`` are those that only a
     model which reads its own table needs; to ``columns`` the query's columns are cast.
     ``meaning`` says, for the definition's hash, how the table is written, and ``places`` where the
     script says each thing: ``target``, ``partition``, ``on:0``, ``data_test:0`` and so on.
@@ -87,9 +87,8 @@ class Declaration:
     code: int = 0
     dialect: str = "spark"
     keys: tuple[str, ...] = ()
-    upsert: Upsert = field(default_factory=Upsert)
-    custom: Custom | None = None
-    history: History | None = None
+    key_expressions: tuple[str, ...] = ()
+    options: Options = None
     partition: PartitionSpec | None = None
     layout: Layout = field(default_factory=Layout)
     schema_change: SchemaChange = field(default_factory=SchemaChange)
@@ -112,7 +111,6 @@ class Declaration:
     tags: tuple[str, ...] = ()
     about: About = field(default_factory=About)
     formatted: bool = True
-    generated: str = ""
     meaning: Mapping[str, object] = field(default_factory=dict)
     places: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
 
@@ -135,6 +133,23 @@ class Declaration:
         assets = (trigger.asset for trigger in self.schedule.triggers)
         tables = (table_of(asset) for asset in assets if asset is not None)
         return tuple(dict.fromkeys(table for table in tables if table is not None))
+
+    @property
+    def upsert(self) -> Upsert:
+        return self.options if isinstance(self.options, Upsert) else Upsert()
+
+    @property
+    def history(self) -> History | None:
+        return self.options if isinstance(self.options, History) else None
+
+    @property
+    def custom(self) -> Custom | None:
+        return self.options if isinstance(self.options, Custom) else None
+
+    @property
+    def generated(self) -> str:
+        """The query of a kind that has none of its own."""
+        return self.options.query if isinstance(self.options, Seed) else ""
 
     @property
     def keeps_columns(self) -> bool:

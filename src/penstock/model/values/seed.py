@@ -23,6 +23,13 @@ NA = (
 
 
 @dataclass(frozen=True, slots=True)
+class Seed:
+    """``query`` is that of the kind, which has none of its own."""
+
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
 class CsvSettings:
     """The form of a seed's file. ``na_values`` are of all columns, or of columns by name;
     ``columns`` are names in the order of the file, in place of its header's.

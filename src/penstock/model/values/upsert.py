@@ -1,5 +1,5 @@
-"""Options of a merge besides updating and inserting by columns: ``when_matched``, ``merge_filter``
-and keys that are expressions (kinds.md, INCREMENTAL_BY_UNIQUE_KEY).
+"""Options of a merge besides updating and inserting by columns: ``when_matched`` and
+``merge_filter`` (kinds.md, INCREMENTAL_BY_UNIQUE_KEY).
 
 The rows of the table are called ``target``, those of the query ``source``.
 """
@@ -33,22 +33,19 @@ class Matched:
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """``expressions`` are those of the keys that are no columns; ``matched`` is empty where all
-    columns are updated. All is in the script's dialect.
-    """
+    """``matched`` is empty where all columns are updated. All is in the script's dialect."""
 
-    expressions: tuple[str, ...] = ()
     matched: tuple[Matched, ...] = ()
     merge_filter: str | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.expressions or self.matched or self.merge_filter)
+        return bool(self.matched or self.merge_filter)
 
     @property
     def texts(self) -> tuple[object, ...]:
         """All that it says, for the definition's hash."""
         matched = [[each.condition, *map(list, each.sets)] for each in self.matched]
-        return list(self.expressions), matched, self.merge_filter
+        return matched, self.merge_filter
 
 
 def read_matched(text: str, dialect: str) -> tuple[Matched, ...]:
