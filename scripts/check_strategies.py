@@ -32,7 +32,7 @@ ALLOWED = {
     *(("python/serve.py", mode) for mode in _MODE),
     # The words of a header, each of which a strategy is made of.
     ("annotated.py", _FLAGS),
-    ("annotations/target.py", "{'append': _append, 'history': _history}"),
+    ("annotations/target.py", "('append', 'history')"),
     ("annotations/target.py", "mode == 'manual'"),
     ("annotations/target.py", "strategy == 'replace'"),  # an option that somebody took to exist
 }

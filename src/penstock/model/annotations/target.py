@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from penstock.model.annotations.draft import Draft
 from penstock.model.files.header_lines import CommentLine, Word, is_unclosed, split_values, unquote
@@ -63,54 +64,17 @@ def _start(asset: Asset, mode: str | None) -> Materialize:
     return Materialize(asset, manual=mode == "manual", history=mode == "scd2")
 
 
-def _append(value: Materialize, _text: str) -> Materialize:
-    return replace(value, append=True)
-
-
-def _history(value: Materialize, _text: str) -> Materialize:
-    return replace(value, history=True)
-
-
-def _key(value: Materialize, text: str) -> Materialize:
-    return replace(value, unique_key=text)
-
-
-def _track(value: Materialize, text: str) -> Materialize:
-    return replace(value, track=tuple(column for column in split_values(text) if column))
-
-
-def _deletes(value: Materialize, text: str) -> Materialize:
-    return replace(value, deletes=unquote(text))
-
-
-def _on_schema_change(value: Materialize, text: str) -> Materialize:
-    return replace(value, on_schema_change=unquote(text))
-
-
-def _time(value: Materialize, text: str) -> Materialize:
-    return replace(value, time=text)
-
-
-def _lookback(value: Materialize, text: str) -> Materialize:
-    return replace(value, lookback=int(text))
-
-
-def _batch_size(value: Materialize, text: str) -> Materialize:
-    return replace(value, batch_size=int(text))
-
-
-_FLAGS: dict[str, Callable[[Materialize, str], Materialize]] = {
-    "append": _append,
-    "history": _history,
-}
-_VALUED: dict[str, Callable[[Materialize, str], Materialize]] = {
-    "key": _key,
-    "track": _track,
-    "deletes": _deletes,
-    "on_schema_change": _on_schema_change,
-    "time": _time,
-    "lookback": _lookback,
-    "batch_size": _batch_size,
+#: options without a value, which are fields of that name
+_FLAGS = ("append", "history")
+#: the field of each option with a value, and what reads that
+_VALUED: dict[str, tuple[str, Callable[[str], object]]] = {
+    "key": ("unique_key", str),
+    "track": ("track", lambda text: tuple(column for column in split_values(text) if column)),
+    "deletes": ("deletes", unquote),
+    "on_schema_change": ("on_schema_change", unquote),
+    "time": ("time", str),
+    "lookback": ("lookback", int),
+    "batch_size": ("batch_size", int),
 }
 _CHOICES = {"deletes": ("close",), "on_schema_change": SCHEMA_CHANGES}
 _LISTS = ("key", "track", "time")
@@ -120,8 +84,7 @@ _COUNTS = ("lookback", "batch_size")
 def _option(word: Word, value: Materialize, seen: set[str], draft: Draft) -> Materialize:
     """Apply one option; what cannot be applied as written is an error, never a guess."""
     name, equals, text = word.text.partition("=")
-    known = _VALUED if equals else _FLAGS
-    if name not in known:
+    if name not in (_VALUED if equals else _FLAGS):
         _unknown(word, draft)
         return value
     if name in seen:
@@ -129,7 +92,9 @@ def _option(word: Word, value: Materialize, seen: set[str], draft: Draft) -> Mat
     seen.add(name)
     if equals and not _fits(word, name, text, draft):
         return value
-    return known[name](value, text)
+    field, read = _VALUED[name] if equals else (name, lambda _: True)
+    made: Any = {field: read(text)}  # of the field's type
+    return replace(value, **made)
 
 
 def _fits(word: Word, name: str, text: str, draft: Draft) -> bool:
