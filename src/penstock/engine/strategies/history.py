@@ -83,7 +83,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How versions are kept, by ``keys`` with what they are in Spark's SQL; ``now`` is the
+    """Say how versions are kept, by ``keys`` with what they are in Spark's SQL. ``now`` is the
     execution time.
     """
 

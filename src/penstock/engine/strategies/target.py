@@ -1,4 +1,4 @@
-"""What a strategy writes, and what every strategy is."""
+"""Describe what a strategy writes, and what every strategy is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Value = TypeVar("Value")
 
 
 def given(option: Value | None) -> Value:
-    """An option that each model of a strategy has. Raises ValueError."""
+    """Return an option that each model of a strategy has. Raises ValueError."""
     if option is None:
         raise ValueError("a model of another strategy")
     return option
@@ -30,8 +30,8 @@ def given(option: Value | None) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class WriteTarget(Generic[Options]):
-    """The slice to write: a partition, by ``place``, its column and value; ``intervals`` of time;
-    or the whole table.
+    """Describe the slice to write: a partition, by ``place``, its column and value; ``intervals``
+    of time; or the whole table.
 
     ``options`` are those that the strategy takes from the model. ``known_fingerprint`` is that of
     the slice's present content, when nothing has touched it since it was recorded; of a history,
@@ -55,8 +55,9 @@ AnyTarget = WriteTarget[Any]  # of whichever strategy
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The step that writes: its transaction, its execution time, and how it tells people what is
-    worth knowing."""
+    """Name the step that writes: its transaction, its execution time, and what tells people
+    (``say``) what is worth knowing.
+    """
 
     tx: Transaction
     now: datetime

@@ -346,7 +346,7 @@ def _auto_restatement(draft: Draft) -> AutoRestatement | None:
 
 
 def _options(draft: Draft, script: Script, kind: Kind) -> Options:
-    """Those of the kind; one that is queryless gives the query itself."""
+    """Return the options of the kind; one that is queryless gives the query itself."""
     if not kind.queryless:
         return draft.chosen
     path = seed_path(draft.options["path"], script.path, script.root)
