@@ -183,8 +183,8 @@ class Limit:
 
 
 LIMITS: Mapping[str, Limit] = {
-    "DELETE by condition": Limit(63, goal=60),
-    "Table.delete by condition": Limit(59, goal=50),
+    "DELETE by condition": Limit(64, goal=60),
+    "Table.delete by condition": Limit(60, goal=50),
     "append of 100 rows": Limit(43, goal=40),
     "penstock run of one merge step": Limit(188, goal=140),
     "the merge step in it": Limit(134, goal=100),
