@@ -1,1 +1,1 @@
-"""Benchmarks against peers. ``python -m bench`` runs all; each module also runs by itself."""
+"""Benchmarks against peers. ``python -m bench`` runs all; each module also runs on its own."""

@@ -77,7 +77,7 @@ class Penstock:
 
 @dataclass(slots=True)
 class Rewrite:
-    """One full outer join, as SQLMesh's kind is one, and all versions written anew."""
+    """One full outer join, as SQLMesh's kind is one, and all versions rewritten."""
 
     spark: SparkSession
     work: Path

@@ -414,7 +414,7 @@ class Inspection:
     def close(self) -> None:
         """Close the catalogs: after ``project.close()`` every call raises LakeClosed.
 
-        A Spark session goes on: the next project uses it.
+        A Spark session stays open: the next project uses it.
         """
         self._connections.close()
 

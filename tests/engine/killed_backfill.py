@@ -66,7 +66,7 @@ def write(root: Path, strategy: str, *, bad: str) -> Path:
 
 
 def kill_once(root: Path, phases: int, delay: float, last: date = LAST) -> int:
-    """How the run ended: killed ``delay`` seconds after so many phases, or by itself before.
+    """How the run ended: killed ``delay`` seconds after so many phases, or on its own before.
 
     A slice, and a job of many, has four: querying, writing, testing, publishing.
     """

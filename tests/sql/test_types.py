@@ -1,4 +1,4 @@
-"""Types of DuckDB and of the format in Spark's SQL, by themselves and in casts."""
+"""Types of DuckDB and of the format in Spark's SQL, on their own and in casts."""
 
 from __future__ import annotations
 

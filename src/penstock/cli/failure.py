@@ -46,7 +46,7 @@ def message_of(error: BaseException) -> str:
         place, message = _placed(error)
         hint = f"\n  → {error.hint}" if error.hint else ""
         return f"{place}error: {message}{hint}"
-    # The text of an error out of Spark goes on with the Java stack: its first line is the cause.
+    # The text of an error out of Spark continues with the Java stack: its first line is the cause.
     first = next(iter(str(error).splitlines()), "")
     return (
         f"internal error: {type(error).__name__}: {first}\n"

@@ -361,7 +361,7 @@ def _opened(
     storage: Storage | None,
     spark: SparkSession | SparkSource | None,
 ) -> Lake:
-    """Make a lake over its catalog and its store; a failure, or the lake's end, lets go of both."""
+    """Make a lake over its catalog and its store; a failure, or the lake's end, releases both."""
     with ExitStack() as on_error:
         if data_path is not None:  # checked before a new catalog is made
             on_error.callback(storages.hold(data_path, storage))

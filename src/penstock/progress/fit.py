@@ -50,9 +50,7 @@ def _total(widths: Sequence[int], shown: Sequence[int]) -> int:
 def _shared(
     shown: Sequence[int], natural: Sequence[int], least: Sequence[int], width: int
 ) -> dict[int, int]:
-    """Return what is left of ``width`` goes to the columns that are wrapped, the narrowest need
-    first.
-    """
+    """Give what is left of ``width`` to the columns that are wrapped, the narrowest need first."""
     widths = {number: least[number] for number in shown}
     left = width - _total(least, shown)
     wanting = sorted(shown, key=lambda number: natural[number] - least[number])

@@ -168,7 +168,7 @@ class _Writing:
         return self.tokens[at].upper if 0 <= at < len(self.tokens) else ""
 
     def follows_none(self, at: int) -> bool:
-        """Return whether what opens there opens a value by itself."""
+        """Return whether what opens there opens a value on its own."""
         return at == 0 or self.mark(at - 1) in _BEFORE
 
     def put(self, at: int, text: str) -> None:

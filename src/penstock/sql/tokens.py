@@ -29,7 +29,7 @@ _REST = r"""(?P<prefix>[^\W\d]\w*)
     |(?P<unclosed>['"`]|/\*)
     |(?P<symbol>=>|:=|::|<=>|<>|!=|<=|>=|==|->>|->|\|\||\|>|.)
     |\Z"""
-# In Spark's dialect a comment goes on after a backslash at its line's end, the text after X in
+# In Spark's dialect a comment continues after a backslash at its line's end, the text after X in
 # double quotes is one of bytes, and a word may begin with digits unless it is a number (1L, 1e5).
 _SPARK = re.compile(
     rf"""\s*+(?:{_MOST}
@@ -146,7 +146,7 @@ def tokenize(
 
 
 def words(text: str, dialect: str = "spark", start: int = 0, end: int | None = None) -> list[Token]:
-    """`tokenize` for those who place errors by themselves. Raises Unclosed."""
+    """`tokenize` for those who place errors on their own. Raises Unclosed."""
     read = loose_words(text, dialect, start, end)
     for token in read:
         if token.kind == UNCLOSED:
@@ -157,7 +157,7 @@ def words(text: str, dialect: str = "spark", start: int = 0, end: int | None = N
 def loose_words(
     text: str, dialect: str = "spark", start: int = 0, end: int | None = None
 ) -> list[Token]:
-    """`words` in which a quote or comment that is never closed is a token by itself."""
+    """`words` in which a quote or comment that is never closed is a token on its own."""
     return [token for token in _scan(text, dialect, start, end) if token.kind != COMMENT]
 
 
@@ -166,7 +166,7 @@ def scan(
 ) -> Iterator[Token]:
     """Everything in ``text[start:end]``, one token after another without gaps.
 
-    A quote or comment that is never closed is a token by itself, and what follows is read as if it
+    A quote or comment that is never closed is a token on its own, and what follows is read as if it
     were not there.
     """
     at, stop = start, len(text) if end is None else end
@@ -201,7 +201,7 @@ def _scan(text: str, dialect: str, start: int, end: int | None) -> Iterator[Toke
             if kind != COMMENT:
                 last, last_end = written, at
             if at != match.end():
-                break  # to go on from there
+                break  # to continue from there
 
 
 def _ends_value(before: str, *, spaced: bool) -> bool:

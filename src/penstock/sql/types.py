@@ -1,4 +1,4 @@
-"""Types as DuckDB and the format name them, in Spark's SQL: by themselves and in casts.
+"""Types as DuckDB and the format name them, in Spark's SQL: on their own and in casts.
 
 A cast to a type of the format that Spark lacks is one to a wider type of Spark's, each value
 checked: ``CAST(x AS UTINYINT)`` and ``x::UUID`` become an expression that rounds as DuckDB does and
@@ -178,7 +178,7 @@ class _Casts:
         return None
 
     def _is_called(self, bracket: int) -> bool:
-        """Return whether the bracket is that of a function, not of a value by itself."""
+        """Return whether the bracket is that of a function, not of a value on its own."""
         before = self.tokens[bracket - 1] if bracket else None
         if before is None or before.kind not in {WORD, NAME}:
             return False

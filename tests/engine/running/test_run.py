@@ -1,4 +1,4 @@
-"""The runner by itself: order, side by side, skipping, cancelling. Steps are functions."""
+"""The runner on its own: order, side by side, skipping, cancelling. Steps are functions."""
 
 from __future__ import annotations
 

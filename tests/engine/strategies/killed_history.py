@@ -3,7 +3,7 @@
     python -m tests.engine.strategies.killed_history --times 20 [--seed 1]
 
 After each kill the table has the versions that the days which are recorded make by the reference:
-none is lost, none is there twice, and the next run goes on with the day after. Sources are
+none is lost, none is there twice, and the next run continues with the day after. Sources are
 random; histories by column and by time take turns.
 """
 

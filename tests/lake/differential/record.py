@@ -330,7 +330,7 @@ _AS_TEXT = {"TIME WITH TIME ZONE": "VARCHAR", "VARIANT": "JSON::VARCHAR"}
 
 
 def _ranges(held: Sequence[int]) -> list[tuple[int, int]]:
-    """The whole life, each snapshot by itself, and the two halves."""
+    """The whole life, each snapshot on its own, and the two halves."""
     if not held:
         return []
     half = held[len(held) // 2]

@@ -91,7 +91,7 @@ def test_what_spark_makes_of_the_same(
     source: DataFrame,
     tmp_path: Path,
 ) -> None:
-    """As a query, as files, and by Spark. (Of assumed changes more may be written anew.)"""
+    """As a query, as files, and by Spark. (Of assumed changes more may be rewritten.)"""
     for name in ("t", "u", "w"):
         filled(lake, rows, name)
     source.coalesce(2).write.parquet(str(tmp_path / "source"))

@@ -1,6 +1,6 @@
 """A data test as SQL over a view of the candidate slice, or as the rows of a script.
 
-A test of each row by itself, a test of aggregates and a test of unique keys are computed in one
+A test of each row on its own, a test of aggregates and a test of unique keys are computed in one
 pass over the slice (`penstock.engine.checks.one_pass`); the others are queries of their own.
 """
 
@@ -177,7 +177,7 @@ def of_rows(
     args: Mapping[str, Any] | None = None,
     proof: Proof | None = None,
 ) -> Check:
-    """A test of each row by itself: it fails where ``predicate`` is true."""
+    """A test of each row on its own: it fails where ``predicate`` is true."""
     failing = f"SELECT * FROM {quoted(view)} WHERE {predicate}"
     return Check(name, failing, predicate=predicate, args=args or {}, views=(view,), proof=proof)
 

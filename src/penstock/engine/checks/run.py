@@ -236,7 +236,7 @@ def _sums(failing: DataFrame, columns: Sequence[str]) -> list[int]:
 def _counts(failing: DataFrame, columns: Sequence[str]) -> list[int]:
     """The sum of each column, observed in one pass over the failing rows.
 
-    An aggregation would shuffle, and Spark plans the rest of a query anew after each shuffle.
+    An aggregation would shuffle, and Spark plans the rest of a query again after each shuffle.
     """
     from pyspark.sql import Observation
 

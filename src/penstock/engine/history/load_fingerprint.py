@@ -41,7 +41,7 @@ class Watch:
 
 
 def fingerprint_of(load: Load, rules: Rules) -> str | None:
-    """The fingerprint of a load by itself, which reads it once."""
+    """The fingerprint of a load on its own, which reads it once."""
     schema = _schema(load, rules)
     return None if schema is None else fingerprint.of(load.rows, schema)
 

@@ -398,7 +398,7 @@ def read_source(
     session: SparkSession,
     root: Path,
 ) -> Rows:
-    """The rows of one source of a query, by itself."""
+    """The rows of one source of a query, on its own."""
     inputs: dict[FileSource, Files | SeedFile] = {}
     if isinstance(source, FileSource):
         inputs[source] = _files(source, query, bindings, root)

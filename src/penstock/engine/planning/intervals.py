@@ -110,7 +110,7 @@ class Painted:
 @dataclass(frozen=True, slots=True)
 class Due:
     """The intervals to make; ``idle`` says why there are none. ``lacking``: they are made because
-    they are missing or have failed, not because somebody asked for them.
+    they are missing or have failed, not because a user asked for them.
     """
 
     intervals: Intervals

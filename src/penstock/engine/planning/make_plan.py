@@ -105,7 +105,7 @@ def _lines(
     known: Known,
 ) -> dict[str, Line]:
     """Return what is known of the intervals of models by time. A table that is
-    made anew has none.
+    rebuilt has none.
     """
     timed = [model for model in steps if model.by_time is not None]
     painted = known.intervals(timed) if timed and not request.full_refresh else {}

@@ -240,7 +240,7 @@ def said(tally: Tally) -> str:
 
 
 def idle(tally: Tally) -> str:
-    """Return why nothing is made of a model: what is stale waits until somebody asks for it."""
+    """Return why nothing is made of a model: what is stale waits until a user asks for it."""
     hint = ""
     if tally.states.get(STALE):
         hint += "; their definition has changed: penstock restate makes them again"

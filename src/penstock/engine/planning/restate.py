@@ -1,4 +1,4 @@
-"""A restatement that somebody asked for: a model, or slices of it, made again whatever they hold,
+"""A restatement that a user asked for: a model, or slices of it, made again whatever they hold,
 and with ``downstream`` what reads it.
 
 Of a model by time or partitions it is the slices of a range, by time in one commit; else the whole

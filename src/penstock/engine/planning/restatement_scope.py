@@ -1,8 +1,8 @@
 """The scope of a restatement: of a model itself, and of what reads it, however far. Pure.
 
-A wave begins at a model, when its ``auto_restatement_cron`` was due or because somebody asked. It
-goes on to those who read what was made again, and is there about what was made before the wave was
-due. So a run that was interrupted is gone on with by the next one, and nothing is done twice.
+A wave begins at a model, when its ``auto_restatement_cron`` was due or because a user asked. It
+continues to those who read what was made again, and is about what was made before the wave was due.
+So the next run continues one that was interrupted, and nothing is done twice.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Again:
 @dataclass(frozen=True, slots=True)
 class Cascade:
     """By the names of models: what is made again, why others that it reaches are left out, and the
-    waves that go on to readers.
+    waves that continue to readers.
     """
 
     again: Mapping[str, Again] = field(default_factory=dict)
@@ -78,7 +78,7 @@ def why_not(model: Model) -> tuple[str, str, str] | None:
 
 
 def rebuilds(model: Model) -> bool:
-    """Return whether its restatement makes the whole table anew."""
+    """Return whether its restatement rebuilds the whole table."""
     by_intervals = model.strategy.restate is Restate.INTERVALS and model.by_time is not None
     rebuilt = model.strategy.restate is not Restate.SLICES and not by_intervals
     return rebuilt and model.partition is None

@@ -200,7 +200,7 @@ class RunRequest:
     """``select``: names, patterns, ``+name`` (and upstream), ``name+`` (and downstream).
 
     ``args`` are texts, or None for NULL, by name. ``payload`` is what a trigger sent; ``fire_time``
-    (aware) is when it fired. ``full_refresh``: the tables are made anew. ``range``: the slices of
+    (aware) is when it fired. ``full_refresh``: the tables are rebuilt. ``range``: the slices of
     many days, in place of ``partition``.
     """
 

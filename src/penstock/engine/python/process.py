@@ -1,7 +1,7 @@
 """A step in a process of its own, from the side of the run.
 
 The process is the first of a group, which is killed when the step is over, when it takes too long,
-when the run is cancelled, and (by itself) when the run is gone: nothing that it started is left.
+when the run is cancelled, and (on its own) when the run is gone: nothing that it started is left.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def describe(table: TransactionTable, model: Model) -> None:
     """Stage the comments that the model gives and the table does not have yet.
 
-    A comment on what the model does not describe stays as somebody wrote it; what it says of
+    A comment on what the model does not describe stays as a user wrote it; what it says of
     other columns is left out (`undescribable`).
     """
     if model.about.description is None and not model.about.column_descriptions:

@@ -1,6 +1,6 @@
 """Slices that another run has made since a step was planned to make what was lacking.
 
-They are not made again: an append would add their rows twice. What somebody asked for by name, or
+They are not made again: an append would add their rows twice. What a user asked for by name, or
 with ``--all``, is made whatever another run did.
 """
 

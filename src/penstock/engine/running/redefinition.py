@@ -38,7 +38,7 @@ def refuse_other_slices(
     """Raise DefinitionChanged where the table holds slices of another kind than the model's.
 
     ``column`` is the one that carries the slice's value. True where the table was made for such
-    slices and holds no row: nothing is lost when it is made anew.
+    slices and holds no row: nothing is lost when it is rebuilt.
     """
     others = [record for record in records if not record.is_slice_of(model)]
     in_slices = any(fold(name) == fold(column) for name in table.schema.names)

@@ -80,7 +80,7 @@ class CacheFile(MutableMapping[str, V]):
             content = self._load(self.path.read_bytes())
             entries = content["entries"] if content["stamp"] == stamp() else {}
             return {str(key): entry for key, entry in entries.items()}
-        except Exception:  # whatever is in the file: it is made anew
+        except Exception:  # whatever is in the file: it is rebuilt
             return {}
 
 

@@ -215,7 +215,7 @@ class Connections:
             )
 
     def close(self) -> None:
-        """Close the catalogs. A Spark session goes on: the next project uses it."""
+        """Close the catalogs. A Spark session stays open: the next project uses it."""
         self._closed = True
         for lake in self._lakes.values():
             lake.close()

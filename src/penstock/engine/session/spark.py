@@ -103,7 +103,7 @@ def is_alive(session: SparkSession) -> bool:
 def end(session: SparkSession) -> None:
     """Forget a session that is no longer alive, so that `start_session` starts another.
 
-    PySpark (4.3) goes on with the Java process that it knows, even when that has ended; it has no
+    PySpark (4.3) continues with the Java process that it knows, even when that has ended; it has no
     public way to reset that, so this function is the only one to touch PySpark's internals.
     """
     from pyspark import SparkContext

@@ -1,6 +1,6 @@
 """Migrate the state tables: numbered migrations, which are never changed once released.
 
-`migrate` takes a catalog to the version of this code. Each migration is written out by itself, and
+`migrate` takes a catalog to the version of this code. Each migration is written out on its own, and
 uses nothing of ``tables``, which has the tables as they are now.
 """
 
@@ -36,7 +36,7 @@ def version_of(connection: Connection) -> int:
 
     Raises CatalogVersionUnsupported when a newer Penstock made them.
     """
-    # The inspector is the one place that does not put the metadata schema in by itself.
+    # The inspector is the one place that does not put the metadata schema in on its own.
     places = connection.get_execution_options().get("schema_translate_map", {})
     if not inspect(connection).has_table(META.name, schema=places.get(None)):
         return 0

@@ -146,7 +146,7 @@ class Publication:
     """Everything recorded with a slice: in its data's own transaction.
 
     ``first``: there was no table, so records of its slices are void; ``anew``: the table is dropped
-    and made anew, so records of attempts are void too; ``built`` is the moment that the run is for,
+    and rebuilt, so records of attempts are void too; ``built`` is the moment that the run is for,
     where it makes the table from nothing. ``gone`` are other slices whose records it
     takes the place of, but for what is ``left`` of them. ``requires`` is what must hold of the
     records that are there. Where nothing of its data changes, in the whole commit or (``same``) in

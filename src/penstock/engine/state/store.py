@@ -195,7 +195,7 @@ def abandon_dead_runs(
 
 
 def start_step(connection: Connection, step: StepRecord) -> None:
-    """A step begins; a retry within the same run begins it anew."""
+    """A step begins; a retry within the same run begins it again."""
     connection.execute(
         delete(STEP).where(
             STEP.c.run_id == step.run_id, STEP.c.step == step.step, STEP.c.slice == step.slice
@@ -389,7 +389,7 @@ def insert_checks(connection: Connection, what: Publication) -> None:
 
 
 def _capture_schema(connection: Connection, snapshot_id: int, what: Publication) -> None:
-    """A new version only when columns were added, dropped, retyped, moved or described anew."""
+    """A new version only when columns were added, dropped, retyped, moved or described again."""
     columns = json.dumps(
         [
             [column.name, column.type, *([column.comment] if column.comment else [])]

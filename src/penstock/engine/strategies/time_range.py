@@ -114,7 +114,7 @@ def _replaced(
     """Stage the rows of the intervals, and count the others in the same pass over the query.
 
     What a plan that Spark finds to be empty would have counted never arrives, and rows that are
-    sorted are sampled, and counted, twice: then they are counted by themselves.
+    sorted are sampled, and counted, twice: then they are counted on their own.
     """
     from pyspark.sql import Observation
 

@@ -45,7 +45,7 @@ def check_project(
     externals: Sequence[External],
     catalogs: Catalogs,
 ) -> tuple[Diagnostic, ...]:
-    """Findings that no script has by itself."""
+    """Findings that no script has on its own."""
     broken = [finding for lake in settings.lakes.values() for finding in _lake(lake)]
     return (
         *broken,

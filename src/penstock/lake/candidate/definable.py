@@ -58,7 +58,7 @@ class DefinableTable(CandidateTable):
     ) -> None:
         """Create the table with these columns, replacing the one that exists, if any.
 
-        Columns are numbered anew; their initial default, which older rows get, is their default.
+        Columns are renumbered; their initial default, which older rows get, is their default.
         """
         numbered = assign_ids(TableSchema(tuple(map(_with_initial, schema.columns))))
         _check_names(numbered.columns, self._candidate.qualified_name)

@@ -245,7 +245,7 @@ class Catalog:
             return reads.find_table(connection, self.data_path, snapshot_id, schema, name)
 
     def known_table(self, schema: str, name: str, snapshot: Snapshot) -> Table | None:
-        """`find_table`, remembered as long as nothing is defined anew in the lake.
+        """`find_table`, remembered as long as nothing is redefined in the lake.
 
         Every change of a definition gives the lake's schema a new version.
         """

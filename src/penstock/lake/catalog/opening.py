@@ -299,7 +299,7 @@ def create_indexes(connection: Connection) -> None:
     DuckDB neither minds nor drops them (there is a test).
     """
     if connection.dialect.name == "duckdb":
-        return  # it skips what it need not read by itself, and indexes slow its writes
+        return  # it skips what it need not read on its own, and indexes slow its writes
     schema = metadata_schema(connection)
     prefix = "" if schema is None else f"{quote_identifier(schema)}."
     for name, table, columns in (*_INDEXES, _STATS[connection.dialect.name]):

@@ -23,7 +23,7 @@ OF_DELETES: Mapping[str, int] = {
 
 
 def assign_ids(schema: TableSchema, start: int = 1) -> TableSchema:
-    """Number every column anew from ``start``, parents first: as the format does on creation."""
+    """Renumber every column from ``start``, parents first: as the format does on creation."""
     numbers = count(start)
     return TableSchema(tuple(_number(column, numbers, True) for column in schema.columns))
 

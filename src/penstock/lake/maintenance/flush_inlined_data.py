@@ -60,7 +60,7 @@ def flush_inlined_data(
     In an open transaction the flush is part of it. A DuckDB that is attached meanwhile may have to
     attach again: it does not find inlined tables that are gone, whoever has flushed them.
 
-    If the flush of several tables fails, each is flushed by itself, and errors are raised at the
+    If the flush of several tables fails, each is flushed on its own, and errors are raised at the
     end.
 
     Raises CommitConflict when writers change the rows again and again meanwhile,

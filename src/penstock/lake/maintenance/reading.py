@@ -188,7 +188,7 @@ def deletes_of(group: Sequence[DataFile], files: FileSet, whose: Whose) -> Delet
 
 
 _BLOCK = 8 << 20  # bytes
-_MOST = 64 << 20  # bytes in the cache; above it each column of a group is large by itself
+_MOST = 64 << 20  # bytes in the cache; above it each column of a group is large on its own
 
 
 class Source(Protocol):

@@ -109,7 +109,7 @@ def _old_enough(files: Iterable[Found], before: dt.datetime | None) -> Iterator[
 
 
 def _write_of(path: str) -> str:
-    """The directory of the write, which is named by a UUID; else the file is by itself."""
+    """The directory of the write, which is named by a UUID; else the file is on its own."""
     parts = path.split("/")
     for at, part in enumerate(parts[:-1]):
         if is_write(part):

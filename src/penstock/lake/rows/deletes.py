@@ -1,4 +1,4 @@
-"""Rows taken away wherever they are: in committed files, in files that the same transaction staged,
+"""Rows removed wherever they are: in committed files, in files that the same transaction staged,
 and in the catalog itself. Data files that were committed are never rewritten.
 
 Committed files get delete files. Each is cumulative: it holds what the one in force deletes too and
@@ -7,7 +7,7 @@ foreseen as the next; the commit corrects it where another writer was quicker. A
 loses its last row ends whole and needs none. The driver writes positions up to a limit, Spark
 writes more.
 
-A staged file is written anew without its rows: a delete file that begins with its data file would
+A staged file is rewritten without its rows: a delete file that begins with its data file would
 be an update of the row to itself in DuckDB's feed of changes (1.5.5), and the net effect of a
 transaction is what its snapshot should tell.
 """
@@ -100,7 +100,7 @@ def _in_catalog(
 
 
 def both(left: Removed, right: Removed) -> Removed:
-    """Return what two removals of different files take away."""
+    """Join two removals, of different files."""
     return Removed(
         files=(*left.files, *right.files),
         deletes={**left.deletes, **right.deletes},

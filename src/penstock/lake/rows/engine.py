@@ -86,7 +86,7 @@ def _overwrite(table: StagedTable, change: RowChange) -> Staged:
 
 
 def removed(table: StagedTable, change: RowChange) -> Files:
-    """The matching rows taken away; nothing is staged yet."""
+    """The matching rows removed; nothing is staged yet."""
     match = _condition(change)
     if match.is_all:
         return Files(delete_all(table))

@@ -1,7 +1,7 @@
 """MERGE with any clauses, merge on read.
 
 One pass over the target joins it with the source and says of each row which clause applies. What
-changes is then removed by place and written anew under its row id, and source rows that matched
+changes is then removed by place and rewritten under its row id, and source rows that matched
 nothing are inserted. A MERGE that updates and inserts whole rows by unique keys goes the quicker
 way of `penstock.lake.rows.merge_by_key`, which leaves equal rows alone: the text of its condition
 says what the keys are, and between which values they lie.

@@ -137,7 +137,7 @@ def _fits(rows: int, size: int, job: MergeJob) -> bool:
 def _changing(job: MergeJob, rows: pa.Table, matched: Sequence[FileRows]) -> list[FileRows] | None:
     """The matched rows that change: all where all of a sample do, else those that differ.
 
-    An equal row among the others of a large merge is written anew, as it is.
+    An equal row among the others of a large merge is rewritten, as it is.
     """
     others = [column.name for column in job.source.others]
     if not others or not matched:

@@ -1,7 +1,7 @@
 """Merge on read: rows are updated or inserted by key, and no file of the target is rewritten.
 
 One pass over the target finds the rows that the source matches; what differs is deleted by
-position and written anew with its row id, what is not matched is inserted. Rows that match and are
+position and rewritten with its row id, what is not matched is inserted. Rows that match and are
 equal are left alone, so that merging the same rows again changes nothing.
 """
 
@@ -164,9 +164,7 @@ def _files(table: StagedTable, slice_of: SliceOf | None) -> tuple[list[DataFile]
 
 
 def _into_nothing(table: StagedTable, df: DataFrame, keys: Sequence[str], target: Target) -> Staged:
-    """Return where no row can match: the query runs once, and its keys are checked in what was
-    written.
-    """
+    """Merge where no row can match: the query runs once, and its keys are checked as written."""
     name = table.candidate.qualified_name
     part, names = key_columns(df, table.written_schema, keys, table=name)
     written = write(df, align(df, table.written_schema, table=name), target)

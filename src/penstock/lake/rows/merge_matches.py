@@ -151,7 +151,7 @@ def find_matches(job: MergeJob) -> Matches:
 
     In a large target only the keys are read, and all matches are assumed to change. A sample of
     them then decides (`all_change`): if all of it changes, an equal row among the others is
-    written anew with the values and id it has; else `compared` says which change.
+    rewritten with the values and id it has; else `compared` says which change.
     """
     if job.is_large:
         matches = _with_pairs(job)
@@ -307,7 +307,7 @@ def _of(
 
 
 def collapse(job: MergeJob, matches: Matches) -> Matches:
-    """Return where several target rows have one key, all go, and the first of them is written anew.
+    """Keep one of several target rows with the same key: all go, and the first is rewritten.
 
     Of a key's rows, all but the first are marked with no row id, which `merge_by_key` leaves out.
     """

@@ -42,7 +42,7 @@ class Replacing:
 
 
 def replace_table(table: StagedTable, new: Replacing) -> Staged:
-    """Replace all rows. With the columns it has, the table stays; with others, it is made anew."""
+    """Replace all rows. With the columns it has, the table stays; with others, it is rebuilt."""
     df, unchanged = typed(new.rows, table.candidate.schema), table.is_unchanged
     if not _keeps_table(table, df, new.partition_by):
         with table.all_or_nothing():

@@ -82,7 +82,7 @@ def write(
 
 
 def remove_both(removed: Removed, remove: Callable[[], Removed]) -> Removed:
-    """Return what was removed, and what ``remove`` takes away from other files. Where that fails,
+    """Return what was removed, and what ``remove`` removes from other files. Where that fails,
     what was written for the first is removed.
     """
     try:

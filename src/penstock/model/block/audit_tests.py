@@ -319,7 +319,7 @@ def _sequential_values(audit: Audit) -> Iterator[DataTest]:
 
 
 def _mutually_exclusive_ranges(audit: Audit) -> Iterator[DataTest]:
-    """A row fails whose range is empty, unknown, or goes on after the next one's beginning."""
+    """A row fails whose range is empty, unknown, or continues after the next one's beginning."""
     low, high = audit.column("lower_bound_column"), audit.column("upper_bound_column")
     order = f"ORDER BY {quoted(low)}, {quoted(high)}"
     sql = (

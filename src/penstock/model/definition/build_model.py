@@ -366,7 +366,7 @@ def _known_lake(declared: _Declared, what: str, table: TableName) -> Iterator[Di
 
 
 def _idle(declared: _Declared) -> Iterator[Diagnostic]:
-    """Yield what is asked for and nothing acts on: a run happens when somebody starts it."""
+    """Yield what is asked for and nothing acts on: a run happens when a user starts it."""
     declaration = declared.declaration
     schedule = declaration.schedule
     idle = {

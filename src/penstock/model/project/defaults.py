@@ -163,7 +163,7 @@ def _start(text: str) -> datetime:
 def _lines(
     defaults: ModelDefaults, key: str, keyword: str, findings: list[Diagnostic]
 ) -> list[tuple[Annotations, Location]]:
-    """Values as lines of a header, each read by itself."""
+    """Values as lines of a header, each read on its own."""
     given, said = defaults.values.get(key, ()), []
     for text in (given,) if isinstance(given, str) else given:
         place = defaults.places[key]

@@ -1,6 +1,6 @@
 """Scripts rewritten in the canonical spelling of a form, or in the other form.
 
-Only what declares the model is written anew: the query stays letter by letter, and no comment is
+Only what declares the model is rewritten: the query stays letter by letter, and no comment is
 lost. What comes out is read again, and has to declare the same.
 """
 
@@ -95,7 +95,7 @@ def _canonical(raw: str, path: Path) -> str:
 
 
 def _annotation(raw: str, path: Path) -> str | None:
-    """The annotation of a line by itself, in canonical spelling; None where it is not one."""
+    """The annotation of a line on its own, in canonical spelling; None where it is not one."""
     line = _comment(raw, path)
     if line is None or line.keyword not in KEYWORDS:
         return None

@@ -40,7 +40,7 @@ class AskedMacros:
 
 
 class PackedStatement(Statement):
-    """A statement whose words are read from its text when somebody asks for them."""
+    """A statement whose words are read from its text when they are asked for."""
 
     __slots__ = ("_dialect", "_end", "_start", "_text", "_words")
     _text: str
@@ -93,10 +93,10 @@ def pack(value: object, queries: Iterable[Query]) -> bytes:
 
 
 def unpack(data: bytes, macros: Macros | None) -> Any:
-    """``None`` for what `pack` did not make of the classes of now."""
+    """``None`` for what `pack` did not make of the current classes."""
     try:
         return _Unpickler(io.BytesIO(data), macros).load()
-    except Exception:  # whatever is in the file: it is read anew
+    except Exception:  # whatever is in the file: it is read again
         return None
 
 

@@ -218,7 +218,7 @@ class Query:
         return self.names.macros(home, self.names.called(home.lake), text)
 
     def render_statements(self, names: Mapping[QuerySource, str]) -> tuple[RenderedQuery, ...]:
-        """Each statement by itself, in order and in the script's dialect.
+        """Each statement on its own, in order and in the script's dialect.
 
         Raises `UnsupportedSql` where it embeds a query that cannot be had in that.
         """

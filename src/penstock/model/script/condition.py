@@ -1,4 +1,4 @@
-"""Conditions that stand by themselves, outside of a script: those of ``data_test expression``."""
+"""Conditions that stand on their own, outside of a script: those of ``data_test expression``."""
 
 from __future__ import annotations
 

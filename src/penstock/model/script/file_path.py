@@ -26,7 +26,7 @@ from penstock.model.script.sources import FileSource
 
 #: separators of any system, what a glob of Python or Hadoop reads, and control characters
 _FORBIDDEN = re.compile(r"[/\\*?\[\]{}\x00-\x1f\x7f]")
-#: types whose values are checked paths by themselves
+#: types whose values are checked paths on their own
 _WHOLE_PATHS = ("s3object", "s3object[]")
 _HINT = "write directories and patterns in the script: 'data/' || {} || '/*.csv'"
 

@@ -96,7 +96,7 @@ class TimeRange:
     ) -> Intervals:
         """Return what is due and not recorded, with the units that ``lookback`` does again.
 
-        Without a start of its own a model goes on from the first interval that was recorded. A
+        Without a start of its own a model continues from the first interval that was recorded. A
         unit that was recorded in part is missing as a whole.
         """
         known = union(recorded)

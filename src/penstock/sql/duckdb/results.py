@@ -104,7 +104,7 @@ def _items(query: exp.Expr) -> list[exp.Expr]:
 
 
 def _recursive(node: exp.Expr) -> bool:
-    """Return whether it makes a recursive table: its branches cannot be looked at by themselves."""
+    """Return whether it makes a recursive table: its branches cannot be looked at on their own."""
     cte = node.parent
     name = fold(cte.alias) if isinstance(cte, exp.CTE) else None
     return name in {fold(table.name) for table in node.find_all(exp.Table)}

@@ -49,7 +49,7 @@ def _items(node: exp.Expr) -> exp.Expr:
 def _moments(
     node: exp.Expr, start: exp.Expr, end: exp.Expr, by: tuple[str, exp.Expr | None]
 ) -> exp.Expr:
-    """By months DuckDB goes on from the day that the month before had, Spark from the first."""
+    """By months DuckDB continues from the day that the month before had, Spark from the first."""
     step, amount = by
     if amount is not None or "'-" in step or "'0'" in step:
         raise refused(f"{_name(node)} with this step")

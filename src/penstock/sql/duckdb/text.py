@@ -41,7 +41,7 @@ def readable(sql: str, own: Collection[str] = ()) -> str:
 
 
 def named(sql: str, own: Collection[str] = ()) -> Mapped:
-    """`readable` for a query that somebody wrote, in which each column of a SELECT gets the name
+    """`readable` for a query that a user wrote, in which each column of a SELECT gets the name
     that DuckDB gives it, since Spark has others. Raises Unreadable.
     """
     return edited(sql, naming(sql, own))
@@ -338,7 +338,7 @@ _PRINTED_TYPES = {
 
 
 def unnamed(text: str) -> str | None:
-    """DuckDB's name for an item of a SELECT; ``None`` where the item has a name by itself.
+    """DuckDB's name for an item of a SELECT; ``None`` where the item has a name on its own.
 
     Functions are named as they were written, which is DuckDB's name when nothing but columns and
     constants is in them. Raises Unreadable.

@@ -378,7 +378,7 @@ def _in_zone(moment: exp.Expr, zone: exp.Expr | None) -> exp.Expr:
 
 
 def _bucket(node: exp.Expr) -> exp.Expr:
-    """Return those of months begin in 2000, others on its first Monday."""
+    """Translate ``time_bucket``: months count from 2000, other widths from its first Monday."""
     text, amount = span(node.this) or ("", None)
     width = _CONSTANT.fullmatch(text)
     if width is None or amount is not None or int(width[1]) < 1 or node.args.get("origin"):

@@ -63,7 +63,7 @@ def translate(
     expression: bool = False,
     columns: Columns = nothing_known,
 ) -> str:
-    """Spark's text for a query that somebody wrote for DuckDB, its columns named as in DuckDB.
+    """Spark's text for a query that a user wrote for DuckDB, its columns named as in DuckDB.
 
     With ``expression`` it is a condition or a value. ``own`` are macros (``main.f``, folded)
     whose schema has to stay. ``asof`` keeps ASOF JOIN as it is, for who knows Spark's form.

@@ -103,7 +103,7 @@ def test_nothing_lands_behind_what_fails(lake: Catalog) -> None:
 
 @pytest.mark.postgres
 def test_a_race_with_a_writer_that_takes_no_lock(postgres_uri: str, tmp_path: Path) -> None:
-    """Its snapshot has the id that ours was to get: the commit is tried anew, and follows it."""
+    """Its snapshot has the id that ours was to get: the commit is retried, and follows it."""
     conninfo = postgres_uri.removeprefix("ducklake:postgres:")
     times = [0]
 

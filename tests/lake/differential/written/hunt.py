@@ -86,7 +86,7 @@ class Room:
         return [(each, self._ours([f for f in findings if f.played is each])) for each in played]
 
     def _ours(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Without what DuckDB gets wrong by itself, and what Penstock says of changes to tables
+        """Without what DuckDB gets wrong on its own, and what Penstock says of changes to tables
         whose rows DuckDB got wrong so."""
         theirs = [each for each in findings if self.is_theirs(each)]
         tables = {

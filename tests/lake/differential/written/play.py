@@ -167,7 +167,7 @@ class Player:
                 self.played.problems.append(f"{step}: it should be a conflict: {error}")
 
     def other(self, step: Step, beside: _Open) -> None:
-        """A statement of somebody else, who knows nothing of the open transaction."""
+        """A statement of another program, which knows nothing of the open transaction."""
         text = step.for_model
         done = [*beside.base, *beside.others, *([text] if text else [])]
         try:
@@ -267,7 +267,7 @@ class Player:
             raise _Fault(f"CommitConflict: {error}", conflict=True) from error
         except PenstockError as error:
             raise _Fault(f"{type(error).__name__}: {error}") from error
-        except Exception as error:  # any other is a finding by itself
+        except Exception as error:  # any other is a finding on its own
             said = f"{type(error).__name__}: {str(error)[:600]}"
             self.played.problems.append(f"{step}: no error of Penstock's: {said}")
             raise _Fault(said) from error

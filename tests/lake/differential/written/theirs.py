@@ -163,7 +163,7 @@ class Theirs:
 
 
 def _ranges(held: Sequence[int]) -> list[tuple[int, int]]:
-    """The whole life, the two halves, and each snapshot by itself."""
+    """The whole life, the two halves, and each snapshot on its own."""
     if not held:
         return []
     half = held[len(held) // 2]

@@ -147,7 +147,7 @@ class Commit:
     def _check(self, connection: Connection, latest: Snapshot, since: Answer | None) -> None:
         """Raise CommitConflict unless what others did since the base lets this commit follow."""
         # Writers that do not take our lock (DuckDB on PostgreSQL) may commit while this runs. Their
-        # snapshot has the id that ours would get: the insert fails and the commit is tried anew.
+        # snapshot has the id that ours would get: the insert fails and the commit is retried.
         if since is None:
             [since] = ask(connection, since_snapshot(self.base.id))
         others = [

@@ -31,7 +31,7 @@ _OF_TABLES = (
     *(t.partition_info, t.partition_column, t.sort_info, t.sort_expression),
     *(t.inlined_data_tables, t.file_column_stats, t.file_partition_value),
 )
-_ENDING = (t.schema, t.view, t.macro, t.tag, t.column_tag)  # rows that stand by themselves
+_ENDING = (t.schema, t.view, t.macro, t.tag, t.column_tag)  # rows that stand on their own
 
 
 def expire(

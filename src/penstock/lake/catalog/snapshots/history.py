@@ -398,5 +398,5 @@ def _went_back_to(extra: str) -> int | None:
     try:
         note: Any = json.loads(extra)[NOTE]
         return int(note["to"])
-    except (ValueError, KeyError, TypeError):  # of somebody else
+    except (ValueError, KeyError, TypeError):  # of another program
         return None

@@ -218,7 +218,7 @@ def reads_itself(kind: str, type_text: str) -> bool:
 
 
 def may_differ(type_text: str) -> bool:
-    """Return whether files may store this type in a form that Spark cannot read by itself.
+    """Return whether files may store this type in a form that Spark cannot read on its own.
 
     DuckDB stores a ``timestamp_ms`` in milliseconds: Spark fails on an infinite one.
     """
