@@ -23,7 +23,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "world"
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class RunContext:
     """``again`` is a second run of the project as it is."""
 
     project: Project
@@ -38,13 +38,13 @@ def copy_of_world(directory: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunContext]:
     root = copy_of_world(tmp_path_factory.mktemp("example"))
     with Project.load(root, spark=spark) as project:
-        yield World(project, project.run(), project.run(), tuple(project.test()))
+        yield RunContext(project, project.run(), project.run(), tuple(project.test()))
 
 
-def rows(world: World, query: str) -> list[tuple[Any, ...]]:
+def rows(world: RunContext, query: str) -> list[tuple[Any, ...]]:
     """In DuckDB, the lake as ``lk``."""
     with duck.attach(world.project.lake("main").catalog.uri, read_only=True) as connection:
         return connection.execute(query).fetchall()
@@ -75,7 +75,7 @@ def test_what_is_external_is_described(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_every_model_is_made_and_every_test_passes(world: World) -> None:
+def test_every_model_is_made_and_every_test_passes(world: RunContext) -> None:
     assert world.run.state == "done"
     failed = [(s.name, c.name) for s in world.run.steps for c in s.checks if not c.passed]
     assert failed == []
@@ -83,14 +83,14 @@ def test_every_model_is_made_and_every_test_passes(world: World) -> None:
 
 
 @pytest.mark.spark
-def test_nothing_changes_when_it_runs_again(world: World) -> None:
+def test_nothing_changes_when_it_runs_again(world: RunContext) -> None:
     assert {step.name: step.state for step in world.again.steps} == {
         step.name: "unchanged" for step in world.run.steps
     }
 
 
 @pytest.mark.spark
-def test_every_country_has_its_code_whatever_it_is_called(world: World) -> None:
+def test_every_country_has_its_code_whatever_it_is_called(world: RunContext) -> None:
     found = rows(world, "SELECT iso, year, population FROM lk.clean.indicators")
     codes = {row["name"]: row["iso"] for row in (*seed("countries"), *seed("country_names"))}
     expected = {
@@ -101,7 +101,7 @@ def test_every_country_has_its_code_whatever_it_is_called(world: World) -> None:
 
 
 @pytest.mark.spark
-def test_namibia_and_north_america_are_there(world: World) -> None:
+def test_namibia_and_north_america_are_there(world: RunContext) -> None:
     assert rows(world, "SELECT name FROM lk.raw.countries WHERE iso = 'NA'") == [("Namibia",)]
     query = "SELECT count(*) FROM lk.raw.countries WHERE continent = 'NA'"
     north = sum(row["continentcode"] == "NA" for row in seed("countries"))
@@ -109,7 +109,7 @@ def test_namibia_and_north_america_are_there(world: World) -> None:
 
 
 @pytest.mark.spark
-def test_duckdb_reads_every_table_and_view_with_the_same_rows(world: World) -> None:
+def test_duckdb_reads_every_table_and_view_with_the_same_rows(world: RunContext) -> None:
     lake = world.project.lake("main")
     for step in world.run.steps:
         name = step.target.partition(".")[2]
@@ -119,7 +119,7 @@ def test_duckdb_reads_every_table_and_view_with_the_same_rows(world: World) -> N
 
 
 @pytest.mark.spark
-def test_the_step_in_python_finds_what_duckdb_does(world: World) -> None:
+def test_the_step_in_python_finds_what_duckdb_does(world: RunContext) -> None:
     (step,) = (step for step in world.run.steps if step.name == "marts/doubling")
     assert (step.rows, [check.passed for check in step.checks]) == (142, [True, True])
     slopes = (

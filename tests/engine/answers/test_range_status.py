@@ -9,7 +9,7 @@ import pytest
 
 from penstock.cli.status import print_ranges
 from penstock.engine.answers.range_status import in_range
-from penstock.engine.planning.intervals import Event, Painted
+from penstock.engine.planning.intervals import Event, IntervalHistory
 from penstock.engine.planning.ranges import FAILED, MATERIALIZED, SliceRange
 from penstock.engine.results import ModelStatus, SliceStatus, Statuses
 from penstock.model.definition.model import Model
@@ -40,7 +40,7 @@ def statuses(tmp_path: Path) -> Statuses:
     project = Project.load(write_project(tmp_path / "p", SCRIPTS))
     t, partitioned = project.model("t"), project.model("days")
     batch, failed = days(1, 5), days(6, 6)
-    painted = Painted((Event("a", batch, MATERIALIZED), Event("b", failed, FAILED)))
+    painted = IntervalHistory((Event("a", batch, MATERIALIZED), Event("b", failed, FAILED)))
     known = Statuses(
         [
             known_of(partitioned, SliceStatus("2026-01-02", MATERIALIZED, rows=3)),

@@ -7,9 +7,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock.engine.planning.intervals import Event, Painted
+from penstock.engine.planning.intervals import Event, IntervalHistory
 from penstock.engine.planning.ranges import MATERIALIZED
-from penstock.engine.planning.restatement_scope import Cascade, Past, Wave, by_cron, cascade
+from penstock.engine.planning.restatement_scope import (
+    BuildTimes,
+    Cascade,
+    RestatementScope,
+    by_cron,
+    cascade,
+)
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import WHOLE, Part
@@ -41,9 +47,11 @@ def days(first: int, last: int) -> Interval:
     return Interval(datetime(2026, 1, first, tzinfo=UTC), datetime(2026, 1, last + 1, tzinfo=UTC))
 
 
-def made(*events: tuple[datetime, Interval]) -> Past:
+def made(*events: tuple[datetime, Interval]) -> BuildTimes:
     texts = ((at.isoformat(timespec="microseconds"), each) for at, each in events)
-    return Past(painted=Painted.of(Event(at, each, MATERIALIZED) for at, each in texts))
+    return BuildTimes(
+        painted=IntervalHistory.of(Event(at, each, MATERIALIZED) for at, each in texts)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +59,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return Project.load(write_project(tmp_path_factory.mktemp("cascade") / "p", SCRIPTS))
 
 
-def found(project: Project, pasts: Mapping[str, Past], *names: str) -> Cascade:
+def found(project: Project, pasts: Mapping[str, BuildTimes], *names: str) -> Cascade:
     """What a run of models makes again at `NOW`; of all of them without names."""
     models: list[Model] = project.graph.ordered(project.models)
     planned = names or tuple(model.name for model in models)
-    waves: dict[str, Wave] = by_cron(models, pasts, NOW)
+    waves: dict[str, RestatementScope] = by_cron(models, pasts, NOW)
     return cascade(models, project.graph.parents, planned, pasts, first=waves)
 
 
@@ -64,8 +72,8 @@ def test_it_goes_on_to_all_that_read_it(project: Project) -> None:
     pasts = {
         "day": made((BEFORE, days(1, 5))),
         "below": made((BEFORE, days(1, 5))),
-        "part": Past(parts=parts),
-        **dict.fromkeys(("keyed", "log", "hist", "full", "last"), Past(BEFORE)),
+        "part": BuildTimes(parts=parts),
+        **dict.fromkeys(("keyed", "log", "hist", "full", "last"), BuildTimes(BEFORE)),
     }
     seen = found(project, pasts)
     assert {name: (each.slices, each.anew) for name, each in seen.again.items()} == {
@@ -84,9 +92,9 @@ def test_an_interrupted_run_is_gone_on_with(project: Project) -> None:
     pasts = {
         "day": made((BEFORE, days(1, 3)), (AFTER, days(4, 5))),
         "below": made((BEFORE, days(1, 4)), (AFTER, days(5, 5))),
-        "keyed": Past(AFTER),
-        "full": Past(AFTER),
-        "last": Past(BEFORE),
+        "keyed": BuildTimes(AFTER),
+        "full": BuildTimes(AFTER),
+        "last": BuildTimes(BEFORE),
     }
     again = found(project, pasts).again
     assert {name: each.slices for name, each in again.items()} == {
@@ -100,13 +108,13 @@ def test_a_reader_waits_for_what_it_reads(project: Project) -> None:
     pasts = {
         "day": made((BEFORE, days(1, 5))),
         "below": made((BEFORE, days(1, 5))),
-        "full": Past(BEFORE),
-        "last": Past(BEFORE),
+        "full": BuildTimes(BEFORE),
+        "last": BuildTimes(BEFORE),
     }
     assert found(project, pasts, "below", "last").again == {}
     assert found(project, pasts, "day").again.keys() == {"day"}
 
 
 def test_what_was_made_since_is_not_made_again(project: Project) -> None:
-    pasts = {"day": made((AFTER, days(1, 5))), "keyed": Past(AFTER), "below": Past()}
+    pasts = {"day": made((AFTER, days(1, 5))), "keyed": BuildTimes(AFTER), "below": BuildTimes()}
     assert found(project, pasts) == Cascade({}, {}, found(project, pasts).passed)

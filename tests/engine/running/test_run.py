@@ -15,7 +15,7 @@ from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.planning.slices import RunRequest
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.run import Pace, Runner
-from penstock.engine.session.world import World
+from penstock.engine.session.run_context import RunContext
 from penstock.events import RunProgress
 from penstock.model.time.slice import WHOLE, Slice
 from penstock.model.values.strategy import REPLACE
@@ -39,8 +39,10 @@ class Session:
 def run(steps: tuple[PlannedStep, ...], do: Any, jobs: int = 2) -> tuple[RunResult, Session]:
     session = Session()
     plan = Plan(steps, RunRequest())
-    world = World("r", plan, cast(Any, None), cast(Any, session), {}, {}, sink=lambda event: None)
-    runner = Runner(plan, world, do, jobs, skip=lambda world, step, reason: None)
+    context = RunContext(
+        "r", plan, cast(Any, None), cast(Any, session), {}, {}, sink=lambda event: None
+    )
+    runner = Runner(plan, context, do, jobs, skip=lambda context, step, reason: None)
     return runner.execute(), session
 
 
@@ -54,7 +56,7 @@ def result(step: PlannedStep, state: str = "done") -> Results:
 def test_a_step_runs_after_those_it_needs() -> None:
     order: list[str] = []
 
-    def do(world: World, step: PlannedStep) -> Results:
+    def do(context: RunContext, step: PlannedStep) -> Results:
         order.append(step.name)
         return result(step)
 
@@ -66,7 +68,7 @@ def test_a_step_runs_after_those_it_needs() -> None:
 def test_independent_steps_run_side_by_side() -> None:
     meeting = threading.Barrier(2, timeout=10)
 
-    def do(world: World, step: PlannedStep) -> Results:
+    def do(context: RunContext, step: PlannedStep) -> Results:
         meeting.wait()
         return result(step)
 
@@ -77,7 +79,7 @@ def test_never_more_than_jobs() -> None:
     busy, most = 0, 0
     lock = threading.Lock()
 
-    def do(world: World, step: PlannedStep) -> Results:
+    def do(context: RunContext, step: PlannedStep) -> Results:
         nonlocal busy, most
         with lock:
             busy += 1
@@ -92,7 +94,7 @@ def test_never_more_than_jobs() -> None:
 
 
 def test_what_depends_on_a_failure_is_skipped_with_the_reason() -> None:
-    def do(world: World, step: PlannedStep) -> Results:
+    def do(context: RunContext, step: PlannedStep) -> Results:
         return result(step, "failed" if step.name == "a" else "done")
 
     steps = (planned("a"), planned("b", "a"), planned("c", "a", "b"), planned("d"))
@@ -105,9 +107,9 @@ def test_what_depends_on_a_failure_is_skipped_with_the_reason() -> None:
 def test_ctrl_c_interrupts_what_runs_and_launches_nothing_more() -> None:
     started = threading.Event()
 
-    def do(world: World, step: PlannedStep) -> Results:
+    def do(context: RunContext, step: PlannedStep) -> Results:
         started.set()
-        assert world.cancelled.wait(10)
+        assert context.cancelled.wait(10)
         return result(step, "cancelled")
 
     steps = (planned("a"), planned("b", "a"))
@@ -123,10 +125,10 @@ def test_ctrl_c_interrupts_what_runs_and_launches_nothing_more() -> None:
 def test_a_job_that_starts_after_ctrl_c_is_interrupted_too() -> None:
     started = threading.Event()
 
-    def do(world: World, step: PlannedStep) -> Results:
+    def do(context: RunContext, step: PlannedStep) -> Results:
         started.set()
-        assert world.cancelled.wait(10)
-        session = cast(Session, world.session)
+        assert context.cancelled.wait(10)
+        session = cast(Session, context.session)
         enough, deadline = session.interrupted + 2, time.monotonic() + 10
         while session.interrupted < enough and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -148,7 +150,7 @@ def _interrupt_main(started: threading.Event) -> None:
 
 @pytest.mark.parametrize("state", ["done", "unchanged"])
 def test_good_states(state: str) -> None:
-    assert run((planned("a"),), lambda world, step: result(step, state))[0].state == "done"
+    assert run((planned("a"),), lambda context, step: result(step, state))[0].state == "done"
 
 
 def test_nothing_to_do_is_done() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.model.joint.joint import joint_query, why_apart
-from penstock.model.joint.slice_condition import Told
+from penstock.model.joint.slice_condition import SliceFilter
 from penstock.model.query.render import trial_names
 from penstock.model.time.partition import PartitionSpec
 from penstock.project import Project
@@ -148,7 +148,7 @@ def test_values_are_texts_or_dates(tmp_path: Path) -> None:
 def test_the_slice_goes_up_through_queries(tmp_path: Path) -> None:
     joint = joint_of(tmp_path, f"{W}SELECT * FROM w JOIN w AS v ON w.a = v.a")
     view = next(word for word in joint.sql.split() if word.startswith("penstock_source"))
-    assert joint.query("p", [Told("SLICE", "MINE")]) == (
+    assert joint.query("p", [SliceFilter("SLICE", "MINE")]) == (
         f"WITH w AS (SELECT * , SLICE AS `penstock_slice_1` FROM {view} AS s WHERE (MINE)) "
         "SELECT * EXCEPT (w.`penstock_slice_1`, v.`penstock_slice_1`) "
         ", w.`penstock_slice_1` AS `p` FROM w JOIN w AS v ON w.a = v.a"

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from penstock.engine.planning.intervals import Line, Painted
+from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
 from penstock.engine.planning.ranges import Calendar, SliceRange
 from penstock.engine.results import ModelStatus, SliceStatus, Statuses
 from penstock.model.definition.model import Model
 
-Intervals = Callable[[Sequence[Model]], Mapping[str, Painted]]
+Intervals = Callable[[Sequence[Model]], Mapping[str, IntervalHistory]]
 
 
 def in_range(
@@ -42,13 +42,15 @@ def in_range(
             values = (part.value for part in calendar.of(model).slices)
             ordered = tuple(slices.get(value) or SliceStatus(value, "missing") for value in values)
         else:
-            line = Line(model.by_time, painted.get(model.name, Painted()), now)
+            line = ModelIntervals(model.by_time, painted.get(model.name, IntervalHistory()), now)
             ordered = tuple(_of_intervals(status, line, asked))
         found.append(replace(status, slices=ordered))
     return Statuses(found)
 
 
-def _of_intervals(status: ModelStatus, line: Line, asked: SliceRange) -> Iterator[SliceStatus]:
+def _of_intervals(
+    status: ModelStatus, line: ModelIntervals, asked: SliceRange
+) -> Iterator[SliceStatus]:
     """Yield what was made in one batch, and what is missing, is one slice of as many intervals."""
     slices = {each.slice: each for each in status.slices}
     for event in line.states_of(asked):

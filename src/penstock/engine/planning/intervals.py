@@ -52,7 +52,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Painted:
+class IntervalHistory:
     """``events`` that do not overlap: the last one of each moment, in the order of time.
 
     ``runs`` are those that recorded its slices, by their texts. ``remakes``: what another writer
@@ -70,7 +70,7 @@ class Painted:
         *,
         runs: Mapping[str, str] = MappingProxyType({}),
         remakes: bool = True,
-    ) -> Painted:
+    ) -> IntervalHistory:
         known: list[Event] = []
         for event in sorted(events, key=lambda each: each.at):
             known = [
@@ -120,14 +120,14 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ModelIntervals:
     """The intervals of one model at one moment, with what is known of them.
 
     ``start`` is that of the models it reads, for a model that has none of its own.
     """
 
     by_time: TimeRange
-    painted: Painted
+    painted: IntervalHistory
     now: datetime
     start: datetime | None = None
 
@@ -228,7 +228,7 @@ class Line:
         return Tally({s: n for s, n in counts.items() if n}, self.count(chosen))
 
 
-def without_start(lines: Mapping[str, Line]) -> Iterator[str]:
+def without_start(lines: Mapping[str, ModelIntervals]) -> Iterator[str]:
     """Notices of models that nothing tells where to begin, in the run that makes them first."""
     for name, line in lines.items():
         expected = line.by_time.expected(line.now, start=line.start)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC
 
-from penstock.engine.planning.intervals import Due, Line, Painted, start_above
+from penstock.engine.planning.intervals import Due, IntervalHistory, ModelIntervals, start_above
 from penstock.engine.planning.plan import Asked, Known, Plan, PlannedStep, bindings_of, value_of
 from penstock.engine.planning.plan_notices import notices_of, with_lagging
 from penstock.engine.planning.ranges import (
@@ -20,8 +20,8 @@ from penstock.engine.planning.ranges import (
     require_range,
 )
 from penstock.engine.planning.restatement_scope import (
-    Again,
     Cascade,
+    ModelRestatement,
     by_cron,
     cascade,
     together,
@@ -103,7 +103,7 @@ def _lines(
     steps: Sequence[Model],
     request: RunRequest,
     known: Known,
-) -> dict[str, Line]:
+) -> dict[str, ModelIntervals]:
     """Return what is known of the intervals of models by time. A table that is
     rebuilt has none.
     """
@@ -111,9 +111,9 @@ def _lines(
     painted = known.intervals(timed) if timed and not request.full_refresh else {}
     now = request.fire_time.astimezone(UTC)
     return {
-        model.name: Line(
+        model.name: ModelIntervals(
             model.by_time,
-            painted.get(model.name, Painted()),
+            painted.get(model.name, IntervalHistory()),
             now,
             start_above(model, models, graph, now),
         )
@@ -122,7 +122,9 @@ def _lines(
     }
 
 
-def of_intervals(model: Model, line: Line, due: Due, after: tuple[str, ...]) -> PlannedStep:
+def of_intervals(
+    model: Model, line: ModelIntervals, due: Due, after: tuple[str, ...]
+) -> PlannedStep:
     """A slice for each evaluation of the query."""
     slices = line.by_time.batches(due.intervals)
     apart = None
@@ -161,7 +163,7 @@ def _of_moment(asked: Asked) -> list[PlannedStep]:
     return planned
 
 
-def _due(line: Line, asked: Moment | None, alone: bool) -> Due:
+def _due(line: ModelIntervals, asked: Moment | None, alone: bool) -> Due:
     """Return what is due. A run for one partition makes the interval that contains its value again,
     even where it is up to date. A value that is not a moment is meant for the partitioned models of
     the run; where there are none (``alone``), it is an error.
@@ -172,12 +174,16 @@ def _due(line: Line, asked: Moment | None, alone: bool) -> Due:
 
 
 def _restated(
-    model: Model, again: Again, after: tuple[str, ...], own: tuple[Slice, ...], line: Line | None
+    model: Model,
+    again: ModelRestatement,
+    after: tuple[str, ...],
+    own: tuple[Slice, ...],
+    line: ModelIntervals | None,
 ) -> PlannedStep:
     """Return what a run makes of a model anyhow, and what is restated of it."""
     if line is not None:
         intervals = tuple(each for each in again.slices if isinstance(each, Interval))
-        line = replace(line, painted=Painted()) if again.anew else line
+        line = replace(line, painted=IntervalHistory()) if again.anew else line
         due = line.due() if again.anew else line.due(intervals)
         step = of_intervals(model, line, due, after)
     else:

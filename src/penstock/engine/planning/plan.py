@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from penstock.engine.planning.intervals import Line, Painted
+from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
 from penstock.engine.planning.ranges import SliceStates, Tally
-from penstock.engine.planning.restatement_scope import Cascade, Past
+from penstock.engine.planning.restatement_scope import BuildTimes, Cascade
 from penstock.engine.planning.slices import RunRequest
 from penstock.errors import ArgumentError
 from penstock.model.definition.graph import Graph, Makers
@@ -158,8 +158,8 @@ class Known:
     """
 
     slices: Callable[[Sequence[Model]], Mapping[str, SliceStates]] = lambda _: {}
-    intervals: Callable[[Sequence[Model]], Mapping[str, Painted]] = lambda _: {}
-    pasts: Callable[[Sequence[Model]], Mapping[str, Past]] = lambda _: {}
+    intervals: Callable[[Sequence[Model]], Mapping[str, IntervalHistory]] = lambda _: {}
+    pasts: Callable[[Sequence[Model]], Mapping[str, BuildTimes]] = lambda _: {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class Asked:
     steps: Sequence[Model]
     args: Mapping[str, str | None]
     known: Known
-    lines: Mapping[str, Line]
+    lines: Mapping[str, ModelIntervals]
     cascade: Cascade = field(default_factory=Cascade)
 
     def above(self, model: Model) -> Iterator[Model]:

@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from penstock.engine.inputs.pinned_tables import table_name
-from penstock.engine.planning.intervals import Painted, asked_moments
+from penstock.engine.planning.intervals import IntervalHistory, asked_moments
 from penstock.engine.planning.make_plan import Planner, finished, of_intervals, of_range, of_slices
 from penstock.engine.planning.plan import Asked, Plan, PlannedStep
 from penstock.engine.planning.ranges import SliceRange
 from penstock.engine.planning.restatement_scope import (
-    Again,
     Cascade,
-    Wave,
+    ModelRestatement,
+    RestatementScope,
     cascade,
     rebuilds,
     why_not,
@@ -158,7 +158,7 @@ def _anew(model: Model, asked: Asked, after: tuple[str, ...], why: str) -> Plann
     if line is None:
         step = of_slices(model, (WHOLE,), after)
     else:
-        line = replace(line, painted=Painted())
+        line = replace(line, painted=IntervalHistory())
         step = of_intervals(model, line, line.due(), after)
     return replace(step, again=why, anew=True)
 
@@ -171,7 +171,7 @@ def _reached(root: Root, asked: Asked, first: PlannedStep | None) -> Cascade:
     elif asked.request.range is not None:
         scope = (asked_moments(asked.request.range, asked.request.fire_time),)
     spec = None if root.model is None else root.model.partition
-    wave = Wave(f"{root.name} is restated", _ALWAYS, scope, spec, now=True)
+    wave = RestatementScope(f"{root.name} is restated", _ALWAYS, scope, spec, now=True)
     parents = {**asked.graph.parents}
     parents |= {name: (*parents[name], root.name) for name in root.readers}
     names = {model.name for model in asked.steps}
@@ -192,7 +192,9 @@ def _reader(model: Model, reached: Cascade, asked: Asked) -> PlannedStep:
     return _again(model, again, asked, after)
 
 
-def _again(model: Model, again: Again, asked: Asked, after: tuple[str, ...]) -> PlannedStep:
+def _again(
+    model: Model, again: ModelRestatement, asked: Asked, after: tuple[str, ...]
+) -> PlannedStep:
     if again.anew:
         return _anew(model, asked, after, again.why)
     return replace(of_slices(model, again.slices, after), again=again.why)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
-from penstock.engine.planning.intervals import Painted
+from penstock.engine.planning.intervals import IntervalHistory
 from penstock.model.definition.graph import Edges
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, Intervals, intersect, union
@@ -22,18 +22,18 @@ from penstock.model.values.strategy import Restate
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class BuildTimes:
     """The times of a table: ``built`` from nothing, and its slices: those of a model by time
     ``painted``, those of a partitioned model by their values.
     """
 
     built: datetime | None = None
-    painted: Painted = field(default_factory=Painted)
+    painted: IntervalHistory = field(default_factory=IntervalHistory)
     parts: tuple[tuple[Part, datetime], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Wave:
+class RestatementScope:
     """``why``, for people; what was made before ``due`` is made again, as far as it meets
     ``scope``, slices of a model with the `partitioned` line ``spec``. ``now``: by this very plan.
     """
@@ -46,7 +46,7 @@ class Wave:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class ModelRestatement:
     """The part of a model to rebuild; ``anew``: its table, from nothing."""
 
     why: str
@@ -60,9 +60,9 @@ class Cascade:
     waves that continue to readers.
     """
 
-    again: Mapping[str, Again] = field(default_factory=dict)
+    again: Mapping[str, ModelRestatement] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
-    passed: Mapping[str, tuple[Wave, ...]] = field(default_factory=dict)
+    passed: Mapping[str, tuple[RestatementScope, ...]] = field(default_factory=dict)
 
 
 def why_not(model: Model) -> tuple[str, str, str] | None:
@@ -88,17 +88,17 @@ def cascade(
     models: Sequence[Model],
     parents: Edges,
     planned: Collection[str],
-    pasts: Mapping[str, Past],
+    pasts: Mapping[str, BuildTimes],
     *,
-    first: Mapping[str, Wave] = MappingProxyType({}),
-    begun: Mapping[str, tuple[Wave, ...]] = MappingProxyType({}),
+    first: Mapping[str, RestatementScope] = MappingProxyType({}),
+    begun: Mapping[str, tuple[RestatementScope, ...]] = MappingProxyType({}),
 ) -> Cascade:
     """``models`` are in the order of the graph; a run makes those that are ``planned``. ``first``
     are the waves that begin at a model, by its name, and ``begun`` those that have gone on from one
     which is not among ``models``.
     """
     passed = dict(begun)
-    again: dict[str, Again] = {}
+    again: dict[str, ModelRestatement] = {}
     left_out: dict[str, str] = {}
     for model in models:
         name = model.name
@@ -110,17 +110,17 @@ def cascade(
             if name in planned and any(wave.now for wave in waves):
                 left_out[name] = refusal[0]
             continue
-        on: list[Wave] = []
+        on: list[RestatementScope] = []
         for wave in waves:
-            since, before = _reached(model, pasts.get(name, Past()), wave)
+            since, before = _reached(model, pasts.get(name, BuildTimes()), wave)
             if name not in planned:
                 before = ()
-                since = () if _waits(model, pasts.get(name, Past()), wave) else since
+                since = () if _waits(model, pasts.get(name, BuildTimes()), wave) else since
             if before:
                 known = again.get(name)
                 slices = together(*(known.slices if known else ()), *before)
                 why = known.why if known else wave.why
-                again[name] = Again(why, slices, anew=rebuilds(model))
+                again[name] = ModelRestatement(why, slices, anew=rebuilds(model))
             if since or before:
                 on.append(_passed_on(model, wave, together(*since, *before), now=bool(before)))
         passed[name] = tuple(on)
@@ -132,19 +132,23 @@ def _is_made_each_time(model: Model) -> bool:
     return model.strategy.leaves_nothing and model.partition is None
 
 
-def _waits(model: Model, past: Past, wave: Wave) -> bool:
+def _waits(model: Model, past: BuildTimes, wave: RestatementScope) -> bool:
     """Return whether a table that is replaced by each run has not been since the wave was due."""
     is_late = past.built is None or past.built < wave.due
     return model.replaces_table and is_late
 
 
-def _passed_on(model: Model, wave: Wave, scope: tuple[Slice, ...], *, now: bool) -> Wave:
+def _passed_on(
+    model: Model, wave: RestatementScope, scope: tuple[Slice, ...], *, now: bool
+) -> RestatementScope:
     if _is_made_each_time(model):
         return wave
     return replace(wave, scope=scope, spec=model.partition, now=wave.now or now)
 
 
-def _reached(model: Model, past: Past, wave: Wave) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
+def _reached(
+    model: Model, past: BuildTimes, wave: RestatementScope
+) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
     """The slices that a wave is about: those made since it was due, and those made before."""
     if not wave.scope:
         return (), ()
@@ -180,17 +184,19 @@ def together(*slices: Slice) -> tuple[Slice, ...]:
     return (*union(intervals), *(parts[value] for value in sorted(parts)))
 
 
-def by_cron(models: Iterable[Model], pasts: Mapping[str, Past], now: datetime) -> dict[str, Wave]:
+def by_cron(
+    models: Iterable[Model], pasts: Mapping[str, BuildTimes], now: datetime
+) -> dict[str, RestatementScope]:
     """The waves of ``auto_restatement_cron``, as it was due last."""
-    waves: dict[str, Wave] = {}
+    waves: dict[str, RestatementScope] = {}
     for model in models:
         auto = model.auto_restatement
         if auto is None:
             continue
         due, scope = auto.due(now), tuple[Slice, ...]((WHOLE,))
         if model.by_time is not None and not rebuilds(model):
-            painted = pasts.get(model.name, Past()).painted
+            painted = pasts.get(model.name, BuildTimes()).painted
             scope = auto.window(painted.made, model.by_time.unit)
         why = f"auto_restatement_cron '{auto.cron}' of {model.name} was due {due:%Y-%m-%d %H:%M}"
-        waves[model.name] = Wave(why, due, scope)
+        waves[model.name] = RestatementScope(why, due, scope)
     return waves

@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
-from penstock.engine.planning.intervals import Event, Painted
+from penstock.engine.planning.intervals import Event, IntervalHistory
 from penstock.engine.planning.ranges import (
     CHANGED,
     FAILED,
@@ -27,7 +27,7 @@ from penstock.engine.planning.ranges import (
     UNFINISHED,
     SliceStates,
 )
-from penstock.engine.planning.restatement_scope import Past, rebuilds
+from penstock.engine.planning.restatement_scope import BuildTimes, rebuilds
 from penstock.engine.state import reading
 from penstock.engine.state.outside import Outside, Where, look
 from penstock.engine.state.reading import Tried
@@ -124,7 +124,7 @@ class Recorded:
         same = model.forward_only or record.definition_hash == model.definition_hash
         return MATERIALIZED if same else STALE, None
 
-    def painted(self, model: Model) -> Painted:
+    def painted(self, model: Model) -> IntervalHistory:
         """The line of a model by time: what was made of it and tried, the last word on each moment.
 
         They may have been made in other batches each time.
@@ -134,7 +134,7 @@ class Recorded:
             interval = interval_of(tried.value)
             if interval is not None:
                 events.append(Event(tried.at, interval, self._pressing(tried), of=tried.value))
-        return Painted.of(events, runs=self.runs, remakes=self.remakes(model))
+        return IntervalHistory.of(events, runs=self.runs, remakes=self.remakes(model))
 
     def _events(self, model: Model) -> Iterator[Event]:
         """Yield what was made of the intervals of a model, and undone by others."""
@@ -215,26 +215,26 @@ class KnownSlices:
         recorded = self._recorded(models)
         return {model.name: _slice_states(model, recorded[model.name]) for model in models}
 
-    def intervals(self, models: Sequence[Model]) -> Mapping[str, Painted]:
+    def intervals(self, models: Sequence[Model]) -> Mapping[str, IntervalHistory]:
         """Return what became of the intervals of models by time, by their names."""
         recorded = self._recorded(models)
         return {model.name: recorded[model.name].painted(model) for model in models}
 
-    def pasts(self, models: Sequence[Model]) -> Mapping[str, Past]:
+    def pasts(self, models: Sequence[Model]) -> Mapping[str, BuildTimes]:
         """Return when the tables of models, and their slices, were made, by the names of models.
         Attempts that failed since do not matter: what is there is what was made before.
         """
         by_time = [model for model in models if model.by_time is not None and not rebuilds(model)]
         recorded = self._recorded(by_time, tried=False)
-        found: dict[str, Past] = {}
+        found: dict[str, BuildTimes] = {}
         for model in models:
             catalog = self.catalogs(model.target.lake)
             if catalog is None or not is_there(catalog, model):
                 continue
             if model.name in recorded:
-                found[model.name] = Past(painted=recorded[model.name].painted(model))
+                found[model.name] = BuildTimes(painted=recorded[model.name].painted(model))
             else:
-                found[model.name] = State(catalog).read(partial(_past, model=model), Past())
+                found[model.name] = State(catalog).read(partial(_past, model=model), BuildTimes())
         return found
 
     def _recorded(self, models: Sequence[Model], *, tried: bool = True) -> dict[str, Recorded]:
@@ -295,7 +295,7 @@ def is_there(catalog: Catalog, model: Model) -> bool:
     )  # a view, for one; what is missing is seen when it is read
 
 
-def _past(connection: Connection, model: Model) -> Past:
+def _past(connection: Connection, model: Model) -> BuildTimes:
     target = model.target.qualified
     parts: tuple[tuple[Part, datetime], ...] = ()
     if model.partition is not None:
@@ -306,4 +306,4 @@ def _past(connection: Connection, model: Model) -> Past:
             if each.slicing in (None, model.slicing)
         )
     built = reading.built(connection, target)
-    return Past(None if built is None else to_moment(built), parts=parts)
+    return BuildTimes(None if built is None else to_moment(built), parts=parts)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class HandedRows:
     """Rows that a step handed over. ``of_values``: of Python, whose types are those of values;
     ``nulls`` are columns that they have besides, without a value."""
 
@@ -62,7 +62,7 @@ class Server:
     folder: str
     columns: Mapping[str, str]
     shares_files: bool = True
-    writes: list[Handed | None] = field(default_factory=list)
+    writes: list[HandedRows | None] = field(default_factory=list)
     files: dict[str, WrittenFile] = field(default_factory=dict)
 
     def __call__(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -81,19 +81,19 @@ class Server:
             first = next(iter(str(error).splitlines()), "")
             return {"error": {"type": "StepError", "message": f"{type(error).__name__}: {first}"}}
 
-    def handed(self, rows: Mapping[str, Any]) -> Handed | None:
+    def handed(self, rows: Mapping[str, Any]) -> HandedRows | None:
         """Rows that a step handed over; None for those of an empty list."""
         if "empty" in rows:
             return None
         if "frame" in rows:
-            return Handed(rows["frame"])
+            return HandedRows(rows["frame"])
         if "view" in rows:
-            return Handed(self.session.table(rows["view"]))
+            return HandedRows(self.session.table(rows["view"]))
         if self.shares_files:
             df = self.session.read.parquet(f"file://{rows['path']}")
         else:
             df = self.session.createDataFrame(pq.read_table(rows["path"]))
-        return Handed(df, True, tuple(rows["nulls"]))
+        return HandedRows(df, True, tuple(rows["nulls"]))
 
     def _give(self, df: DataFrame, way: str) -> Mapping[str, Any]:
         if way == "frame":

@@ -19,9 +19,9 @@ from penstock.engine.python.fitting import declared, fitted, with_nulls
 from penstock.engine.python.helpers import Context
 from penstock.engine.python.job import Job, Rows, written
 from penstock.engine.python.process import Limits, Stopped, TimedOut, run_process
-from penstock.engine.python.serve import Handed, Server
+from penstock.engine.python.serve import HandedRows, Server
 from penstock.engine.python.thread import run_thread
-from penstock.engine.session.world import Cancelled, World
+from penstock.engine.session.run_context import Cancelled, RunContext
 from penstock.errors import Location, PenstockError, PythonFailed, StepError
 from penstock.events import Notice, StepOutput
 from penstock.model.definition.model import Model
@@ -42,7 +42,7 @@ IN_PROCESS = (
 
 @dataclass(frozen=True, slots=True)
 class PythonMade:
-    """Rows that a step handed over, as `Made` has them."""
+    """Rows that a step handed over, as `StepRows` has them."""
 
     df: DataFrame
     start: Location
@@ -57,13 +57,13 @@ class Outcome:
     """The outcome of a step: ``rows`` in the order of handing them over, None for those of an
     empty list; ``files`` wait to be moved."""
 
-    rows: tuple[Handed | None, ...]
+    rows: tuple[HandedRows | None, ...]
     files: tuple[WrittenFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    world: World
+    context: RunContext
     planned: PlannedStep
     server: Server
 
@@ -96,23 +96,23 @@ class Runner:
         return self._outcome(done)
 
     def _done(self) -> Mapping[str, Any]:
-        world = self.world
-        limits = Limits(self._timeout, world.cancelled.is_set)
-        remote = remote_of(world.session, world.settings.spark.master)
+        context = self.context
+        limits = Limits(self._timeout, context.cancelled.is_set)
+        remote = remote_of(context.session, context.settings.spark.master)
         job = self._job(remote if self.step.uses_spark else None)
         if not self.step.uses_spark or remote is not None:
             return run_process(job, self.server.answered, self._say, limits)
-        world.sink(Notice(IN_PROCESS, self.model.name))
-        context = Context(
-            self.server, job.folder, job.root, job.lake, world.session, spark_rows="frame"
+        context.sink(Notice(IN_PROCESS, self.model.name))
+        thread = Context(
+            self.server, job.folder, job.root, job.lake, context.session, spark_rows="frame"
         )
-        return run_thread(job, context, self._say, limits)
+        return run_thread(job, thread, self._say, limits)
 
     def _job(self, remote: str | None) -> Job:
         model, bindings = self.model, self.planned.bindings
-        payload = self.world.plan.request.payload
+        payload = self.context.plan.request.payload
         given = {p.name: dict(payload or {}) for p in self.step.parameters if p.role == PAYLOAD}
-        known = self.world.plan.args
+        known = self.context.plan.args
         arguments = {
             argument.name: (argument.type, written(bindings.arguments[argument.name]))
             for argument in self.step.arguments
@@ -120,7 +120,7 @@ class Runner:
         }
         return Job(
             path=str(model.path),
-            root=str(self.world.settings.root),
+            root=str(self.context.settings.root),
             folder=self.server.folder,
             lake=model.target.lake,
             partition=bindings.partition,
@@ -138,10 +138,10 @@ class Runner:
     @property
     def _timeout(self) -> float | None:
         own = self.model.timeout
-        return seconds_of(own) if own else self.world.settings.python_timeout
+        return seconds_of(own) if own else self.context.settings.python_timeout
 
     def _say(self, stream: str, line: str) -> None:
-        self.world.sink(StepOutput(self.model.name, line, stream))
+        self.context.sink(StepOutput(self.model.name, line, stream))
 
     def _failed(self, said: Mapping[str, Any]) -> PythonFailed:
         """Its first line is the cause; the lines of the project that led to it follow."""
@@ -246,17 +246,19 @@ def _duration(seconds: float | None) -> str:
     return f"{seconds or 0:g} s"
 
 
-def runner_of(world: World, planned: PlannedStep, pins: Pins, views: Views, folder: str) -> Runner:
+def runner_of(
+    context: RunContext, planned: PlannedStep, pins: Pins, views: Views, folder: str
+) -> Runner:
     """Return what runs the planned step, with its rows and files in ``folder``."""
     server = Server(
         model=planned.model,
         bindings=planned.bindings,
         pins=pins,
-        session=world.session,
+        session=context.session,
         views=views,
-        root=world.settings.root,
+        root=context.settings.root,
         folder=folder,
-        columns={name: lake.partition_column for name, lake in world.settings.lakes.items()},
-        shares_files=shares_files(world.session),
+        columns={name: lake.partition_column for name, lake in context.settings.lakes.items()},
+        shares_files=shares_files(context.session),
     )
-    return Runner(world, planned, server)
+    return Runner(context, planned, server)

@@ -31,7 +31,7 @@ from penstock.engine.running.redefinition import (
 )
 from penstock.engine.running.view import clear_name
 from penstock.engine.running.writing import Writer
-from penstock.engine.session.world import World
+from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import Requirement, SliceRecord
 from penstock.engine.state.store import State
 from penstock.events import CheckFinished, Notice, StepProgress
@@ -56,7 +56,7 @@ class Attempt:
     published. ``pins`` are the tables that it reads.
     """
 
-    world: World
+    context: RunContext
     planned: PlannedStep
     tx: Transaction
     views: Views
@@ -65,17 +65,17 @@ class Attempt:
 
     @classmethod
     @contextmanager
-    def begin(cls, world: World, planned: PlannedStep) -> Iterator[Attempt]:
-        model, lake = planned.model, world.lake_of(planned.model)
-        note = {"run": world.run_id, "step": model.name, "slice": planned.slice}
+    def begin(cls, context: RunContext, planned: PlannedStep) -> Iterator[Attempt]:
+        model, lake = planned.model, context.lake_of(planned.model)
+        note = {"run": context.run_id, "step": model.name, "slice": planned.slice}
         message = " ".join(part for part in (model.name, planned.slice) if part)
         with (
-            Views(world.session, world.later) as views,
+            Views(context.session, context.later) as views,
             lake.transaction(author="penstock", message=message, extra=json.dumps(note)) as tx,
             ExitStack() as held,
         ):
-            pins = pin(world.lakes, model, tx.base, world.plan.makers)
-            yield cls(world, planned, tx, views, held, pins)
+            pins = pin(context.lakes, model, tx.base, context.plan.makers)
+            yield cls(context, planned, tx, views, held, pins)
 
     @property
     def model(self) -> Model:
@@ -91,12 +91,12 @@ class Attempt:
 
     @property
     def state(self) -> State:
-        return self.world.states[self.model.target.lake]
+        return self.context.states[self.model.target.lake]
 
     @property
     def column(self) -> str:
         """The column of partitions: it holds the value of a row's slice."""
-        return self.world.settings.lakes[self.model.target.lake].partition_column
+        return self.context.settings.lakes[self.model.target.lake].partition_column
 
     @property
     def place(self) -> tuple[str, str] | None:
@@ -113,29 +113,29 @@ class Attempt:
 
     @property
     def writer(self) -> Writer:
-        return Writer(self.model, self.column, self.world.session, self.world.sink)
+        return Writer(self.model, self.column, self.context.session, self.context.sink)
 
     def say(self, phase: str) -> None:
         """A phase begins: also the moment to stop when the run was cancelled."""
-        self.world.check_cancelled()
-        self.world.sink(StepProgress(self.model.name, phase))
+        self.context.check_cancelled()
+        self.context.sink(StepProgress(self.model.name, phase))
 
     def notice(self, message: str | None) -> None:
         if message:
-            self.world.sink(Notice(message, self.model.name))
+            self.context.sink(Notice(message, self.model.name))
 
     def say_tests(self, found: Sequence[Sequence[CheckResult]]) -> None:
         """One event a test, of all slices."""
         for results in zip(*found, strict=True):
             worst = max(results, key=lambda each: (not each.passed, each.severity == "error"))
             failures = sum(each.failures for each in results)
-            self.world.sink(
+            self.context.sink(
                 CheckFinished(self.model.name, worst.name, worst.passed, failures, worst.severity)
             )
 
     @property
     def reader(self) -> Reader:
-        return Reader(self.pins, self.world.session, self.views, self.world.settings.root)
+        return Reader(self.pins, self.context.session, self.views, self.context.settings.root)
 
     def resolve(
         self,
@@ -155,12 +155,12 @@ class Attempt:
         return Tester(
             model=self.model,
             bindings=bindings,
-            session=self.world.session,
+            session=self.context.session,
             pins=self.pins.showing(self.model.target, whole),
             views=self.views,
-            root=self.world.settings.root,
+            root=self.context.settings.root,
             called=called,
-            samples=self.world.settings.test_samples,
+            samples=self.context.settings.test_samples,
         )
 
     def run_statements(self, query: Query) -> None:
@@ -170,8 +170,8 @@ class Attempt:
             self.planned.bindings,
             self.tx,
             self.pins,
-            session=self.world.session,
-            root=self.world.settings.root,
+            session=self.context.session,
+            root=self.context.settings.root,
         )
 
     def lineage(self, known: SliceRecord | None) -> Mapping[str, list[str]] | None:
@@ -201,10 +201,10 @@ class Start:
         return cls({} if known is None else {known.slice: known}, first, anew)
 
 
-def known_of(world: World, planned: PlannedStep) -> tuple[Known, Requirement | None]:
+def known_of(context: RunContext, planned: PlannedStep) -> tuple[Known, Requirement | None]:
     """The records of a batch's slices, and what its commit requires of those that are there."""
     model, texts = planned.model, tuple(slice_.text for slice_ in planned.slices)
-    state, target = world.states[model.target.lake], model.target.qualified
+    state, target = context.states[model.target.lake], model.target.qualified
     depends = _depends_on_records(model)
     if len(texts) > 1 or (depends and isinstance(planned.only, Interval)):
         records: Sequence[SliceRecord] = state.slices(target)

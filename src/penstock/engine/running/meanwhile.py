@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.engine.planning.plan import PlannedStep
-from penstock.engine.session.world import World
+from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import SliceRecord
 from penstock.model.time.interval import Interval, Intervals, interval_of, minus
 from penstock.model.time.slice import Slice
@@ -26,16 +26,16 @@ class Meanwhile:
     left: tuple[Slice, ...]
 
 
-def meanwhile(world: World, planned: PlannedStep) -> Meanwhile:
+def meanwhile(context: RunContext, planned: PlannedStep) -> Meanwhile:
     """What other runs made of a step's slices since it was planned."""
     if planned.seen is None or planned.anew:
         return Meanwhile({}, planned.slices)
     target = planned.model.target
-    state = world.states[target.lake]
+    state = context.states[target.lake]
     records = [
         record
         for record in state.slices(target.qualified)
-        if record.run_id != world.run_id
+        if record.run_id != context.run_id
         and record.rolled_back is None
         and not _was_seen(record, planned.seen)
         and record.slicing in (None, planned.model.slicing)

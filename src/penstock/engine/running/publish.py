@@ -100,7 +100,7 @@ def execute_files(attempt: Attempt, known: SliceRecord | None) -> list[MadeSlice
     if not unchanged:
         files.move(written)
     state = "unchanged" if unchanged else "done"
-    run_id, planned = attempt.world.run_id, attempt.planned
+    run_id, planned = attempt.context.run_id, attempt.planned
     made = files.record(run_id, planned, attempt.target, written, state)
     others = files.records(run_id, planned, written)
     commit(attempt.tx, attempt.state, StepRecords((*others, made), attempt.tx.base.id))
@@ -110,7 +110,7 @@ def execute_files(attempt: Attempt, known: SliceRecord | None) -> list[MadeSlice
 def _publish_files(attempt: Attempt, written: tuple[WrittenFile, ...]) -> None:
     """Files of a step that makes a table too: in their places before it is published."""
     files.move(written)
-    made = files.records(attempt.world.run_id, attempt.planned, written)
+    made = files.records(attempt.context.run_id, attempt.planned, written)
     attempt.state.write(StepRecords(made, attempt.tx.base.id).write)
 
 
@@ -131,7 +131,7 @@ def _published(
                 what,
                 first=start.first,
                 anew=start.anew,
-                built=attempt.world.plan.request.fire_time if candidate.builds else None,
+                built=attempt.context.plan.request.fire_time if candidate.builds else None,
                 lineage=attempt.lineage(known),
                 requires=required,
             )
@@ -201,7 +201,7 @@ def _publication(candidate: Candidate, verdict: Verdict, staged: Staged) -> Publ
     counted = candidate.counts_rows and not lies_among_others(model.strategy.name, text)
     comments = {fold(name): text for name, text in model.about.column_descriptions}
     return replace(
-        Publication.of(model, attempt.world.run_id, text),
+        Publication.of(model, attempt.context.run_id, text),
         rows=staged.slice_rows if counted else None,
         fingerprint=staged.fingerprint,
         columns=column_infos(candidate.schema, comments),

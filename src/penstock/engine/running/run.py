@@ -20,7 +20,7 @@ from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.python.scratch import remove_abandoned
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.step import INTERRUPTED, run_step, skip
-from penstock.engine.session.world import World
+from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import RunRecord, this_process
 from penstock.engine.state.store import State, now
 from penstock.errors import PenstockError
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 # The results of a batch, one for each of its slices.
 Results = Mapping[Slice, StepResult]
-StepFunction = Callable[[World, PlannedStep], Results]
+StepFunction = Callable[[RunContext, PlannedStep], Results]
 _PACE = 2.0
 _POLL = 0.2  # seconds; only how soon a signal is noticed on systems that do not wake the wait
 GOOD = frozenset({"done", "unchanged"})
@@ -73,7 +73,7 @@ def run_plan(
 
     targets = dict.fromkeys(step.model.target.lake for step in plan.steps)
     with ThreadPoolExecutor(1, thread_name_prefix="penstock-later") as later:
-        world = World(
+        context = RunContext(
             run_id=new_uuid7(),
             plan=plan,
             settings=settings,
@@ -83,22 +83,22 @@ def run_plan(
             sink=noting,
             later=later,
         )
-        _begin(world)
+        _begin(context)
         counts = tuple(0 if step.skipped else len(step.slices) for step in plan.steps)
         names = tuple(step.name for step in plan.steps)
-        sink(RunStarted(world.run_id, names, plan.partition, counts))
+        sink(RunStarted(context.run_id, names, plan.partition, counts))
         for notice in plan.notices:
             noting(Notice(notice))
-        result = Runner(plan, world, run_step, jobs or settings.jobs).execute()
-        _end(world, result)
+        result = Runner(plan, context, run_step, jobs or settings.jobs).execute()
+        _end(context, result)
     sink(RunFinished(result.run_id, result.state, result.seconds))
     return replace(result, notices=tuple(notices))
 
 
-def _begin(world: World) -> None:
-    plan = world.plan
+def _begin(context: RunContext) -> None:
+    plan = context.plan
     record = RunRecord(
-        run_id=world.run_id,
+        run_id=context.run_id,
         state="running",
         partition=plan.partition,
         args=plan.args,
@@ -106,18 +106,18 @@ def _begin(world: World) -> None:
         process=this_process(),
         trigger=plan.request.trigger,
     )
-    for name, state in world.states.items():
+    for name, state in context.states.items():
         for dead in state.begin_run(record):
-            world.sink(Notice(f"run {dead} on lake {name} was killed; marked abandoned"))
+            context.sink(Notice(f"run {dead} on lake {name} was killed; marked abandoned"))
     remove_abandoned()
 
 
-def _end(world: World, result: RunResult) -> None:
-    for state in world.states.values():
+def _end(context: RunContext, result: RunResult) -> None:
+    for state in context.states.values():
         # What was published stands, whatever becomes of this last note: the next run reads a run
         # whose process is gone as abandoned.
         with contextlib.suppress(PenstockError):
-            state.end_run(world.run_id, result.state)
+            state.end_run(context.run_id, result.state)
 
 
 @dataclass
@@ -178,15 +178,15 @@ class Runner:
     def __init__(
         self,
         plan: Plan,
-        world: World,
+        context: RunContext,
         run_step: StepFunction,
         jobs: int | None,
         *,
-        skip: Callable[[World, PlannedStep, str], None] = skip,
+        skip: Callable[[RunContext, PlannedStep, str], None] = skip,
     ) -> None:
         self._plan = plan
         self._skip = skip
-        self._world = world
+        self._world = context
         self._run_step = run_step
         self._jobs = jobs or os.cpu_count() or 1
         self._lines = {step.name: _Line(step, plan.batches(step)) for step in plan.steps}

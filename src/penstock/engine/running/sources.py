@@ -17,12 +17,12 @@ from penstock.engine.python.scratch import scratch
 from penstock.engine.python.step import Outcome, made_rows, runner_of
 from penstock.engine.running.attempt import Attempt
 from penstock.engine.running.changes import Reading, reading_of, refuse_doubled
-from penstock.engine.running.writing import Made
+from penstock.engine.running.writing import StepRows
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import MergeKeyError, QueryFailed
 from penstock.lake.format.naming import fold
 from penstock.model.joint.joint import Joint, joint_query
-from penstock.model.joint.slice_condition import NotJoint, Told
+from penstock.model.joint.slice_condition import NotJoint, SliceFilter
 from penstock.model.query.render import trial_names
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SourceRows:
     moved. ``inputs``: up to which snapshot the changes of each table are among them.
     """
 
-    rows: Iterable[Made]
+    rows: Iterable[StepRows]
     files: tuple[WrittenFile, ...] = ()
     inputs: Mapping[str, int] | None = None
 
@@ -60,7 +60,7 @@ def rows_of(attempt: Attempt, known: SliceRecord | None, *, begins: bool) -> Sou
 def run_python(attempt: Attempt) -> Outcome:
     attempt.say("running")
     folder = attempt.held.enter_context(scratch())
-    return runner_of(attempt.world, attempt.planned, attempt.pins, attempt.views, folder).run()
+    return runner_of(attempt.context, attempt.planned, attempt.pins, attempt.views, folder).run()
 
 
 def _refuse_doubled(attempt: Attempt, changed: Resolved, whole: DataFrame) -> None:
@@ -69,7 +69,7 @@ def _refuse_doubled(attempt: Attempt, changed: Resolved, whole: DataFrame) -> No
     attempt.held.callback(changed.df.persist().unpersist)
     some, every = (cast_to(df, model.columns) for df in (changed.df, whole))
     try:
-        refuse_doubled(model, some, every, attempt.world.lake_of(model).limits)
+        refuse_doubled(model, some, every, attempt.context.lake_of(model).limits)
     except QueryFailed as error:
         raise changed.placed(error) from error.__cause__
     except MergeKeyError as error:
@@ -93,7 +93,7 @@ def joint_rows(attempt: Attempt) -> Resolved:
 
     attempt.say("querying")
     own = joint_query(model.query.render(trial_names(model.query.sources)))
-    told: list[Told] = []
+    told: list[SliceFilter] = []
     for number, condition in enumerate(own.conditions):
         if condition.by_time:
             told.append(condition.by_bounds(values, spec))

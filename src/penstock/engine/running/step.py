@@ -16,7 +16,7 @@ from penstock.engine.running.bisect import Divide, bisect, halves, singly
 from penstock.engine.running.meanwhile import Meanwhile, meanwhile
 from penstock.engine.running.publish import MadeSlice, tests_failed
 from penstock.engine.running.taking_up import take_up
-from penstock.engine.session.world import Cancelled, World
+from penstock.engine.session.run_context import Cancelled, RunContext
 from penstock.engine.state.records import SliceRecord, StepRecord
 from penstock.engine.state.store import State, now
 from penstock.errors import (
@@ -47,15 +47,15 @@ Group = Sequence[Slice]
 class _Run:
     """A planned step in its run."""
 
-    world: World
+    context: RunContext
     planned: PlannedStep
 
     @property
     def state(self) -> State:
-        return self.world.states[self.planned.model.target.lake]
+        return self.context.states[self.planned.model.target.lake]
 
     def begin(self, state: str = "running", reason: str | None = None) -> None:
-        run_id, step, target = self.world.run_id, self.planned.name, self.planned.model.target
+        run_id, step, target = self.context.run_id, self.planned.name, self.planned.model.target
         at = now()
         ends = None if state == "running" else at
         self.state.begin_step(
@@ -68,7 +68,7 @@ class _Run:
         )
 
     def end(self, slice_: Slice, state: str, reason: str) -> None:
-        key = self.world.run_id, self.planned.name, slice_.text
+        key = self.context.run_id, self.planned.name, slice_.text
         with contextlib.suppress(PenstockError):  # the catalog itself may be what is gone
             self.state.end_step(key, state, reason)
 
@@ -81,10 +81,10 @@ class _Run:
         return {slice_: replace(result, error=error) for slice_, result in pairs}
 
     def notice(self, message: str) -> None:
-        self.world.sink(Notice(message, self.planned.name))
+        self.context.sink(Notice(message, self.planned.name))
 
 
-def run_step(world: World, planned: PlannedStep) -> Results:
+def run_step(context: RunContext, planned: PlannedStep) -> Results:
     """The result of each slice; of a range of time that was divided, of its parts. Never raises:
     whatever happens is in these, the state and the events.
 
@@ -95,8 +95,8 @@ def run_step(world: World, planned: PlannedStep) -> Results:
     units = _units(planned)
 
     def make(group: Group) -> Results | Divide[Slice]:
-        run = _Run(world, planned if group is units else _part(world, planned, group))
-        if group is not units and world.cancelled.is_set():
+        run = _Run(context, planned if group is units else _part(context, planned, group))
+        if group is not units and context.cancelled.is_set():
             return run.ended("cancelled", INTERRUPTED)
         return _batch(run, group, found)
 
@@ -117,11 +117,13 @@ def _units(planned: PlannedStep) -> Group:
     return tuple(ranges.units((only,))) if isinstance(only, Interval) else (only,)
 
 
-def _part(world: World, planned: PlannedStep, group: Group) -> PlannedStep:
+def _part(context: RunContext, planned: PlannedStep, group: Group) -> PlannedStep:
     """The step with some of its slices, or of the units of its range."""
     if len(planned.slices) > 1:
-        return world.plan.narrowed(planned, group)
-    return world.plan.narrowed(planned, union(each for each in group if isinstance(each, Interval)))
+        return context.plan.narrowed(planned, group)
+    return context.plan.narrowed(
+        planned, union(each for each in group if isinstance(each, Interval))
+    )
 
 
 def _batch(run: _Run, group: Group, found: dict[Slice, StepResult]) -> Results | Divide[Slice]:
@@ -129,9 +131,9 @@ def _batch(run: _Run, group: Group, found: dict[Slice, StepResult]) -> Results |
     that are known then.
     """
     began = time.monotonic()
-    run.world.sink(StepStarted(run.planned.name, run.planned.slice))
+    run.context.sink(StepStarted(run.planned.name, run.planned.slice))
     try:
-        own = replace(run, world=run.world.for_step(run.planned.model))
+        own = replace(run, context=run.context.for_step(run.planned.model))
         own.begin()
         with explained():
             results: Results = _made(own, group)
@@ -145,16 +147,16 @@ def _batch(run: _Run, group: Group, found: dict[Slice, StepResult]) -> Results |
             return divided
         results = _failure(run, error)
     seconds = time.monotonic() - began
-    run.world.sink(_finished(run.planned, list(results.values()), seconds))
+    run.context.sink(_finished(run.planned, list(results.values()), seconds))
     return {
         slice_: replace(result, seconds=seconds / len(results))
         for slice_, result in results.items()
     }
 
 
-def skip(world: World, planned: PlannedStep, reason: str) -> None:
+def skip(context: RunContext, planned: PlannedStep, reason: str) -> None:
     """Record that a slice was not tried, so that the next run of its range makes it."""
-    _Run(world, planned).begin("skipped", reason)
+    _Run(context, planned).begin("skipped", reason)
 
 
 class _MadeByOthers(Exception):
@@ -172,11 +174,11 @@ def _made(run: _Run, group: Group) -> dict[Slice, StepResult]:
     step whose commit conflicts with another run: nothing of it landed, and it starts from what that
     run left. What can be divided is divided instead, and its single slices are retried.
     """
-    planned, world = run.planned, run.world
+    planned, context = run.planned, run.context
     if planned.blocked is not None:
         raise StepError(planned.blocked, location=planned.model.place("target"))
     adds = planned.model.strategy.only_adds and len(planned.slices) == 1
-    taken_up = take_up(world, planned) if adds else None
+    taken_up = take_up(context, planned) if adds else None
     if taken_up:
         return _results(run, taken_up)
     retry = planned.model.retry if len(group) == 1 else None
@@ -186,22 +188,22 @@ def _made(run: _Run, group: Group) -> dict[Slice, StepResult]:
         results = _made_by_others(run, by_others.made)
         try:
             if by_others.left:
-                some = world.plan.narrowed(planned, by_others.left) if results else planned
-                results |= _results(run, execute(world, some))
+                some = context.plan.narrowed(planned, by_others.left) if results else planned
+                results |= _results(run, execute(context, some))
             return {
                 slice_: results[slice_] for slice_ in planned.slices if slice_ in results
             } or results
         except (QueryFailed, PythonFailed) as error:
-            if left == 0 or not worth_retrying(error) or world.cancelled.is_set():
+            if left == 0 or not worth_retrying(error) or context.cancelled.is_set():
                 raise
             left -= 1
             delay = seconds_of(retry.delay if retry else None)
             first = error.message.splitlines()[0]
             run.notice(f"failed, tries again in {delay:g} s ({left} left): {first}")
-            world.cancelled.wait(delay)
+            context.cancelled.wait(delay)
         except CommitConflict as error:
             conflicts += 1
-            if conflicts > _CONFLICTS or world.cancelled.is_set():
+            if conflicts > _CONFLICTS or context.cancelled.is_set():
                 raise
             run.notice(f"retried, as {error.message}")
 
@@ -210,7 +212,7 @@ def _by_others(run: _Run) -> Meanwhile:
     """Find what other runs have made of what was to be made. Raises _MadeByOthers where the rest
     is to be made apart; of what can be made twice, a part of it does not matter.
     """
-    by_others = meanwhile(run.world, run.planned)
+    by_others = meanwhile(run.context, run.planned)
     if len(run.planned.slices) > 1 or not by_others.made or not by_others.left:
         return by_others
     if run.planned.model.strategy.may_repeat:
@@ -257,7 +259,7 @@ def _divided(run: _Run, group: Group, error: Exception) -> Divide[Slice] | None:
     """The groups in which to try what failed as a whole; None where that would not help, or the
     outcome of a commit is not known.
     """
-    stopped = run.world.cancelled.is_set() or isinstance(error, Cancelled | CommitUnknown)
+    stopped = run.context.cancelled.is_set() or isinstance(error, Cancelled | CommitUnknown)
     if len(group) < 2 or stopped:
         return None
     hopeless = isinstance(error, QueryFailed) and not worth_retrying(error)
@@ -279,7 +281,7 @@ def _divided(run: _Run, group: Group, error: Exception) -> Divide[Slice] | None:
 def _failure(run: _Run, error: Exception) -> Results:
     """A failure of all slices; that may have no message of its own, as a fault of ours."""
     theirs = isinstance(error, PenstockError) and not isinstance(error, QueryFailed)
-    if isinstance(error, Cancelled) or (run.world.cancelled.is_set() and not theirs):
+    if isinstance(error, Cancelled) or (run.context.cancelled.is_set() and not theirs):
         return run.ended("cancelled", INTERRUPTED)
     wrapped = error if isinstance(error, PenstockError) else _wrap(error)
     return run.ended("failed", str(wrapped), wrapped)

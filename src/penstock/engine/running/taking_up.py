@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.running.publish import MadeSlice
-from penstock.engine.session.world import World
+from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import Publication
 from penstock.engine.state.store import StepRecords
 from penstock.events import Notice
@@ -19,12 +19,12 @@ from penstock.events import Notice
 _INTERRUPTED = frozenset({"abandoned", "cancelled"})
 
 
-def take_up(world: World, planned: PlannedStep) -> list[MadeSlice] | None:
+def take_up(context: RunContext, planned: PlannedStep) -> list[MadeSlice] | None:
     """The publication of an interrupted append to confirm; None when the step has to run."""
     model = planned.model
     if planned.anew:
         return None
-    state = world.states[model.target.lake]
+    state = context.states[model.target.lake]
     known = state.slice(model.target.qualified, planned.only.text)
     if known is None or known.definition_hash != model.definition_hash or known.rolled_back:
         return None
@@ -32,13 +32,13 @@ def take_up(world: World, planned: PlannedStep) -> list[MadeSlice] | None:
     if (
         run is None
         or run.state not in _INTERRUPTED
-        or run.partition != world.plan.partition
-        or dict(run.args) != dict(world.plan.args)
+        or run.partition != context.plan.partition
+        or dict(run.args) != dict(context.plan.args)
     ):
         return None
-    world.sink(Notice(f"appended already by the interrupted run {run.run_id}", model.name))
+    context.sink(Notice(f"appended already by the interrupted run {run.run_id}", model.name))
     made = replace(
-        Publication.of(model, world.run_id, known.slice),
+        Publication.of(model, context.run_id, known.slice),
         state="unchanged",
         rows=known.rows,
         fingerprint=known.fingerprint,

@@ -28,7 +28,7 @@ from penstock.engine.running.sources import joint_rows, rows_of
 from penstock.engine.running.view import candidate as rows_of_view
 from penstock.engine.running.view import clear_name
 from penstock.engine.running.view import stage as stage_view
-from penstock.engine.running.writing import Made
+from penstock.engine.running.writing import StepRows
 from penstock.engine.strategies.registry import strategy_of
 from penstock.engine.strategies.target import AnyTarget, Step, WriteTarget
 from penstock.engine.strategies.time_range import rows_of as rows_within
@@ -161,7 +161,7 @@ class _Kept:
     """The rows of a query that are staged once more, without those of intervals that failed."""
 
     df: DataFrame
-    made: Made
+    made: StepRows
 
     @property
     def start(self) -> Location:
@@ -177,7 +177,7 @@ class RangeCandidate(Candidate):
 
     target: AnyTarget
     ranges: TimeRange
-    made: Made
+    made: StepRows
     before: StagedState
 
     def verdicts(self) -> Sequence[Verdict]:
@@ -190,8 +190,8 @@ class RangeCandidate(Candidate):
         whole, called = self.whole, slice_as_table(attempt.model.target, None)
 
         def test(interval: Interval) -> Checks:
-            attempt.world.check_cancelled()
-            step = attempt.world.plan.narrowed(attempt.planned, (interval,))
+            attempt.context.check_cancelled()
+            step = attempt.context.plan.narrowed(attempt.planned, (interval,))
             return attempt.tester(step.bindings, whole, called).run(self._rows_of((interval,)))
 
         return verdicts(units, test, together=are_monotone(model))
@@ -252,10 +252,10 @@ class SlicesCandidate(Candidate):
 
     def _test(self, group: Sequence[Slice]) -> Checks:
         attempt, table = self.attempt, self.attempt.table
-        attempt.world.check_cancelled()
+        attempt.context.check_cancelled()
         step = attempt.planned
         if len(group) == 1:
-            step = attempt.world.plan.narrowed(step, group)
+            step = attempt.context.plan.narrowed(step, group)
             rows = candidate_of(table, attempt.place_of(group[0]))
         else:
             values = [slice_.text for slice_ in group]
@@ -297,7 +297,7 @@ def _write_view(attempt: Attempt, known: SliceRecord | None) -> Candidate:
         known = None
     attempt.say("querying")
     df = cast_to(attempt.resolve().df, model.columns)
-    columns.require(model, dict(df.dtypes), attempt.world.session)
+    columns.require(model, dict(df.dtypes), attempt.context.session)
     schema, said = stage_view(attempt.tx, model, df, known)
     attempt.notice(said)
     start = Start.of(known, first=known is None)
@@ -352,7 +352,7 @@ _WRITERS: Mapping[Output, Callable[[Attempt, SliceRecord | None], Candidate]] = 
 def _target(attempt: Attempt, known: SliceRecord | None) -> AnyTarget:
     """Describe the slice to write, for the model's strategy."""
     model, only = attempt.model, attempt.planned.only
-    now = attempt.world.plan.request.fire_time
+    now = attempt.context.plan.request.fire_time
     intervals: Intervals = ()
     if isinstance(only, Interval):  # when a run that waited for its end would be
         now, intervals = min(now, only.end), (only,)
@@ -372,7 +372,7 @@ def _known_fingerprint(attempt: Attempt, known: SliceRecord | None) -> str | Non
     model, base = attempt.model, attempt.tx.base
     if known is None or known.fingerprint is None or model.query.after:
         return None
-    catalog = attempt.world.lakes[model.target.lake].catalog
+    catalog = attempt.context.lakes[model.target.lake].catalog
     if model.history and not may_repeat(model, known, catalog, base):
         return None
     table = catalog.known_table(model.target.schema, model.target.table, base)

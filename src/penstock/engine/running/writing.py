@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from penstock.lake.transaction import Transaction
 
 
-class Made(Protocol):
+class StepRows(Protocol):
     """Rows that a script made, and where what is wrong with them is to be said."""
 
     @property
@@ -70,7 +70,7 @@ class Writer:
     sink: EventSink
 
     def stage(
-        self, tx: Transaction, table: TransactionTable, made: Made, target: AnyTarget
+        self, tx: Transaction, table: TransactionTable, made: StepRows, target: AnyTarget
     ) -> Staged:
         """Raises SchemaMismatch, MergeKeyError, QueryFailed and others, each placed."""
         for name in (self.managed, *self._managed(target)):
@@ -121,7 +121,7 @@ class Writer:
         history = self.model.history
         return (*target.partition_by, *(history.managed if history is not None else ()))
 
-    def write_slices(self, table: TransactionTable, made: Made, count: int) -> WrittenSlices:
+    def write_slices(self, table: TransactionTable, made: StepRows, count: int) -> WrittenSlices:
         """Write rows of ``count`` slices, which the managed column tells apart.
 
         Raises what `stage` does.

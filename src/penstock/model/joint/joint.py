@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from penstock.model.definition.model import Model
-from penstock.model.joint.slice_column import Carrying, Reading, Scope
-from penstock.model.joint.slice_condition import NotJoint, SliceCondition, Told
+from penstock.model.joint.slice_column import Reading, Scope, SlicedSelect
+from penstock.model.joint.slice_condition import NotJoint, SliceCondition, SliceFilter
 from penstock.model.query.render import RenderedQuery, UnsupportedSql, trial_names
 from penstock.model.script.arguments import PARTITION, PARTITION_END, PARTITION_START
 from penstock.model.script.constants import ArgumentValue, Constant, PartitionValue
@@ -55,10 +55,10 @@ class Joint:
     sql: str
     conditions: tuple[SliceCondition, ...]
     trials: tuple[str, ...]
-    selects: tuple[Carrying, ...]
+    selects: tuple[SlicedSelect, ...]
     fixed: tuple[Edit, ...]
 
-    def query(self, column: str, told: Sequence[Told]) -> str:
+    def query(self, column: str, told: Sequence[SliceFilter]) -> str:
         """The query with its slice as the last column; ``told`` is for each of ``conditions``."""
         left, edits = iter(told), list(self.fixed)
         for select in self.selects:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from penstock.model.joint.slice_condition import (
     NotJoint,
     SliceCondition,
-    Told,
+    SliceFilter,
     condition_in,
     qualifiers,
 )
@@ -40,7 +40,7 @@ _COLUMN = "penstock_slice_"  # with a number: the slice in queries inside
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class Insertion:
     """``before``, what says the slice of a row, and ``after`` put into the text at ``at``."""
 
     at: int
@@ -49,7 +49,7 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Carrying:
+class SlicedSelect:
     """A SELECT whose rows have a slice each: by its own condition, or a column of what it reads.
 
     ``equal`` are columns of slices that are the same; ``where`` is where a WHERE for that begins
@@ -62,10 +62,10 @@ class Carrying:
     where: tuple[int | None, int]
     name: str | None
     selected: int
-    puts: tuple[Put, ...]
+    puts: tuple[Insertion, ...]
     trial: str = ""
 
-    def edits(self, told: Told | None, name: str) -> Iterator[Edit]:
+    def edits(self, told: SliceFilter | None, name: str) -> Iterator[Edit]:
         slice_ = self.column if told is None else told.slice
         yield Edit(self.selected, self.selected, f", {slice_} AS {quoted(name)} ")
         for put in self.puts:
@@ -103,7 +103,7 @@ class Reading:
     tokens: Sequence[Token]
     markers: Mapping[int, str]
     seen: set[int] = field(default_factory=set)
-    selects: list[Carrying] = field(default_factory=list)
+    selects: list[SlicedSelect] = field(default_factory=list)
     fixed: list[Edit] = field(default_factory=list)
     _true: list[Edit] = field(default_factory=list)  # in place of conditions on the slice
     _names: int = 0
@@ -169,7 +169,7 @@ class Reading:
         column, equal, puts = self._joined(read, condition)
         after = from_ if where is None else where
         self.selects.append(
-            Carrying(
+            SlicedSelect(
                 condition=condition,
                 column=column,
                 equal=tuple(equal),
@@ -291,11 +291,11 @@ class Reading:
 
     def _joined(
         self, read: Sequence[Read], condition: SliceCondition | None
-    ) -> tuple[str, list[str], list[Put]]:
+    ) -> tuple[str, list[str], list[Insertion]]:
         """The column that says the slice, those that are to be equal to it, and what is to be put
         into the conditions of joins.
         """
-        first, equal, puts = "", list[str](), list[Put]()
+        first, equal, puts = "", list[str](), list[Insertion]()
         if all(column is None for _, column in read):
             return first, equal, puts
         earlier: set[str] = set()
@@ -320,7 +320,7 @@ class Reading:
         first: str,
         earlier: set[str],
         condition: SliceCondition | None,
-    ) -> list[Put]:
+    ) -> list[Insertion]:
         """Add the slice to the condition of an outer join, SEMI or ANTI JOIN."""
         name = source.name or "a query"
         if source.on is None:
@@ -337,14 +337,14 @@ class Reading:
                 f"{name} has a condition on the partition, and {condition.expression} may be of it:"
                 " write the table before the column"
             )
-        return [Put(end, ") AND ", f" = {column}")]
+        return [Insertion(end, ") AND ", f" = {column}")]
 
-    def _grouped(self, select: Select) -> Iterator[Put]:
+    def _grouped(self, select: Select) -> Iterator[Insertion]:
         group = select.clause("GROUP")
         if group is not None and self.tokens[group[0] + 1].upper != "ALL":
-            yield Put(self._end(group), ", ", " ")
+            yield Insertion(self._end(group), ", ", " ")
 
-    def _windows(self, select: Select) -> Iterator[Put]:
+    def _windows(self, select: Select) -> Iterator[Insertion]:
         """The slice in the PARTITION BY of each window."""
         tokens = self.tokens
         for at in select.own(select.first, select.last):
@@ -354,9 +354,9 @@ class Reading:
                 raise NotJoint("a window has a name")
             inside = tokens[at + 2]
             if inside.upper == "PARTITION":
-                yield Put(tokens[at + 4].start, "", ", ")
+                yield Insertion(tokens[at + 4].start, "", ", ")
             elif inside.upper in {"ORDER", "ROWS", "RANGE"} or inside.text == ")":
-                yield Put(inside.start, "PARTITION BY ", " ")
+                yield Insertion(inside.start, "PARTITION BY ", " ")
             else:
                 raise NotJoint("a window builds on another, or is by DISTRIBUTE BY")
 

@@ -43,7 +43,7 @@ class NotJoint(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SliceFilter:
     """The column with the slice of a row, and the condition that it is one of the slices."""
 
     slice: str
@@ -61,7 +61,7 @@ class SliceCondition:
     where: tuple[tuple[int, int], ...]
     as_date: bool = False
 
-    def by_value(self, values: Sequence[str], kind: str) -> Told:
+    def by_value(self, values: Sequence[str], kind: str) -> SliceFilter:
         """For slices of these values, by the expression's type in Spark.
 
         Raises NotJoint for types that compare otherwise than their texts.
@@ -76,9 +76,9 @@ class SliceCondition:
             wanted = "a date" if self.as_date else "a text or a date"
             raise NotJoint(f"{self.expression} is {kind}, and not {wanted}")
         slice_ = f"CAST({self.expression} AS STRING)"
-        return Told(slice_, f"({self.expression}) IN ({listed})")
+        return SliceFilter(slice_, f"({self.expression}) IN ({listed})")
 
-    def by_bounds(self, values: Sequence[str], spec: PartitionSpec) -> Told:
+    def by_bounds(self, values: Sequence[str], spec: PartitionSpec) -> SliceFilter:
         """For slices of these values, in the order of time, by their bounds.
 
         A list has the slice of each stretch of time that all bounds are multiples of. Raises
@@ -99,7 +99,7 @@ class SliceCondition:
         condition = f"{moment} >= {first}L AND {moment} < {last}L"
         if "NULL" in listed:
             condition += f" AND {slice_} IS NOT NULL"
-        return Told(slice_, condition)
+        return SliceFilter(slice_, condition)
 
 
 def condition_in(

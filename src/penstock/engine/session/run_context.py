@@ -27,7 +27,7 @@ class Cancelled(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class RunContext:
     """``lakes`` and ``states`` are by the names of penstock.toml."""
 
     run_id: str
@@ -43,7 +43,7 @@ class World:
     # Sessions of steps that set configuration of their own: `interrupt` stops their jobs too.
     own_sessions: list[SparkSession] = field(default_factory=list)
 
-    def for_step(self, model: Model) -> World:
+    def for_step(self, model: Model) -> RunContext:
         """This world as the step sees it: with a session of its own when its script sets any."""
         session = session_for(model.query, self.session)
         if session is self.session:
