@@ -19,10 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select
-
 from penstock.engine.results import CheckResult, ColumnInfo
-from penstock.engine.state.tables import SLICE, to_text
 from penstock.errors import CommitConflict, PartitionError
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import type_text
@@ -300,12 +297,18 @@ class Requirement:
 
     @classmethod
     def of(cls, target: str, slices: Iterable[str], records: Sequence[SliceRecord]) -> Requirement:
+        from penstock.engine.state.tables import to_text
+
         texts = tuple(slices)
         known = {each.slice: (each.run_id, to_text(each.published_at)) for each in records}
         return cls(target, texts, dict(_overlapping(known, texts)))
 
     def check(self, connection: Connection) -> None:
         """Raise CommitConflict where another run has recorded any of the slices since."""
+        from sqlalchemy import select  # plans read records, and need no catalog
+
+        from penstock.engine.state.tables import SLICE
+
         query = select(SLICE.c.slice, SLICE.c.run_id, SLICE.c.published_at)
         query = query.where(SLICE.c.target == self.target)
         if not any(interval_of(text) for text in self.slices):

@@ -10,9 +10,8 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from penstock.lake.arrow_expressions.compiled import Expression
 from penstock.lake.arrow_expressions.fence import would_know_settings
 from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
 from penstock.lake.catalog import answers
@@ -29,6 +28,9 @@ from penstock.lake.snapshot import Snapshot
 from penstock.lazy import pa, pc
 from penstock.sql.plain_select import PlainSelect, SortKey
 from penstock.sql.predicate import of_where
+
+if TYPE_CHECKING:
+    from penstock.lake.arrow_expressions.compiled import Expression
 
 # Types that Arrow sorts as Spark does; floats are missing because of NaN and -0.0.
 _SORTED = PLAIN - {"float32", "float64"}
