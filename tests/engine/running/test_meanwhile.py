@@ -36,12 +36,15 @@ UNMANAGED = """
 """
 
 
-def both(toy: Project, spark: SparkSession, **asked: Any) -> tuple[RunResult, RunResult]:
-    """A run between whose tests and publication another one begins and ends."""
+def both(
+    toy: Project, spark: SparkSession, phase: str, **asked: Any
+) -> tuple[RunResult, RunResult]:
+    """A run, and another one that begins and ends while the first is in a phase of its step."""
     inner: list[RunResult] = []
 
     def between(event: Event) -> None:
-        if isinstance(event, StepProgress) and event.phase == "publishing" and not inner:
+        now = event.phase if isinstance(event, StepProgress) else type(event).__name__
+        if now == phase and not inner:
             with Project.load(toy.settings.root, spark=spark) as other:
                 inner.append(other.run(**asked, on_event=lambda _: None))
 
@@ -54,29 +57,42 @@ def test_changes_that_another_run_has_read_are_read_once(make: Make, spark: Spar
     toy.lake("main").sql("CREATE TABLE raw AS SELECT 1 AS n")
     toy.run()
     toy.lake("main").sql("INSERT INTO raw VALUES (2), (3)")
-    outer, inner = both(toy, spark)
+    outer, inner = both(toy, spark, "publishing")
     assert (outer.state, inner.state) == ("done", "done")
     assert rows(toy, "SELECT n FROM t ORDER BY n") == [(1,), (2,), (3,)]
 
 
+RANGE = {"fire_time": at(9), "from_": "2026-01-01", "to": "2026-01-03"}
+RAW = "CREATE TABLE raw AS SELECT '2026-01-0' || n AS day, n FROM range(1, 4) r(n)"
+
+
 @pytest.mark.parametrize(
-    ("script", "column"),
+    "script",
     [
-        (DAYS.format(clause="WHERE day = '{partition}'"), "day"),  # in one job
-        (DAYS.format(clause="WHERE day = '{partition}' LIMIT 9"), "day"),  # one by one
-        (UNMANAGED, "day"),
+        DAYS.format(clause="WHERE day = '{partition}'"),  # in one job
+        DAYS.format(clause="WHERE day = '{partition}' LIMIT 9"),  # one by one
+        UNMANAGED,
     ],
 )
 def test_slices_that_another_run_has_made_are_made_once(
-    make: Make, spark: SparkSession, script: str, column: str
+    make: Make, spark: SparkSession, script: str
 ) -> None:
+    """The other run has planned before this one said which slices it makes."""
     toy = make({"models/t": script})
-    toy.lake("main").sql(
-        f"CREATE TABLE raw AS SELECT '2026-01-0' || n AS {column}, n FROM range(1, 4) r(n)"
-    )
-    asked = {"fire_time": at(9), "from_": "2026-01-01", "to": "2026-01-03"}
-    outer, inner = both(toy, spark, **asked)
+    toy.lake("main").sql(RAW)
+    outer, inner = both(toy, spark, "StepStarted", **RANGE)
     assert {step.state for step in inner.steps} == {"done"}
     assert {step.state for step in outer.steps} == {"unchanged"}
     assert "made meanwhile by run" in (outer.steps[0].reason or "")
+    assert rows(toy, "SELECT n FROM t ORDER BY n") == [(1,), (2,), (3,)]
+
+
+def test_slices_that_a_run_is_making_are_left_to_it(make: Make, spark: SparkSession) -> None:
+    toy = make({"models/t": DAYS.format(clause="WHERE day = '{partition}'")})
+    toy.lake("main").sql(RAW)
+    outer, inner = both(toy, spark, "publishing", **RANGE)
+    assert [(step.state, step.reason) for step in inner.steps] == [
+        ("skipped", "nothing to do: 3 running")
+    ]
+    assert {step.state for step in outer.steps} == {"done"}
     assert rows(toy, "SELECT n FROM t ORDER BY n") == [(1,), (2,), (3,)]
