@@ -155,6 +155,7 @@ DOWN = {name: tuple(other for other in NAMES if name in UP[other]) for name in N
 @pytest.mark.parametrize(
     ("expressions", "expected"),
     [
+        ((), set(NAMES)),
         (("raw/a",), {"raw/a"}),
         (("raw/*",), {"raw/a", "raw/b"}),
         (("+clean/c",), {"raw/a", "raw/b", "clean/c"}),

@@ -63,10 +63,9 @@ def make_plan(
             hint="give one: datetime.now(UTC), or fire_time.replace(tzinfo=ZoneInfo(...))",
         )
     order = graph.order()
-    selected = frozenset(order)
-    if request.select:
-        selected = select_steps(request.select, order, graph.upstream, graph.downstream)
-    chosen = _with_steps(selected, models, graph)
+    chosen = _with_steps(
+        select_steps(request.select, order, graph.upstream, graph.downstream), models, graph
+    )
     steps = [models[name] for name in order if name in chosen]
     check_arguments(models.values(), request.args)
     args = args_of(steps, request)

@@ -17,11 +17,13 @@ def select_steps(
     upstream: Neighbours,
     downstream: Neighbours,
 ) -> frozenset[str]:
-    """The selected names.
+    """The selected names, or all names when no expression is given.
 
     ``upstream`` and ``downstream`` give everything before and after a step, however far.
     Raises ArgumentError for an expression that selects nothing, with the nearest name.
     """
+    if not expressions:
+        return frozenset(names)
     chosen: set[str] = set()
     for expression in expressions:
         pattern = expression.removeprefix("+").removesuffix("+")
