@@ -26,10 +26,8 @@ class Meanwhile:
     left: tuple[Slice, ...]
 
 
-def meanwhile(context: RunContext, planned: PlannedStep) -> Meanwhile:
+def meanwhile(context: RunContext, planned: PlannedStep, seen: Mapping[str, str]) -> Meanwhile:
     """What other runs made of a step's slices since it was planned."""
-    if planned.seen is None or planned.anew:
-        return Meanwhile({}, planned.slices)
     target = planned.model.target
     state = context.states[target.lake]
     records = [
@@ -37,7 +35,7 @@ def meanwhile(context: RunContext, planned: PlannedStep) -> Meanwhile:
         for record in state.slices(target.qualified)
         if record.run_id != context.run_id
         and record.rolled_back is None
-        and not _was_seen(record, planned.seen)
+        and not _was_seen(record, seen)
         and record.slicing in (None, planned.model.slicing)
     ]
     made: dict[Slice, SliceRecord] = {}

@@ -212,7 +212,10 @@ def _by_others(run: _Run) -> Meanwhile:
     """Find what other runs have made of what was to be made. Raises _MadeByOthers where the rest
     is to be made apart; of what can be made twice, a part of it does not matter.
     """
-    by_others = meanwhile(run.context, run.planned)
+    seen = run.planned.seen
+    if seen is None or run.planned.anew:  # made whatever another run did
+        return Meanwhile({}, run.planned.slices)
+    by_others = meanwhile(run.context, run.planned, seen)
     if len(run.planned.slices) > 1 or not by_others.made or not by_others.left:
         return by_others
     if run.planned.model.strategy.may_repeat:
