@@ -1,6 +1,6 @@
 """Scan and aggregate a table of 1,000 small files against ``spark.read.parquet`` of its directory.
 
-Both sides plan anew each time: the table asks its catalog, Spark lists the directory.
+Both sides plan each time: the table asks its catalog, Spark lists the directory.
 """
 
 from __future__ import annotations
