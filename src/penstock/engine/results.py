@@ -177,7 +177,7 @@ class AdoptedSlice:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """What was recorded of a table that others had filled, as it was at ``snapshot_id``."""
+    """Say what was recorded of a table that others had filled, as it was at ``snapshot_id``."""
 
     model: str
     table: str

@@ -89,7 +89,7 @@ class _Adoption:
 
     @property
     def known(self) -> list[SliceRecord]:
-        """What is recorded of this table; others are of one that was dropped."""
+        """Return what is recorded of this table; others are of one that was dropped."""
         since = made_since(self.table)
         return [each for each in self.records if each.snapshot_id >= since]
 
@@ -172,7 +172,7 @@ def _end(model: Model, until: str | None) -> datetime | None:
 
 
 def _slices(asked: _Adoption) -> list[AdoptedSlice]:
-    """What is to be recorded; ``slice`` is its text for state. Raises ArgumentError."""
+    """Return what is to be recorded; ``slice`` is its text for state. Raises ArgumentError."""
     model = asked.model
     if model.by_time is not None:
         return _intervals(asked)

@@ -175,7 +175,7 @@ class Attempt:
         )
 
     def lineage(self, known: SliceRecord | None) -> Mapping[str, list[str]] | None:
-        """What the model's columns derive from, where that may be new."""
+        """Return what the model's columns derive from, where that may be new."""
         if known is not None and known.definition_hash == self.model.definition_hash:
             return None
         return lineage.recorded(

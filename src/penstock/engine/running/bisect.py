@@ -79,8 +79,8 @@ def tested(
 def verdicts(
     units: Sequence[Interval], test: Callable[[Interval], Checks], *, together: bool
 ) -> list[Verdict]:
-    """Those of a range of these units, which touch: what passes as large as it can be, and what
-    fails by units; by parts of several where there are more than `MOST` of them.
+    """Test a range of these units, which touch: what passes is as large as it can be, what fails
+    is by units, or by parts of several where there are more than `MOST` of them.
     """
     size = -(-len(units) // MOST)
     parts = [_hull(units[first : first + size]) for first in range(0, len(units), size)]

@@ -69,7 +69,7 @@ def _divide(
 
 
 def _was_seen(record: SliceRecord, seen: Mapping[str, str]) -> bool:
-    """Whether the plan knew a record, or one that it is what is left of."""
+    """Return whether the plan knew a record, or one that it is what is left of."""
     if seen.get(record.slice) == record.run_id:
         return True
     own = interval_of(record.slice)

@@ -148,7 +148,7 @@ def _refuse_keys(
 
 
 def _may_differ(model: Model, known: SliceRecord | None) -> bool:
-    """Whether the existing rows may have been merged by other keys, or by none."""
+    """Return whether the existing rows may have been merged by other keys, or by none."""
     if known is None or known.strategy != model.strategy.name:
         return True
     if known.keys is None:  # an old record

@@ -233,7 +233,7 @@ class Runner:
                     running[pool.submit(self._run_step, self._world, batch)] = batch
 
     def _is_due(self, line: _Line) -> bool:
-        """Whether all that the model reads has ended; then also what it lacks is known."""
+        """Return whether all that the model reads has ended; then also what it lacks is known."""
         if line.lost is not None:
             return True
         above = [self._lines[name] for name in line.step.after]

@@ -60,13 +60,13 @@ _SINCE = {
 
 
 def _is_before(connection: Connection, version: int) -> bool:
-    """Whether the tables are of an earlier version; unless said, they are of the newest."""
+    """Return whether the tables are of an earlier version; unless said, they are of the newest."""
     known = connection.get_execution_options().get(VERSION)
     return known is not None and known < version
 
 
 def _is_old(connection: Connection) -> bool:
-    """Whether the tables are those of version 1."""
+    """Return whether the tables are those of version 1."""
     return _is_before(connection, 2)
 
 
@@ -114,7 +114,7 @@ def slices(
 
 
 def is_recorded(connection: Connection, target: str, since: int) -> bool:
-    """Whether any slice of a target is recorded at a snapshot or later."""
+    """Return whether any slice of a target is recorded at a snapshot or later."""
     known = (SLICE.c.target == target, SLICE.c.snapshot_id >= since)
     return connection.execute(select(SLICE.c.slice).where(*known).limit(1)).first() is not None
 
@@ -231,7 +231,7 @@ def built(connection: Connection, target: str) -> str | None:
 
 
 def _dropped_since() -> Exists:
-    """Whether the slice of a step was dropped after the step began."""
+    """Return whether the slice of a step was dropped after the step began."""
     return exists().where(
         DROPPED.c.target == STEP.c.target,
         or_(DROPPED.c.slice == STEP.c.slice, DROPPED.c.slice == WHOLE),

@@ -111,7 +111,7 @@ class SliceRecord:
         return self.made_in if self.rolled_back is None else self.rolled_back
 
     def is_slice_of(self, model: Model) -> bool:
-        """Whether the model has such slices.
+        """Return whether the model has such slices.
 
         An old record does not say; then the form of its value decides.
         """

@@ -117,7 +117,7 @@ class State:
         return self.read(ask, [])
 
     def is_recorded(self, target: str, since: int) -> bool:
-        """Whether any slice of a target is recorded at a snapshot or later."""
+        """Return whether any slice of a target is recorded at a snapshot or later."""
         return self.read(lambda each: reading.is_recorded(each, target, since), False)
 
     def slice(self, target: str, value: str) -> SliceRecord | None:
