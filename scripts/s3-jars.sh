@@ -8,4 +8,4 @@ s3proxy=4.1.0
 mkdir -p "$to"
 mvn -q -B dependency:copy -DoutputDirectory="$(cd "$to" && pwd)/server" \
     -Dartifact="org.gaul:s3proxy:$s3proxy:jar:jar-with-dependencies"
-sh "$(dirname "$0")/../src/penstock/lake/spark/s3-jars.sh" "$to/spark"
+sh "$(dirname "$0")/../src/penstock/spark/s3-jars.sh" "$to/spark"

@@ -2,7 +2,7 @@
 
 What a command does not need it does not load: sqlglot takes longer to load than all else that a
 command needs which finds its scripts in the cache. Modules take these names from here, at their
-top; those of Spark's functions are in `lake.spark.functions`.
+top; those of Spark's functions are in `penstock.spark.functions`.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from penstock.errors import DataFileCorrupt, DataFileMissing, QueryFailed
 from penstock.lake.format.files import DeleteFile, FileSet
 from penstock.lake.reading import scan
 from penstock.lake.reading.scan import Scan
-from penstock.lake.spark import session
-from penstock.lake.spark.failures import explained
+from penstock.spark import session
+from penstock.spark.failures import explained
 from tests.lake.reading.deleted.test_positions import THEIRS
 from tests.lake.reading.test_scan import KV, data_file, delete_file, kv
 

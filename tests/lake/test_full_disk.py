@@ -17,7 +17,7 @@ import pytest
 
 from penstock.errors import CatalogFull, DataPathError
 from penstock.lake.lake import Lake
-from penstock.lake.spark.failures import explain
+from penstock.spark.failures import explain
 from tests import postgres
 from tests.lake.catalog.conftest import postgres_server
 

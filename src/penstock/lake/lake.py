@@ -29,8 +29,6 @@ from penstock.lake.queries.explain import Explanation, explain
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.recovery.backup import Backup, backup
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.session import SparkSource, source
 from penstock.lake.statements import dispatch
 from penstock.lake.statements.session import Current
 from penstock.lake.statements.session import Session as Statements
@@ -38,6 +36,8 @@ from penstock.lake.storage import Storage
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
 from penstock.lake.writing.adding.fit import Rules
+from penstock.spark.failures import explained
+from penstock.spark.session import SparkSource, source
 from penstock.sql.dialect import SPARK, hinted, normalized
 from penstock.sql.macros import Macro
 

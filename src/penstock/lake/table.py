@@ -27,12 +27,12 @@ from penstock.lake.rows.change import MergeBuilder, On, RowChange
 from penstock.lake.rows.engine import stage
 from penstock.lake.rows.given import frame_of
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot, moment
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import as_condition
-from penstock.lake.spark.session import SparkSource, session_zone
 from penstock.lake.transaction import Staged, Transaction, TransactionTable
 from penstock.lake.writing.adding.fit import Rules
 from penstock.lazy import pa
+from penstock.spark.failures import explained
+from penstock.spark.functions import as_condition
+from penstock.spark.session import SparkSource, session_zone
 from penstock.sql.conditions import Predicate
 from penstock.sql.dialect import hinted, if_text
 from penstock.sql.predicate import of_where

@@ -38,8 +38,8 @@ from penstock.lake.format.objects import SortKey
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.spark.session import SparkSource
 from penstock.lake.staging import TransactionTable
+from penstock.spark.session import SparkSource
 from penstock.sql.macros import Macro, MacroForm
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 from penstock.errors import ArgumentError
@@ -82,3 +83,50 @@ def did_you_mean(name: str, candidates: Iterable[str], kind: str) -> str:
 def listed(names: Sequence[str]) -> str:
     """The first of the names, as a message has room for."""
     return ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
+
+
+def names_of(names: str | Iterable[str], argument: str) -> tuple[str, ...]:
+    """The names that a caller gave as ``argument``: a text is one name, not its letters.
+
+    Raises ArgumentError for anything that is not a name.
+    """
+    if isinstance(names, str):
+        names = (names,)
+    elif not isinstance(names, Iterable):
+        raise _not_names(names, argument)
+    listed = tuple(names)
+    for name in listed:
+        if not isinstance(name, str) or not name:
+            raise _not_names(name, argument)
+    return listed
+
+
+def _not_names(value: object, argument: str) -> ArgumentError:
+    return ArgumentError(
+        f"{argument} takes names, and {value!r} is not a name",
+        hint=f'write {argument}="a", or {argument}=["a", "b"]',
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TableRef:
+    """A table's name within one lake."""
+
+    schema: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str, *, default_schema: str = DEFAULT_SCHEMA) -> TableRef:
+        """Read ``table`` or ``schema.table``; parts may be quoted with ``"`` or a backtick."""
+        parts = dotted(text)
+        if len(parts) == 1:
+            return cls(default_schema, parts[0])
+        if len(parts) == 2:
+            return cls(parts[0], parts[1])
+        raise ArgumentError(
+            f"{text!r} is not the name of a table",
+            hint="write table or schema.table, with quotes around parts that hold dots",
+        )
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"

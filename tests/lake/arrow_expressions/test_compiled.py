@@ -13,7 +13,7 @@ from pyspark.sql import types
 
 from penstock.lake.arrow_expressions.compiled import Expression, expression
 from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
-from penstock.lake.spark.session import session_zone
+from penstock.spark.session import session_zone
 from tests.lake.arrow_expressions import expressions as make
 from tests.lake.arrow_expressions.expressions import COLUMNS
 

@@ -45,9 +45,9 @@ from penstock.lake.reading.scan import Scan
 from penstock.lake.rows.deletes import remove
 from penstock.lake.rows.found import Found
 from penstock.lake.rows.stager import write_found
-from penstock.lake.spark.session import source
 from penstock.lake.transaction import Transaction
 from penstock.lake.writing.arrow import write_history
+from penstock.spark.session import source
 from tests import duck, postgres
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place

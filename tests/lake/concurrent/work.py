@@ -21,8 +21,8 @@ import pyarrow as pa
 from penstock.errors import CommitUnknown, PenstockError
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.spark.session import source
 from penstock.lake.transaction import Transaction
+from penstock.spark.session import source
 from tests.lake.catalog import staging
 
 

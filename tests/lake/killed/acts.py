@@ -23,8 +23,8 @@ from penstock.lake.format.field_ids import assign_missing_ids
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.maintenance.compaction import merge_adjacent_files, rewrite_data_files
 from penstock.lake.maintenance.flush_inlined_data import flush_inlined_data
-from penstock.lake.spark.session import source
 from penstock.lake.transaction import Transaction
+from penstock.spark.session import source
 from tests import duck
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place

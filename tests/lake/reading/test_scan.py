@@ -26,8 +26,8 @@ from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.reading import scan
 from penstock.lake.reading.deleted.places import Places
 from penstock.lake.reading.scan import Scan
-from penstock.lake.spark import session
-from penstock.lake.spark.failures import explained
+from penstock.spark import session
+from penstock.spark.failures import explained
 from tests.lake.conftest import table_of
 
 if TYPE_CHECKING:

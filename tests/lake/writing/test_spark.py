@@ -30,7 +30,6 @@ from penstock.lake.lake import Lake
 from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align
 from penstock.lake.reading.conversions.spark_types import schema_of
-from penstock.lake.spark import session
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.settings import WriteSettings, parquet_options, write_settings
 from penstock.lake.writing.spark import (
@@ -40,6 +39,7 @@ from penstock.lake.writing.spark import (
     publishing_options,
     write,
 )
+from penstock.spark import session
 from tests import s3
 from tests.lake.conftest import table_of
 

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.spark.failures import explain
+from penstock.spark.failures import explain
 from penstock.sql.duckdb.text import unnamed
 from penstock.sql.duckdb.translate import in_duckdb, translate
 from tests.lake.answers import Answer, of_duckdb, of_spark

@@ -44,10 +44,8 @@ from penstock.errors import (
     QueryFailed,
 )
 from penstock.lake.format.files import Table
-from penstock.lake.format.naming import quote_identifier
 from penstock.lake.queries.explain import Explanation, TableRead, read_of
 from penstock.lake.snapshot import At
-from penstock.lake.spark.functions import fn
 from penstock.model.definition.graph import Makers, makers_of
 from penstock.model.definition.model import Model
 from penstock.model.macros.macro_libraries import Libraries
@@ -60,9 +58,10 @@ from penstock.model.script.sources import FileSource, FunctionSource, TableSourc
 from penstock.model.time.interval import Intervals
 from penstock.model.values.asset import TableName
 from penstock.model.values.names import Names
+from penstock.spark.functions import fn
 from penstock.sql.conditions import Predicate
 from penstock.sql.dialect import name_hint
-from penstock.sql.identifiers import did_you_mean, fold
+from penstock.sql.identifiers import did_you_mean, fold, quote_identifier
 from penstock.sql.lake_functions import require_arguments
 from penstock.sql.missing import missing_columns, missing_functions, no_function
 from penstock.sql.tables import analyse

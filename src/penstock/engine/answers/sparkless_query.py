@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from penstock.config import Settings, SparkSettings
 from penstock.engine.results import QueryResult
 from penstock.errors import ArgumentError, PenstockError
-from penstock.lake.format.naming import TableRef
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Intervals
 from penstock.model.time.moments import read_range
@@ -20,6 +19,7 @@ from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.values.names import Names, UnknownName
 from penstock.model.values.strategy import Output
 from penstock.sql.dialect import SPARK, normalized
+from penstock.sql.identifiers import TableRef
 from penstock.sql.plain_select import PlainSelect, plain_select
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def collected(
     Raises QueryFailed: most errors of Spark are raised only now. ``placed`` adds their place in
     the script.
     """
-    from penstock.lake.spark.failures import explained
+    from penstock.spark.failures import explained
 
     try:
         with explained():

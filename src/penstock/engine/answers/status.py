@@ -43,7 +43,6 @@ from penstock.engine.state.tables import to_text
 from penstock.errors import PartitionError
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.definitions.tables import describe
-from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import COMMENT
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval
@@ -51,6 +50,7 @@ from penstock.model.time.partition import PartitionSpec, bucket_of
 from penstock.model.time.slice import shown
 from penstock.model.values.asset import TableName
 from penstock.model.values.strategy import strategy_named
+from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ColumnNotFound, Location
-from penstock.lake.format.naming import fold, quote_identifier
 from penstock.lazy import pa
 from penstock.model.values.asset import Asset
 from penstock.model.values.data_test import CustomTest
-from penstock.sql.identifiers import nearest
+from penstock.sql.identifiers import fold, nearest, quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

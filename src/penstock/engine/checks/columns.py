@@ -9,8 +9,6 @@ from penstock.engine.checks.check import Scope, find_column, quoted
 from penstock.engine.checks.expression import columns_in, in_spark
 from penstock.engine.checks.run import build
 from penstock.errors import ArgumentError, Location, QueryFailed
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import run_sql
 from penstock.lazy import exp
 from penstock.model.definition.model import Model
 from penstock.model.values.data_test import (
@@ -20,6 +18,8 @@ from penstock.model.values.data_test import (
     RelationshipsTest,
     columns_of,
 )
+from penstock.spark.failures import explained
+from penstock.spark.functions import run_sql
 from penstock.sql.missing import missing_columns
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from penstock.engine.checks.check import (
     quoted,
 )
 from penstock.errors import ArgumentError, UnsupportedFeature
-from penstock.lake.format.naming import fold
 from penstock.lazy import exp
 from penstock.model.values.data_test import AggregateTest, ExpressionTest, QueryTest, RowCountTest
 from penstock.sql.dialect import normalized, to_spark
+from penstock.sql.identifiers import fold
 from penstock.sql.text import SqlExpression, Unreadable
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.checks.check import Aggregate, Check, UniqueKey, quoted
-from penstock.lake.spark.functions import expr, run_sql
-from penstock.lake.spark.session import cache_of
+from penstock.spark.functions import expr, run_sql
+from penstock.spark.session import cache_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -36,15 +36,15 @@ from penstock.engine.inputs.pinned_tables import Pins, Readable, Rows, slice_as_
 from penstock.engine.inputs.resolve import Reader, Views, resolve
 from penstock.engine.results import CheckResult
 from penstock.errors import ArgumentError, Location, NotFound
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import expr, run_sql
-from penstock.lake.spark.session import cache_of
 from penstock.lazy import pa
 from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
 from penstock.model.values import data_test
 from penstock.model.values.asset import Asset, table_of
 from penstock.model.values.data_test import DataTest
+from penstock.spark.failures import explained
+from penstock.spark.functions import expr, run_sql
+from penstock.spark.session import cache_of
 from penstock.sql.conditions import Predicate
 from penstock.sql.literals import text_literal
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.history.load import AGAIN, AT, NO_KEY, NO_TIME, ORDER, Rules
 from penstock.engine.history.moments import literal
-from penstock.lake.spark.functions import fn
+from penstock.spark.functions import fn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.inputs.pinned_tables import Readable, Rows, table_name, types_of
 from penstock.errors import DefinitionChanged
-from penstock.lake.format.naming import quote_identifier
 from penstock.model.definition.model import Model
 from penstock.model.values.history import SUFFIX, History, current_view
-from penstock.sql.identifiers import quoted
+from penstock.sql.identifiers import quote_identifier, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructField

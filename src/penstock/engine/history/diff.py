@@ -23,10 +23,9 @@ from penstock.engine.history.load import (
     comparable,
     with_keys,
 )
-from penstock.lake.format.naming import fold
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
-from penstock.lake.spark.functions import expr, fn
-from penstock.sql.identifiers import quoted
+from penstock.spark.functions import expr, fn
+from penstock.sql.identifiers import fold, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -14,8 +14,8 @@ from penstock.engine.history.chain import BEFORE, END, OPEN, SINCE, START, UNTIL
 from penstock.engine.history.diff import OLD, PLACE, Versions
 from penstock.engine.history.load import AT, ORDER, Rules, with_keys
 from penstock.engine.history.moments import converted
-from penstock.lake.spark.functions import expr, fn
-from penstock.lake.spark.session import session_zone
+from penstock.spark.functions import expr, fn
+from penstock.spark.session import session_zone
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

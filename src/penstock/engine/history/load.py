@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.engine.history.moments import KINDS, converted, literal
 from penstock.errors import ColumnNotFound, MergeKeyError, SchemaMismatch
-from penstock.lake.format.naming import fold
-from penstock.lake.spark.functions import expr, fn
-from penstock.lake.spark.session import session_zone
 from penstock.model.values.history import History
-from penstock.sql.identifiers import nearest, quoted
+from penstock.spark.functions import expr, fn
+from penstock.spark.session import session_zone
+from penstock.sql.identifiers import fold, nearest, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 from penstock.engine.history.load import Load, Rules
 from penstock.engine.state.records import SliceRecord
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.snapshot import Snapshot
 from penstock.lake.writing import fingerprint
 from penstock.model.definition.model import Model
-from penstock.sql.identifiers import quoted
+from penstock.sql.identifiers import fold, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Observation

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from penstock.lake.spark.functions import expr, fn
+from penstock.spark.functions import expr, fn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Location, PenstockError, QueryFailed
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import run_sql
 from penstock.model.asof.asof import ASOF_SETTING, condition_at, starts
 from penstock.model.asof.asof_join import AsofJoin, NotPlanned, find_join
 from penstock.model.asof.asof_lookup import BYTES
@@ -28,6 +26,8 @@ from penstock.model.asof.asof_plan import (
     with_names,
 )
 from penstock.model.query.render import RenderedQuery
+from penstock.spark.failures import explained
+from penstock.spark.functions import run_sql
 from penstock.sql.query.edits import Mapped
 from penstock.sql.tokens import tokenize
 

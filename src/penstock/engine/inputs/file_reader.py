@@ -22,10 +22,9 @@ from penstock.engine.inputs.input_files import (
     settle,
 )
 from penstock.errors import ArgumentError, Location, PenstockError, QueryFailed
-from penstock.lake.format.naming import quote_identifier
-from penstock.lake.spark.failures import local_path
-from penstock.lake.spark.session import cache_of
-from penstock.sql.identifiers import nearest
+from penstock.spark.failures import local_path
+from penstock.spark.session import cache_of
+from penstock.sql.identifiers import nearest, quote_identifier
 from penstock.sql.types import spark_type
 
 if TYPE_CHECKING:

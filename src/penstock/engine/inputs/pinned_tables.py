@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import SchemaNotFound, TableNotFound
 from penstock.lake.format.files import Table
-from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, fold, quote_identifier
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.reading.conversions.spark_types import spark_type
@@ -22,6 +21,7 @@ from penstock.model.script.constants import Bindings
 from penstock.model.script.sources import FunctionSource
 from penstock.model.values.asset import TableName
 from penstock.sql.conditions import Predicate
+from penstock.sql.identifiers import DEFAULT_SCHEMA, TableRef, fold, quote_identifier
 from penstock.sql.lake_functions import Arguments
 from penstock.sql.literals import text_literal
 

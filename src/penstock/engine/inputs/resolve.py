@@ -27,12 +27,8 @@ from penstock.errors import (
     QueryFailed,
     UnsupportedFeature,
 )
-from penstock.lake.format.naming import quote_identifier
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.queries.running import rewritten
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import run_sql
-from penstock.lake.spark.session import session_zone
 from penstock.lazy import exp
 from penstock.model.asof.asof import plain
 from penstock.model.joint.slice_condition import NotJoint
@@ -48,8 +44,12 @@ from penstock.model.script.sources import (
     TimeTravel,
 )
 from penstock.model.values.seed import FUNCTION
+from penstock.spark.failures import explained
+from penstock.spark.functions import run_sql
+from penstock.spark.session import session_zone
 from penstock.sql.conditions import Or, Predicate
 from penstock.sql.dialect import name_hint
+from penstock.sql.identifiers import quote_identifier
 from penstock.sql.predicate import of_query
 from penstock.sql.tables import Analysis, analyse
 from penstock.sql.text import Unreadable

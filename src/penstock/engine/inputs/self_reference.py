@@ -16,11 +16,11 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 
 from penstock.errors import Location, PenstockError, QueryFailed
-from penstock.lake.format.naming import fold
 from penstock.lazy import exp
 from penstock.model.definition.model import Model
 from penstock.model.script.sources import QuerySource, TableSource
 from penstock.model.values.asset import TableName
+from penstock.sql.identifiers import fold
 from penstock.sql.tables import analyse
 from penstock.sql.text import Unreadable
 from penstock.sql.types import spark_type

@@ -9,8 +9,8 @@ from dataclasses import replace
 from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.results import RunResult, StepResult
 from penstock.events import EventSink, Notice, RunFinished, RunStarted, StepFinished
-from penstock.lake.format.naming import new_uuid7
 from penstock.model.time.slice import WHOLE, described
+from penstock.uuid7 import new_uuid7
 
 
 def ended(planned: PlannedStep, state: str, reason: str | None = None) -> tuple[StepResult, ...]:

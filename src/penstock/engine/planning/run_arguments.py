@@ -10,10 +10,10 @@ from typing import Any
 from penstock.engine.planning.ranges import SliceRange
 from penstock.engine.planning.slices import Partition, RunRequest
 from penstock.errors import ArgumentError
-from penstock.lake.format.naming import names_of
 from penstock.lake.snapshot import time_of
 from penstock.model.definition.model import Model
 from penstock.model.script import arguments
+from penstock.sql.identifiers import names_of
 
 
 def require_jobs(jobs: int | None) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import Location, StepError
 from penstock.lake.reading.conversions.spark_types import spark_type as type_of_column
-from penstock.lake.spark.functions import fn
 from penstock.model.values.asset import ColumnType
+from penstock.spark.functions import fn
 from penstock.sql.identifiers import fold, quoted
 from penstock.sql.types import spark_type
 

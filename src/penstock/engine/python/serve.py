@@ -17,9 +17,6 @@ from penstock.engine.inputs.resolve import Reader, Views, resolve
 from penstock.engine.python.files import WrittenFile
 from penstock.errors import ArgumentError, PartitionError, PenstockError, StepError
 from penstock.lake import storage
-from penstock.lake.format.naming import quote_identifier
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import fn
 from penstock.lazy import pq
 from penstock.model.definition.graph import table_key
 from penstock.model.definition.model import Model
@@ -30,6 +27,9 @@ from penstock.model.script.constants import Bindings
 from penstock.model.script.file_path import why_no_segment
 from penstock.model.time.partition_token import TOKEN
 from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
+from penstock.spark.failures import explained
+from penstock.spark.functions import fn
+from penstock.sql.identifiers import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

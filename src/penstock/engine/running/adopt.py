@@ -45,15 +45,15 @@ from penstock.engine.state.store import (
 )
 from penstock.engine.strategies.time_range import rows_of
 from penstock.errors import ArgumentError, PartitionError, SchemaMismatch, TableNotFound
-from penstock.lake.format.naming import fold, new_uuid7
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, interval_of, minus
 from penstock.model.time.moments import read_end
 from penstock.model.time.partition import TIME_KINDS, bounds, validate
 from penstock.model.time.slice import shown
 from penstock.model.values.strategy import Output
-from penstock.sql.identifiers import quoted
+from penstock.sql.identifiers import fold, quoted
 from penstock.sql.substitution import unsubstituted
+from penstock.uuid7 import new_uuid7
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

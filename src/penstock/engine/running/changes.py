@@ -20,15 +20,15 @@ from penstock.engine.state.records import SliceRecord
 from penstock.engine.strategies.upsert import keys_of
 from penstock.errors import DefinitionChanged, NotFound
 from penstock.lake.format.files import Table
-from penstock.lake.format.naming import TableRef
 from penstock.lake.limits import Limits
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.reading.feed import final_rows
 from penstock.lake.rows.merge_source import Source, check_keys, count
-from penstock.lake.spark.failures import explained
 from penstock.model.definition.changes import changing_source, why_whole
 from penstock.model.definition.model import Model
 from penstock.model.script.sources import QuerySource, TableSource
+from penstock.spark.failures import explained
+from penstock.sql.identifiers import TableRef
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,12 +16,12 @@ from penstock.engine.state import reading
 from penstock.engine.state.records import WHOLE, SliceRecord
 from penstock.engine.state.store import State, forget, insert_slice, now
 from penstock.errors import ArgumentError, TableNotFound
-from penstock.lake.format.naming import fold
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, interval_of, minus, union
 from penstock.model.time.moments import read_range
 from penstock.model.time.slice import shown
 from penstock.model.values.asset import TableName
+from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

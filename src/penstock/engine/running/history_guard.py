@@ -16,12 +16,11 @@ from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.errors import DefinitionChanged
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.snapshots.history import Rollbacks, changes_of_others, rollbacks
-from penstock.lake.format.naming import fold
 from penstock.lake.snapshot import At, Snapshot
-from penstock.lake.spark.functions import expr
 from penstock.model.definition.model import Model
 from penstock.model.values.history import History
-from penstock.sql.identifiers import quoted
+from penstock.spark.functions import expr
+from penstock.sql.identifiers import fold, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -28,9 +28,9 @@ from penstock.engine.state.records import (
 from penstock.engine.state.store import State, StepRecords
 from penstock.errors import DataTestFailed
 from penstock.lake.candidate.state import Staged
-from penstock.lake.format.naming import fold
 from penstock.model.time.interval import Interval, interval_of
 from penstock.model.values.asset import TableName
+from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
     from penstock.lake.transaction import Transaction

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from penstock.engine.state.records import WHOLE, SliceRecord
 from penstock.engine.strategies.upsert import key_in_spark
 from penstock.errors import DefinitionChanged, Location, SchemaMismatch
-from penstock.lake.format.naming import fold
 from penstock.model.definition.model import Model
 from penstock.model.script.declaration import BY_TIME, SchemaChange
+from penstock.sql.identifiers import fold
 from penstock.sql.substitution import unsubstituted
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ from penstock.events import (
     RunStarted,
     StepFinished,
 )
-from penstock.lake.format.naming import new_uuid7
 from penstock.model.time.slice import Slice, meets
+from penstock.uuid7 import new_uuid7
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

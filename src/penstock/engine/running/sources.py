@@ -20,10 +20,10 @@ from penstock.engine.running.changes import Reading, reading_of, refuse_doubled
 from penstock.engine.running.writing import StepRows
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import MergeKeyError, QueryFailed
-from penstock.lake.format.naming import fold
 from penstock.model.joint.joint import Joint, joint_query
 from penstock.model.joint.slice_condition import NotJoint, SliceFilter
 from penstock.model.query.render import trial_names
+from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -28,11 +28,11 @@ from penstock.errors import (
     StepError,
 )
 from penstock.events import Notice, StepFinished, StepStarted
-from penstock.lake.spark.failures import explained
 from penstock.model.joint.slice_condition import NotJoint
 from penstock.model.time.interval import Interval, union
 from penstock.model.time.slice import Slice
 from penstock.model.values.strategy import strategy_named
+from penstock.spark.failures import explained
 
 # Conditions of Spark that a retry cannot change: the text, or a name in it, is wrong.
 _HOPELESS = ("PARSE_", "UNRESOLVED_", "TABLE_OR_VIEW_NOT_FOUND", "DATATYPE_MISMATCH", "AMBIGUOUS_")

@@ -12,13 +12,13 @@ from penstock.engine.inputs.pinned_tables import Readable, Rows, table_name
 from penstock.engine.inputs.resolve import query_start
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import DefinitionChanged, PenstockError
-from penstock.lake.format.naming import fold, quote_identifier
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.model.definition.model import Model
 from penstock.model.script.sources import QuerySource, TableSource
 from penstock.model.values.asset import ColumnType
 from penstock.model.values.strategy import Output, strategy_named
 from penstock.sql.dialect import DUCKDB
+from penstock.sql.identifiers import fold, quote_identifier
 from penstock.sql.types import spark_type
 
 if TYPE_CHECKING:

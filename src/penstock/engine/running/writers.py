@@ -35,12 +35,12 @@ from penstock.engine.strategies.time_range import rows_of as rows_within
 from penstock.errors import Location, PenstockError
 from penstock.lake.candidate.state import Candidate as StagedState
 from penstock.lake.candidate.state import Staged
-from penstock.lake.spark.failures import file_missing
 from penstock.model.joint.joint import are_monotone
 from penstock.model.time.interval import Interval, Intervals, interval_of, union
 from penstock.model.time.slice import Slice
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.strategy import Output
+from penstock.spark.failures import file_missing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -33,8 +33,8 @@ from penstock.errors import (
 )
 from penstock.events import EventSink, Notice
 from penstock.lake.candidate.state import Staged
-from penstock.lake.format.naming import fold
 from penstock.model.definition.model import Model
+from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

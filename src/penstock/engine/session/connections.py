@@ -10,11 +10,10 @@ from penstock.config import LakeSettings, Settings
 from penstock.engine.session.cache import scripts
 from penstock.errors import ArgumentError, CatalogMissing, LakeClosed
 from penstock.events import EventSink
-from penstock.lake.format.naming import LAKES, fold
-from penstock.lake.spark.session import Starter
 from penstock.model.project.loader import Loaded, load_models
 from penstock.model.values.asset import DEFAULT_LAKE, DEFAULT_SCHEMA, TableName
-from penstock.sql.identifiers import nearest
+from penstock.spark.session import Starter
+from penstock.sql.identifiers import LAKES, fold, nearest
 from penstock.sql.macros import Book
 from penstock.sql.tokens import SqlText
 

@@ -49,7 +49,7 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
     try:
         from pyspark.sql import SparkSession
 
-        from penstock.lake.spark.session import quiet
+        from penstock.spark.session import quiet
     except ImportError as error:
         raise EnvironmentMissing(
             f"PySpark cannot be imported: {error}", hint="pip install 'pyspark>=4.3,<5'"
@@ -72,7 +72,7 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
 
 
 def _not_started(error: Exception, settings: SparkSettings) -> ConfigError:
-    from penstock.lake.spark.failures import explain, java_cause
+    from penstock.spark.failures import explain, java_cause
 
     where = f" with the master {called(settings.master)!r}" if settings.master else ""
     explained = explain(error)
@@ -265,8 +265,8 @@ def session_for(query: Query, session: SparkSession) -> SparkSession:
 def lakes_for(session: SparkSession, lakes: Mapping[str, Lake]) -> dict[str, Lake]:
     """The same lakes, read and written by ``session``: DataFrames of two sessions do not mix."""
     from penstock.lake.lake import Lake
-    from penstock.lake.spark.session import source
     from penstock.lake.storage import spark_settings
+    from penstock.spark.session import source
 
     return {
         name: Lake(

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from penstock.engine.state.tables import META
 from penstock.errors import CatalogVersionUnsupported
 from penstock.lake.catalog.database.engine import metadata_schema
-from penstock.lake.format.naming import quote_identifier
+from penstock.sql.identifiers import quote_identifier
 
 VERSION_KEY = "state_version"
 

@@ -22,11 +22,11 @@ from penstock.lake.catalog.definitions.views import load_views
 from penstock.lake.catalog.snapshots import history
 from penstock.lake.catalog.snapshots.history import Rollbacks, Touched
 from penstock.lake.format.conflicts import ParsedChanges
-from penstock.lake.format.naming import fold
 from penstock.model.time.interval import Interval, interval_of
 from penstock.model.time.time_format import DEFAULT, TimeFormat, read_format
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.strategy import Output, strategy_named
+from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

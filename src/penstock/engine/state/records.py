@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.errors import CommitConflict, PartitionError
-from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import type_text
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, interval_of
 from penstock.model.time.partition import validate
 from penstock.model.time.slice import shown
 from penstock.model.values.strategy import strategy_named
+from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

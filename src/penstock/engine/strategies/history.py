@@ -58,18 +58,17 @@ from penstock.engine.history.moments import literal_text
 from penstock.engine.strategies.target import Step, WriteTarget, given
 from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.lake.candidate.state import Staged
-from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.reading.conversions.align import align, known
 from penstock.lake.reading.conversions.spark_types import cacheable, spark_type
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.engine import stage as stage_rows
 from penstock.lake.rows.spark_finder import rows_of
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import as_condition, expr, fn
 from penstock.model.definition.model import Model
 from penstock.model.values.history import History
-from penstock.sql.identifiers import quoted
+from penstock.spark.failures import explained
+from penstock.spark.functions import as_condition, expr, fn
+from penstock.sql.identifiers import fold, quoted
 from penstock.sql.predicate import of_where
 from penstock.sql.text import as_expression
 

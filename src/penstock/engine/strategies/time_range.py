@@ -16,11 +16,11 @@ from penstock.engine.inputs.time_values import TimeValues, time_values
 from penstock.engine.strategies.target import Step, WriteTarget, given
 from penstock.errors import StepError
 from penstock.lake.candidate.state import Staged
-from penstock.lake.spark.functions import as_condition, expr, fn
 from penstock.model.definition.model import Model
 from penstock.model.script.declaration import Layout
 from penstock.model.time.interval import Intervals, union
 from penstock.model.time.time_range import TimeRange
+from penstock.spark.functions import as_condition, expr, fn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

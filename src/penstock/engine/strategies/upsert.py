@@ -14,13 +14,12 @@ from penstock.engine.inputs.pinned_tables import table_name
 from penstock.engine.strategies.target import Step, WriteTarget
 from penstock.errors import PenstockError
 from penstock.lake.candidate.state import Staged
-from penstock.lake.format.naming import fold, quote_identifier
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.rows.merge_source import Source, check_keys
 from penstock.model.definition.model import Model
 from penstock.model.values.upsert import SOURCE, TARGET, Matched, on_side
 from penstock.sql.dialect import DUCKDB, to_spark
-from penstock.sql.identifiers import quoted
+from penstock.sql.identifiers import fold, quote_identifier, quoted
 from penstock.sql.substitution import unsubstituted
 
 if TYPE_CHECKING:

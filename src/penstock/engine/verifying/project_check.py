@@ -17,7 +17,6 @@ from penstock.engine.verifying.external import columns_in
 from penstock.engine.verifying.unit_test_files import check_unit_tests
 from penstock.errors import Diagnostic, LakeError, Location, PenstockError
 from penstock.lake.catalog.database.location import parse_location
-from penstock.lake.format.naming import fold
 from penstock.lake.storage import Storage, bucket_of, is_remote, refuse_unknown, storage_elsewhere
 from penstock.model.definition.external import External, unlike
 from penstock.model.definition.graph import makers_of, table_key
@@ -29,7 +28,7 @@ from penstock.model.time.moments import read_moment
 from penstock.model.time.partition_token import TOKEN
 from penstock.model.values.asset import DEFAULT_SCHEMA, FileName, TableName, table_of
 from penstock.model.values.data_test import RelationshipsTest
-from penstock.sql.identifiers import nearest
+from penstock.sql.identifiers import fold, nearest
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog

@@ -21,7 +21,6 @@ from penstock.engine.running.descriptions import undescribable
 from penstock.engine.session.spark import lakes_for, session_for
 from penstock.engine.verifying.column_check import missing_columns
 from penstock.errors import Diagnostic, NotFound, PenstockError, QueryFailed
-from penstock.lake.format.naming import fold
 from penstock.model.definition.external import External
 from penstock.model.definition.graph import made_by, makers_of, table_key
 from penstock.model.definition.model import Model
@@ -33,7 +32,7 @@ from penstock.model.script.file_path import depends_on_values, partition_of_a_fi
 from penstock.model.time.interval import UNITS
 from penstock.model.values.asset import TableName
 from penstock.model.values.data_test import columns_of
-from penstock.sql.identifiers import quoted
+from penstock.sql.identifiers import fold, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

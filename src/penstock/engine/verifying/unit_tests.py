@@ -23,8 +23,6 @@ from penstock.errors import (
     NotFound,
     PenstockError,
 )
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import run_sql
 from penstock.model.definition.graph import table_key
 from penstock.model.definition.model import Model
 from penstock.model.definition.unit_test import (
@@ -40,6 +38,8 @@ from penstock.model.query.query import Query
 from penstock.model.script.constants import Bindings
 from penstock.model.script.sources import FileSource, QuerySource, TableSource
 from penstock.model.values.names import Names, UnknownName
+from penstock.spark.failures import explained
+from penstock.spark.functions import run_sql
 from penstock.sql.dialect import normalized, to_spark
 from penstock.sql.identifiers import fold, nearest
 from penstock.sql.types import spark_type

@@ -25,11 +25,11 @@ from penstock.lake.reading.conversions.align import with_values
 from penstock.lake.reading.conversions.spark_types import cast_type, literal
 from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.spark.functions import fn
-from penstock.lake.spark.session import SparkSource, session_zone
 from penstock.lake.writing.settings import write_settings
 from penstock.lake.writing.spark import Target, rows_to_inline
 from penstock.lazy import pa, pc
+from penstock.spark.functions import fn
+from penstock.spark.session import SparkSource, session_zone
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

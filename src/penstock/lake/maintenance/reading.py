@@ -21,9 +21,9 @@ from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, MAPPED_ROW_ID
 from penstock.lake.format.files import DataFile, FileSet
 from penstock.lake.reading.deleted.positions import Whose, load
 from penstock.lake.reading.parquet.reading import check_file
-from penstock.lake.spark.failures import file_corrupt, file_missing
 from penstock.lake.storage import is_remote, open_system
 from penstock.lazy import pa, pc, pq
+from penstock.spark.failures import file_corrupt, file_missing
 
 _THREADS = 4
 _WHOLE = 8 << 20  # bytes: larger files are read in pieces

@@ -17,8 +17,8 @@ from penstock.lake.format.changes import ChangeSet, Compaction
 from penstock.lake.format.files import Table
 from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.spark.session import SparkSource
 from penstock.lake.transaction import Transaction
+from penstock.spark.session import SparkSource
 
 
 class HasCatalog(Protocol):

@@ -16,7 +16,7 @@ from penstock.lake.queries import metadata_answers, travel
 from penstock.lake.queries import running as queries
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.spark.session import session_zone
+from penstock.spark.session import session_zone
 from penstock.sql.conditions import Predicate
 from penstock.sql.predicate import of_query
 from penstock.sql.tables import Analysis, Reference

@@ -12,8 +12,8 @@ from penstock.lake.format.files import Table
 from penstock.lake.format.naming import fold
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.spark_types import spark_type
-from penstock.lake.spark.functions import run_sql
 from penstock.lazy import exp
+from penstock.spark.functions import run_sql
 from penstock.sql.duckdb.guards import unguarded
 from penstock.sql.identifiers import quoted
 

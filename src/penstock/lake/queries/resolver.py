@@ -27,10 +27,10 @@ from penstock.lake.queries import running as queries
 from penstock.lake.queries.rewriters import Rows, Wanted, Work, point, referred
 from penstock.lake.reading import hidden
 from penstock.lake.snapshot import At, Snapshot
-from penstock.lake.spark.session import SparkSource, session_zone
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
 from penstock.lazy import exp
+from penstock.spark.session import SparkSource, session_zone
 from penstock.sql import lake_functions, lake_names, literals, tables
 from penstock.sql.conditions import Predicate
 from penstock.sql.lake_functions import Arguments

@@ -16,9 +16,9 @@ from penstock.lake.format.naming import fold
 from penstock.lake.queries import hidden, travel
 from penstock.lake.queries.hidden import Mention
 from penstock.lake.snapshot import At
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import run_sql
 from penstock.lazy import exp
+from penstock.spark.failures import explained
+from penstock.spark.functions import run_sql
 from penstock.sql.conditions import Predicate
 from penstock.sql.lake_functions import Arguments, Call, calls_of
 from penstock.sql.predicate import of_query

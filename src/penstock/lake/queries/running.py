@@ -10,8 +10,8 @@ from penstock.errors import PenstockError, QueryFailed
 from penstock.lake.format.naming import fold
 from penstock.lake.queries.rewriters import REWRITERS, Names, View, Work
 from penstock.lake.queries.travel import in_zone
-from penstock.lake.spark.failures import SPARKS_SQL, explain, explained
-from penstock.lake.spark.functions import run_sql
+from penstock.spark.failures import SPARKS_SQL, explain, explained
+from penstock.spark.functions import run_sql
 from penstock.sql.query.edits import Edit, template, touches_line
 from penstock.sql.tables import Analysis, analyse
 from penstock.sql.text import Unreadable

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 from penstock.errors import ArgumentError, UnsupportedFeature
 from penstock.lake.format.values.duck_text import Interval, parse_interval
 from penstock.lake.snapshot import At, moment, version
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import run_sql
 from penstock.lazy import exp
+from penstock.spark.failures import explained
+from penstock.spark.functions import run_sql
 from penstock.sql.time_travel import Travel
 
 if TYPE_CHECKING:

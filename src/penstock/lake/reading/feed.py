@@ -19,9 +19,9 @@ from penstock.lake.format.files import DataFile, FileSet, InlinedPart, InlinedRo
 from penstock.lake.format.naming import TableRef
 from penstock.lake.reading.deleted.frames import Deletes, deleted_positions
 from penstock.lake.reading.scan import BEGIN, END, FILE, POSITION, ROW_ID, Scan, read, read_inlined
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import fn
 from penstock.lazy import pa
+from penstock.spark.failures import explained
+from penstock.spark.functions import fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import ArgumentError, UnsupportedFeature
 from penstock.lake.format.naming import fold
 from penstock.lake.reading import scan
-from penstock.lake.spark.functions import fn
+from penstock.spark.functions import fn
 from penstock.sql.identifiers import quoted
 from penstock.sql.tokens import NAME, WORD, loose_words, unquoted
 

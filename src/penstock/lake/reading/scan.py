@@ -51,9 +51,9 @@ from penstock.lake.reading.parquet.reading import (
     with_row_id,
     within_counts,
 )
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import fn
 from penstock.lazy import pa
+from penstock.spark.failures import explained
+from penstock.spark.functions import fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

@@ -34,11 +34,11 @@ from penstock.lake.reading.parquet.footers import describe, list_files, remove_d
 from penstock.lake.reading.scan import FILE, POSITION, Scan
 from penstock.lake.rows.found import Found, Positions, collected, frame_of
 from penstock.lake.rows.new_rows import write_rows
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import fn
 from penstock.lake.storage import make_directory
 from penstock.lake.writing.spark import Written, publishing_options
 from penstock.lazy import pa, pc
+from penstock.spark.failures import explained
+from penstock.spark.functions import fn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -26,9 +26,9 @@ from penstock.lake.rows.new_rows import assigned, rewrite
 from penstock.lake.rows.route import Facts, Way, facts_of, route
 from penstock.lake.rows.spark_finder import find, find_updated, rows_of
 from penstock.lake.rows.stager import Files, remove_both, write, write_found
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import as_condition, expr, fn
-from penstock.lake.spark.session import session_zone
+from penstock.spark.failures import explained
+from penstock.spark.functions import as_condition, expr, fn
+from penstock.spark.session import session_zone
 from penstock.sql.identifiers import quoted
 from penstock.sql.predicate import contrary, of_where
 from penstock.sql.text import SqlExpression

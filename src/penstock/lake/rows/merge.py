@@ -33,10 +33,10 @@ from penstock.lake.rows.merge_source import ORDERED, bound_text, bound_value
 from penstock.lake.rows.new_rows import expressions, not_null, rewrite, write_rows
 from penstock.lake.rows.spark_finder import find, rows_of
 from penstock.lake.rows.stager import Files, write
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import expr, fn
 from penstock.lake.writing.spark import Written
 from penstock.lazy import exp
+from penstock.spark.failures import explained
+from penstock.spark.functions import expr, fn
 from penstock.sql.identifiers import quoted
 from penstock.sql.text import SqlExpression
 

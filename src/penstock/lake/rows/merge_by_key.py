@@ -50,9 +50,9 @@ from penstock.lake.rows.route import has_fresh, is_large
 from penstock.lake.rows.source_files import is_bare_scan
 from penstock.lake.rows.stager import Files
 from penstock.lake.rows.stager import write as write_files
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import fn
 from penstock.lake.writing.spark import Target, Written, write
+from penstock.spark.failures import explained
+from penstock.spark.functions import fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

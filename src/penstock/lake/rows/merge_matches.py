@@ -27,12 +27,12 @@ from penstock.lake.rows.route import (
     is_large,
     route,
 )
-from penstock.lake.spark.functions import fn
-from penstock.lake.spark.session import cache_of
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.arrow import can_write
 from penstock.lake.writing.spark import Target
 from penstock.lazy import pa
+from penstock.spark.functions import fn
+from penstock.spark.session import cache_of
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.reading.conversions.align import align
 from penstock.lake.reading.conversions.spark_types import cast_type
 from penstock.lake.rows.route import compares
-from penstock.lake.spark.functions import expr, fn
 from penstock.lazy import pa, pc
+from penstock.spark.functions import expr, fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.conversions.casts import stored
 from penstock.lake.reading.scan import ROW_ID, Scan
 from penstock.lake.rows.found import Found
-from penstock.lake.spark.functions import expr, fn
 from penstock.lake.writing.spark import Written, write
+from penstock.spark.functions import expr, fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ from penstock.lake.rows.deletes import end_whole
 from penstock.lake.rows.engine import proven, removed, stage
 from penstock.lake.rows.overwrite import Replacing, as_it_was, is_same, missing_files
 from penstock.lake.rows.stager import Files
-from penstock.lake.spark.functions import as_condition
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.spark import Written
+from penstock.spark.functions import as_condition
 from penstock.sql.conditions import And, Compare, Constant, IsNull, Or, Predicate
 from penstock.sql.conditions import Condition as FileCondition
 from penstock.sql.identifiers import did_you_mean, quoted

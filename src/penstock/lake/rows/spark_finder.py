@@ -23,8 +23,8 @@ from penstock.lake.rows.found import Found
 from penstock.lake.rows.found import row_ids as ids_of
 from penstock.lake.rows.new_rows import not_null
 from penstock.lake.rows.route import Facts, collected_rows
-from penstock.lake.spark.functions import fn
 from penstock.lazy import pa, pc
+from penstock.spark.functions import fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

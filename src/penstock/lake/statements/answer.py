@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.lake.spark.session import SparkSource
+from penstock.spark.session import SparkSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row

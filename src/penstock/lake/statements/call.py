@@ -22,12 +22,12 @@ from penstock.lake.maintenance.calls import CALLS, Call, Parameter
 from penstock.lake.methods import add_files, altering
 from penstock.lake.queries.travel import from_now
 from penstock.lake.snapshot import moment
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import run_sql
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Current, Session
 from penstock.lake.statements.targets import existing
 from penstock.lake.writing.adding.fit import Rules
+from penstock.spark.failures import explained
+from penstock.spark.functions import run_sql
 from penstock.sql import lake_names
 from penstock.sql.identifiers import quote_identifier
 from penstock.sql.literals import Literal, NoLiteral, literal

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 from penstock.lake.queries import running as queries
 from penstock.lake.queries.travel import in_zone
-from penstock.lake.spark.functions import run_sql
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import Target, without_schema
+from penstock.spark.functions import run_sql
 from penstock.sql.identifiers import quoted
 from penstock.sql.literals import argument
 from penstock.sql.statement import StatementText, begun

@@ -15,8 +15,8 @@ from penstock.lake.format.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, q
 from penstock.lake.queries import running as queries
 from penstock.lake.queries.rewriters import View
 from penstock.lake.snapshot import At
-from penstock.lake.spark.session import SparkSource, may_start, session_zone, starts_plain
 from penstock.lake.transaction import Transaction
+from penstock.spark.session import SparkSource, may_start, session_zone, starts_plain
 from penstock.sql.statement import TableName
 from penstock.sql.text import Composed
 

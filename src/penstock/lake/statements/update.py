@@ -12,7 +12,6 @@ from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows.change import RowChange
 from penstock.lake.rows.engine import stage
 from penstock.lake.rows.new_rows import Path, with_fields
-from penstock.lake.spark.functions import fn
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.assignments import Place, Set, assignments, default_text, places_of
 from penstock.lake.statements.session import Session
@@ -30,6 +29,7 @@ from penstock.lake.statements.targets import (
     take,
 )
 from penstock.lake.transaction import TransactionTable
+from penstock.spark.functions import fn
 from penstock.sql.identifiers import quoted
 from penstock.sql.statement import Reader, StatementText, begun
 from penstock.sql.text import Composed, Span, SqlExpression

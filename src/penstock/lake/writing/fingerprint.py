@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.spark.functions import expr, fn
+from penstock.spark.functions import expr, fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

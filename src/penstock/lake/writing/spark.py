@@ -30,9 +30,6 @@ from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.types import needs_mapping
 from penstock.lake.reading.conversions.spark_types import as_parquet
 from penstock.lake.reading.parquet.footers import describe
-from penstock.lake.spark.failures import S3_JARS, explained
-from penstock.lake.spark.functions import run_sql
-from penstock.lake.spark.session import cache_of, prepare
 from penstock.lake.storage import open_system
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.settings import WriteSettings
@@ -45,6 +42,9 @@ from penstock.lake.writing.spread import (
     with_helpers,
 )
 from penstock.lazy import pa, pq
+from penstock.spark.failures import S3_JARS, explained
+from penstock.spark.functions import run_sql
+from penstock.spark.session import cache_of, prepare
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

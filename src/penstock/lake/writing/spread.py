@@ -32,7 +32,7 @@ from penstock.lake.format.partitioning import (
 )
 from penstock.lake.format.types import parse
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.spark.functions import expr, fn
+from penstock.spark.functions import expr, fn
 from penstock.sql.dialect import to_spark
 from penstock.sql.identifiers import quoted
 from penstock.sql.text import Unreadable

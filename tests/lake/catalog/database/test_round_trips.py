@@ -24,8 +24,8 @@ from penstock.lake.catalog.database.round_trips import (
     send,
     send_together,
 )
-from penstock.lake.spark.session import source
 from penstock.lake.transaction import Transaction
+from penstock.spark.session import source
 from tests import duck
 from tests.lake.catalog import staging
 

@@ -24,8 +24,8 @@ from penstock.lake.reading.conversions.spark_types import (
     to_files,
 )
 from penstock.lake.reading.conversions.widening import fits_decimal
-from penstock.lake.spark.functions import fn
-from penstock.lake.spark.session import cache_of
+from penstock.spark.functions import fn
+from penstock.spark.session import cache_of
 from penstock.sql.identifiers import nearest, quoted
 from penstock.sql.literals import constant
 

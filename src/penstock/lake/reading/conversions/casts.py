@@ -11,7 +11,7 @@ from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.align import filled, fit, fits, typed
 from penstock.lake.reading.conversions.spark_types import schema_of, spark_type
-from penstock.lake.spark.functions import fn
+from penstock.spark.functions import fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

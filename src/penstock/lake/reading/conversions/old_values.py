@@ -23,7 +23,7 @@ from penstock.lake.reading.conversions.stored_values import (
     without_nanoseconds_in_utc,
 )
 from penstock.lake.reading.conversions.widening import promoted
-from penstock.lake.spark.functions import fn
+from penstock.spark.functions import fn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -21,7 +21,7 @@ from penstock.lake.format.types import (
     to_spark_schema,
 )
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.spark.functions import expr, fn
+from penstock.spark.functions import expr, fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

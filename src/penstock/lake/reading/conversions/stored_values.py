@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from penstock.lake.format.types import parse
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.spark.functions import fn
+from penstock.spark.functions import fn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -30,7 +30,7 @@ from penstock.lake.reading.conversions.stored_values import (
     moment,
     rounded,
 )
-from penstock.lake.spark.functions import fn
+from penstock.spark.functions import fn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

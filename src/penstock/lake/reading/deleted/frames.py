@@ -18,9 +18,9 @@ from penstock.lake.format.files import DataFile, DeleteFile
 from penstock.lake.reading.deleted.places import Places
 from penstock.lake.reading.deleted.positions import Gone, Whose, bound_of, combined, load
 from penstock.lake.reading.parquet.reading import FileKeys, read_files
-from penstock.lake.spark.failures import explained
-from penstock.lake.spark.functions import fn
 from penstock.lazy import pa, pc
+from penstock.spark.failures import explained
+from penstock.spark.functions import fn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

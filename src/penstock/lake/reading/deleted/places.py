@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from penstock.lake.format.files import DataFile
 from penstock.lake.reading.parquet.reading import FileKeys
-from penstock.lake.spark.functions import fn
 from penstock.lazy import pa, pc
+from penstock.spark.functions import fn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -22,9 +22,9 @@ from penstock.errors import DataFileCorrupt, UnsupportedFeature
 from penstock.lake.format.field_ids import SNAPSHOT_ID
 from penstock.lake.format.files import DataFile, DeleteFile
 from penstock.lake.reading.parquet.reading import check_file, check_owner, check_size
-from penstock.lake.spark.failures import file_corrupt, file_missing
 from penstock.lake.storage import is_remote, open_system, read_bytes
 from penstock.lazy import pa, pc, pq
+from penstock.spark.failures import file_corrupt, file_missing
 
 _THREADS = 16
 

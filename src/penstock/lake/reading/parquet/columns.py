@@ -28,7 +28,7 @@ from penstock.lake.reading.conversions.old_values import from_old, is_as_read
 from penstock.lake.reading.conversions.spark_types import file_schema, spark_type
 from penstock.lake.reading.conversions.stored_values import MILLISECONDS, may_differ, reads_itself
 from penstock.lake.reading.parquet.footers import Layout, layouts
-from penstock.lake.spark.functions import fn
+from penstock.spark.functions import fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

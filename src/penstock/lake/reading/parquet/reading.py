@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from penstock.lake.format.files import DataFile, DeleteFile
-from penstock.lake.spark.failures import explained, file_corrupt, file_missing
-from penstock.lake.spark.functions import expr, fn
-from penstock.lake.spark.session import cache_of
 from penstock.lake.storage import is_remote
 from penstock.lazy import pa, pq
+from penstock.spark.failures import explained, file_corrupt, file_missing
+from penstock.spark.functions import expr, fn
+from penstock.spark.session import cache_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.lake.spark.session import SessionCache, cache_of
+from penstock.spark.session import SessionCache, cache_of
 
 
 def test_made_once_for_equal_keys() -> None:

@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from penstock.errors import EnvironmentMissing, PenstockError, QueryFailed, SparkLost
-from penstock.lake.spark.failures import S3_JARS, explain, explained
+from penstock.spark.failures import S3_JARS, explain, explained
 
 HEAP = "Job aborted: Lost task 1.0: java.lang.OutOfMemoryError: Java heap space\n\tat org.apache."
 STOPPED = 'NullPointerException: the return value of "org...SparkContext.dagScheduler()" is null'

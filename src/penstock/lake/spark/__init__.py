@@ -1,1 +1,0 @@
-"""Needs of the lake from a Spark session: settings, cached objects and errors."""
