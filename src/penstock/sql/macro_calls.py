@@ -20,6 +20,7 @@ from penstock.sql.identifiers import fold
 from penstock.sql.macro_text import bare, filled
 from penstock.sql.macros import Book, Macro, MacroForm, Parameter, bind, default_text
 from penstock.sql.query.edits import Edit, Mapped, edited
+from penstock.sql.query.names import common_table
 from penstock.sql.text import Unreadable, parse_query
 from penstock.sql.tokens import (
     NAME,
@@ -321,7 +322,7 @@ def _in_spark(call: _Call, bound: tuple[MacroForm, dict[str, str | Parameter]], 
         parts[name] = tree
     body = _body(call.macro, form, book, parts)
     for table in () if call.macro.where else body.find_all(exp.Table):
-        if isinstance(table.this, exp.Identifier) and not table.db and not _is_cte(body, table):
+        if isinstance(table.this, exp.Identifier) and not table.db and common_table(table) is None:
             table.set("db", exp.to_identifier(book.path[0]))
     try:
         text = _harmless(call.macro, to_spark(body), book)
@@ -405,10 +406,6 @@ def _is_plain(tree: exp.Expr) -> bool:
     """A literal, whose value a rule may want to see."""
     inner = tree.this if isinstance(tree, exp.Neg) else tree
     return isinstance(inner, exp.Literal | exp.Null | exp.Boolean)
-
-
-def _is_cte(tree: exp.Expr, table: exp.Table) -> bool:
-    return any(fold(cte.alias) == fold(table.name) for cte in tree.find_all(exp.CTE))
 
 
 def _tree(text: str, dialect: str) -> exp.Expr:

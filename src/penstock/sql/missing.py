@@ -21,7 +21,7 @@ from penstock.lazy import exp
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_names import NAMES
 from penstock.sql.plain_select import NOT_COLUMNS
-from penstock.sql.tables import called, sources_of
+from penstock.sql.query.names import called, is_plain, sources_of
 from penstock.sql.trust import FUNCTIONS
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -71,11 +71,7 @@ def _tables(
     tables: dict[str, tuple[str, Collection[str]]] = {}
     for source in sources_of(select)[0]:
         columns = known.get(fold(source.name)) if isinstance(source, exp.Table) else None
-        alias = source.args.get("alias")
-        renamed = alias is not None and bool(alias.args.get("columns"))
-        if columns is None or renamed or source.args.get("joins") or source.args.get("db"):
-            return {}
-        if any(map(source.args.get, _OTHER_SOURCES)):
+        if columns is None or source.args.get("db") or not is_plain(source):
             return {}
         tables[called(source)] = (source.name, columns)
     return tables

@@ -16,6 +16,7 @@ from penstock.sql.dialect import parse
 from penstock.sql.identifiers import fold
 from penstock.sql.query.edits import edited
 from penstock.sql.query.from_first import table_first
+from penstock.sql.query.names import called, common_table, is_plain, sources_of
 from penstock.sql.text import Span, mask, wrong
 from penstock.sql.time_travel import Clause, Travel, find_clauses, travel
 from penstock.sql.tokens import SqlText, Token
@@ -125,7 +126,7 @@ def named_tables(tree: exp.Expr) -> list[exp.Table]:
     Functions are left out, and names in hints, which speak of aliases.
     """
     named = [table for table in _all_tables(tree) if _is_name(table)]
-    tables = [table for table in named if table.db or not _is_cte(table)]
+    tables = [table for table in named if common_table(table) is None]
     return sorted(tables, key=lambda table: span_of(table)[0])
 
 
@@ -150,19 +151,6 @@ def _is_plain_name(column: exp.Column) -> bool:
     return type(column.args.get("this")) is exp.Identifier
 
 
-def sources_of(select: exp.Expr) -> tuple[list[exp.Expr], Sequence[exp.Join]]:
-    """Return what a SELECT reads, its FROM first, and the joins. Without a FROM
-    it reads nothing.
-    """
-    start, joins = select.args.get("from_"), select.args.get("joins") or ()
-    return [] if start is None else [start.this, *(join.this for join in joins)], joins
-
-
-def called(source: exp.Expr) -> str:
-    """Return what its columns are qualified by, folded."""
-    return fold(source.alias_or_name)
-
-
 def span_of(table: exp.Table) -> Span:
     """Return where the name stands in the text."""
     parts = table.parts
@@ -179,25 +167,6 @@ def _is_file(table: exp.Table) -> bool:
     if isinstance(table.this, exp.Identifier):
         return fold(table.db) in FORMATS
     return not isinstance(table.this, exp.Func)
-
-
-def _is_cte(table: exp.Table) -> bool:
-    """Return whether a WITH around the table defines its name, compared as Spark does."""
-    name = table.name.lower()
-    child: exp.Expr = table
-    node = table.parent
-    while node is not None:
-        visible: Sequence[exp.Expr] = ()
-        if isinstance(node, exp.With):
-            position = next((n for n, cte in enumerate(node.expressions) if cte is child), 0)
-            visible = node.expressions[: position + bool(node.args.get("recursive"))]
-        else:
-            with_ = node.args.get("with_")
-            visible = with_.expressions if with_ is not None and with_ is not child else ()
-        if any(cte.alias.lower() == name for cte in visible):
-            return True
-        child, node = node, node.parent
-    return False
 
 
 def _reference(
@@ -295,14 +264,7 @@ def scope_of(table: exp.Table) -> Scope | None:
 
 
 def _is_odd(table: exp.Table) -> bool:
-    alias = table.args.get("alias")
-    renamed = alias is not None and bool(alias.args.get("columns"))
-    odd = ("sample", "pivots", "laterals", "joins")
-    return (
-        renamed
-        or any(table.args.get(key) for key in odd)
-        or isinstance(table.parent, exp.TableSample | exp.Pivot)
-    )
+    return not is_plain(table) or isinstance(table.parent, exp.TableSample | exp.Pivot)
 
 
 def _side(join: exp.Join) -> str:

@@ -58,3 +58,9 @@ def test_values_by_chance_are_computed_once() -> None:
     assert text.count("RAND()") == 2
     with pytest.raises(UnsupportedFeature, match="several values by chance"):
         translate("SELECT atan2(random(), random()) / (uuid() = uuid())::INTEGER")
+
+
+def test_words_of_clauses_in_a_list() -> None:
+    sql = "SELECT t.order, percentile_cont(0.5) WITHIN GROUP (ORDER BY a), * EXCLUDE (b) FROM t"
+    items = ["t.order", "percentile_cont(0.5) WITHIN GROUP (ORDER BY a)", "* EXCLUDE (b)"]
+    assert projections(sql) == items

@@ -15,6 +15,7 @@ from penstock.lake.reading.hidden import COLUMNS, NAMES, ROWID
 from penstock.lazy import exp
 from penstock.sql.identifiers import quoted
 from penstock.sql.query.edits import Edit, braces
+from penstock.sql.query.names import all_sources, called, common_table, select_around
 from penstock.sql.tables import Analysis, Reference
 
 # Clauses in which Spark finds no alias of the SELECT.
@@ -68,7 +69,7 @@ def _mention(column: exp.Column, tables: Mapping[int, Reference]) -> Mention | N
         named, others = _sources(select, tables)
         if qualifier:
             own = [table for table in named if table.called == qualifier]
-            others = [other for other in others if fold(other.alias_or_name) == qualifier]
+            others = [other for other in others if called(other) == qualifier]
             if own or others:
                 break
         else:
@@ -78,7 +79,7 @@ def _mention(column: exp.Column, tables: Mapping[int, Reference]) -> Mention | N
             own = own or named
             if own and not strict:
                 break
-        select = _outer(select)
+        select = select_around(select)
     return Mention(name, tuple(own), tuple(around) if strict else ()) if own else None
 
 
@@ -112,33 +113,14 @@ def _sources(
     select: exp.Select, tables: Mapping[int, Reference]
 ) -> tuple[list[Reference], list[exp.Expr]]:
     """Return what a SELECT reads: tables and views by name, and all else."""
-    start = select.args.get("from_") or select.args.get("from")
-    joins = select.args.get("joins") or ()
-    laterals = select.args.get("laterals") or ()
-    named, others = [], list(laterals)
-    for item in (each for root in (start, *joins) for each in _items(root)):
-        plain = not item.args.get("pivots") and not item.alias_column_names
-        if id(item) in tables and plain:
-            named.append(tables[id(item)])
+    named: list[Reference] = []
+    others: list[exp.Expr] = []
+    for source in all_sources(select):
+        if id(source) in tables and not source.args.get("pivots") and not source.alias_column_names:
+            named.append(tables[id(source)])
         else:
-            others.append(item)
+            others.append(source)
     return named, others
-
-
-def _items(node: exp.Expr | None) -> Iterator[exp.Expr]:
-    """Tables, subqueries and functions after FROM or JOIN, those in brackets too."""
-    if node is None:
-        return
-    if isinstance(node, exp.From | exp.Join):
-        yield from _items(node.this)
-        return
-    in_brackets = isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query)
-    if in_brackets and not node.alias:
-        yield from _items(node.this)
-    else:
-        yield node
-    for join in node.args.get("joins") or ():
-        yield from _items(join)
 
 
 def _may_have(source: exp.Expr, name: str) -> bool:
@@ -146,36 +128,13 @@ def _may_have(source: exp.Expr, name: str) -> bool:
     columns = source.alias_column_names
     if columns:
         return name in map(fold, columns)
-    query = source.this if isinstance(source, exp.Subquery) else _cte(source)
+    query = source.this if isinstance(source, exp.Subquery) else None
+    cte = common_table(source) if isinstance(source, exp.Table) else None
+    if cte is not None:
+        query = None if cte.alias_column_names else cte.this
     if not isinstance(query, exp.Query) or query.is_star or source.args.get("pivots"):
         return True
     return name in map(fold, query.named_selects)
-
-
-def _cte(table: exp.Expr) -> exp.Expr | None:
-    """The query of a common table expression, if it gives its columns no other names."""
-    if not isinstance(table, exp.Table) or table.db:
-        return None
-    node = table.parent
-    while node is not None:
-        with_ = node.args.get("with_")
-        for cte in with_.expressions if with_ is not None else ():
-            if cte.alias.lower() == table.name.lower():
-                return None if cte.alias_column_names else cte.this
-        node = node.parent
-    return None
-
-
-def _outer(select: exp.Select) -> exp.Select | None:
-    """The SELECT around one, if its tables are visible inside."""
-    child: exp.Expr = select
-    node = select.parent
-    while node is not None and not isinstance(node, exp.Select):
-        derived = isinstance(node, exp.From | exp.Join) and node.this is child
-        if isinstance(node, exp.CTE) or (derived and not isinstance(child, exp.Lateral)):
-            return None
-        child, node = node, node.parent
-    return node
 
 
 def excluded(analysis: Analysis, exposed: Mapping[int, Collection[str]]) -> Iterator[Edit]:

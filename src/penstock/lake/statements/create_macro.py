@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, fold
+from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef
 from penstock.lake.format.schema import Column
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Session, name_of
@@ -22,6 +22,7 @@ from penstock.lazy import exp
 from penstock.sql.duckdb.translate import checked
 from penstock.sql.literals import NoLiteral, literal
 from penstock.sql.macros import Form, MacroForm, Parameter, read_forms
+from penstock.sql.query.names import common_table
 from penstock.sql.statement import Reader, StatementText, TableName, if_not_exists
 from penstock.sql.text import Unreadable
 
@@ -83,9 +84,8 @@ def _stored(session: Session, statement: StatementText, form: Form, known: set[s
 def _require_tables(session: Session, tree: exp.Expr) -> None:
     """Check that the tables in a macro exist: DuckDB requires it."""
     names = session.names(session.transaction)
-    ctes = {fold(cte.alias) for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
-        if isinstance(table.this, exp.Identifier) and (table.db or fold(table.name) not in ctes):
+        if isinstance(table.this, exp.Identifier) and common_table(table) is None:
             names.require(TableRef(table.db or DEFAULT_SCHEMA, table.name))
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from penstock.lazy import exp
 from penstock.model.asof.asof import comparison, starts
+from penstock.sql.query.names import sources_of
 from penstock.sql.query.nesting import Unclear, conjuncts, outermost
 from penstock.sql.query.reading import Cte, Select, read_query, selects
-from penstock.sql.tables import sources_of
 from penstock.sql.text import Span, Unreadable, parse_query
 from penstock.sql.tokens import NAME, WORD, Token, tokenize
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.model.query.query import Query
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold, quote_identifier
 from penstock.sql.query.edits import Edit
-from penstock.sql.query.nesting import Unclear
-from penstock.sql.query.reading import Head, heads
-from penstock.sql.tokens import Token
+from penstock.sql.query.reading import leading_heads
 
 
 def of_cte(query: Query, name: str) -> Query | None:
@@ -23,7 +20,7 @@ def of_cte(query: Query, name: str) -> Query | None:
     tokens = body.statement.tokens
     start = tokens[0].start
     if fold(name) not in {fold(part.name or "") for part in query.parts[:-1]}:
-        named = _heads(tokens)
+        named = leading_heads(tokens)
         if fold(name) not in {head.name for head in named}:
             return None
         start = tokens[named[-1].closing + 1].start
@@ -32,12 +29,3 @@ def of_cte(query: Query, name: str) -> Query | None:
     sources = tuple(source for source in body.sources if source.end <= start)
     edits = (*(edit for edit in body.edits if edit.end <= start), select)
     return replace(query, parts=(*query.parts[:-1], replace(body, sources=sources, edits=edits)))
-
-
-def _heads(tokens: Sequence[Token]) -> list[Head]:
-    """The queries of a leading WITH that has a query behind it."""
-    try:
-        found = list(heads(tokens, 0, len(tokens))) if tokens[0].upper == "WITH" else []
-    except Unclear:
-        return []
-    return found if found and found[-1].closing + 1 < len(tokens) else []

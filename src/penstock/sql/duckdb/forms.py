@@ -15,6 +15,7 @@ from penstock.lazy import exp
 from penstock.sql.duckdb.guards import placed, text_of, whole_number
 from penstock.sql.duckdb.text import unnamed
 from penstock.sql.identifiers import fold
+from penstock.sql.query.names import called, common_table, sources_of
 
 Columns = Callable[[exp.Table], Sequence[str] | None]  # of a table, where they are known
 
@@ -103,54 +104,34 @@ def _of_star(star: exp.Expr, select: exp.Select, columns: Columns) -> list[str] 
 
 def _sources(select: exp.Select, columns: Columns) -> list[tuple[str, list[str]]] | None:
     """Return the tables of a SELECT, folded, with their columns."""
-    start = select.args.get("from_")
-    joins = select.args.get("joins") or []
-    if start is None or any(join.args.get("using") or join.args.get("method") for join in joins):
+    sources, joins = sources_of(select)
+    if not sources or any(join.args.get("using") or join.args.get("method") for join in joins):
         return None
     found: list[tuple[str, list[str]]] = []
-    for source in (start.this, *(join.this for join in joins)):
+    for source in sources:
         names = _of_source(source, columns)
         if names is None:
             return None
-        found.append((fold(source.alias_or_name), names))
+        found.append((called(source), names))
     return found
 
 
 def _of_source(source: exp.Expr, columns: Columns) -> list[str] | None:
-    alias = source.args.get("alias")
-    given = [column.name for column in alias.args.get("columns") or []] if alias else []
+    given = source.alias_column_names
     names: Sequence[str] | None
     if isinstance(source, exp.Table):
         if source.args.get("pivots"):
             return None
-        query = _cte(source)
-        names = _named_by(query, columns) if query is not None else columns(source)
+        cte = common_table(source) if isinstance(source.this, exp.Identifier) else None
+        if cte is None or cte is source.find_ancestor(exp.CTE):
+            names = columns(source)
+        else:
+            names = cte.alias_column_names or _names(cte.this, columns)
     elif isinstance(source, exp.Subquery | exp.Values):
         names = _names(source, columns)
     else:
         return given or None
     return None if names is None else [*given, *names[len(given) :]]
-
-
-def _named_by(cte: exp.CTE, columns: Columns) -> list[str] | None:
-    alias = cte.args.get("alias")
-    given = [column.name for column in alias.args.get("columns") or []] if alias else []
-    return given or _names(cte.this, columns)
-
-
-def _cte(table: exp.Table) -> exp.CTE | None:
-    """Return the common table expression that a name stands for."""
-    if table.db or not isinstance(table.this, exp.Identifier):
-        return None
-    holder: exp.Expr | None = table.parent
-    while holder is not None:
-        with_ = holder.args.get("with_")
-        for cte in with_.expressions if with_ is not None else []:
-            if fold(cte.alias) == fold(table.name) and cte is not table.find_ancestor(exp.CTE):
-                assert isinstance(cte, exp.CTE)
-                return cte
-        holder = holder.parent
-    return None
 
 
 def _select(select: exp.Expr, columns: Columns) -> exp.Expr:

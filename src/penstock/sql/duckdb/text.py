@@ -8,12 +8,13 @@ Views and macros hold SQL as DuckDB prints its own parse tree (measured, 1.5.5):
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from penstock.lazy import exp
 from penstock.sql.identifiers import fold, quote_identifier
 from penstock.sql.literals import plain_text_literal, text_literal
 from penstock.sql.query.edits import Edit, Mapped, edited
+from penstock.sql.query.reading import leading_heads, list_items
 from penstock.sql.text import Unreadable, parse_query
 from penstock.sql.tokens import (
     MARKER,
@@ -54,7 +55,7 @@ def naming(sql: str, own: Collection[str] = ()) -> list[Edit]:
     for at, token in enumerate(tokens):
         if token.upper != "SELECT":
             continue
-        for begin, end in _items(tokens, at + 1):
+        for begin, end in list_items(tokens, at):
             name = _unnamed_at(sql, tokens[begin:end])
             if name is not None:
                 place = tokens[end - 1].end
@@ -101,7 +102,7 @@ def named_inside(sql: str) -> str:
         depth += depth_of(token)
         if depth == 0 or token.upper != "SELECT":
             continue
-        for begin, end in _items(tokens, at + 1):
+        for begin, end in list_items(tokens, at):
             if not _has_name(tokens[begin:end]):
                 place = tokens[end - 1].end
                 name = quote_identifier(_between(sql, tokens, begin, end))
@@ -130,60 +131,10 @@ def projections(sql: str) -> list[str]:
     """The text of each item of the first SELECT's list: DuckDB's name for one without an alias."""
     sql = sql.replace(_CATALOG, "")
     tokens = tokenize(sql, "duckdb")
-    start = _first_select(tokens)
-    if start is None:
-        return []
-    return [_between(sql, tokens, begin, end) for begin, end in _items(tokens, start)]
-
-
-def _items(tokens: Sequence[Token], start: int) -> Iterator[tuple[int, int]]:
-    """Yield where the items of the list of a SELECT begin and end, ``start``
-    being what follows it.
-    """
-    begin, depth = _after_distinct(tokens, start), 0
-    for at in range(begin, len(tokens)):
-        word = tokens[at].upper
-        depth += depth_of(tokens[at])
-        distinct = at > 0 and tokens[at - 1].upper == "DISTINCT"  # FROM
-        ended = depth < 0 or (depth == 0 and word in _AFTER_LIST and not distinct)
-        if ended or (depth == 0 and word == ","):
-            yield begin, at
-            begin = at + 1
-        if ended:
-            return
-    yield begin, len(tokens)
-
-
-def _after_distinct(tokens: Sequence[Token], start: int) -> int:
-    """Return what follows ``DISTINCT`` or ``DISTINCT ON (...)``, where there is one."""
-    words = [token.upper for token in tokens[start : start + 2]]
-    if words[:1] != ["DISTINCT"]:
-        return start
-    if words[1:] != ["ON"]:
-        return start + 1
-    close = closing(tokens, start + 2)
-    return start if close is None else close + 1
-
-
-_AFTER_LIST = {
-    "FROM", "WHERE", "GROUP", "ORDER", "LIMIT", "UNION", "HAVING", "EXCEPT",
-    "INTERSECT", "QUALIFY", "WINDOW", "OFFSET", ";",
-}  # fmt: skip
-
-
-def _first_select(tokens: Sequence[Token]) -> int | None:
-    """The token after the SELECT that names the columns: the first that is not in a WITH."""
-    depth = 0
-    inside = tokens[:1] != [] and tokens[0].upper == "WITH"
-    for at, token in enumerate(tokens):
-        if token.upper == "SELECT" and not (inside and depth > 0):
-            return at + 1
-        before = depth
-        depth += depth_of(token)
-        ended = inside and before == 1 and depth == 0
-        if ended and [after.text for after in tokens[at + 1 : at + 2]] == ["("]:
-            inside = False
-    return None
+    start = max((head.closing for head in leading_heads(tokens)), default=0)
+    select = next((at for at in range(start, len(tokens)) if tokens[at].upper == "SELECT"), None)
+    items = () if select is None else list_items(tokens, select)
+    return [_between(sql, tokens, begin, end) for begin, end in items]
 
 
 def _between(sql: str, tokens: Sequence[Token], begin: int, end: int) -> str:

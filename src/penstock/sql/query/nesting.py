@@ -41,6 +41,16 @@ def closing_of(tokens: Sequence[Token], at: int) -> int:
     return end
 
 
+def end_around(tokens: Sequence[Token], at: int) -> int:
+    """Return the bracket that closes around ``tokens[at]``; past all words where none does."""
+    depth = 0
+    for end in range(at, len(tokens)):
+        depth += depth_of(tokens[end])
+        if depth < 0:
+            return end
+    return len(tokens)
+
+
 def symbols(tokens: Sequence[Token], wanted: Collection[str]) -> list[int]:
     """Return where one of these stands in an expression, outside of brackets and CASE."""
     return [at for at in outermost(tokens) if tokens[at].text in wanted]

@@ -7,12 +7,12 @@ sqlglot's trees have no places of their clauses, and it does not read all that S
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 from penstock.sql.identifiers import fold
-from penstock.sql.query.nesting import Range, Unclear, closing_of, outermost
+from penstock.sql.query.nesting import Range, Unclear, closing_of, end_around, outermost
 from penstock.sql.tokens import NAME, WORD, Token, closing, may_be_alias
 
 _CLAUSES = frozenset(
@@ -97,11 +97,7 @@ class Select:
 
     def items(self, tokens: Sequence[Token]) -> list[Range]:
         """Return the items of its list."""
-        first, end = self.first, self.clauses.get("FROM", self.last)
-        first += tokens[first + 1].upper in {"DISTINCT", "ALL"} if first + 1 < end else 0
-        listed = outermost(tokens, first + 1, end)
-        commas = [first, *(at for at in listed if tokens[at].text == ","), end]
-        return [(before + 1, after) for before, after in pairwise(commas)]
+        return list(list_items(tokens, self.first))
 
     def stars(self, tokens: Sequence[Token]) -> Iterator[tuple[int, str, bool]]:
         """Yield each ``*`` that stands for columns and is not counted: its place, the folded name
@@ -116,6 +112,24 @@ class Select:
                 opens = before.text in {",", "("} or before.upper in {"SELECT", "DISTINCT", "ALL"}
                 if opens:
                     yield at, "", at in listed
+
+
+def list_items(tokens: Sequence[Token], select: int) -> Iterator[Range]:
+    """Yield the items of the list of the SELECT at ``select``, whatever the query around it is."""
+    first, last = select + 1, end_around(tokens, select)
+    words = [token.upper for token in tokens[first : first + 2]]
+    if words[:1] in (["DISTINCT"], ["ALL"]):
+        end = closing(tokens, first + 2) if words == ["DISTINCT", "ON"] else first
+        first = first if end is None else end + 1
+    with suppress(Unclear):
+        for at in outermost(tokens, first, last):
+            if _is_clause(tokens, at, last) or _is_set(tokens, at) or tokens[at].text == ";":
+                last = at
+                break
+            if tokens[at].text == ",":
+                yield first, at
+                first = at + 1
+    yield first, last
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +234,15 @@ def heads(tokens: Sequence[Token], at: int, last: int) -> Iterator[Head]:
         if end + 1 >= last or tokens[end + 1].text != ",":
             return
         at = end + 2
+
+
+def leading_heads(tokens: Sequence[Token]) -> list[Head]:
+    """Return the queries of a leading WITH that has a query behind it."""
+    found: list[Head] = []
+    if tokens and tokens[0].upper == "WITH":
+        with suppress(Unclear):
+            found = list(heads(tokens, 0, len(tokens)))
+    return found if found and found[-1].closing + 1 < len(tokens) else []
 
 
 def is_query(tokens: Sequence[Token], opening: int) -> bool:
