@@ -53,7 +53,7 @@ def made_of(
             publish(connection, snapshot_id, publication(slice=value, at=at(9), anew=anew))
 
     change = staging.change_set("a", create=new, add=tuple(files), drops=drops)
-    catalog.commit(catalog.latest(), change, also=[record])
+    catalog.commit(catalog.latest(), change, on_commit=[record])
 
 
 def begin(place: Place) -> None:

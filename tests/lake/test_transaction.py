@@ -109,7 +109,7 @@ def test_nothing_staged_is_no_snapshot(lake: Lake, rows: Rows) -> None:
     lake.table("t").append(rows(KV, [(1, "a")]))
     called: list[int] = []
     with lake.transaction() as tx:
-        tx.also(lambda connection, snapshot_id: called.append(snapshot_id))
+        tx.on_commit(lambda connection, snapshot_id: called.append(snapshot_id))
         tx.table("t").append(rows(KV, []))
         assert tx.table("t").replace(rows(KV, [(1, "a")])).unchanged
     assert (called, len(lake.snapshots())) == ([], 2)
@@ -120,7 +120,7 @@ def test_also_runs_with_the_data(lake: Lake, rows: Rows) -> None:
         connection.exec_driver_sql(f"CREATE TABLE mine AS SELECT {snapshot_id} AS id")  # type: ignore[attr-defined] # SQLAlchemy's
 
     with lake.transaction() as tx:
-        tx.also(write)
+        tx.on_commit(write)
         tx.table("t").append(rows(KV, [(1, "a")]))
     with lake.catalog.reading() as connection:
         assert connection.exec_driver_sql("SELECT id FROM mine").scalar_one() == 1
@@ -131,7 +131,7 @@ def test_also_that_fails_undoes_the_data(lake: Lake, rows: Rows) -> None:
         raise ZeroDivisionError
 
     tx = lake.transaction()
-    tx.also(fail)
+    tx.on_commit(fail)
     tx.table("t").append(rows(KV, [(1, "a")]))
     with pytest.raises(ZeroDivisionError):
         tx.commit()

@@ -23,6 +23,7 @@ from penstock.lake.candidate.state import Staged
 from penstock.lake.candidate.table import Context
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.commits.commit import OnCommit
 from penstock.lake.format.changes import (
     ChangeSet,
     Compaction,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Staged", "Transaction", "TransactionTable"]
 
-Also = Callable[[Connection, int], None]
 RunsSql = Callable[
     ["Transaction", str, "Mapping[str, Any] | None", "Mapping[str, DataFrame] | None", str],
     "DataFrame",
@@ -83,7 +83,7 @@ class Transaction:
         self.base, options = catalog.beginning()
         self._catalog = catalog
         self._info = {"author": author, "message": message, "extra": extra}
-        self._also: list[Also] = []
+        self._on_commit: list[OnCommit] = []
         self._options: list[Callable[[Connection], None]] = []
         self._tables: dict[Key, TransactionTable] = {}
         self._nameless: list[TransactionTable] = []  # dropped, and the name is another's by now
@@ -348,12 +348,12 @@ class Transaction:
                 self._names.restore(names)
                 raise
 
-    def also(self, write: Also) -> None:
+    def on_commit(self, write: OnCommit) -> None:
         """Run a function in the data's catalog transaction: ``tx.also(lambda c, id: print(id))``.
 
         It gets the connection and the id of the snapshot.
         """
-        self._also.append(write)
+        self._on_commit.append(write)
 
     def compact(self, compactions: Sequence[Compaction], discard: Callable[[], None]) -> None:
         """For maintenance, as in ``tx.sql("CALL lake.flush_inlined_data()")``.
@@ -375,7 +375,7 @@ class Transaction:
     def commit(self) -> Snapshot | None:
         """Publish what was staged: ``tx.commit()``; ``None`` when nothing was staged.
 
-        ``also`` does not run then. When the commit did not land, the staged files are removed:
+        ``on_commit`` does not run then. When the commit did not land, the staged files are removed:
         CommitConflict, RetriesExhausted, CatalogLocked. CommitUnknown does not remove them.
         """
         changes, options = self._changes(), list(self._options)
@@ -386,12 +386,12 @@ class Transaction:
                     for write in options:
                         write(connection)
             return None
-        also = [*self._also, *(_at_commit(write) for write in options)]
+        on_commit = [*self._on_commit, *(_at_commit(write) for write in options)]
         # If this call ends without an answer (Ctrl-C, a fault), the commit may have landed: then
         # its files must stay, even when the caller rolls back.
         self._outcome_open = True
         try:
-            snapshot = self._catalog.commit(self.base, changes, **self._info, also=also)
+            snapshot = self._catalog.commit(self.base, changes, **self._info, on_commit=on_commit)
         except CommitUnknown:
             raise
         except (CommitError, CatalogError, ReadOnlyLake):
@@ -493,7 +493,7 @@ class Transaction:
         return tuple(staged.compaction for staged in self._compactions)
 
 
-def _at_commit(write: Callable[[Connection], None]) -> Also:
+def _at_commit(write: Callable[[Connection], None]) -> OnCommit:
     return lambda connection, _: write(connection)
 
 

@@ -1,6 +1,6 @@
 """What we commit, DuckDB reads: every snapshot, row ids and the feed of changes.
 
-Tests ``lake/catalog/commits/writes.py``, ``lake/catalog/work.py``.
+Tests ``lake/catalog/commits/writes.py``, ``lake/catalog/commit_context.py``.
 """
 
 from __future__ import annotations

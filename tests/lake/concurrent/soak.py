@@ -43,7 +43,7 @@ from penstock.lake.lake import Lake
 from penstock.lake.reading.deleted.positions import Whose, load
 from penstock.lake.reading.scan import Scan
 from penstock.lake.rows.deletes import remove
-from penstock.lake.rows.found import Found
+from penstock.lake.rows.matched_rows import MatchedRows
 from penstock.lake.rows.stager import write_found
 from penstock.lake.transaction import Transaction
 from penstock.lake.writing.arrow import write_history
@@ -127,7 +127,7 @@ class Penstock:
             ids = pa.chunked_array([pa.array([there[row][2] for row in rows], pa.int64())])
             values = pa.table({"id": [r[0] for r in new], "v": [r[1] for r in new]})
             if self._job.inline:
-                found = Found.of(positions, inlined)
+                found = MatchedRows.of(positions, inlined)
                 found = found.with_values(values, ids) if new else found
                 write_found(table, scanned, found).stage(table)
             else:

@@ -39,7 +39,7 @@ def test_rollback_after_an_interrupted_commit_keeps_the_files(
         raise error
 
     transaction = staged(lake, rows)
-    transaction.also(fail)
+    transaction.on_commit(fail)
     before = parquet_files(place)
     with pytest.raises(error):
         transaction.commit()
@@ -51,7 +51,7 @@ def test_the_end_of_a_block_rolls_nothing_back(lake: Lake, place: Place, rows: R
     def in_a_block() -> None:
         with lake.transaction() as transaction:
             transaction.table("t").append(rows("k INT", [(1,)]))
-            transaction.also(interrupt)
+            transaction.on_commit(interrupt)
 
     with pytest.raises(KeyboardInterrupt):
         in_a_block()

@@ -24,7 +24,7 @@ from penstock.lake.format.files import (
 )
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.reading import scan
-from penstock.lake.reading.deleted.places import Places
+from penstock.lake.reading.deleted.row_addresses import RowAddresses
 from penstock.lake.reading.scan import Scan
 from penstock.spark import session
 from penstock.spark.failures import explained
@@ -259,13 +259,13 @@ def test_nanoseconds_that_a_timestamp_holds(prepared: SparkSession, tmp_path: Pa
 
 def test_places_are_for_files_of_different_sizes() -> None:
     first, second = DataFile("a", 1000, 4_000, 0), DataFile("b", 3, 5_000, 0)
-    places = Places.by_size([first, second])
+    places = RowAddresses.by_size([first, second])
     assert places is not None
     assert (places.base(first), places.base(second)) == (4_000 << 10, 5_000 << 10)
-    assert Places.by_size([first, replace(second, size_bytes=4_000)]) is None
-    assert Places.by_size([replace(first, size_bytes=1 << 60)]) is None
-    assert Places.by_size([replace(first, size_bytes=0)]) is None
-    assert Places.by_size([replace(first, size_bytes=n) for n in range(1, 502)]) is None
+    assert RowAddresses.by_size([first, replace(second, size_bytes=4_000)]) is None
+    assert RowAddresses.by_size([replace(first, size_bytes=1 << 60)]) is None
+    assert RowAddresses.by_size([replace(first, size_bytes=0)]) is None
+    assert RowAddresses.by_size([replace(first, size_bytes=n) for n in range(1, 502)]) is None
 
 
 def test_inlined_rows_have_no_place_but_a_row_id(prepared: SparkSession, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """What Arrow finds and computes of DELETE and UPDATE is what Spark does, or nothing.
 
-Tests ``lake/rows/found.py``.
+Tests ``lake/rows/matched_rows.py``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.lake.limits import Limits
 from penstock.lake.rows import arrow_finder, engine
 from penstock.lake.rows.arrow_finder import Bounds, Computed
 from penstock.lake.rows.change import Condition, RowChange
-from penstock.lake.rows.found import Found
+from penstock.lake.rows.matched_rows import MatchedRows
 from penstock.lake.rows.route import facts_of
 from tests import duck
 from tests.lake.conftest import Rows, table_of
@@ -164,7 +164,7 @@ def places(table: TransactionTable, where: str) -> Any:
     return found(table, computed)
 
 
-def found(table: TransactionTable, computed: Computed) -> Found | None:
+def found(table: TransactionTable, computed: Computed) -> MatchedRows | None:
     source, limits = table.scan_all(), table.context.limits
     return arrow_finder.find(source, computed, facts_of(source, table.schema), limits)
 

@@ -35,7 +35,7 @@ def test_no_retry_is_one_attempt(lake: Lake) -> None:
     before = lake.snapshots()
     transaction = lake.transaction()
     transaction.create_schema("s")
-    transaction.also(taken)
+    transaction.on_commit(taken)
     with pytest.raises(RetriesExhausted, match=r"in 1 attempt\n") as caught:
         transaction.commit()
     assert "SET ducklake_max_retry_count" in (caught.value.hint or "")

@@ -75,7 +75,7 @@ def drop(
             of = _Target(target, column, model)
             rows = _drop(tx.table(table_name(target)), of, text, known)
             drop_view(tx, target, model.history if model else None)
-        tx.also(records.write)
+        tx.on_commit(records.write)
         snapshot = tx.commit()
     if snapshot is None:
         state.write(records.write)

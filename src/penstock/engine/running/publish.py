@@ -82,7 +82,7 @@ def publish(
 def commit(tx: Transaction, state: State, records: StepRecords) -> int | None:
     """The id of the snapshot that ``records`` were written with; None where none was needed."""
     if records.published:
-        tx.also(records.write)
+        tx.on_commit(records.write)
         snapshot = tx.commit()
         if snapshot is not None:
             return snapshot.id

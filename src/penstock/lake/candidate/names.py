@@ -8,9 +8,9 @@ from typing import Any
 
 from penstock.errors import ArgumentError, NameTaken, NotFound, SchemaNotFound, TableNotFound
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.commit_context import SchemaEntry, schemas_at
 from penstock.lake.catalog.definitions.macros import load_macros
 from penstock.lake.catalog.definitions.views import load_views
-from penstock.lake.catalog.work import SchemaEntry, schemas_at
 from penstock.lake.format.changes import ChangeSet, NewMacro, NewView, TagChanges
 from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, directory_name, fold, new_uuid7
 from penstock.lake.format.objects import COMMENT, View

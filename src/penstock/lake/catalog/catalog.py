@@ -33,7 +33,7 @@ from penstock.sql.conditions import Predicate
 from penstock.sql.identifiers import did_you_mean
 
 if TYPE_CHECKING:
-    from penstock.lake.catalog.commits.commit import Also
+    from penstock.lake.catalog.commits.commit import OnCommit
     from penstock.lake.format.changes import ChangeSet
 
 T = TypeVar("T")
@@ -336,13 +336,13 @@ class Catalog:
         author: str | None = None,
         message: str | None = None,
         extra: str | None = None,
-        also: Sequence[Also] = (),
+        on_commit: Sequence[OnCommit] = (),
     ) -> Snapshot:
         """Commit what a transaction that began at ``base`` staged; the snapshot made.
 
-        ``also`` are called with the connection and the new snapshot's id in the same transaction,
-        again on each retry. Raises CommitConflict, RetriesExhausted (neither landed) and
-        CommitUnknown (touch nothing).
+        ``on_commit`` are called with the connection and the new snapshot's id in the same
+        transaction, again on each retry. Raises CommitConflict, RetriesExhausted (neither
+        landed) and CommitUnknown (touch nothing).
         """
         # Imported late: readers do not need the code that writes.
         from penstock.lake.catalog.commits.commit import Commit
@@ -363,7 +363,7 @@ class Catalog:
             base=base,
             changes=changes,
             info=CommitInfo(author, message, extra),
-            also=also,
+            on_commit=on_commit,
             retry=self.retry,
             inlines=self.inlining_row_limit != 0,
         ).run()

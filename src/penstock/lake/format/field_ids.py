@@ -34,7 +34,7 @@ def assign_missing_ids(schema: TableSchema, start: int) -> TableSchema:
     return TableSchema(tuple(_number(column, numbers, False) for column in schema.columns))
 
 
-def _number(column: Column, numbers: Iterator[int], anew: bool) -> Column:
-    own = next(numbers) if anew or column.id is None else column.id
-    children = tuple(_number(child, numbers, anew) for child in column.children)
+def _number(column: Column, numbers: Iterator[int], renumber: bool) -> Column:
+    own = next(numbers) if renumber or column.id is None else column.id
+    children = tuple(_number(child, numbers, renumber) for child in column.children)
     return replace(column, id=own, children=children)

@@ -70,16 +70,16 @@ def flush_inlined_data(
     catalog.check_writable()
     tables = tables_meant(catalog, table, schema, base_of(lake))
     try:
-        return _again(lake, tables)
+        return _flush_with_retry(lake, tables)
     except CommitUnknown:
         raise
     except LakeError:
         if len(tables) == 1:
             raise
-    return each(tables, lambda table: _again(lake, [table]))
+    return each(tables, lambda table: _flush_with_retry(lake, [table]))
 
 
-def _again(lake: HasCatalog, tables: Sequence[Table]) -> list[FlushedTable]:
+def _flush_with_retry(lake: HasCatalog, tables: Sequence[Table]) -> list[FlushedTable]:
     for _ in range(_ATTEMPTS - 1):
         with suppress(CommitConflict):
             return _flush(lake, tables)

@@ -44,15 +44,15 @@ def expire_snapshots(
     catalog.latest()  # raises CatalogCorrupt where there is none
     wanted = frozenset(versions) if versions is not None else None
 
-    def goes(snapshot: Snapshot) -> bool:
+    def expires(snapshot: Snapshot) -> bool:
         if wanted is not None:
             return snapshot.id in wanted
         return before is not None and snapshot.time < before
 
     if dry_run:
-        return [_row(snapshot) for snapshot in catalog.snapshots()[:-1] if goes(snapshot)]
+        return [_row(snapshot) for snapshot in catalog.snapshots()[:-1] if expires(snapshot)]
     gone = catalog.write_alone(
-        lambda connection: expiry.expire(connection, catalog.data_path, goes)
+        lambda connection: expiry.expire(connection, catalog.data_path, expires)
     )
     return [_row(snapshot) for snapshot in gone]
 

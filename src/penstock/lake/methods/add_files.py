@@ -15,13 +15,13 @@ from sqlalchemy import Connection
 
 from penstock.errors import CommitConflict
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.commits.commit import OnCommit
 from penstock.lake.catalog.snapshots import expiry
 from penstock.lake.format.changes import ChangeSet, TableChange
 from penstock.lake.format.files import DataFile, NameMapping, Table
 from penstock.lake.format.naming import TableRef
 from penstock.lake.snapshot import Snapshot
 from penstock.lake.staging import TransactionTable
-from penstock.lake.transaction import Also
 from penstock.lake.writing.adding.files import Progress, Reader, expand
 from penstock.lake.writing.adding.fit import Rules
 
@@ -81,14 +81,14 @@ def add_data_files(
 
     changes = ChangeSet(tables=(change,))
     snapshot = catalog.commit(
-        base, changes, author=author, message=message, extra=extra, also=(look,)
+        base, changes, author=author, message=message, extra=extra, on_commit=(look,)
     )
     return Added(added_files, snapshot)
 
 
 def stage_data_files(
     catalog: Catalog, table: TransactionTable, paths: str | Sequence[str], rules: Rules = STRICT
-) -> tuple[tuple[AddedFile, ...], Also]:
+) -> tuple[tuple[AddedFile, ...], OnCommit]:
     """`add_data_files` in a transaction, which may make or alter the table before: the files, and
     what has to run in its commit.
     """

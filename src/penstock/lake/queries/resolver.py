@@ -24,7 +24,7 @@ from penstock.lake.format.objects import View
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.queries import metadata_answers, table_functions, travel, views
 from penstock.lake.queries import running as queries
-from penstock.lake.queries.rewriters import Rows, Wanted, Work, point, referred
+from penstock.lake.queries.rewriters import CommitContext, Rows, Wanted, point, referred
 from penstock.lake.reading import hidden
 from penstock.lake.snapshot import At, Snapshot
 from penstock.lake.table import Table
@@ -208,7 +208,7 @@ class Resolver:
             hint=f"write {right}",
         )
 
-    def answer(self, analysis: Analysis, work: Work) -> DataFrame | None:
+    def answer(self, analysis: Analysis, context: CommitContext) -> DataFrame | None:
         """Counts and extremes of a whole table, where the catalog knows them exactly."""
         reference = analysis.tables[0] if len(analysis.tables) == 1 else None
         asked = (
@@ -217,17 +217,17 @@ class Resolver:
         if (
             reference is None
             or asked is None
-            or (reference.schema is None and fold(reference.name) in work.views)
+            or (reference.schema is None and fold(reference.name) in context.views)
         ):
             return None
         if self._changing is not None and reference.travel is None:
             return None
         with referred(reference, analysis):
-            snapshot = self.snapshot(point(reference, work) or self.at)
+            snapshot = self.snapshot(point(reference, context) or self.at)
             table = self.find(reference, snapshot)
         if table is None:
             return None
-        return metadata_answers.answer(work.spark, self.catalog, table, snapshot.id, asked)
+        return metadata_answers.answer(context.spark, self.catalog, table, snapshot.id, asked)
 
     def find(self, reference: Reference, snapshot: Snapshot) -> TableInfo | None:
         """The table that a reference means; ``None`` where it means a view.

@@ -1,7 +1,7 @@
 """Replacing the names in a query by DataFrames: each rewriter sees the analysis and adds edits.
 
 A new kind of name is a function in `REWRITERS`; they run in order, and later ones see what earlier
-ones noted in `Work`.
+ones noted in `CommitContext`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Names(Protocol):
         """The rows of a table function; ``before`` is the qualifier of its name."""
         ...
 
-    def answer(self, analysis: Analysis, work: Work) -> DataFrame | None:
+    def answer(self, analysis: Analysis, context: CommitContext) -> DataFrame | None:
         """The whole answer where it needs no rows; else ``None``."""
         ...
 
@@ -84,7 +84,7 @@ class Names(Protocol):
 
 
 @dataclass(slots=True)
-class Work:
+class CommitContext:
     """One query on its way to Spark: its arguments, and the DataFrames that replace names."""
 
     spark: SparkSession
@@ -101,15 +101,15 @@ class Work:
         return f"{{{name}}}"
 
 
-Rewriter = Callable[[Analysis, Work], Iterable[Edit]]
+Rewriter = Callable[[Analysis, CommitContext], Iterable[Edit]]
 
 
-def tables(analysis: Analysis, work: Work) -> Iterable[Edit]:
+def tables(analysis: Analysis, context: CommitContext) -> Iterable[Edit]:
     """The tables and views that the query reads, with the hidden columns that it names."""
     mentioned = hidden.mentions(analysis)
     wanted = hidden.by_table(mentioned)
     rows = {
-        table.start: _rows(table, analysis, work, wanted.get(table.start, frozenset()))
+        table.start: _rows(table, analysis, context, wanted.get(table.start, frozenset()))
         for table in analysis.tables
     }
     mentioned = [mention for mention in mentioned if not _is_real(mention, rows)]
@@ -117,11 +117,11 @@ def tables(analysis: Analysis, work: Work) -> Iterable[Edit]:
     for table in analysis.tables:
         names = fewer.get(table.start, frozenset())
         if names != wanted.get(table.start, frozenset()):
-            rows[table.start] = _rows(table, analysis, work, names)
+            rows[table.start] = _rows(table, analysis, context, names)
     for mention in mentioned:
         _check(mention, rows, analysis)
     for table in analysis.tables:
-        view = work.stand_in(rows[table.start].df)
+        view = context.stand_in(rows[table.start].df)
         name = None if table.aliased else table.name
         yield stand_in(analysis.text, table.start, table.end, view=view, name=name)
     yield from hidden.excluded(analysis, {start: read.hidden for start, read in rows.items()})
@@ -147,16 +147,16 @@ def _check(mention: Mention, rows: Mapping[int, Rows], analysis: Analysis) -> No
                 raise refused
 
 
-def functions(analysis: Analysis, work: Work) -> Iterable[Edit]:
+def functions(analysis: Analysis, context: CommitContext) -> Iterable[Edit]:
     """The lake's own table functions."""
-    for call in calls_of(analysis, work.names.functions()):
-        arguments = evaluated(call, work.spark, work.args)
-        df = work.names.call(call.name, call.before, arguments)
+    for call in calls_of(analysis, context.names.functions()):
+        arguments = evaluated(call, context.spark, context.args)
+        df = context.names.call(call.name, call.before, arguments)
         name = None if call.aliased else call.name
-        yield stand_in(analysis.text, call.start, call.end, view=work.stand_in(df), name=name)
+        yield stand_in(analysis.text, call.start, call.end, view=context.stand_in(df), name=name)
 
 
-def qualifiers(analysis: Analysis, _: Work) -> Iterable[Edit]:
+def qualifiers(analysis: Analysis, _: CommitContext) -> Iterable[Edit]:
     """Remove ``main.`` from ``main.orders.id``: the replaced name has no schema."""
     named = {(fold(t.schema), fold(t.name)) for t in analysis.tables if t.schema}
     for qualifier in analysis.qualifiers:
@@ -167,21 +167,23 @@ def qualifiers(analysis: Analysis, _: Work) -> Iterable[Edit]:
 REWRITERS: tuple[Rewriter, ...] = (tables, functions, qualifiers)
 
 
-def _rows(reference: Reference, analysis: Analysis, work: Work, names: frozenset[str]) -> Rows:
-    view = None if reference.schema is not None else work.views.get(fold(reference.name))
+def _rows(
+    reference: Reference, analysis: Analysis, context: CommitContext, names: frozenset[str]
+) -> Rows:
+    view = None if reference.schema is not None else context.views.get(fold(reference.name))
     if view is not None:
         return view(names) if callable(view) else Rows(view)
     with referred(reference, analysis):
-        at = point(reference, work)
-        predicate = of_query(analysis.text, reference.node, zone=work.zone, args=work.args)
-        return work.names.read(Wanted(reference, analysis, at, predicate, names))
+        at = point(reference, context)
+        predicate = of_query(analysis.text, reference.node, zone=context.zone, args=context.args)
+        return context.names.read(Wanted(reference, analysis, at, predicate, names))
 
 
-def point(reference: Reference, work: Work) -> At | None:
+def point(reference: Reference, context: CommitContext) -> At | None:
     """The snapshot that a reference names, if it names one."""
     if reference.travel is None:
         return None
-    return travel.point(reference.travel, work.args, work.zone, work.spark)
+    return travel.point(reference.travel, context.args, context.zone, context.spark)
 
 
 @contextmanager

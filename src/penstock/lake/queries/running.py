@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError, QueryFailed
 from penstock.lake.format.naming import fold
-from penstock.lake.queries.rewriters import REWRITERS, Names, View, Work
+from penstock.lake.queries.rewriters import REWRITERS, CommitContext, Names, View
 from penstock.lake.queries.travel import in_zone
 from penstock.spark.failures import SPARKS_SQL, explain, explained
 from penstock.spark.functions import run_sql
@@ -62,13 +62,13 @@ def run(
     read = read_query(query, names) if isinstance(query, str) else query
     analysis = _analysis(read, spark, bound)
     local = {fold(name): df for name, df in (views or {}).items()}
-    work = Work(spark, names, bound, zone, local)
-    answer = names.answer(analysis, work)
+    context = CommitContext(spark, names, bound, zone, local)
+    answer = names.answer(analysis, context)
     if answer is not None:
         return answer
-    edits = [edit for rewriter in REWRITERS for edit in rewriter(analysis, work)]
+    edits = [edit for rewriter in REWRITERS for edit in rewriter(analysis, context)]
     try:
-        return _run(work, read.text, edits)
+        return _run(context, read.text, edits)
     except QueryFailed as problem:
         raise problem if read.text == read.written else _without_column(problem) from None
 
@@ -89,9 +89,9 @@ def rewritten(
     read = read_query(text, names)
     analysis = _analysis(read, spark, {})
     local = {fold(name): df for name, df in (views or {}).items()}
-    work = Work(spark, names, {}, zone, local)
-    edits = [edit for rewriter in REWRITERS for edit in rewriter(analysis, work)]
-    return Rewritten(template(read.text, edits), work.frames)
+    context = CommitContext(spark, names, {}, zone, local)
+    edits = [edit for rewriter in REWRITERS for edit in rewriter(analysis, context)]
+    return Rewritten(template(read.text, edits), context.frames)
 
 
 def _analysis(read: ReadQuery, spark: SparkSession, args: Mapping[str, Any]) -> Analysis:
@@ -115,12 +115,12 @@ def _without_column(problem: QueryFailed) -> QueryFailed:
     return QueryFailed(placed, hint=problem.hint, data=data)
 
 
-def _run(work: Work, text: str, edits: Sequence[Edit]) -> DataFrame:
-    values = dict(work.args) or None
+def _run(context: CommitContext, text: str, edits: Sequence[Edit]) -> DataFrame:
+    values = dict(context.args) or None
     try:
         if not edits:
-            return run_sql(work.spark, text, args=values)
-        df = run_sql(work.spark, template(text, edits), values, work.frames)
+            return run_sql(context.spark, text, args=values)
+        df = run_sql(context.spark, template(text, edits), values, context.frames)
         df.schema  # noqa: B018 - Spark Connect analyses late: its errors belong here
         return df
     except Exception as error:  # placed if it is Spark's, else raised as it is

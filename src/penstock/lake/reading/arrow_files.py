@@ -20,7 +20,7 @@ from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.reading.deleted.frames import Deletes, places_on_driver, read_on_driver
-from penstock.lake.reading.deleted.places import Places
+from penstock.lake.reading.deleted.row_addresses import RowAddresses
 from penstock.lake.reading.parquet.reading import check_file
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lazy import pa, pc, pq
@@ -168,7 +168,7 @@ def names(held: pa.Schema, ids: Sequence[int | None], schema: pa.Schema) -> Name
 class Deleted:
     """The deleted rows of some files, numbered by ``places``."""
 
-    places: Places | None = None
+    places: RowAddresses | None = None
     numbers: pa.Int64Array = ()  # in order
 
     @classmethod
@@ -177,7 +177,7 @@ class Deleted:
         deletes = _deletes(source)
         if not deletes.files:
             return cls()
-        places = Places.by_order(deletes.files)
+        places = RowAddresses.by_order(deletes.files)
         numbers = None if places is None else places_on_driver(deletes, places)
         assert numbers is not None, "the deletes are small"
         return cls(places, numbers.sort())
@@ -205,7 +205,7 @@ def small_deletes(source: Scan) -> bool:
     deletes = _deletes(source)
     if not deletes.files:
         return True
-    return Places.by_order(deletes.files) is not None and read_on_driver(deletes)
+    return RowAddresses.by_order(deletes.files) is not None and read_on_driver(deletes)
 
 
 def _deletes(source: Scan) -> Deletes:

@@ -34,7 +34,7 @@ from penstock.lake.reading.deleted.frames import (
     deleted_positions,
     less_deleted,
 )
-from penstock.lake.reading.deleted.places import Places
+from penstock.lake.reading.deleted.row_addresses import RowAddresses
 from penstock.lake.reading.parquet.columns import (
     FileGroup,
     embedded_row_id,
@@ -203,8 +203,8 @@ class _Job:
         """
         return self.needs.by_column or BEGIN in self.extra
 
-    def places(self) -> Places | None:
-        return Places.by_size(self.files) if self.needs.deletes else None
+    def places(self) -> RowAddresses | None:
+        return RowAddresses.by_size(self.files) if self.needs.deletes else None
 
     def beside(self, df: DataFrame) -> list[SparkColumn]:
         """Columns that the steps need."""

@@ -167,7 +167,7 @@ def _commit(
             author=author,
             message=message,
             extra=extra,
-            also=(bring,) if work.row_backs else (),
+            on_commit=(bring,) if work.row_backs else (),
         )
 
 

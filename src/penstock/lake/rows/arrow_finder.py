@@ -28,7 +28,7 @@ from penstock.lake.reading.deleted.positions import combined
 from penstock.lake.reading.parquet.reading import check_file
 from penstock.lake.reading.scan import ROW_ID, Scan
 from penstock.lake.rows.change import Condition, RowChange
-from penstock.lake.rows.found import FileRows, Found
+from penstock.lake.rows.matched_rows import FileRows, MatchedRows
 from penstock.lake.rows.route import Facts, changed_rows, is_flat
 from penstock.lazy import pa, pc, pq
 from penstock.sql.text import SqlExpression
@@ -75,7 +75,7 @@ def settings_are_known(table: CandidateTable) -> bool:
     return knows_settings(table.context.spark())
 
 
-def find(source: Scan, computed: Computed, facts: Facts, limits: Limits) -> Found | None:
+def find(source: Scan, computed: Computed, facts: Facts, limits: Limits) -> MatchedRows | None:
     """The rows of ``source`` for which the condition is true, with their new values, if any;
     ``None`` where they are more than the driver keeps, or Arrow does not compute them.
     """
@@ -91,7 +91,7 @@ def find(source: Scan, computed: Computed, facts: Facts, limits: Limits) -> Foun
         inlined = _inlined(source, job)
     except NotSupportedByArrow:
         return None
-    found = Found.of_files(source, rows).with_inlined(inlined.ids.to_pylist())
+    found = MatchedRows.of_files(source, rows).with_inlined(inlined.ids.to_pylist())
     if found.total > bounds.rows:
         return None
     if computed.values is None:

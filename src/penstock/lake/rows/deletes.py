@@ -32,7 +32,7 @@ from penstock.lake.reading.deleted.frames import Deletes, deleted_positions
 from penstock.lake.reading.deleted.positions import Gone, Whose, load
 from penstock.lake.reading.parquet.footers import describe, list_files, remove_directory
 from penstock.lake.reading.scan import FILE, POSITION, Scan
-from penstock.lake.rows.found import Found, Positions, collected, frame_of
+from penstock.lake.rows.matched_rows import MatchedRows, Positions, collected, frame_of
 from penstock.lake.rows.new_rows import write_rows
 from penstock.lake.storage import make_directory
 from penstock.lake.writing.spark import Written, publishing_options
@@ -51,7 +51,7 @@ _SINCE = "_penstock_since"
 Numbered = list[tuple[int, DeleteFile]]  # by the place of their data file among `partial`
 
 
-def take_away(table: CandidateTable, source: Scan, found: Found) -> Removed:
+def remove_rows(table: CandidateTable, source: Scan, found: MatchedRows) -> Removed:
     """Remove these rows of ``source``, whose FILE keys ``found`` has. Nothing is staged by this."""
     if not found.total:
         return Removed()
@@ -82,7 +82,7 @@ def take_away(table: CandidateTable, source: Scan, found: Found) -> Removed:
 
 
 def _in_catalog(
-    table: CandidateTable, source: Scan, found: Found, counts: Mapping[str, int]
+    table: CandidateTable, source: Scan, found: MatchedRows, counts: Mapping[str, int]
 ) -> dict[int, tuple[int, ...]]:
     """Positions by file id that are deleted in the catalog: of each file that loses some rows, as
     DuckDB does it (1.5.5), all of its rows or not.
@@ -189,7 +189,7 @@ def _left(file: DataFile, inlined: Sequence[int], whose: Whose) -> pa.Int64Array
 
 
 def _rewritten(
-    table: CandidateTable, source: Scan, files: Sequence[DataFile], found: Found
+    table: CandidateTable, source: Scan, files: Sequence[DataFile], found: MatchedRows
 ) -> list[Written]:
     """Return what is left of staged files; those with row ids of their own apart."""
     by_ids: dict[bool, list[DataFile]] = {}

@@ -20,8 +20,8 @@ from penstock.lake.reading.hidden import named_in
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows import arrow_finder, merge, merge_by_key
 from penstock.lake.rows.change import Condition, Keys, On, RowChange
-from penstock.lake.rows.deletes import delete_all, end_whole, take_away
-from penstock.lake.rows.found import Found
+from penstock.lake.rows.deletes import delete_all, end_whole, remove_rows
+from penstock.lake.rows.matched_rows import MatchedRows
 from penstock.lake.rows.new_rows import assigned, rewrite
 from penstock.lake.rows.route import Facts, Way, facts_of, route
 from penstock.lake.rows.spark_finder import find, find_updated, rows_of
@@ -106,7 +106,7 @@ def _removed_rows(table: StagedTable, source: Scan, change: RowChange) -> Remove
         limits = table.context.limits
         found = find(_matching(table, source, match), source, limits, once=match.once)
     try:
-        return take_away(table, source, found)
+        return remove_rows(table, source, found)
     finally:
         found.release()
 
@@ -134,7 +134,7 @@ def _updated_by_spark(table: StagedTable, source: Scan, rows: DataFrame) -> File
 
     Raises MergeKeyError when a row would get several new values, with samples.
     """
-    rows, found = cacheable(rows).persist(), Found()
+    rows, found = cacheable(rows).persist(), MatchedRows()
     try:
         found = find(rows, source, table.context.limits)
         if not found.total:
@@ -143,7 +143,7 @@ def _updated_by_spark(table: StagedTable, source: Scan, rows: DataFrame) -> File
             raise _ambiguous(rows, table.candidate.qualified_name)
         places = found
         return write(
-            lambda: take_away(table, source, places),
+            lambda: remove_rows(table, source, places),
             lambda: rewrite(table, source, rows, places),
         )
     finally:
@@ -160,7 +160,9 @@ def _facts(table: StagedTable, source: Scan) -> Facts:
     return facts_of(source, table.schema, partitioned=bool(table.candidate.partition_by))
 
 
-def _by_arrow(table: StagedTable, source: Scan, change: RowChange, facts: Facts) -> Found | None:
+def _by_arrow(
+    table: StagedTable, source: Scan, change: RowChange, facts: Facts
+) -> MatchedRows | None:
     """The matching rows where no row is read for them, or Arrow finds them; ``None``: Spark does.
 
     Raises what is wrong with a statement for which no row is read.
@@ -174,7 +176,7 @@ def _by_arrow(table: StagedTable, source: Scan, change: RowChange, facts: Facts)
         if computed is None:  # Arrow does not know what is wrong
             rows = _matching(table, source, _condition(change))
             _ = (rows if change.deletes else _renewed(table, source, change)).schema
-        return Found()
+        return MatchedRows()
     if way is not Way.DRIVER or computed is None:
         return None
     return arrow_finder.find(source, computed, facts, limits)

@@ -26,8 +26,8 @@ from penstock.lake.reading.conversions.spark_types import cacheable, schema_of, 
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows import merge_by_key
 from penstock.lake.rows.change import Clause, Keys, RowChange
-from penstock.lake.rows.deletes import take_away
-from penstock.lake.rows.found import Found
+from penstock.lake.rows.deletes import remove_rows
+from penstock.lake.rows.matched_rows import MatchedRows
 from penstock.lake.rows.merge_by_key import SeveralRowsOfOneKey
 from penstock.lake.rows.merge_source import ORDERED, bound_text, bound_value
 from penstock.lake.rows.new_rows import expressions, not_null, rewrite, write_rows
@@ -119,14 +119,14 @@ def _run(job: _Job) -> Staged:
     if not job.scanned.files.files and job.scanned.files.inlined is None:
         return _staged(job, Files(inserted=_inserted(job, None)))
     pairs = _pairs(job).persist()
-    found = Found()
+    found = MatchedRows()
     try:
         if job.touching:
             found = find(_acting(pairs), job.scanned, job.table.context.limits)
         if found.asked != found.total and not job.change.only_deletes:
             raise _ambiguous(job)
         files = write(
-            lambda: take_away(job.table, job.scanned, found),
+            lambda: remove_rows(job.table, job.scanned, found),
             lambda: _updated(job, pairs, found),
             lambda: _inserted(job, pairs),
         )
@@ -233,7 +233,7 @@ def _acting(pairs: DataFrame) -> DataFrame:
     return pairs.where(fn.col(_CLAUSE).isNotNull())
 
 
-def _updated(job: _Job, pairs: DataFrame, found: Found) -> list[Written]:
+def _updated(job: _Job, pairs: DataFrame, found: MatchedRows) -> list[Written]:
     numbers = [n for n, clause in enumerate(job.touching) if clause.action == "update"]
     if not numbers or not found.total:
         return []

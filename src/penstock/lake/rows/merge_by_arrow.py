@@ -21,8 +21,8 @@ from penstock.lake.format.files import DataFile, sequence
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.reading.arrow_files import Deleted, read_batches, read_small_placed
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
-from penstock.lake.rows.deletes import take_away
-from penstock.lake.rows.found import FileRows, Found
+from penstock.lake.rows.deletes import remove_rows
+from penstock.lake.rows.matched_rows import FileRows, MatchedRows
 from penstock.lake.rows.merge_matches import (
     Matches,
     MergeJob,
@@ -108,7 +108,7 @@ class _Rows:
 
 
 def _written(table: StagedTable, job: MergeJob, source: _Rows) -> Files:
-    found = Found.of_files(job.scanned, source.changing)
+    found = MatchedRows.of_files(job.scanned, source.changing)
     ids = pa.chunked_array([part.ids for part in source.changing], pa.int64())
     places = pa.chunked_array([part.matched for part in source.changing], pa.int64())
 
@@ -117,7 +117,7 @@ def _written(table: StagedTable, job: MergeJob, source: _Rows) -> Files:
         return arrow_files.write(rows, job.target) if rows.num_rows else Written()
 
     return write(
-        lambda: take_away(table, job.scanned, found),
+        lambda: remove_rows(table, job.scanned, found),
         lambda: write_updated(source.rows.take(places), ids, job.target),
         insert,
     )

@@ -19,8 +19,8 @@ from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.parquet.footers import read_columns
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows.change import Keys, RowChange
-from penstock.lake.rows.deletes import take_away
-from penstock.lake.rows.found import Found, collected
+from penstock.lake.rows.deletes import remove_rows
+from penstock.lake.rows.matched_rows import MatchedRows, collected
 from penstock.lake.rows.merge_by_arrow import (
     find_on_driver,
     merge_files,
@@ -205,8 +205,8 @@ def _stage(table: StagedTable, job: MergeJob) -> Staged:
             replace(files, inserted=Written()).discard()
             files = Files(inserted=files.inserted)
             matches = collapse(job, _by_spark(job) if matches.places is not None else matches)
-            again = _written(table, job, matches, insert=Written)
-            files = replace(again, inserted=files.inserted)
+            rewritten = _written(table, job, matches, insert=Written)
+            files = replace(rewritten, inserted=files.inserted)
     except BaseException:
         files.discard()
         raise
@@ -300,15 +300,15 @@ def _remove(table: StagedTable, job: MergeJob, matches: Matches) -> Removed:
     rows = matches.rows.where(CHANGED)
     counts = {file: n for file, n in matches.changes.items() if file is not None}
     if matches.places is not None:
-        return take_away(table, job.scanned, Found(matches.places, counts))
+        return remove_rows(table, job.scanned, MatchedRows(matches.places, counts))
     inlined: tuple[int, ...] = ()
     if None in matches.changes:
         ids = rows.where(fn.col(FILE).isNull()).select(POSITION).toArrow()
         inlined = tuple(ids[POSITION].to_pylist())
     places = rows.where(fn.col(FILE).isNotNull()).select(FILE, POSITION)
     is_small = matches.touched <= job.limits.written_places
-    found = Found(collected(places) if is_small else places, counts, inlined)
-    return take_away(table, job.scanned, found)
+    found = MatchedRows(collected(places) if is_small else places, counts, inlined)
+    return remove_rows(table, job.scanned, found)
 
 
 def _columns(job: MergeJob, rows: DataFrame) -> list[SparkColumn]:

@@ -17,7 +17,7 @@ from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.conversions.casts import stored
 from penstock.lake.reading.scan import ROW_ID, Scan
-from penstock.lake.rows.found import Found
+from penstock.lake.rows.matched_rows import MatchedRows
 from penstock.lake.writing.spark import Written, write
 from penstock.spark.functions import expr, fn
 from penstock.sql.identifiers import quoted
@@ -169,7 +169,9 @@ def row_id_column(name: str, schema: TableSchema) -> SparkColumn:
     return fn.col(name).alias(embedded, metadata={FIELD_ID: ROW_ID_FIELD})
 
 
-def rewrite(table: CandidateTable, source: Scan, rows: DataFrame, found: Found) -> list[Written]:
+def rewrite(
+    table: CandidateTable, source: Scan, rows: DataFrame, found: MatchedRows
+) -> list[Written]:
     """Write updated rows, which are those found: under the ids they have, and those that the
     transaction itself made without.
     """

@@ -18,7 +18,7 @@ from penstock.lake.format.types import from_spark_schema, to_spark_schema
 from penstock.lake.reading.conversions.align import typed
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.recovery.backup import missing_below
-from penstock.lake.rows.deletes import end_whole, take_all, take_away
+from penstock.lake.rows.deletes import end_whole, remove_rows, take_all
 from penstock.lake.rows.spark_finder import find, rows_of
 from penstock.lake.rows.stager import Files, remove_both
 from penstock.lake.writing import fingerprint
@@ -125,7 +125,7 @@ def _rows_of_slice(table: StagedTable, files: Sequence[DataFile], slice_of: Slic
     rows = rows_of(table, source).where(table.is_in_slice(*slice_of))
     found = find(rows, source, table.context.limits, once=True)
     try:
-        return take_away(table, source, found)
+        return remove_rows(table, source, found)
     finally:
         found.release()
 

@@ -107,16 +107,16 @@ def stage_slices(
     table.stage(written.before)
     there = _by_value(table, values) if replaces else {}
     same, fingerprints = _unchanged(table, written, there)
-    anew = [value for value in values if value not in same]
-    ended = [file for value in anew for file in there.get(value, ())]
-    files = tuple(file for value in anew for file in written.files.get(value, ()))
+    changed = [value for value in values if value not in same]
+    ended = [file for value in changed for file in there.get(value, ())]
+    files = tuple(file for value in changed for file in written.files.get(value, ()))
     if ended or files or table.candidate.create is not None:
         removed = end_whole(table, table.scan_all(), ended) if ended else Removed()
-        rows = sum(map(written.rows, anew))
+        rows = sum(map(written.rows, changed))
         new = Written(files, rows, written.directory)
         Files(removed, inserted=new, in_files=True).stage(table)
         if replaces:
-            for value in anew:
+            for value in changed:
                 table.depend((written.column, value))
     now = there if replaces else _by_value(table, values)
     return {

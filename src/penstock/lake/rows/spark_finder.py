@@ -16,11 +16,11 @@ from penstock.lake.format.files import live_rows
 from penstock.lake.limits import Limits
 from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align, typed
-from penstock.lake.reading.deleted.places import Places
+from penstock.lake.reading.deleted.row_addresses import RowAddresses
 from penstock.lake.reading.hidden import FILENAME, ROWID, columns, refusals
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
-from penstock.lake.rows.found import Found
-from penstock.lake.rows.found import row_ids as ids_of
+from penstock.lake.rows.matched_rows import MatchedRows
+from penstock.lake.rows.matched_rows import row_ids as ids_of
 from penstock.lake.rows.new_rows import not_null
 from penstock.lake.rows.route import Facts, collected_rows
 from penstock.lazy import pa, pc
@@ -67,26 +67,26 @@ def refused(names: Collection[str], table: CandidateTable) -> dict[str, Unsuppor
     return refusals(set(names) - {ROWID}, changed)
 
 
-def find(rows: DataFrame, source: Scan, limits: Limits, *, once: bool = False) -> Found:
+def find(rows: DataFrame, source: Scan, limits: Limits, *, once: bool = False) -> MatchedRows:
     """The rows of ``rows`` by FILE, POSITION and ROW_ID, which are of ``source``.
 
     ``once`` says that each row of it comes once at most.
     """
     most = limits.unbounded_places
-    numbers = Places.by_key(source.files.files, source.keys(), limits.numbered_files)
+    numbers = RowAddresses.by_key(source.files.files, source.keys(), limits.numbered_files)
     picked = rows.select(FILE, POSITION, ROW_ID)
     if numbers is None:
         places = picked.limit(most + 1).toArrow()
-        return Found.named(places) if places.num_rows <= most else _counted(picked)
+        return MatchedRows.named(places) if places.num_rows <= most else _counted(picked)
     # The row's id is asked for only where something may have no other place: it is not read then.
     beside = [] if source.files.inlined is None else [ROW_ID]
     numbered = rows.select(numbers.named_column(FILE, POSITION).alias(_NUMBER), *beside)
     if once and _bounded(source, limits):
-        return Found.numbered(numbers, numbered.toArrow(), _NUMBER)
+        return MatchedRows.numbered(numbers, numbered.toArrow(), _NUMBER)
     places = numbered.limit(most + 1).toArrow()
     if places.num_rows > most:
         return _counted(picked)
-    return Found.numbered(numbers, places, _NUMBER)
+    return MatchedRows.numbered(numbers, places, _NUMBER)
 
 
 def _bounded(source: Scan, limits: Limits) -> bool:
@@ -97,7 +97,7 @@ def _bounded(source: Scan, limits: Limits) -> bool:
     return live_rows(files) <= limits.places and not any("://" in file.path for file in files)
 
 
-def _counted(picked: DataFrame) -> Found:
+def _counted(picked: DataFrame) -> MatchedRows:
     """The rows by places that stay with Spark."""
     persisted = picked.persist()
     try:
@@ -115,12 +115,12 @@ def _counted(picked: DataFrame) -> Found:
     counts = {row[FILE]: row["once"] for row in rows}
     repeated = any(row["n"] != row["once"] for row in rows)
     places = of_files.dropDuplicates() if repeated else of_files
-    return Found(places, counts, inlined, asked, persisted=persisted)
+    return MatchedRows(places, counts, inlined, asked, persisted=persisted)
 
 
 def find_updated(
     table: CandidateTable, source: Scan, rows: DataFrame, facts: Facts, *, once: bool = False
-) -> Found | None:
+) -> MatchedRows | None:
     """The rows of ``rows``, which has their new values, with these; ``once`` says that none is of a
     row that another is of.
 
@@ -133,7 +133,7 @@ def find_updated(
     new = not_null(typed(rows, schema), schema, name)
     names = [column for column in new.columns if schema.find(column) is not None]
     fitted = align(new.select(*map(quoted, names)), schema, table=name)
-    numbers = Places.by_key(source.files.files, source.keys(), limits.numbered_files)
+    numbers = RowAddresses.by_key(source.files.files, source.keys(), limits.numbered_files)
     place = (
         [FILE, POSITION]
         if numbers is None
@@ -153,12 +153,12 @@ def find_updated(
     places, embedded = collected[_NUMBER], collected[ROW_ID]
     of_files = numbers.files(places), numbers.positions(places)
     ids = ids_of(source, numbers.keys, *of_files, embedded)
-    return Found.numbered(numbers, collected, _NUMBER).with_values(values, ids)
+    return MatchedRows.numbered(numbers, collected, _NUMBER).with_values(values, ids)
 
 
-def with_values(source: Scan, values: pa.Table, places: pa.Table) -> Found:
+def with_values(source: Scan, values: pa.Table, places: pa.Table) -> MatchedRows:
     """Rows of FILE, POSITION and ROW_ID in ``places``, which get these values."""
     codes = pc.dictionary_encode(places[FILE]).combine_chunks()
     files, keys = pa.chunked_array([codes.indices]), codes.dictionary.to_pylist()
     ids = ids_of(source, keys, files, places[POSITION], places[ROW_ID])
-    return Found.named(places).with_values(values, ids)
+    return MatchedRows.named(places).with_values(values, ids)

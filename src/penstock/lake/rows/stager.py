@@ -16,8 +16,8 @@ from penstock.lake.format.field_ids import EMBEDDED_ROW_ID
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.lake.reading.scan import Scan
-from penstock.lake.rows.deletes import both, take_away
-from penstock.lake.rows.found import Found
+from penstock.lake.rows.deletes import both, remove_rows
+from penstock.lake.rows.matched_rows import MatchedRows
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lake.writing.spark import Target, Written
 from penstock.lazy import pa, pc
@@ -99,7 +99,7 @@ def _of(written: Future[_T], otherwise: _T) -> _T:
 def write_found(
     table: CandidateTable,
     source: Scan,
-    found: Found,
+    found: MatchedRows,
     inserted: pa.Table | None = None,
     target: Target | None = None,
 ) -> Files:
@@ -109,10 +109,10 @@ def write_found(
     updates = found.values is not None and found.values.num_rows > 0
     inserts = inserted is not None and inserted.num_rows > 0
     if not (updates or inserts):
-        return Files(take_away(table, source, found))
+        return Files(remove_rows(table, source, found))
     into = target or table.target(None)
     return write(
-        lambda: take_away(table, source, found),
+        lambda: remove_rows(table, source, found),
         lambda: write_updated(found.values, found.ids, into) if updates else (),
         lambda: arrow_files.write(inserted, into) if inserts else Written(),
     )

@@ -400,7 +400,7 @@ def _add_data_files(session: Session, **arguments: Any) -> Sequence[add_files.Ad
     with session.writing() as transaction:
         table = existing(session, transaction, ref)
         files, look = add_files.stage_data_files(session.catalog, table, paths, rules)
-        transaction.also(look)
+        transaction.on_commit(look)
     return files
 
 

@@ -62,7 +62,7 @@ def test_author_message_extra_and_also(lake: Catalog) -> None:
         author="me",
         message="m",
         extra="{}",
-        also=[note],
+        on_commit=[note],
     )
     assert (done.author, done.message, done.extra) == ("me", "m", "{}")
     assert lake.snapshots()[-1] == done
@@ -77,7 +77,7 @@ def test_a_failing_also_takes_everything_back(lake: Catalog) -> None:
         lake.commit(
             lake.latest(),
             staging.change_set("t", create=staging.new_table(lake, "t", IV)),
-            also=[fail],
+            on_commit=[fail],
         )
     assert lake.latest().id == 0
     assert lake.find_table("main", "t", 0) is None

@@ -16,6 +16,7 @@ from penstock.errors import (
     LakeError,
 )
 from penstock.lake.catalog import reads
+from penstock.lake.catalog.commit_context import CommitContext, schemas_at
 from penstock.lake.catalog.commits.retry import RetryPolicy, exhausted
 from penstock.lake.catalog.commits.writes import (
     CommitInfo,
@@ -39,12 +40,11 @@ from penstock.lake.catalog.database.faults import (
 from penstock.lake.catalog.database.location import CatalogLocation
 from penstock.lake.catalog.database.round_trips import Answer, ask, is_remote
 from penstock.lake.catalog.snapshots.history import renamed_since, slice_changed
-from penstock.lake.catalog.work import Work, schemas_at
 from penstock.lake.format.changes import ChangeSet, TableChange, check_together
 from penstock.lake.format.conflicts import check, needs_schemas, parse_changes, touched
 from penstock.lake.snapshot import At, Snapshot
 
-Also = Callable[[Connection, int], None]
+OnCommit = Callable[[Connection, int], None]
 
 _LOOKS = 4  # times to ask what became of a commit before it counts as unknown
 
@@ -75,7 +75,7 @@ class Commit:
     base: Snapshot
     changes: ChangeSet
     info: CommitInfo
-    also: Sequence[Also]
+    on_commit: Sequence[OnCommit]
     retry: RetryPolicy
     inlines: bool  # where no option of the lake says so
 
@@ -115,13 +115,13 @@ class Commit:
                 if is_remote(connection):  # elsewhere it costs no more to ask when there is need
                     asked.append(since_snapshot(self.base.id))
                 with engines.begin_and_ask(connection, *asked) as (transaction, answers):
-                    snapshot, work = self._write(connection, *answers)
-                    if self.also or not is_remote(connection):
-                        publish(work)
-                        for write_more in self.also:
+                    snapshot, context = self._write(connection, *answers)
+                    if self.on_commit or not is_remote(connection):
+                        publish(context)
+                        for write_more in self.on_commit:
                             write_more(connection, snapshot.id)
                     sent = snapshot  # from now on: COMMIT is sent together with the last writes
-                    publish(work, transaction)
+                    publish(context, transaction)
             except exc.DBAPIError as error:
                 if lost_race(error):
                     raise SnapshotTaken from error
@@ -134,7 +134,7 @@ class Commit:
 
     def _write(
         self, connection: Connection, known: Answer, since: Answer | None = None
-    ) -> tuple[Snapshot, Work]:
+    ) -> tuple[Snapshot, CommitContext]:
         beginning = start(self.changes, known)
         if beginning is None:
             raise corrupt(self.location, "it holds no snapshot")

@@ -27,6 +27,7 @@ from sqlalchemy import (
 
 from penstock.errors import CommitConflict, CommitError
 from penstock.lake.catalog import reads
+from penstock.lake.catalog.commit_context import CommitContext, Ids, Target, Totals
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.round_trips import Answer, Query, committing, pipelined
 from penstock.lake.catalog.definitions import macros, tables, tags, views
@@ -40,7 +41,6 @@ from penstock.lake.catalog.files import compactions, registration
 from penstock.lake.catalog.files.registration import add_deletes, end_files
 from penstock.lake.catalog.inlined import writes
 from penstock.lake.catalog.statistics import totals
-from penstock.lake.catalog.work import Ids, Target, Totals, Work
 from penstock.lake.format.changes import ChangeSet, TableChange
 from penstock.lake.format.files import Table
 from penstock.lake.format.naming import fold
@@ -66,7 +66,7 @@ def write(
     info: CommitInfo,
     *,
     inlines: bool,
-) -> tuple[Snapshot, Work]:
+) -> tuple[Snapshot, CommitContext]:
     """Write ``changes`` as the snapshot after that of ``start``; the rest is for `publish`.
 
     Only writers that do not take Penstock's lock (DuckDB on PostgreSQL) can interfere, and they
@@ -77,7 +77,7 @@ def write(
     if start.wants_message:
         check_message(info.author, info.message)
     base = start.latest
-    work = Work(
+    context = CommitContext(
         connection=connection,
         data_path=data_path,
         base=base,
@@ -88,28 +88,28 @@ def write(
         inline_tables=dict(start.inline_tables),
         inlines=inlines,
     )
-    work.schema_version += _defines(changes) or writes.defines(work, changes)
+    context.schema_version += _defines(changes) or writes.defines(context, changes)
     time = max(dt.datetime.now(dt.UTC), base.time + dt.timedelta(microseconds=1))
     only_adds = _only_adds(changes)
     if not only_adds:
-        _insert_snapshot(work, time)
-        check_free_names(work, changes)
-        _take_away(work, changes)
-        _define(work, changes)
+        _insert_snapshot(context, time)
+        check_free_names(context, changes)
+        _end_dropped(context, changes)
+        _define(context, changes)
     for change in changes.tables:
-        _write_table_change(work, change)
+        _write_table_change(context, change)
     for compaction in changes.compactions:
-        compactions.write(work, compaction)
-    tables.write_schema_versions(work)
-    return _finish(work, time, info, known=not only_adds), work
+        compactions.write(context, compaction)
+    tables.write_schema_versions(context)
+    return _finish(context, time, info, known=not only_adds), context
 
 
-def publish(work: Work, transaction: RootTransaction | None = None) -> None:
+def publish(context: CommitContext, transaction: RootTransaction | None = None) -> None:
     """Write what `write` left, and with it commit ``transaction``. Raises SnapshotTaken."""
     together = pipelined if transaction is None else committing
     try:
-        with together(work.connection):
-            work.flush()
+        with together(context.connection):
+            context.flush()
             if transaction is not None:
                 transaction.commit()
     except exc.IntegrityError as error:
@@ -142,45 +142,47 @@ def _defines(changes: ChangeSet) -> bool:
     )
 
 
-def _insert_snapshot(work: Work, time: dt.datetime) -> None:
+def _insert_snapshot(context: CommitContext, time: dt.datetime) -> None:
     try:
-        work.connection.execute(t.snapshot.insert(), _snapshot_row(work, time))
+        context.connection.execute(t.snapshot.insert(), _snapshot_row(context, time))
     except exc.IntegrityError as error:
         raise SnapshotTaken from error
 
 
-def _snapshot_row(work: Work, time: dt.datetime) -> dict[str, Any]:
+def _snapshot_row(context: CommitContext, time: dt.datetime) -> dict[str, Any]:
     return {
-        "snapshot_id": work.snapshot_id,
+        "snapshot_id": context.snapshot_id,
         "snapshot_time": time,
-        "schema_version": work.schema_version,
-        "next_catalog_id": work.ids.next_catalog_id,
-        "next_file_id": work.ids.next_file_id,
+        "schema_version": context.schema_version,
+        "next_catalog_id": context.ids.next_catalog_id,
+        "next_file_id": context.ids.next_file_id,
     }
 
 
-def _finish(work: Work, time: dt.datetime, info: CommitInfo, *, known: bool) -> Snapshot:
+def _finish(
+    context: CommitContext, time: dt.datetime, info: CommitInfo, *, known: bool
+) -> Snapshot:
     """Write the snapshot's row, when all is known. ``known``: it exists without its next ids."""
-    ids, text = work.ids, work.tokens.text()
-    totals.write(work)
+    ids, text = context.ids, context.tokens.text()
+    totals.write(context)
     changes = {
-        "snapshot_id": work.snapshot_id,
+        "snapshot_id": context.snapshot_id,
         "changes_made": text,
         "author": info.author,
         "commit_message": info.message,
         "commit_extra_info": info.extra,
     }
-    work.insert(t.snapshot_changes, [changes])
+    context.insert(t.snapshot_changes, [changes])
     if known:
         next_ids = {"next_catalog_id": ids.next_catalog_id, "next_file_id": ids.next_file_id}
-        update = t.snapshot.update().where(t.snapshot.c.snapshot_id == work.snapshot_id)
-        work.connection.execute(update.values(**next_ids))
+        update = t.snapshot.update().where(t.snapshot.c.snapshot_id == context.snapshot_id)
+        context.connection.execute(update.values(**next_ids))
     else:
-        work.first(t.snapshot, _snapshot_row(work, time))
+        context.first(t.snapshot, _snapshot_row(context, time))
     return Snapshot(
-        id=work.snapshot_id,
+        id=context.snapshot_id,
         time=time,
-        schema_version=work.schema_version,
+        schema_version=context.schema_version,
         next_catalog_id=ids.next_catalog_id,
         next_file_id=ids.next_file_id,
         changes=text,
@@ -190,99 +192,99 @@ def _finish(work: Work, time: dt.datetime, info: CommitInfo, *, known: bool) -> 
     )
 
 
-def _take_away(work: Work, changes: ChangeSet) -> None:
+def _end_dropped(context: CommitContext, changes: ChangeSet) -> None:
     """Drops come first: their names may be reused."""
     for change in changes.tables:
         if change.drops is not None:
-            tables.drop_table(work, change.drops, _label(change))
+            tables.drop_table(context, change.drops, _label(change))
     for view_id in changes.drop_views:
-        views.drop(work, view_id)
+        views.drop(context, view_id)
     for view in changes.create_views:
         if view.replaces is not None:
-            views.drop(work, view.replaces)
+            views.drop(context, view.replaces)
     for macro_id in changes.drop_macros:
-        macros.drop(work, macro_id)
+        macros.drop(context, macro_id)
     for macro in changes.create_macros:
         if macro.replaces is not None:
-            macros.drop(work, macro.replaces)
+            macros.drop(context, macro.replaces)
     for schema_id in changes.drop_schemas:
-        drop_schema(work, schema_id)
+        drop_schema(context, schema_id)
 
 
-def _define(work: Work, changes: ChangeSet) -> None:
+def _define(context: CommitContext, changes: ChangeSet) -> None:
     """Schemas, views and macros; tables come with their rows."""
     for name in changes.create_schemas:
-        if fold(name) not in changes.needed_schemas & work.schemas.keys():
-            create_schema(work, name)
+        if fold(name) not in changes.needed_schemas & context.schemas.keys():
+            create_schema(context, name)
     for view_id, new_name in changes.rename_views.items():
-        views.rename(work, view_id, new_name)
+        views.rename(context, view_id, new_name)
     for view_id, view_tags in changes.view_tags.items():
-        views.comment(work, view_id, view_tags)
+        views.comment(context, view_id, view_tags)
     for view in changes.create_views:
-        views.create(work, view)
+        views.create(context, view)
     for macro in changes.create_macros:
-        macros.create(work, macro)
+        macros.create(context, macro)
 
 
 def _label(change: TableChange) -> str:
     return f"{change.schema_name}.{change.name}"
 
 
-def _write_table_change(work: Work, change: TableChange) -> None:
-    target = _created(work, change) if change.create else _existing(work, change)
+def _write_table_change(context: CommitContext, change: TableChange) -> None:
+    target = _created(context, change) if change.create else _existing(context, change)
     if target is not None:
-        _write_files(work, change, target)
+        _write_files(context, change, target)
 
 
-def _created(work: Work, change: TableChange) -> Target | None:
+def _created(context: CommitContext, change: TableChange) -> Target | None:
     new = change.create
     if new is None:
         return None
-    schema = find_schema(work.schemas, change.schema_name)
-    table_id, partition_id = tables.write_table(work, schema, change.name, new)
-    work.totals[table_id] = Totals()
+    schema = find_schema(context.schemas, change.schema_name)
+    table_id, partition_id = tables.write_table(context, schema, change.name, new)
+    context.totals[table_id] = Totals()
     return Target(table_id, _label(change), new.path, new.schema, partition_id)
 
 
-def _existing(work: Work, change: TableChange) -> Target | None:
+def _existing(context: CommitContext, change: TableChange) -> Target | None:
     if change.table_id is None:
         return None
     # What the transaction saw still holds: whoever altered or dropped the table is in conflict.
-    table = change.table or _load(work, change.table_id)
+    table = change.table or _load(context, change.table_id)
     if table is None:
         raise CommitConflict(f"table {_label(change)} no longer exists", hint="run it again")
     if change.schema is not None:
-        tables.alter_table(work, table.id, change.schema)
+        tables.alter_table(context, table.id, change.schema)
     schema, partition_id = change.schema or table.schema, table.partition_id
     if change.partition_by is not None:
-        partition_id = tables.set_partitioning(work, table.id, schema, change.partition_by)
+        partition_id = tables.set_partitioning(context, table.id, schema, change.partition_by)
     if change.sort_by is not None:
-        tables.set_sorting(work, table.id, change.sort_by)
+        tables.set_sorting(context, table.id, change.sort_by)
     if change.tags or change.column_tags:
-        tags.write(work, table.id, change.tags)
-        tags.write_columns(work, table.id, change.column_tags)
-        work.tokens.of("altered_table", table.id)
+        tags.write(context, table.id, change.tags)
+        tags.write_columns(context, table.id, change.column_tags)
+        context.tokens.of("altered_table", table.id)
     if change.rename_to is not None:
-        tables.rename_table(work, table.id, change.rename_to, _label(change))
+        tables.rename_table(context, table.id, change.rename_to, _label(change))
     return Target(table.id, _label(change), table.path, schema, partition_id)
 
 
-def _load(work: Work, table_id: int) -> Table | None:
-    loaded = reads.load_tables(work.connection, work.data_path, work.base.id, table_id)
+def _load(context: CommitContext, table_id: int) -> Table | None:
+    loaded = reads.load_tables(context.connection, context.data_path, context.base.id, table_id)
     return loaded[0] if loaded else None
 
 
-def _write_files(work: Work, change: TableChange, target: Target) -> None:
+def _write_files(context: CommitContext, change: TableChange, target: Target) -> None:
     if change.end:
-        end_files(work, target, change.end)
+        end_files(context, target, change.end)
     if change.deletes:
-        add_deletes(work, target, change.deletes)
+        add_deletes(context, target, change.deletes)
     if change.add:
-        registration.add_files(work, target, change.add)
-    if target.id in work.defined:
-        writes.define(work, target, change.schema_name)
+        registration.add_files(context, target, change.add)
+    if target.id in context.defined:
+        writes.define(context, target, change.schema_name)
     if change.inline is not None:
-        writes.write(work, target, change.inline, adds_files=bool(change.add))
+        writes.write(context, target, change.inline, adds_files=bool(change.add))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from penstock.errors import CommitConflict
+from penstock.lake.catalog.commit_context import CommitContext
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.rows import Record, check_begin
 from penstock.lake.catalog.definitions import tables
 from penstock.lake.catalog.reads import is_named, named, visible
-from penstock.lake.catalog.work import Work
 from penstock.lake.format.changes import NewMacro
 from penstock.sql.macros import Macro, MacroForm, Parameter
 
@@ -22,18 +22,18 @@ _NO_TYPE = "unknown"  # of a parameter without a type, and of a missing default
 _NO_DEFAULT = "NULL"
 
 
-def create(work: Work, new: NewMacro) -> None:
+def create(context: CommitContext, new: NewMacro) -> None:
     """Create a macro. Raises CommitConflict when its schema no longer exists."""
-    schema = tables.find_schema(work.schemas, new.schema_name)
-    macro_id = work.ids.catalog()
+    schema = tables.find_schema(context.schemas, new.schema_name)
+    macro_id = context.ids.catalog()
     row = {
         "schema_id": schema.id,
         "macro_id": macro_id,
         "macro_name": new.name,
-        "begin_snapshot": work.snapshot_id,
+        "begin_snapshot": context.snapshot_id,
     }
-    work.insert(t.macro, [row])
-    work.insert(
+    context.insert(t.macro, [row])
+    context.insert(
         t.macro_impl,
         [
             {
@@ -47,8 +47,8 @@ def create(work: Work, new: NewMacro) -> None:
         ],
     )
     for number, form in enumerate(new.forms):
-        work.insert(t.macro_parameters, _parameters(macro_id, number, form))
-    work.tokens.named(f"created_{new.forms[0].kind}_macro", schema.name, new.name)
+        context.insert(t.macro_parameters, _parameters(macro_id, number, form))
+    context.tokens.named(f"created_{new.forms[0].kind}_macro", schema.name, new.name)
 
 
 def _parameters(macro_id: int, form_number: int, form: MacroForm) -> list[dict[str, Any]]:
@@ -69,13 +69,15 @@ def _parameter(parameter: Parameter) -> dict[str, str]:
     }
 
 
-def drop(work: Work, macro_id: int) -> None:
+def drop(context: CommitContext, macro_id: int) -> None:
     """End a macro with all its forms. Raises CommitConflict when it no longer exists."""
-    if work.end(t.macro, t.macro.c.macro_id == macro_id) != 1:
+    if context.end(t.macro, t.macro.c.macro_id == macro_id) != 1:
         raise CommitConflict(f"macro {macro_id} no longer exists", hint="run it again")
     c = t.macro_impl.c
-    kind = work.connection.execute(select(c.type).where(c.macro_id == macro_id)).scalars().first()
-    work.tokens.of(f"dropped_{kind or 'scalar'}_macro", macro_id)
+    kind = (
+        context.connection.execute(select(c.type).where(c.macro_id == macro_id)).scalars().first()
+    )
+    context.tokens.of(f"dropped_{kind or 'scalar'}_macro", macro_id)
 
 
 def load_macros(

@@ -20,13 +20,13 @@ from sqlalchemy import (
 )
 
 from penstock.errors import CommitConflict
+from penstock.lake.catalog.commit_context import CommitContext, SchemaEntry
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.location import store
 from penstock.lake.catalog.database.rows import Record, check_begin
 from penstock.lake.catalog.definitions import tags
 from penstock.lake.catalog.reads import visible
-from penstock.lake.catalog.work import SchemaEntry, Work
 from penstock.lake.format.changes import ChangeSet, NewTable
 from penstock.lake.format.files import PartitionField, Table
 from penstock.lake.format.naming import directory_name, fold, new_uuid7
@@ -38,46 +38,46 @@ _NO_DEFAULT = "NULL"
 
 
 def write_table(
-    work: Work, schema: SchemaEntry, name: str, new: NewTable
+    context: CommitContext, schema: SchemaEntry, name: str, new: NewTable
 ) -> tuple[int, int | None]:
     """Create a table; its id, and that of its partitioning if it has one."""
-    table_id = work.ids.catalog()
+    table_id = context.ids.catalog()
     path, is_relative = store(schema.path, new.path)
     row = {
         "table_id": table_id,
         "table_uuid": new.uuid,
-        "begin_snapshot": work.snapshot_id,
+        "begin_snapshot": context.snapshot_id,
         "schema_id": schema.id,
         "table_name": name,
         "path": path,
         "path_is_relative": is_relative,
     }
-    work.insert(t.table, [row])
-    work.insert(t.column, list(_column_rows(new.schema, table_id, work.snapshot_id)))
+    context.insert(t.table, [row])
+    context.insert(t.column, list(_column_rows(new.schema, table_id, context.snapshot_id)))
     partition_id = None
     if new.partition_by:
-        partition_id = begin_partitioning(work, table_id, new.schema, new.partition_by)
-    begin_sorting(work, table_id, new.sort_by)
-    tags.write(work, table_id, new.tags, fresh=True)
-    tags.write_columns(work, table_id, new.column_tags, fresh=True)
-    work.defined[table_id] = None
-    work.tokens.named("created_table", schema.name, name)
+        partition_id = begin_partitioning(context, table_id, new.schema, new.partition_by)
+    begin_sorting(context, table_id, new.sort_by)
+    tags.write(context, table_id, new.tags, fresh=True)
+    tags.write_columns(context, table_id, new.column_tags, fresh=True)
+    context.defined[table_id] = None
+    context.tokens.named("created_table", schema.name, name)
     return table_id, partition_id
 
 
-def alter_table(work: Work, table_id: int, schema: TableSchema) -> None:
+def alter_table(context: CommitContext, table_id: int, schema: TableSchema) -> None:
     """Give a table the columns of ``schema``: end the rows that differ, insert their successors.
 
     Columns keep their order numbers where their sequence allows it. If nothing differs, only the
     schema version is new, as in the real extension.
     """
-    current = _current_columns(work.connection, work.base.id, table_id)
+    current = _current_columns(context.connection, context.base.id, table_id)
     wanted = list(_with_parents(schema.columns, None))
     orders = _orders(current, wanted)
     ended = dict.fromkeys(row.column_id for row in current.values())
     begun: list[dict[str, Any]] = []
     for column, parent in wanted:
-        row = _column_row(column, parent, orders[_id(column)], table_id, work.snapshot_id)
+        row = _column_row(column, parent, orders[_id(column)], table_id, context.snapshot_id)
         old = current.get(_id(column))
         if old is not None and _same_row(old, row):
             del ended[old.column_id]
@@ -85,58 +85,58 @@ def alter_table(work: Work, table_id: int, schema: TableSchema) -> None:
             begun.append(row)
     if ended:
         c = t.column.c
-        work.end(t.column, c.table_id == table_id, c.column_id.in_(list(ended)))
+        context.end(t.column, c.table_id == table_id, c.column_id.in_(list(ended)))
         gone = [column_id for column_id in ended if column_id not in orders]
-        tags.end_columns(work, table_id, gone)
-    work.insert(t.column, begun)
-    work.defined[table_id] = None
-    work.tokens.of("altered_table", table_id)
+        tags.end_columns(context, table_id, gone)
+    context.insert(t.column, begun)
+    context.defined[table_id] = None
+    context.tokens.of("altered_table", table_id)
 
 
-def rename_table(work: Work, table_id: int, new_name: str, label: str) -> None:
+def rename_table(context: CommitContext, table_id: int, new_name: str, label: str) -> None:
     """Rename a table; its directory stays. ``label`` is its name in messages.
 
     The token is that of a creation, as the real extension has it. Raises CommitConflict.
     """
     c = t.table.c
     query = t.table.select().where(c.table_id == table_id, c.end_snapshot.is_(None))
-    old = work.connection.execute(query).first()
-    if old is None or work.end(t.table, c.table_id == table_id) != 1:
+    old = context.connection.execute(query).first()
+    if old is None or context.end(t.table, c.table_id == table_id) != 1:
         raise _gone(label)
-    work.insert(
+    context.insert(
         t.table,
         [
             dict(old._mapping)
-            | {"begin_snapshot": work.snapshot_id, "end_snapshot": None, "table_name": new_name}
+            | {"begin_snapshot": context.snapshot_id, "end_snapshot": None, "table_name": new_name}
         ],
     )
-    schema = next(entry for entry in work.schemas.values() if entry.id == old.schema_id)
-    work.defined[table_id] = None
-    work.tokens.named("created_table", schema.name, new_name)
+    schema = next(entry for entry in context.schemas.values() if entry.id == old.schema_id)
+    context.defined[table_id] = None
+    context.tokens.named("created_table", schema.name, new_name)
 
 
-def drop_table(work: Work, table_id: int, label: str) -> None:
+def drop_table(context: CommitContext, table_id: int, label: str) -> None:
     """End everything that a table has. Raises CommitConflict when it no longer exists."""
-    if work.end(t.table, t.table.c.table_id == table_id) != 1:
+    if context.end(t.table, t.table.c.table_id == table_id) != 1:
         raise _gone(label)
     parts = (t.partition_info, t.column, t.column_tag, t.data_file, t.delete_file, t.sort_info)
     for part in parts:
-        work.end(part, part.c.table_id == table_id)
-    work.end(t.tag, t.tag.c.object_id == table_id)
-    work.tokens.of("dropped_table", table_id)
+        context.end(part, part.c.table_id == table_id)
+    context.end(t.tag, t.tag.c.object_id == table_id)
+    context.tokens.of("dropped_table", table_id)
 
 
-def write_schema_versions(work: Work) -> None:
+def write_schema_versions(context: CommitContext) -> None:
     """The schema version of tables that this commit creates or alters."""
-    work.insert(
+    context.insert(
         t.schema_versions,
         [
             {
-                "begin_snapshot": work.snapshot_id,
-                "schema_version": work.schema_version,
+                "begin_snapshot": context.snapshot_id,
+                "schema_version": context.schema_version,
                 "table_id": table_id,
             }
-            for table_id in work.defined
+            for table_id in context.defined
         ],
     )
 
@@ -229,32 +229,32 @@ def _same_row(old: Record, new: Mapping[str, Any]) -> bool:
     return all(stored[key] == value for key, value in new.items() if key not in ignored)
 
 
-def create_schema(work: Work, name: str) -> None:
+def create_schema(context: CommitContext, name: str) -> None:
     """Create a schema. Raises CommitConflict when a schema of this name exists."""
-    if fold(name) in work.schemas:
+    if fold(name) in context.schemas:
         raise CommitConflict(f"there is a schema {name!r} already", hint="run it again")
-    schema_id, uuid = work.ids.catalog(), new_uuid7()
+    schema_id, uuid = context.ids.catalog(), new_uuid7()
     path = directory_name(name, uuid)
     row = {
         "schema_id": schema_id,
         "schema_uuid": uuid,
-        "begin_snapshot": work.snapshot_id,
+        "begin_snapshot": context.snapshot_id,
         "schema_name": name,
         "path": path,
         "path_is_relative": True,
     }
-    work.insert(t.schema, [row])
-    work.schemas[fold(name)] = SchemaEntry(schema_id, name, f"{work.data_path}{path}")
-    work.tokens.named("created_schema", name)
+    context.insert(t.schema, [row])
+    context.schemas[fold(name)] = SchemaEntry(schema_id, name, f"{context.data_path}{path}")
+    context.tokens.named("created_schema", name)
 
 
-def drop_schema(work: Work, schema_id: int) -> None:
+def drop_schema(context: CommitContext, schema_id: int) -> None:
     """Drop a schema, which is empty by now. Raises CommitConflict when it no longer exists."""
-    key = next((key for key, entry in work.schemas.items() if entry.id == schema_id), None)
-    if key is None or work.end(t.schema, t.schema.c.schema_id == schema_id) != 1:
+    key = next((key for key, entry in context.schemas.items() if entry.id == schema_id), None)
+    if key is None or context.end(t.schema, t.schema.c.schema_id == schema_id) != 1:
         raise CommitConflict("the schema to drop no longer exists", hint="run it again")
-    del work.schemas[key]
-    work.tokens.of("dropped_schema", schema_id)
+    del context.schemas[key]
+    context.tokens.of("dropped_schema", schema_id)
 
 
 def find_schema(schemas: Mapping[str, SchemaEntry], name: str) -> SchemaEntry:
@@ -275,7 +275,7 @@ class Entry:
     name: str
 
 
-def check_free_names(work: Work, changes: ChangeSet) -> None:
+def check_free_names(context: CommitContext, changes: ChangeSet) -> None:
     """Raise CommitConflict where a name is taken, or a schema to drop holds what others made.
 
     Others may have taken a name since the transaction looked; the record of what they did has
@@ -285,8 +285,8 @@ def check_free_names(work: Work, changes: ChangeSet) -> None:
     if not wanted and not changes.drop_schemas:
         return
     gone = _names_that_go(changes)
-    schemas = {entry.id: entry.name for entry in work.schemas.values()}
-    for entry in entries(work.connection, work.base.id):
+    schemas = {entry.id: entry.name for entry in context.schemas.values()}
+    for entry in entries(context.connection, context.base.id):
         if (entry.kind, entry.id) in gone or entry.schema_id not in schemas:
             continue
         schema = schemas[entry.schema_id]
@@ -349,31 +349,31 @@ def _names_that_go(changes: ChangeSet) -> set[tuple[str, int]]:
 
 
 def set_partitioning(
-    work: Work, table_id: int, schema: TableSchema, fields: Sequence[PartitionField]
+    context: CommitContext, table_id: int, schema: TableSchema, fields: Sequence[PartitionField]
 ) -> int:
     """Set the partitioning of later files, without keys if ``fields`` is empty; its id."""
-    work.end(t.partition_info, t.partition_info.c.table_id == table_id)
-    work.defined[table_id] = None
-    work.tokens.of("altered_table", table_id)
-    return begin_partitioning(work, table_id, schema, fields)
+    context.end(t.partition_info, t.partition_info.c.table_id == table_id)
+    context.defined[table_id] = None
+    context.tokens.of("altered_table", table_id)
+    return begin_partitioning(context, table_id, schema, fields)
 
 
 def begin_partitioning(
-    work: Work, table_id: int, schema: TableSchema, fields: Sequence[PartitionField]
+    context: CommitContext, table_id: int, schema: TableSchema, fields: Sequence[PartitionField]
 ) -> int:
-    partition_id = work.ids.catalog()
-    work.insert(
+    partition_id = context.ids.catalog()
+    context.insert(
         t.partition_info,
         [
             {
                 "partition_id": partition_id,
                 "table_id": table_id,
-                "begin_snapshot": work.snapshot_id,
+                "begin_snapshot": context.snapshot_id,
             }
         ],
     )
     columns = partition_columns(schema, fields)
-    work.insert(
+    context.insert(
         t.partition_column,
         [
             {
@@ -389,22 +389,22 @@ def begin_partitioning(
     return partition_id
 
 
-def set_sorting(work: Work, table_id: int, keys: Sequence[SortKey]) -> None:
+def set_sorting(context: CommitContext, table_id: int, keys: Sequence[SortKey]) -> None:
     """Replace the sort keys, or remove them. The table's schema version stays."""
-    work.end(t.sort_info, t.sort_info.c.table_id == table_id)
-    work.tokens.of("altered_table", table_id)
-    begin_sorting(work, table_id, keys)
+    context.end(t.sort_info, t.sort_info.c.table_id == table_id)
+    context.tokens.of("altered_table", table_id)
+    begin_sorting(context, table_id, keys)
 
 
-def begin_sorting(work: Work, table_id: int, keys: Sequence[SortKey]) -> None:
+def begin_sorting(context: CommitContext, table_id: int, keys: Sequence[SortKey]) -> None:
     if not keys:
         return
-    sort_id = work.ids.catalog()
-    work.insert(
+    sort_id = context.ids.catalog()
+    context.insert(
         t.sort_info,
-        [{"sort_id": sort_id, "table_id": table_id, "begin_snapshot": work.snapshot_id}],
+        [{"sort_id": sort_id, "table_id": table_id, "begin_snapshot": context.snapshot_id}],
     )
-    work.insert(
+    context.insert(
         t.sort_expression,
         [
             {

@@ -7,28 +7,28 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy import Connection, select
 
+from penstock.lake.catalog.commit_context import CommitContext
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.rows import check_begin
 from penstock.lake.catalog.reads import visible
-from penstock.lake.catalog.work import Work
 
 Tags = Mapping[str, str | None]
 
 
-def write(work: Work, object_id: int, tags: Tags, *, fresh: bool = False) -> None:
+def write(context: CommitContext, object_id: int, tags: Tags, *, fresh: bool = False) -> None:
     """Set the tags of a table or view. ``fresh``: it has none yet."""
     if not tags:
         return
     c = t.tag.c
     if not fresh:
-        work.end(t.tag, c.object_id == object_id, c.key.in_(list(tags)))
-    work.insert(
+        context.end(t.tag, c.object_id == object_id, c.key.in_(list(tags)))
+    context.insert(
         t.tag,
         [
             {
                 "object_id": object_id,
-                "begin_snapshot": work.snapshot_id,
+                "begin_snapshot": context.snapshot_id,
                 "key": key,
                 "value": value,
             }
@@ -38,25 +38,25 @@ def write(work: Work, object_id: int, tags: Tags, *, fresh: bool = False) -> Non
 
 
 def write_columns(
-    work: Work, table_id: int, tags: Mapping[int, Tags], *, fresh: bool = False
+    context: CommitContext, table_id: int, tags: Mapping[int, Tags], *, fresh: bool = False
 ) -> None:
     """Set tags of columns, by their ids."""
     c = t.column_tag.c
     for column_id, values in tags.items():
         if not fresh:
-            work.end(
+            context.end(
                 t.column_tag,
                 c.table_id == table_id,
                 c.column_id == column_id,
                 c.key.in_(list(values)),
             )
-        work.insert(
+        context.insert(
             t.column_tag,
             [
                 {
                     "table_id": table_id,
                     "column_id": column_id,
-                    "begin_snapshot": work.snapshot_id,
+                    "begin_snapshot": context.snapshot_id,
                     "key": key,
                     "value": value,
                 }
@@ -65,11 +65,11 @@ def write_columns(
         )
 
 
-def end_columns(work: Work, table_id: int, column_ids: Sequence[int]) -> None:
+def end_columns(context: CommitContext, table_id: int, column_ids: Sequence[int]) -> None:
     """End the tags of columns that are dropped."""
     c = t.column_tag.c
     if column_ids:
-        work.end(t.column_tag, c.table_id == table_id, c.column_id.in_(column_ids))
+        context.end(t.column_tag, c.table_id == table_id, c.column_id.in_(column_ids))
 
 
 def load_tags(

@@ -10,60 +10,60 @@ from collections.abc import Collection, Mapping
 from sqlalchemy import Connection, Subquery, select
 
 from penstock.errors import CommitConflict
+from penstock.lake.catalog.commit_context import CommitContext
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.rows import Record, check_begin
 from penstock.lake.catalog.definitions import tables, tags
 from penstock.lake.catalog.reads import is_named, named, visible
-from penstock.lake.catalog.work import Work
 from penstock.lake.format.changes import NewView
 from penstock.lake.format.objects import COMMENT, View
 
 
-def create(work: Work, new: NewView) -> None:
+def create(context: CommitContext, new: NewView) -> None:
     """Create a view. Raises CommitConflict when its schema no longer exists."""
-    schema = tables.find_schema(work.schemas, new.schema_name)
-    view_id = work.ids.catalog()
+    schema = tables.find_schema(context.schemas, new.schema_name)
+    view_id = context.ids.catalog()
     row = {
         "view_id": view_id,
         "view_uuid": str(uuid.uuid4()),
-        "begin_snapshot": work.snapshot_id,
+        "begin_snapshot": context.snapshot_id,
         "schema_id": schema.id,
         "view_name": new.name,
         "dialect": new.dialect,
         "sql": new.sql,
         "column_aliases": ",".join(_quoted(alias) for alias in new.aliases),
     }
-    work.insert(t.view, [row])
+    context.insert(t.view, [row])
     if new.comment is not None:
-        tags.write(work, view_id, {COMMENT: new.comment}, fresh=True)
-    work.tokens.named("created_view", schema.name, new.name)
+        tags.write(context, view_id, {COMMENT: new.comment}, fresh=True)
+    context.tokens.named("created_view", schema.name, new.name)
 
 
-def rename(work: Work, view_id: int, new_name: str) -> None:
+def rename(context: CommitContext, view_id: int, new_name: str) -> None:
     """Rename a view; the token is that of a creation, as in the real extension."""
     c = t.view.c
     query = t.view.select().where(c.view_id == view_id, c.end_snapshot.is_(None))
-    old = work.connection.execute(query).first()
-    if old is None or work.end(t.view, c.view_id == view_id) != 1:
+    old = context.connection.execute(query).first()
+    if old is None or context.end(t.view, c.view_id == view_id) != 1:
         raise _gone(view_id)
-    again = {"begin_snapshot": work.snapshot_id, "end_snapshot": None, "view_name": new_name}
-    work.insert(t.view, [dict(old._mapping) | again])
-    schema = next(entry for entry in work.schemas.values() if entry.id == old.schema_id)
-    work.tokens.named("created_view", schema.name, new_name)
+    renamed = {"begin_snapshot": context.snapshot_id, "end_snapshot": None, "view_name": new_name}
+    context.insert(t.view, [dict(old._mapping) | renamed])
+    schema = next(entry for entry in context.schemas.values() if entry.id == old.schema_id)
+    context.tokens.named("created_view", schema.name, new_name)
 
 
-def drop(work: Work, view_id: int) -> None:
+def drop(context: CommitContext, view_id: int) -> None:
     """End a view and its tags. Raises CommitConflict when it no longer exists."""
-    if work.end(t.view, t.view.c.view_id == view_id) != 1:
+    if context.end(t.view, t.view.c.view_id == view_id) != 1:
         raise _gone(view_id)
-    work.end(t.tag, t.tag.c.object_id == view_id)
-    work.tokens.of("dropped_view", view_id)
+    context.end(t.tag, t.tag.c.object_id == view_id)
+    context.tokens.of("dropped_view", view_id)
 
 
-def comment(work: Work, view_id: int, changes: tags.Tags) -> None:
-    tags.write(work, view_id, changes)
-    work.tokens.of("altered_view", view_id)
+def comment(context: CommitContext, view_id: int, changes: tags.Tags) -> None:
+    tags.write(context, view_id, changes)
+    context.tokens.of("altered_view", view_id)
 
 
 def _gone(view_id: int) -> CommitConflict:

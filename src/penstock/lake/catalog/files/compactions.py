@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import func, select
 
 from penstock.errors import CommitConflict
+from penstock.lake.catalog.commit_context import CommitContext
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.location import resolve, stored_path
 from penstock.lake.catalog.database.round_trips import chunks
 from penstock.lake.catalog.files.registration import partition_rows, stats_rows
 from penstock.lake.catalog.inlined import flush
-from penstock.lake.catalog.work import Work
 from penstock.lake.format.changes import Compaction, FlushInlined, MergeFiles, NewFile, RewriteFiles
 from penstock.lake.format.files import DataFile
 
@@ -23,45 +23,45 @@ _OF_FILES = (t.file_column_stats, t.file_partition_value, t.file_variant_stats)
 Kind = MergeFiles | RewriteFiles
 
 
-def write(work: Work, compaction: Compaction) -> None:
+def write(context: CommitContext, compaction: Compaction) -> None:
     """Write one compaction. Raises CommitConflict where its files are not in force any more."""
-    _WRITERS[type(compaction)](work, compaction)
+    _WRITERS[type(compaction)](context, compaction)
 
 
-def _merge(work: Work, compaction: MergeFiles) -> None:
+def _merge(context: CommitContext, compaction: MergeFiles) -> None:
     sources = _sources(compaction)
-    _check_in_force(work, compaction, sources)
-    _schedule(work, compaction, sources)
+    _check_in_force(context, compaction, sources)
+    _schedule(context, compaction, sources)
     for chunk in chunks(sources):
         for table in (t.data_file, *_OF_FILES):
-            work.connection.execute(table.delete().where(table.c.data_file_id.in_(chunk)))
-    _register(work, compaction, begins_now=False)
-    work.tokens.of("merge_adjacent", compaction.table_id)
+            context.connection.execute(table.delete().where(table.c.data_file_id.in_(chunk)))
+    _register(context, compaction, begins_now=False)
+    context.tokens.of("merge_adjacent", compaction.table_id)
 
 
-def _rewrite(work: Work, compaction: RewriteFiles) -> None:
+def _rewrite(context: CommitContext, compaction: RewriteFiles) -> None:
     sources = _sources(compaction)
     if compaction.folded is not None:
-        flush.fold(work, compaction.folded)
+        flush.fold(context, compaction.folded)
     for chunk in chunks(sources):
         of_table = (
             t.data_file.c.data_file_id.in_(chunk),
             t.data_file.c.table_id == compaction.table_id,
         )
-        if work.end(t.data_file, *of_table) != len(chunk):
+        if context.end(t.data_file, *of_table) != len(chunk):
             raise _files_gone(compaction)
         c = t.delete_file.c
-        work.end(t.delete_file, c.data_file_id.in_(chunk), c.table_id == compaction.table_id)
-    _count_again(work, compaction)
-    _register(work, compaction, begins_now=True)
-    work.tokens.of("rewrite_delete", compaction.table_id)
+        context.end(t.delete_file, c.data_file_id.in_(chunk), c.table_id == compaction.table_id)
+    _recount_files(context, compaction)
+    _register(context, compaction, begins_now=True)
+    context.tokens.of("rewrite_delete", compaction.table_id)
 
 
-def _flush(work: Work, compaction: FlushInlined) -> None:
-    flush.write(work, compaction, _register_numbered)
+def _flush(context: CommitContext, compaction: FlushInlined) -> None:
+    flush.write(context, compaction, _register_numbered)
 
 
-_WRITERS: Mapping[type, Callable[[Work, Any], None]] = {
+_WRITERS: Mapping[type, Callable[[CommitContext, Any], None]] = {
     FlushInlined: _flush,
     MergeFiles: _merge,
     RewriteFiles: _rewrite,
@@ -72,56 +72,57 @@ def _sources(compaction: Kind) -> list[int]:
     return [source for new in compaction.files for source in new.sources]
 
 
-def _check_in_force(work: Work, compaction: Kind, sources: Sequence[int]) -> None:
+def _check_in_force(context: CommitContext, compaction: Kind, sources: Sequence[int]) -> None:
     c = t.data_file.c
     for chunk in chunks(sources):
         query = select(func.count()).where(
             c.data_file_id.in_(chunk), c.table_id == compaction.table_id, c.end_snapshot.is_(None)
         )
-        if work.connection.execute(query).scalar_one() != len(chunk):
+        if context.connection.execute(query).scalar_one() != len(chunk):
             raise _files_gone(compaction)
 
 
-def _schedule(work: Work, compaction: Kind, sources: Sequence[int]) -> None:
+def _schedule(context: CommitContext, compaction: Kind, sources: Sequence[int]) -> None:
     c = t.data_file.c
     now = dt.datetime.now(dt.UTC)
     for chunk in chunks(sources):
         query = select(c.data_file_id, c.path, c.path_is_relative)
-        rows = work.connection.execute(query.where(c.data_file_id.in_(chunk))).all()
-        work.insert(
+        rows = context.connection.execute(query.where(c.data_file_id.in_(chunk))).all()
+        context.insert(
             t.files_scheduled_for_deletion,
             [
                 {"data_file_id": row.data_file_id, "schedule_start": now}
                 | stored_path(
-                    work.data_path, resolve(compaction.table_path, row.path, row.path_is_relative)
+                    context.data_path,
+                    resolve(compaction.table_path, row.path, row.path_is_relative),
                 )
                 for row in rows
             ],
         )
 
 
-def _register(work: Work, compaction: Kind, *, begins_now: bool) -> None:
+def _register(context: CommitContext, compaction: Kind, *, begins_now: bool) -> None:
     """Register new files without statistics of the table, which count their rows already."""
     new = [new_file for new_file in compaction.files if new_file.file is not None]
-    numbered = list(zip(work.ids.files(len(new)), _files(new), strict=True))
-    _register_numbered(work, compaction, numbered, begins_now=begins_now)
+    numbered = list(zip(context.ids.files(len(new)), _files(new), strict=True))
+    _register_numbered(context, compaction, numbered, begins_now=begins_now)
 
 
 def _register_numbered(
-    work: Work,
+    context: CommitContext,
     compaction: Kind | FlushInlined,
     numbered: Sequence[tuple[int, DataFile]],
     *,
     begins_now: bool = False,
 ) -> None:
     table_id = compaction.table_id
-    work.insert(
+    context.insert(
         t.data_file,
         [
             {
                 "data_file_id": file_id,
                 "table_id": table_id,
-                "begin_snapshot": work.snapshot_id if begins_now else file.begin_snapshot,
+                "begin_snapshot": context.snapshot_id if begins_now else file.begin_snapshot,
                 "file_format": "parquet",
                 "record_count": file.record_count,
                 "file_size_bytes": file.size_bytes,
@@ -135,15 +136,15 @@ def _register_numbered(
             for file_id, file in numbered
         ],
     )
-    work.insert(t.file_partition_value, list(partition_rows(numbered, table_id)))
-    work.insert(t.file_column_stats, list(stats_rows(numbered, table_id)))
+    context.insert(t.file_partition_value, list(partition_rows(numbered, table_id)))
+    context.insert(t.file_column_stats, list(stats_rows(numbered, table_id)))
 
 
 def _files(new: Sequence[NewFile]) -> list[DataFile]:
     return [new_file.file for new_file in new if new_file.file is not None]
 
 
-def _count_again(work: Work, compaction: RewriteFiles) -> None:
+def _recount_files(context: CommitContext, compaction: RewriteFiles) -> None:
     """Count the table's files in force again after a rewrite; row ids continue as before.
 
     Bounds of columns stay: they are true for fewer rows, too.
@@ -152,9 +153,9 @@ def _count_again(work: Work, compaction: RewriteFiles) -> None:
     sums = select(
         func.coalesce(func.sum(c.record_count), 0), func.coalesce(func.sum(c.file_size_bytes), 0)
     ).where(c.table_id == compaction.table_id, c.end_snapshot.is_(None))
-    rows, size = work.connection.execute(sums).one()
+    rows, size = context.connection.execute(sums).one()
     new = _files(compaction.files)  # which are not in the catalog yet: inserts wait
-    work.connection.execute(
+    context.connection.execute(
         t.table_stats.update()
         .where(t.table_stats.c.table_id == compaction.table_id)
         .values(

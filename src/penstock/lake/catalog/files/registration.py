@@ -18,6 +18,7 @@ from sqlalchemy import Connection, func, select
 from sqlalchemy import Table as SqlTable
 
 from penstock.errors import CommitConflict, UnsupportedFeature
+from penstock.lake.catalog.commit_context import CommitContext, Ids, Target
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.location import resolve, stored_path
@@ -25,38 +26,37 @@ from penstock.lake.catalog.database.round_trips import chunks
 from penstock.lake.catalog.database.rows import Record
 from penstock.lake.catalog.inlined.columns import Schemas
 from penstock.lake.catalog.statistics import totals
-from penstock.lake.catalog.work import Ids, Target, Work
 from penstock.lake.format.files import DataFile, DeleteFile, NameMapping, Table, renumbered
 from penstock.lake.format.schema import Column, TableSchema
 
 
-def add_files(work: Work, target: Target, files: Sequence[DataFile]) -> None:
+def add_files(context: CommitContext, target: Target, files: Sequence[DataFile]) -> None:
     """Register data files and bring the table's statistics up to date.
 
     A file from which the same transaction deleted rows is registered with its delete file. A file
     that was staged before the partitioning changed keeps the older one. A file with rows that the
     table had before (`rollback`) has their row ids.
     """
-    connection, table_id = work.connection, target.id
-    mapping_ids = _mapping_ids(connection, work.ids, table_id, target.schema, files)
-    first = totals.of(work, table_id).next_row_id
+    connection, table_id = context.connection, target.id
+    mapping_ids = _mapping_ids(connection, context.ids, table_id, target.schema, files)
+    first = totals.of(context, table_id).next_row_id
     row_ids = accumulate(map(totals.new_row_ids, files), initial=first)
-    numbered = list(zip(work.ids.files(len(files)), files, row_ids, strict=False))
-    work.insert(
+    numbered = list(zip(context.ids.files(len(files)), files, row_ids, strict=False))
+    context.insert(
         t.data_file,
         [
-            _data_row(file_id, file, start, work.snapshot_id, table_id)
+            _data_row(file_id, file, start, context.snapshot_id, table_id)
             | stored_path(target.path, file.path)
             | {"mapping_id": mapping_id, "partition_id": _partition_id(file, target)}
             for (file_id, file, start), mapping_id in zip(numbered, mapping_ids, strict=True)
         ],
     )
     by_id = [(file_id, file) for file_id, file, _ in numbered]
-    work.insert(t.file_partition_value, list(partition_rows(by_id, table_id)))
-    work.insert(t.file_column_stats, list(stats_rows(by_id, table_id)))
-    work.insert(t.delete_file, list(_delete_rows(work, target, numbered)))
-    totals.add(work, target, files)
-    work.tokens.of("inserted_into_table", table_id)
+    context.insert(t.file_partition_value, list(partition_rows(by_id, table_id)))
+    context.insert(t.file_column_stats, list(stats_rows(by_id, table_id)))
+    context.insert(t.delete_file, list(_delete_rows(context, target, numbered)))
+    totals.add(context, target, files)
+    context.tokens.of("inserted_into_table", table_id)
 
 
 def _partition_id(file: DataFile, target: Target) -> int | None:
@@ -105,11 +105,13 @@ def _data_row(
 Numbered = Sequence[tuple[int, DataFile, int]]
 
 
-def _delete_rows(work: Work, target: Target, numbered: Numbered) -> Iterator[dict[str, Any]]:
+def _delete_rows(
+    context: CommitContext, target: Target, numbered: Numbered
+) -> Iterator[dict[str, Any]]:
     for file_id, file, _ in numbered:
         if file.delete is not None:
-            row = delete_row(target, file_id, file.delete, work.ids.file())
-            yield row | {"begin_snapshot": work.snapshot_id}
+            row = delete_row(target, file_id, file.delete, context.ids.file())
+            yield row | {"begin_snapshot": context.snapshot_id}
 
 
 FilesById = Iterable[tuple[int, DataFile]]  # the id of each file
@@ -145,16 +147,16 @@ def stats_rows(numbered: FilesById, table_id: int) -> Iterator[dict[str, Any]]:
 _THREADS = 16
 
 
-def end_files(work: Work, target: Target, file_ids: Sequence[int]) -> None:
+def end_files(context: CommitContext, target: Target, file_ids: Sequence[int]) -> None:
     """End data files whole, and the delete files that were in force on them."""
     for chunk in chunks(file_ids):
-        if _end(work, t.data_file, target.id, chunk) != len(chunk):
+        if _end(context, t.data_file, target.id, chunk) != len(chunk):
             raise _files_gone(target.name)
-        _end(work, t.delete_file, target.id, chunk)
-    work.tokens.of("deleted_from_table", target.id)
+        _end(context, t.delete_file, target.id, chunk)
+    context.tokens.of("deleted_from_table", target.id)
 
 
-def add_deletes(work: Work, target: Target, deletes: Mapping[int, DeleteFile]) -> None:
+def add_deletes(context: CommitContext, target: Target, deletes: Mapping[int, DeleteFile]) -> None:
     """Register cumulative delete files; each replaces the one before it.
 
     For a file that says which snapshot deleted each row, the catalog's row of the older file is
@@ -166,23 +168,23 @@ def add_deletes(work: Work, target: Target, deletes: Mapping[int, DeleteFile]) -
 
     For a file that does not say it, the older row ends and the new row begins.
     """
-    connection, snapshot_id = work.connection, work.snapshot_id
+    connection, snapshot_id = context.connection, context.snapshot_id
     earlier = _deletes_in_force(connection, target.id, list(deletes), target.name)
     succeeding = {key for key, file in deletes.items() if file.partial_max and key in earlier}
     replaced = [earlier[key] for key in succeeding]
-    _replace_deletes(connection, replaced, work.data_path, target.path)
+    _replace_deletes(connection, replaced, context.data_path, target.path)
     for chunk in chunks([key for key in earlier if key not in succeeding]):
-        _end(work, t.delete_file, target.id, chunk)
+        _end(context, t.delete_file, target.id, chunk)
     late = [key for key in succeeding if deletes[key].partial_max != snapshot_id]
     from concurrent.futures import ThreadPoolExecutor  # seldom needed
 
     with ThreadPoolExecutor(_THREADS, "penstock-renumbered") as pool:
         corrected = pool.map(lambda key: renumbered(deletes[key], snapshot_id), late)
         settled = {**deletes, **dict(zip(late, corrected, strict=True))}
-    work.insert(
+    context.insert(
         t.delete_file,
         [
-            delete_row(target, key, file, work.ids.file())
+            delete_row(target, key, file, context.ids.file())
             | {
                 "begin_snapshot": file.begin_snapshot if key in succeeding else snapshot_id,
                 "partial_max": snapshot_id if key in succeeding else None,
@@ -190,7 +192,7 @@ def add_deletes(work: Work, target: Target, deletes: Mapping[int, DeleteFile]) -
             for key, file in settled.items()
         ],
     )
-    work.tokens.of("deleted_from_table", target.id)
+    context.tokens.of("deleted_from_table", target.id)
 
 
 def delete_row(target: Target, data_file_id: int, file: DeleteFile, own_id: int) -> dict[str, Any]:
@@ -242,8 +244,8 @@ def _replace_deletes(
     )
 
 
-def _end(work: Work, table: SqlTable, table_id: int, file_ids: Sequence[int]) -> int:
-    return work.end(table, table.c.data_file_id.in_(file_ids), table.c.table_id == table_id)
+def _end(context: CommitContext, table: SqlTable, table_id: int, file_ids: Sequence[int]) -> int:
+    return context.end(table, table.c.data_file_id.in_(file_ids), table.c.table_id == table_id)
 
 
 def _in_force(connection: Connection, table_id: int, file_ids: Sequence[int]) -> int:

@@ -17,6 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select, text
 
 from penstock.errors import CommitConflict
+from penstock.lake.catalog.commit_context import CommitContext
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.location import resolve, stored_path
 from penstock.lake.catalog.database.round_trips import chunks
@@ -24,7 +25,6 @@ from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.columns import Schemas, settle
 from penstock.lake.catalog.inlined.writes import qualified
 from penstock.lake.catalog.statistics import totals
-from penstock.lake.catalog.work import Work
 from penstock.lake.format.changes import Flushed, FlushInlined
 from penstock.lake.format.files import (
     BEGIN_COLUMN,
@@ -59,33 +59,33 @@ def load_held(connection: Connection, of: Table, snapshot_id: int) -> list[Held]
     return held
 
 
-Register = Callable[["Work", FlushInlined, Sequence[tuple[int, DataFile]]], None]
+Register = Callable[["CommitContext", FlushInlined, Sequence[tuple[int, DataFile]]], None]
 
 
-def write(work: Work, flush: FlushInlined, register: Register) -> None:
+def write(context: CommitContext, flush: FlushInlined, register: Register) -> None:
     """Register the files of a flush, by ``register``, and delete the inlined rows in them.
 
     Raises CommitConflict where an inlined row or delete has changed since they were read.
     """
-    newest = _newest(work.connection, flush.table_id)
+    newest = _newest(context.connection, flush.table_id)
     for flushed in flush.flushed:
-        _empty(work, flush, flushed)
+        _empty(context, flush, flushed)
         if flushed.name != newest:
-            _drop(work, flushed.name)
+            _drop(context, flushed.name)
     ids: dict[int, DeleteFile] = dict(flush.deletes)
     new = [file for flushed in flush.flushed for file in flushed.files]
-    numbered = list(zip(work.ids.files(len(new)), new, strict=True))
+    numbered = list(zip(context.ids.files(len(new)), new, strict=True))
     for file_id, file in numbered:
         if file.delete is not None:
             ids[file_id] = file.delete
-    register(work, flush, numbered)
+    register(context, flush, numbered)
     if flush.deletes:
-        _empty_deletes(work, flush)
-        work.tokens.of("deleted_from_table", flush.table_id)
-    _write_deletes(work, flush, ids)
+        _empty_deletes(context, flush)
+        context.tokens.of("deleted_from_table", flush.table_id)
+    _write_deletes(context, flush, ids)
     if new:
-        work.tokens.of("inline_flush", flush.table_id)
-        _add_size(work, flush)
+        context.tokens.of("inline_flush", flush.table_id)
+        _add_size(context, flush)
 
 
 def _newest(connection: Connection, table_id: int) -> str | None:
@@ -94,67 +94,67 @@ def _newest(connection: Connection, table_id: int) -> str | None:
     return connection.execute(query.order_by(c.schema_version.desc()).limit(1)).scalar()
 
 
-def _stored(work: Work, flush: FlushInlined, name: str) -> inlined.Stored:
-    for stored in inlined.stored_tables(work.connection, flush.table_id):
+def _stored(context: CommitContext, flush: FlushInlined, name: str) -> inlined.Stored:
+    for stored in inlined.stored_tables(context.connection, flush.table_id):
         if stored.rows.name == name:
             return stored
     raise _changed(flush)
 
 
-def _empty(work: Work, flush: FlushInlined, flushed: Flushed) -> None:
+def _empty(context: CommitContext, flush: FlushInlined, flushed: Flushed) -> None:
     """Delete the rows that were read. Rows that others have inserted since stay."""
-    rows = _stored(work, flush, flushed.name).rows
+    rows = _stored(context, flush, flushed.name).rows
     begin, end = rows.c[BEGIN_COLUMN], rows.c[END_COLUMN]
     read = begin <= flush.snapshot_id
     ended = select(func.count()).where(read, end > flush.snapshot_id)
-    if work.connection.execute(ended).scalar_one():
+    if context.connection.execute(ended).scalar_one():
         raise _changed(flush)
-    gone = work.connection.execute(rows.delete().where(read))
+    gone = context.connection.execute(rows.delete().where(read))
     if gone.rowcount != flushed.rows:
         raise _changed(flush)
 
 
-def _drop(work: Work, name: str) -> None:
+def _drop(context: CommitContext, name: str) -> None:
     """Drop an inlined table of an older version, unless others still insert into it."""
-    known = qualified(work.connection, name)
-    if work.connection.execute(text(f"SELECT 1 FROM {known} LIMIT 1")).first() is not None:
+    known = qualified(context.connection, name)
+    if context.connection.execute(text(f"SELECT 1 FROM {known} LIMIT 1")).first() is not None:
         return
-    work.connection.execute(text(f"DROP TABLE {known}"))
+    context.connection.execute(text(f"DROP TABLE {known}"))
     c = t.inlined_data_tables.c
-    work.connection.execute(t.inlined_data_tables.delete().where(c.table_name == name))
+    context.connection.execute(t.inlined_data_tables.delete().where(c.table_name == name))
 
 
-def _empty_deletes(work: Work, flush: FlushInlined) -> None:
+def _empty_deletes(context: CommitContext, flush: FlushInlined) -> None:
     """Delete the inlined deletes that were read, of the files that get delete files."""
     gone = 0
-    for stored in inlined.delete_tables(work.connection, flush.table_id):
+    for stored in inlined.delete_tables(context.connection, flush.table_id):
         for ids in chunks(list(flush.deletes)):
             mine = stored.c.file_id.in_(ids)
             later = select(func.count()).where(mine, stored.c.begin_snapshot > flush.snapshot_id)
-            if work.connection.execute(later).scalar_one():
+            if context.connection.execute(later).scalar_one():
                 raise _changed(flush)
-            gone += int(work.connection.execute(stored.delete().where(mine)).rowcount)
+            gone += int(context.connection.execute(stored.delete().where(mine)).rowcount)
     c = t.data_file.c
     for ids in chunks(list(flush.deletes)):
         there = (c.data_file_id.in_(ids), c.table_id == flush.table_id, c.end_snapshot.is_(None))
-        if work.connection.execute(select(func.count()).where(*there)).scalar_one() != len(ids):
+        if context.connection.execute(select(func.count()).where(*there)).scalar_one() != len(ids):
             raise _changed(flush)
     if gone != flush.deleted:
         raise _changed(flush)
 
 
-def fold(work: Work, folded: FlushInlined) -> None:
+def fold(context: CommitContext, folded: FlushInlined) -> None:
     """Register delete files with inlined deletes of data files that end in this commit, and which
     end with them; before these do.
 
     Raises CommitConflict where such a delete has changed since they were read.
     """
-    _empty_deletes(work, folded)
-    _write_deletes(work, folded, folded.deletes, end=work.snapshot_id)
+    _empty_deletes(context, folded)
+    _write_deletes(context, folded, folded.deletes, end=context.snapshot_id)
 
 
 def _write_deletes(
-    work: Work,
+    context: CommitContext,
     flush: FlushInlined,
     deletes: Mapping[int, DeleteFile],
     *,
@@ -165,25 +165,27 @@ def _write_deletes(
     before: list[Any] = []
     for ids in chunks(list(flush.deletes)):
         query = t.delete_file.select().where(c.data_file_id.in_(ids), c.end_snapshot.is_(None))
-        before += work.connection.execute(query.where(c.table_id == flush.table_id)).all()
+        before += context.connection.execute(query.where(c.table_id == flush.table_id)).all()
     if {row.delete_file_id for row in before} != flush.replaces:
         raise _changed(flush)
     for ids in chunks([row.delete_file_id for row in before]):
-        work.connection.execute(t.delete_file.delete().where(c.delete_file_id.in_(ids)))
+        context.connection.execute(t.delete_file.delete().where(c.delete_file_id.in_(ids)))
     now = dt.datetime.now(dt.UTC)
-    work.insert(
+    context.insert(
         t.files_scheduled_for_deletion,
         [
             {"data_file_id": row.delete_file_id, "schedule_start": now}
-            | stored_path(work.data_path, resolve(flush.table_path, row.path, row.path_is_relative))
+            | stored_path(
+                context.data_path, resolve(flush.table_path, row.path, row.path_is_relative)
+            )
             for row in before
         ],
     )
-    work.insert(
+    context.insert(
         t.delete_file,
         [
             {
-                "delete_file_id": work.ids.file(),
+                "delete_file_id": context.ids.file(),
                 "table_id": flush.table_id,
                 "begin_snapshot": file.begin_snapshot,
                 "end_snapshot": end,
@@ -200,10 +202,10 @@ def _write_deletes(
     )
 
 
-def _add_size(work: Work, flush: FlushInlined) -> None:
+def _add_size(context: CommitContext, flush: FlushInlined) -> None:
     """Count the bytes; the rows and their ids were counted when they were inlined."""
     size = sum(file.size_bytes for flushed in flush.flushed for file in flushed.files)
-    totals.grow(work, flush.table_id, size)
+    totals.grow(context, flush.table_id, size)
 
 
 def _changed(flush: FlushInlined) -> CommitConflict:

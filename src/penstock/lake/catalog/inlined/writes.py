@@ -19,6 +19,7 @@ from typing import Protocol
 from sqlalchemy import Connection, TextClause, func, select, text
 
 from penstock.errors import CommitConflict
+from penstock.lake.catalog.commit_context import CommitContext, Target
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.engine import metadata_schema
 from penstock.lake.catalog.database.round_trips import chunks
@@ -28,7 +29,6 @@ from penstock.lake.catalog.inlined.columns import bound, placeholder, storage_ty
 from penstock.lake.catalog.options import Options
 from penstock.lake.catalog.reads import build_schema, visible
 from penstock.lake.catalog.statistics import totals
-from penstock.lake.catalog.work import Target, Work
 from penstock.lake.format.changes import ChangeSet, InlineChange
 from penstock.lake.format.files import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN, DataFile, Table
 from penstock.lake.format.inlined.text import may_inline
@@ -39,7 +39,7 @@ from penstock.lake.format.schema import TableSchema, same_columns
 _SYSTEM = (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)
 
 
-def defines(work: Work, changes: ChangeSet) -> bool:
+def defines(context: CommitContext, changes: ChangeSet) -> bool:
     """Return whether rows need a new inlined table although the columns do not change: then the
     lake's schema gets a new version.
     """
@@ -48,51 +48,53 @@ def defines(work: Work, changes: ChangeSet) -> bool:
         and change.inline.insert is not None
         and change.table_id is not None
         and change.schema is None
-        and _for_rows(work, change.table_id) is None
+        and _for_rows(context, change.table_id) is None
         for change in changes.tables
     )
 
 
-def define(work: Work, target: Target, schema_name: str) -> None:
+def define(context: CommitContext, target: Target, schema_name: str) -> None:
     """Create the inlined table of a table that this commit creates or alters, where needed.
 
     With inlining off it is needed only if an older one exists: DuckDB would insert into that.
     """
     registered = t.inlined_data_tables.c
     known = select(registered.schema_version).where(registered.table_id == target.id)
-    versions = set(work.connection.execute(known).scalars())
-    if not may_inline(target.schema) or work.schema_version in versions:
+    versions = set(context.connection.execute(known).scalars())
+    if not may_inline(target.schema) or context.schema_version in versions:
         return
-    if versions or makes_table(work, target, schema_name):
-        _make(work, target)
+    if versions or makes_table(context, target, schema_name):
+        _make(context, target)
 
 
-def write(work: Work, target: Target, change: InlineChange, *, adds_files: bool) -> None:
+def write(
+    context: CommitContext, target: Target, change: InlineChange, *, adds_files: bool
+) -> None:
     """Write the change of one table; ``adds_files``: the commit adds files to it, too.
 
     Raises CommitConflict where a row or file that it removes or deletes from has ended.
     """
     if change.end_rows:
-        _end(work, target, change.end_rows)
+        _end(context, target, change.end_rows)
     if change.delete:
-        _delete(work, target, change)
+        _delete(context, target, change)
     if change.end_rows or change.delete:
-        work.tokens.of("inlined_delete", target.id)
+        context.tokens.of("inlined_delete", target.id)
     if change.insert is not None and change.insert.num_rows:
-        name = _for_rows(work, target.id) or _make(work, target)
-        _insert(work, target, change, name)
+        name = _for_rows(context, target.id) or _make(context, target)
+        _insert(context, target, change, name)
         if not adds_files:
-            work.ids.file()  # by which attached DuckDBs see that statistics have changed
-        work.tokens.of("inlined_insert", target.id)
+            context.ids.file()  # by which attached DuckDBs see that statistics have changed
+        context.tokens.of("inlined_insert", target.id)
 
 
-def _for_rows(work: Work, table_id: int) -> str | None:
+def _for_rows(context: CommitContext, table_id: int) -> str | None:
     """`_newest`, asked once in a commit unless the columns change in it."""
-    if table_id in work.defined:
-        return _newest(work.connection, table_id)
-    if table_id not in work.inline_tables:
-        work.inline_tables[table_id] = _newest(work.connection, table_id)
-    return work.inline_tables[table_id]
+    if table_id in context.defined:
+        return _newest(context.connection, table_id)
+    if table_id not in context.inline_tables:
+        context.inline_tables[table_id] = _newest(context.connection, table_id)
+    return context.inline_tables[table_id]
 
 
 def _newest(connection: Connection, table_id: int) -> str | None:
@@ -131,8 +133,8 @@ def _unaltered(connection: Connection, table_id: int, version: int) -> bool:
     return then.names == now.names and same_columns(then, now)
 
 
-def _make(work: Work, target: Target) -> str:
-    connection, version = work.connection, work.schema_version
+def _make(context: CommitContext, target: Target) -> str:
+    connection, version = context.connection, context.schema_version
     name = f"ducklake_inlined_data_{target.id}_{version}"
     make_table(connection, name, target.schema)
     connection.execute(
@@ -161,10 +163,10 @@ def qualified(connection: Connection, name: str) -> str:
     return own if schema is None else f"{quote_identifier(schema)}.{own}"
 
 
-def _insert(work: Work, target: Target, change: InlineChange, name: str) -> None:
+def _insert(context: CommitContext, target: Target, change: InlineChange, name: str) -> None:
     assert change.insert is not None, "asked before"
-    rows, dialect = change.insert, work.connection.dialect.name
-    first = totals.of(work, target.id).next_row_id
+    rows, dialect = change.insert, context.connection.dialect.name
+    first = totals.of(context, target.id).next_row_id
     ids = change.row_ids or (None,) * rows.num_rows
     fresh = count(first)
     row_ids = [next(fresh) if row_id is None else row_id for row_id in ids]
@@ -173,15 +175,16 @@ def _insert(work: Work, target: Target, change: InlineChange, name: str) -> None
         for column in target.schema.columns
     ]
     places = [placeholder(column, dialect) for column in target.schema.columns]
-    statement = _insert_into(qualified(work.connection, name), tuple(places))
+    statement = _insert_into(qualified(context.connection, name), tuple(places))
     values = [
-        {"p0": row_id, "p1": work.snapshot_id} | {f"p{n}": value for n, value in enumerate(row, 3)}
+        {"p0": row_id, "p1": context.snapshot_id}
+        | {f"p{n}": value for n, value in enumerate(row, 3)}
         for row_id, row in zip(row_ids, zip(*columns, strict=True), strict=True)
     ]
-    work.later(statement, values)
+    context.later(statement, values)
     new = sum(row_id is None for row_id in ids)
     like = DataFile("", rows.num_rows, 0, 0, stats=change.stats)
-    totals.add(work, target, [like], row_ids=new)  # updated rows take no new ids
+    totals.add(context, target, [like], row_ids=new)  # updated rows take no new ids
 
 
 @lru_cache(256)  # the driver and PostgreSQL know a statement again that is the same
@@ -192,17 +195,19 @@ def _insert_into(table: str, places: tuple[str, ...]) -> TextClause:
     return text(f"INSERT INTO {table} VALUES ({marks})")
 
 
-def _end(work: Work, target: Target, row_ids: Sequence[int]) -> None:
+def _end(context: CommitContext, target: Target, row_ids: Sequence[int]) -> None:
     ended = 0
-    for stored in inlined.row_tables(work.connection, target.id):
-        ended += sum(work.end(stored, stored.c[ROW_ID_COLUMN].in_(ids)) for ids in chunks(row_ids))
+    for stored in inlined.row_tables(context.connection, target.id):
+        ended += sum(
+            context.end(stored, stored.c[ROW_ID_COLUMN].in_(ids)) for ids in chunks(row_ids)
+        )
     if ended != len(row_ids):
         raise _gone(target)
 
 
-def _delete(work: Work, target: Target, change: InlineChange) -> None:
-    connection = work.connection
-    _check_files(work, target, list(change.delete))
+def _delete(context: CommitContext, target: Target, change: InlineChange) -> None:
+    connection = context.connection
+    _check_files(context, target, list(change.delete))
     name = f"ducklake_inlined_delete_{target.id}"
     known = inlined.delete_tables(connection, target.id)
     if not known:
@@ -217,18 +222,18 @@ def _delete(work: Work, target: Target, change: InlineChange) -> None:
     connection.execute(
         text(f"INSERT INTO {qualified(connection, name)} VALUES (:p0, :p1, :p2)"),
         [
-            {"p0": file_id, "p1": position, "p2": work.snapshot_id}
+            {"p0": file_id, "p1": position, "p2": context.snapshot_id}
             for file_id, positions in change.delete.items()
             for position in positions
         ],
     )
 
 
-def _check_files(work: Work, target: Target, file_ids: Sequence[int]) -> None:
+def _check_files(context: CommitContext, target: Target, file_ids: Sequence[int]) -> None:
     c = t.data_file.c
     for ids in chunks(file_ids):
         there = (c.data_file_id.in_(ids), c.table_id == target.id, c.end_snapshot.is_(None))
-        if work.connection.execute(select(func.count()).where(*there)).scalar_one() != len(ids):
+        if context.connection.execute(select(func.count()).where(*there)).scalar_one() != len(ids):
             raise _gone(target)
 
 
@@ -253,18 +258,18 @@ class _Catalog(Protocol):
     def option_of(self, options: Options, key: str, table: Table | None, /) -> str | None: ...
 
 
-def makes_table(work: Work, target: Target, schema_name: str) -> bool:
+def makes_table(context: CommitContext, target: Target, schema_name: str) -> bool:
     """Return whether inserts of a few rows into this table are inlined: DuckDB 1.5.5 makes no
     inlined table otherwise, so that a role without the right to create tables can write (measured).
     """
     c = t.metadata.c
     query = select(c.key, c.value, c.scope, c.scope_id).where(c.key == INLINING_ROW_LIMIT)
-    options = Options(work.connection.execute(query).all())
+    options = Options(context.connection.execute(query).all())
     schema_id = None
     if options.by_schema(INLINING_ROW_LIMIT):
-        schema_id = tables.find_schema(work.schemas, schema_name).id
+        schema_id = tables.find_schema(context.schemas, schema_name).id
     limit = options.value(INLINING_ROW_LIMIT, target.id, schema_id)
-    return work.inlines if limit is None else limit != "0"
+    return context.inlines if limit is None else limit != "0"
 
 
 def row_limit(

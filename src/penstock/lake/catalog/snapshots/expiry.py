@@ -35,14 +35,14 @@ _ENDING = (t.schema, t.view, t.macro, t.tag, t.column_tag)  # rows that stand on
 
 
 def expire(
-    connection: Connection, data_path: str, goes: Callable[[Snapshot], bool]
+    connection: Connection, data_path: str, expires: Callable[[Snapshot], bool]
 ) -> list[Snapshot]:
-    """Remove the snapshots for which ``goes`` is true, but never the latest; those removed.
+    """Remove the snapshots for which ``expires`` is true, but never the latest; those removed.
 
     Needs a transaction that is alone in writing. Files that no snapshot sees any more are scheduled
     for deletion.
     """
-    gone = [snapshot for snapshot in reads.snapshots(connection)[:-1] if goes(snapshot)]
+    gone = [snapshot for snapshot in reads.snapshots(connection)[:-1] if expires(snapshot)]
     for chunk in chunks([snapshot.id for snapshot in gone]):
         for table in (t.snapshot, t.snapshot_changes):
             connection.execute(table.delete().where(table.c.snapshot_id.in_(chunk)))

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Executable, bindparam, false, select
 
+from penstock.lake.catalog.commit_context import CommitContext, Target, Totals
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.rows import check_column
-from penstock.lake.catalog.work import Target, Totals, Work
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.stats import TableColumnStats, merge
 
@@ -26,15 +26,15 @@ def new_row_ids(file: DataFile) -> int:
     return file.record_count if file.row_id_start is None else 0
 
 
-def of(work: Work, table_id: int) -> Totals:
+def of(context: CommitContext, table_id: int) -> Totals:
     """The table's statistics as changed by the commit so far; read once, in one query."""
-    if table_id not in work.totals:
-        work.totals[table_id] = _load(work, table_id)
-    return work.totals[table_id]
+    if table_id not in context.totals:
+        context.totals[table_id] = _load(context, table_id)
+    return context.totals[table_id]
 
 
-def _load(work: Work, table_id: int) -> Totals:
-    return from_rows(work.connection.execute(_QUERY, {"table": table_id}).all())
+def _load(context: CommitContext, table_id: int) -> Totals:
+    return from_rows(context.connection.execute(_QUERY, {"table": table_id}).all())
 
 
 def from_rows(rows: Sequence[Sequence[Any]]) -> Totals:
@@ -49,10 +49,10 @@ def from_rows(rows: Sequence[Sequence[Any]]) -> Totals:
 
 
 def add(
-    work: Work, target: Target, files: Sequence[DataFile], *, row_ids: int | None = None
+    context: CommitContext, target: Target, files: Sequence[DataFile], *, row_ids: int | None = None
 ) -> None:
     """Count new files, or inlined rows as a file of no size, with ``row_ids`` new row ids."""
-    totals = of(work, target.id)
+    totals = of(context, target.id)
     fresh = not totals.exists and not totals.touched
     totals.record_count += sum(file.record_count for file in files)
     totals.next_row_id += sum(map(new_row_ids, files)) if row_ids is None else row_ids
@@ -68,22 +68,22 @@ def add(
         if merged is None:
             totals.columns.pop(column_id, None)
             if known is not None and totals.changed.setdefault(column_id, True):
-                work.later(_FORGET, [{"of_table": target.id, "of_column_id": column_id}])
+                context.later(_FORGET, [{"of_table": target.id, "of_column_id": column_id}])
         elif merged != known:
             totals.columns[column_id] = merged
             totals.changed.setdefault(column_id, known is not None)
 
 
-def grow(work: Work, table_id: int, size: int) -> None:
+def grow(context: CommitContext, table_id: int, size: int) -> None:
     """Count the bytes of files whose rows were counted before."""
-    totals = of(work, table_id)
+    totals = of(context, table_id)
     totals.file_size_bytes += size
     totals.touched = True
 
 
-def write(work: Work) -> None:
+def write(context: CommitContext) -> None:
     """Queue the statistics to be written at the end of the commit."""
-    for table_id, totals in work.totals.items():
+    for table_id, totals in context.totals.items():
         if not totals.touched:
             continue
         counts = {
@@ -92,9 +92,9 @@ def write(work: Work) -> None:
             "file_size_bytes": totals.file_size_bytes,
         }
         if totals.exists:
-            work.later(_COUNT, [{"of_table": table_id, **counts}])
+            context.later(_COUNT, [{"of_table": table_id, **counts}])
         else:
-            work.insert(t.table_stats, [{"table_id": table_id, **counts}])
+            context.insert(t.table_stats, [{"table_id": table_id, **counts}])
         changed = [
             (column_id, totals.columns[column_id])
             for column_id in totals.changed
@@ -102,8 +102,8 @@ def write(work: Work) -> None:
         ]
         old = [stats for key, stats in changed if totals.changed[key]]
         new = [stats for key, stats in changed if not totals.changed[key]]
-        work.later(_BOUND, [_key(table_id, stats) | _bounds(stats) for stats in old])
-        work.insert(
+        context.later(_BOUND, [_key(table_id, stats) | _bounds(stats) for stats in old])
+        context.insert(
             t.table_column_stats,
             [
                 {"table_id": table_id, "column_id": stats.column_id} | _bounds(stats)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from penstock.errors import UnsupportedFeature
 from penstock.lake.format.field_ids import SNAPSHOT_ID
 from penstock.lake.format.files import DataFile, DeleteFile
-from penstock.lake.reading.deleted.places import Places
 from penstock.lake.reading.deleted.positions import Gone, Whose, bound_of, combined, load
+from penstock.lake.reading.deleted.row_addresses import RowAddresses
 from penstock.lake.reading.parquet.reading import FileKeys, read_files
 from penstock.lazy import pa, pc
 from penstock.spark.failures import explained
@@ -104,8 +104,8 @@ def deleted_positions(
     return broadcast(picked, deletes)
 
 
-def places_on_driver(deletes: Deletes, places: Places) -> pa.Int64Array | None:
-    """The numbers (`Places`) of the deleted rows; ``None`` unless `read_on_driver`."""
+def places_on_driver(deletes: Deletes, places: RowAddresses) -> pa.Int64Array | None:
+    """The numbers (`RowAddresses`) of the deleted rows; ``None`` unless `read_on_driver`."""
     by_format = _by_format(deletes)
     if not read_on_driver(deletes):
         return None
@@ -115,8 +115,10 @@ def places_on_driver(deletes: Deletes, places: Places) -> pa.Int64Array | None:
     return pa.concat_arrays([pa.array([], pa.int64()), *numbers])
 
 
-def deleted_places(spark: SparkSession, deletes: Deletes, places: Places, name: str) -> DataFrame:
-    """The numbers (`Places`) of the deleted rows as column ``name``; some may be duplicates."""
+def deleted_places(
+    spark: SparkSession, deletes: Deletes, places: RowAddresses, name: str
+) -> DataFrame:
+    """Number the deleted rows (`RowAddresses`) as column ``name``; some may be duplicates."""
 
     def on_driver(gone: Sequence[Gone]) -> pa.Table:
         numbers = [pc.add(deleted.positions, places.base(deleted.file)) for deleted in gone]
@@ -251,16 +253,16 @@ _WORD, _MASK = "_penstock_word", "_penstock_mask"
 
 
 def less_deleted(
-    spark: SparkSession, df: DataFrame, deletes: Deletes, places: Places, place: str
+    spark: SparkSession, df: DataFrame, deletes: Deletes, places: RowAddresses, place: str
 ) -> DataFrame:
-    """``df`` without the deleted rows. Its column ``place`` has each row's number (`Places`)."""
+    """Drop the deleted rows from ``df``, whose column ``place`` has their `RowAddresses`."""
     masks = broadcast(_masks(spark, deletes, places), deletes)
     masked = df.withColumn(_WORD, fn.shiftright(place, _BITS)).join(masks, _WORD, "left_outer")
     mask, hit = fn.col(_MASK), fn.call_function("shiftright", fn.col(_MASK), _bit(fn.col(place)))
     return masked.where(mask.isNull() | (hit.bitwiseAND(fn.lit(1)) == 0)).drop(_WORD, _MASK)
 
 
-def _masks(spark: SparkSession, deletes: Deletes, places: Places) -> DataFrame:
+def _masks(spark: SparkSession, deletes: Deletes, places: RowAddresses) -> DataFrame:
     """A row for each group of 64 positions of which some are deleted."""
     numbers = places_on_driver(deletes, places)
     if numbers is not None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.lake.format.files import DataFile
-from penstock.lake.reading.deleted.places import Places
+from penstock.lake.reading.deleted.row_addresses import RowAddresses
 from penstock.lake.reading.parquet.reading import FileKeys
 
 B = 1 << 7  # the first row of the second file: 100 rows have seven bits
@@ -17,8 +17,8 @@ def files(*names: str) -> list[DataFile]:
     return [DataFile(f"/d/{name}", 100, 1_000 + at, 8) for at, name in enumerate(names)]
 
 
-def named(*names: str) -> Places:
-    places = Places.by_key(files(*names), NAMES, 64)
+def named(*names: str) -> RowAddresses:
+    places = RowAddresses.by_key(files(*names), NAMES, 64)
     assert places is not None
     return places
 
@@ -52,14 +52,17 @@ def test_a_file_that_the_scan_lacks() -> None:
 
 def test_which_files_have_numbers() -> None:
     assert named("a", "b").keys == ("a", "b")
-    assert Places.by_key(files("a", "b\nc"), NAMES, 64) is None
-    assert Places.by_key(files(*map(str, range(65))), NAMES, 64) is None
-    assert Places.by_key([DataFile("/d/a", (1 << 63) - 1, 1, 8)], NAMES, 64) is None
+    assert RowAddresses.by_key(files("a", "b\nc"), NAMES, 64) is None
+    assert RowAddresses.by_key(files(*map(str, range(65))), NAMES, 64) is None
+    assert RowAddresses.by_key([DataFile("/d/a", (1 << 63) - 1, 1, 8)], NAMES, 64) is None
 
 
 def test_a_number_is_the_files_code_and_the_position() -> None:
     first, second = files("a", "b")
-    by_size, by_order = Places.by_size([first, second]), Places.by_order([first, second])
+    by_size, by_order = (
+        RowAddresses.by_size([first, second]),
+        RowAddresses.by_order([first, second]),
+    )
     assert by_size is not None
     assert by_order is not None
     assert [by_size.base(file) for file in (first, second)] == [1_000 << 7, 1_001 << 7]

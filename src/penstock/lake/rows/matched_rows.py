@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.lake.format.files import DataFile
-from penstock.lake.reading.deleted.places import Places
 from penstock.lake.reading.deleted.positions import combined
+from penstock.lake.reading.deleted.row_addresses import RowAddresses
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lazy import pa, pc
 
@@ -21,7 +21,7 @@ Positions = Mapping[str, "pa.Int64Array"]  # by FILE: each once, in order
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MatchedRows:
     """Rows of a table, each once: of files by place, inlined ones by id.
 
     ``places`` has FILE and POSITION: a mapping where the driver has them. ``asked`` counts the rows
@@ -48,26 +48,26 @@ class Found:
     @classmethod
     def of(
         cls, positions: Positions, inlined: tuple[int, ...] = (), asked: int | None = None
-    ) -> Found:
+    ) -> MatchedRows:
         counts = {key: len(own) for key, own in positions.items()}
         known = sum(counts.values()) + len(inlined)
         return cls(positions, counts, inlined, known if asked is None else asked)
 
     @classmethod
-    def numbered(cls, numbers: Places, rows: pa.Table, column: str) -> Found:
+    def numbered(cls, numbers: RowAddresses, rows: pa.Table, column: str) -> MatchedRows:
         """The rows that were collected by their numbers, those of no file by ROW_ID."""
         of_files = rows[column].drop_null()
         return cls.of(numbers.by_file(of_files), _inlined(rows, column), rows.num_rows)
 
     @classmethod
-    def named(cls, rows: pa.Table) -> Found:
+    def named(cls, rows: pa.Table) -> MatchedRows:
         """The rows of FILE, POSITION and ROW_ID that were collected."""
         inlined, places = _inlined(rows, FILE), rows.select([FILE, POSITION])
         of_files = places.filter(pc.is_valid(places[FILE])) if inlined else places
         return cls.of(by_file(of_files), inlined, rows.num_rows)
 
     @classmethod
-    def of_files(cls, source: Scan, parts: Sequence[FileRows]) -> Found:
+    def of_files(cls, source: Scan, parts: Sequence[FileRows]) -> MatchedRows:
         """Rows of ``source`` that were found file by file."""
         keys = source.keys()
         places: dict[str, list[pa.Int64Array]] = {}
@@ -76,12 +76,12 @@ class Found:
                 places.setdefault(keys.key(part.file.path), []).append(part.positions)
         return cls.of({key: pa.concat_arrays(own) for key, own in places.items()})
 
-    def with_inlined(self, ids: Sequence[int]) -> Found:
+    def with_inlined(self, ids: Sequence[int]) -> MatchedRows:
         """With these rows of the catalog too, each of them once."""
         inlined = tuple(sorted((*self.inlined, *ids)))
         return replace(self, inlined=inlined, asked=self.asked + len(ids))
 
-    def with_values(self, values: pa.Table, ids: pa.ChunkedArray) -> Found:
+    def with_values(self, values: pa.Table, ids: pa.ChunkedArray) -> MatchedRows:
         return replace(self, values=values, ids=ids)
 
 

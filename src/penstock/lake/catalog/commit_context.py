@@ -79,7 +79,7 @@ class Totals:
 
 
 @dataclass(slots=True)
-class Work:
+class CommitContext:
     """One commit being written as ``snapshot_id``, on top of ``base``, the newest snapshot.
 
     Statements that end rows run at once, to check that the rows exist. New rows wait for `flush`:

@@ -25,7 +25,7 @@ _RUNS = 1_000  # of rows of one file each in a batch: from more, sorting takes l
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class RowAddresses:
     """The number of a row is its file's code and, in the lowest ``shift`` bits, its position.
 
     ``codes`` (by path) use what is known where rows are numbered: the size of the file where Spark
@@ -39,7 +39,7 @@ class Places:
     keys: tuple[str, ...] = ()
 
     @classmethod
-    def by_size(cls, files: Sequence[DataFile]) -> Places | None:
+    def by_size(cls, files: Sequence[DataFile]) -> RowAddresses | None:
         """Codes by size, if the sizes differ, are not too many, and fit into one long.
 
         Sizes come from the catalog; reading a file of another size raises an error.
@@ -51,7 +51,7 @@ class Places:
         return cls._fitting(files, codes)
 
     @classmethod
-    def by_key(cls, files: Sequence[DataFile], keys: FileKeys, most: int) -> Places | None:
+    def by_key(cls, files: Sequence[DataFile], keys: FileKeys, most: int) -> RowAddresses | None:
         """Codes by key, if there are at most ``most`` files and no key has the separator."""
         file_keys = tuple(keys.key(file.path) for file in files)
         if len(file_keys) > most or any(_BETWEEN in key for key in file_keys):
@@ -59,14 +59,14 @@ class Places:
         return cls._fitting(files, {file.path: at for at, file in enumerate(files)}, file_keys)
 
     @classmethod
-    def by_order(cls, files: Sequence[DataFile]) -> Places | None:
+    def by_order(cls, files: Sequence[DataFile]) -> RowAddresses | None:
         """Codes by order, for rows that the driver numbers by `base`."""
         return cls._fitting(files, {file.path: at for at, file in enumerate(files)})
 
     @classmethod
     def _fitting(
         cls, files: Sequence[DataFile], codes: Mapping[str, int], keys: tuple[str, ...] = ()
-    ) -> Places | None:
+    ) -> RowAddresses | None:
         most = max((file.record_count for file in files), default=0)
         shift = max(most.bit_length(), _LEAST_SHIFT)
         highest = max(codes.values(), default=0)
