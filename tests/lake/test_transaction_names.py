@@ -1,6 +1,6 @@
 """Names inside one transaction: what was created, renamed, dropped is seen so at once.
 
-Tests ``lake/candidate/names.py``.
+Tests ``lake/candidate/staged.py``.
 """
 
 from __future__ import annotations

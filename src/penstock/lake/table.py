@@ -33,9 +33,9 @@ from penstock.lazy import pa
 from penstock.spark.failures import explained
 from penstock.spark.functions import as_condition
 from penstock.spark.session import SparkSource, session_zone
-from penstock.sql.conditions import Predicate
 from penstock.sql.dialect import hinted, if_text
 from penstock.sql.predicate import of_where
+from penstock.sql.text import Predicate
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -18,7 +18,7 @@ from penstock.errors import (
     ReadOnlyLake,
     TableNotFound,
 )
-from penstock.lake.candidate.names import Key, StagedNames, StagedView, key_of, taken
+from penstock.lake.candidate.staged import Key, StagedNames, StagedView, key_of, taken
 from penstock.lake.candidate.state import Staged
 from penstock.lake.candidate.table import Context
 from penstock.lake.catalog import reads
@@ -349,7 +349,7 @@ class Transaction:
                 raise
 
     def on_commit(self, write: OnCommit) -> None:
-        """Run a function in the data's catalog transaction: ``tx.also(lambda c, id: print(id))``.
+        """Run a function in the commit's transaction: ``tx.on_commit(lambda c, id: print(id))``.
 
         It gets the connection and the id of the snapshot.
         """

@@ -10,7 +10,9 @@ from decimal import Decimal
 from typing import Any
 
 from penstock.lazy import exp
-from penstock.sql.conditions import (
+from penstock.sql.identifiers import fold
+from penstock.sql.tables import Scope, scope_of
+from penstock.sql.text import (
     FLIPPED,
     NEGATED,
     Among,
@@ -23,13 +25,12 @@ from penstock.sql.conditions import (
     Or,
     Path,
     Predicate,
+    SqlExpression,
     StartsWith,
     all_of,
+    as_expression,
     rejects_null,
 )
-from penstock.sql.identifiers import fold
-from penstock.sql.tables import Scope, scope_of
-from penstock.sql.text import SqlExpression, as_expression
 
 Resolve = Callable[[exp.Column], "Path | None"]
 Args = Mapping[str, Any]

@@ -11,7 +11,7 @@ from penstock.engine.inputs.pinned_tables import Pins, candidate_of
 from penstock.lake.lake import Lake
 from penstock.model.values.asset import TableName
 from penstock.project import Project
-from penstock.sql.conditions import Compare, Constant, Predicate
+from penstock.sql.text import Compare, Constant, Predicate
 from tests.engine.toy import rows, write_project
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Each form that is computed, and what is left to Spark.
 
-Tests ``lake/arrow_expressions/conditions.py``, ``lake/arrow_expressions/values.py``,
+Tests ``lake/arrow_expressions/functions.py``, ``lake/arrow_expressions/functions.py``,
 ``lake/arrow_expressions/nodes.py``.
 """
 

@@ -25,7 +25,7 @@ with Catalog.open(sys.argv[1]) as lake:
     table = lake.table("main", "t", base.id)
     file = staging.stage(table.path, table.schema, pa.table({"id": [2]}))
     change = staging.change_set("t", table_id=table.id, add=(file,))
-    lake.commit(base, change, also=[lambda *_: os.kill(os.getpid(), signal.SIGKILL)])
+    lake.commit(base, change, on_commit=[lambda *_: os.kill(os.getpid(), signal.SIGKILL)])
 """
 
 

@@ -42,8 +42,8 @@ from penstock.lake.format.files import ROW_ID_COLUMN, DataFile, FileSet
 from penstock.lake.lake import Lake
 from penstock.lake.reading.deleted.positions import Whose, load
 from penstock.lake.reading.scan import Scan
+from penstock.lake.rows.change import MatchedRows
 from penstock.lake.rows.deletes import remove
-from penstock.lake.rows.matched_rows import MatchedRows
 from penstock.lake.rows.stager import write_found
 from penstock.lake.transaction import Transaction
 from penstock.lake.writing.arrow import write_history

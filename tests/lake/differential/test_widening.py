@@ -19,12 +19,12 @@ from pyspark.sql import SparkSession
 from penstock.errors import UnsupportedFeature
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.schema import Column
-from penstock.lake.format.types import parse
+from penstock.lake.format.values.bounds import parse
 from penstock.lake.lake import Lake
 from penstock.lake.reading.conversions.widening import DIGITS, can_become
 from penstock.lake.staging import TransactionTable
-from penstock.sql.conditions import Predicate, all_of
 from penstock.sql.predicate import of_where
+from penstock.sql.text import Predicate, all_of
 from tests import duck
 from tests.lake.catalog.conftest import Place
 from tests.lake.differential import typed

@@ -17,10 +17,10 @@ from penstock.lake.format.types import (
     from_spark_json,
     from_spark_schema,
     needs_mapping,
-    parse,
     to_spark_json,
     to_spark_schema,
 )
+from penstock.lake.format.values.bounds import parse
 
 BOTH_WAYS = {
     "boolean": "boolean",

@@ -1,6 +1,6 @@
 """What Arrow finds and computes of DELETE and UPDATE is what Spark does, or nothing.
 
-Tests ``lake/rows/matched_rows.py``.
+Tests ``lake/rows/change.py``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from penstock.lake.lake import Lake
 from penstock.lake.limits import Limits
 from penstock.lake.rows import arrow_finder, engine
 from penstock.lake.rows.arrow_finder import Bounds, Computed
-from penstock.lake.rows.change import Condition, RowChange
-from penstock.lake.rows.matched_rows import MatchedRows
+from penstock.lake.rows.change import Condition, MatchedRows, RowChange
 from penstock.lake.rows.route import facts_of
 from tests import duck
 from tests.lake.conftest import Rows, table_of

@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from penstock.lake.lake import Lake
 from penstock.lake.limits import Limits
 from penstock.lake.reading.scan import FILE, ROW_ID
-from penstock.lake.rows.matched_rows import collected
+from penstock.lake.rows.change import collected
 from penstock.lake.rows.merge_by_arrow import find_on_driver
 from penstock.lake.rows.merge_matches import MergeJob, all_change, find_matches
 from penstock.lake.rows.merge_source import count, merge_source

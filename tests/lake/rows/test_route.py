@@ -1,6 +1,6 @@
 """Which way a change of rows goes, by what is known of it.
 
-Tests ``lake/rows/change.py``, ``lake/format/comparable.py``.
+Tests ``lake/rows/change.py``, ``lake/format/values/bounds.py``.
 """
 
 from __future__ import annotations

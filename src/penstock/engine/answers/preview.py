@@ -59,13 +59,12 @@ from penstock.model.time.interval import Intervals
 from penstock.model.values.asset import TableName
 from penstock.model.values.names import Names
 from penstock.spark.functions import fn
-from penstock.sql.conditions import Predicate
 from penstock.sql.dialect import name_hint
 from penstock.sql.identifiers import did_you_mean, fold, quote_identifier
 from penstock.sql.lake_functions import require_arguments
 from penstock.sql.missing import missing_columns, missing_functions, no_function
 from penstock.sql.tables import analyse
-from penstock.sql.text import Unreadable
+from penstock.sql.text import Predicate, Unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -45,8 +45,8 @@ from penstock.model.values.data_test import DataTest
 from penstock.spark.failures import explained
 from penstock.spark.functions import expr, run_sql
 from penstock.spark.session import cache_of
-from penstock.sql.conditions import Predicate
 from penstock.sql.literals import text_literal
+from penstock.sql.text import Predicate
 
 if TYPE_CHECKING:
     from pathlib import Path

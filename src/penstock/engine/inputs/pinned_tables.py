@@ -20,10 +20,10 @@ from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
 from penstock.model.script.sources import FunctionSource
 from penstock.model.values.asset import TableName
-from penstock.sql.conditions import Predicate
 from penstock.sql.identifiers import DEFAULT_SCHEMA, TableRef, fold, quote_identifier
 from penstock.sql.lake_functions import Arguments
 from penstock.sql.literals import text_literal
+from penstock.sql.text import Predicate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -47,12 +47,11 @@ from penstock.model.values.seed import FUNCTION
 from penstock.spark.failures import explained
 from penstock.spark.functions import run_sql
 from penstock.spark.session import session_zone
-from penstock.sql.conditions import Or, Predicate
 from penstock.sql.dialect import name_hint
 from penstock.sql.identifiers import quote_identifier
 from penstock.sql.predicate import of_query
 from penstock.sql.tables import Analysis, analyse
-from penstock.sql.text import Unreadable
+from penstock.sql.text import Or, Predicate, Unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

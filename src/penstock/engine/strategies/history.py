@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
     from penstock.lake.staging import TransactionTable
-    from penstock.sql.conditions import Predicate
+    from penstock.sql.text import Predicate
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,181 @@
-"""Compiling an expression's text for Arrow columns: the kernels of operators and functions, by
-sqlglot's classes.
+"""Compile an expression's text for Arrow columns: first the fence, then the kernels of operators
+and functions, by sqlglot's classes.
+
+The fence says which expressions sqlglot certainly parses as Spark does, and which session settings
+Arrow's results agree with. sqlglot parses more than Spark does, and some of it differently. So only
+words, numbers, strings without escapes and some operators are accepted, with brackets wherever the
+two may bind operators differently.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from penstock.lake.arrow_expressions import conditions, nodes, values
-from penstock.lake.arrow_expressions.fence import parsed
+from penstock.lake.arrow_expressions import functions, nodes
 from penstock.lake.arrow_expressions.nodes import Compile, Node, NotSupportedByArrow, Rows
 from penstock.lake.format.naming import fold
 from penstock.lazy import exp, pa, pc
 from penstock.sql.text import SqlExpression, as_expression
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MOST_CHARACTERS = 20_000
+_TOKEN = re.compile(
+    r"""[ \t\r\n]+
+    | (?P<string>'[^'\\\x00]*')
+    | (?P<quoted>`[^`]+`)
+    | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+    | [0-9]+ (\.[0-9]+ | [LlSsYy])? (?![A-Za-z0-9_.])
+    | <=> | <> | <= | >= | == | != | [=<>+*%(),]
+    | -(?!-)
+    """,
+    re.VERBOSE,
+)
+
+_STRINGS, _NAMES = frozenset({"string", "quoted"}), frozenset({"quoted", "word"})
+# Functions and operators that sqlglot and Spark parse alike; Spark refuses others of sqlglot's.
+_WORDS = frozenset(
+    {
+        *("AND", "OR", "NOT", "IS", "NULL", "TRUE", "FALSE", "IN", "BETWEEN", "LIKE"),
+        *("CASE", "WHEN", "THEN", "ELSE", "END", "IF", "COALESCE", "NVL", "IFNULL"),
+        *("PMOD", "CAST", "AS"),
+        *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "DATE"),
+        *("TIMESTAMP", "TIMESTAMP_NTZ"),
+    }
+)
+_CALLED = frozenset({"IN", "IF", "COALESCE", "NVL", "IFNULL", "PMOD", "CAST", "DECIMAL"})
+
+_ATOMS: tuple[type, ...] = (
+    *(exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Anonymous),
+    *(exp.Coalesce, exp.Case, exp.If, exp.Cast, exp.TryCast),
+)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
+_PREDICATES = (exp.In, exp.Between, exp.Is, exp.Like)
+_TERMS = (*_ATOMS, exp.Neg, *_ARITHMETIC)
+
+# What may be an operand of these operators without brackets.
+_OPERANDS: tuple[tuple[tuple[type, ...], tuple[type, ...]], ...] = (
+    ((exp.Neg,), (*_ATOMS, exp.Neg)),
+    (_ARITHMETIC, _TERMS),
+    (_COMPARISONS, _TERMS),
+    (_PREDICATES, _TERMS),
+    ((exp.Not, exp.And, exp.Or), (*_TERMS, *_COMPARISONS, *_PREDICATES, exp.Not, exp.And, exp.Or)),
+)
+# Other arguments of a node (a column's table, an IN's query) change its meaning.
+_UNDERSTOOD = frozenset(
+    {"this", "expression", "expressions", "low", "high", "true", "false", "ifs", "default", "to"}
+)
+_MARKS: Mapping[type, frozenset[str]] = {
+    exp.Literal: frozenset({"is_string"}),
+    exp.Like: frozenset({"negate"}),
+    exp.Identifier: frozenset({"quoted"}),
+    exp.DataType: frozenset({"nested"}),
+    exp.Coalesce: frozenset({"is_nvl", "is_null"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """Counts in a text: words that may be columns, that must be, and brackets outside of calls."""
+
+    certain: int = 0
+    possible: int = 0
+    brackets: int = 0
+
+
+def parsed(written: SqlExpression, columns: Collection[str]) -> exp.Expr:
+    """The tree of an expression over columns of these names, folded. Raises NotSupportedByArrow."""
+    words, tree = _words(written.text, columns), written.tree
+    if tree is None:
+        raise NotSupportedByArrow("a text that sqlglot does not read")
+    nodes: list[Any] = list(tree.walk())
+    # If sqlglot takes a word for more than a column (``a ISNULL``), the count is smaller.
+    count = sum(isinstance(node, exp.Column) for node in nodes)
+    if not words.certain <= count <= words.possible:
+        raise NotSupportedByArrow("a word of another dialect")
+    # Where sqlglot adds brackets, it may bind operators differently.
+    if sum(isinstance(node, exp.Paren) for node in nodes) != words.brackets:
+        raise NotSupportedByArrow("brackets that are not in the text")
+    for node in nodes:
+        _check(node)
+    return tree
+
+
+def _words(text: str, columns: Collection[str]) -> _Words:
+    counts, before = _Words(), ""
+    for kind, token in _tokens(text):
+        if kind in _NAMES:
+            is_column = kind == "quoted" or fold(token) in columns
+            is_word = kind == "word" and token.upper() in _WORDS
+            if not is_column and not is_word:
+                raise NotSupportedByArrow(token)
+            counts = replace(
+                counts,
+                certain=counts.certain + (not is_word),
+                possible=counts.possible + is_column,
+            )
+        if token == "(" and before.upper() not in _CALLED:
+            counts = replace(counts, brackets=counts.brackets + 1)
+        before = token
+    return counts
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    """The tokens of the text without spaces, as kind and token."""
+    if len(text) > _MOST_CHARACTERS:
+        raise NotSupportedByArrow("a long text")
+    at, after = 0, ""
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise NotSupportedByArrow(f"{text[at]!r}")
+        at = match.end()
+        if match[0].isspace():
+            continue
+        kind = match.lastgroup or ""
+        # A setting decides whether 'a''b' is one string or two; `a``b` was not tested.
+        if kind in _STRINGS and kind == after:
+            raise NotSupportedByArrow("strings that touch")
+        yield kind, match[0]
+        after = kind
+
+
+def _check(node: Any) -> None:
+    args: Mapping[str, Any] = node.args
+    marks = _MARKS.get(type(node), frozenset())
+    if any(value and key not in _UNDERSTOOD | marks for key, value in args.items()):
+        raise NotSupportedByArrow(f"{type(node).__name__} with more than is known")
+    for kinds, operands in _OPERANDS:
+        if isinstance(node, kinds):
+            beside = [args.get(key) for key in ("this", "expression", "low", "high")]
+            if any(part is not None and not isinstance(part, operands) for part in beside):
+                raise NotSupportedByArrow("operators that want brackets")
+
+
+# Each of these settings changes the meaning of some expression, or makes it an error.
+_WANTED: Mapping[str, frozenset[str]] = {
+    "spark.sql.ansi.enabled": frozenset({"true"}),
+    "spark.sql.ansi.enforceReservedKeywords": frozenset({"false"}),
+    "spark.sql.caseSensitive": frozenset({"false"}),
+    "spark.sql.legacy.literal.pickMinimumPrecision": frozenset({"true"}),
+    # Spark's own pmod takes precedence over a function of the user's with this name.
+    "spark.sql.functionResolution.sessionOrder": frozenset({"second", "last"}),
+}
+
+
+def knows_settings(spark: SparkSession) -> bool:
+    return all(str(spark.conf.get(key)).lower() in known for key, known in _WANTED.items())
+
+
+def would_know_settings(conf: Mapping[str, str]) -> bool:
+    """The same for a session that would be started with ``conf``."""
+    return all(conf[key].lower() in known for key, known in _WANTED.items() if key in conf)
+
 
 __all__ = ["Expression", "condition", "expression", "plain"]
 
@@ -129,33 +291,33 @@ def plain(value: object) -> Expression:
 
 
 FUNCTIONS: Mapping[type, Callable[[Any, Compile], Node]] = {
-    exp.Paren: values.paren,
-    exp.Literal: values.literal,
-    exp.Null: values.null,
-    exp.Boolean: values.boolean,
-    exp.And: conditions.and_,
-    exp.Or: conditions.or_,
-    exp.Not: conditions.not_,
-    exp.Is: conditions.is_,
-    exp.EQ: conditions.compared(pc.equal),
-    exp.NEQ: conditions.compared(pc.not_equal),
-    exp.LT: conditions.compared(pc.less),
-    exp.LTE: conditions.compared(pc.less_equal),
-    exp.GT: conditions.compared(pc.greater),
-    exp.GTE: conditions.compared(pc.greater_equal),
-    exp.NullSafeEQ: conditions.same,
-    exp.In: conditions.in_,
-    exp.Between: conditions.between,
-    exp.Like: conditions.like,
-    exp.Add: values.summed(pc.add_checked),
-    exp.Sub: values.summed(pc.subtract_checked),
-    exp.Mul: values.arithmetic(pc.multiply_checked, nodes.product_of),
-    exp.Mod: values.remainder,
-    exp.Anonymous: values.named,
-    exp.Neg: values.negative,
-    exp.Coalesce: values.coalesce,
-    exp.If: values.if_,
-    exp.Case: values.case,
-    exp.Cast: values.cast,
-    exp.TryCast: values.cast,
+    exp.Paren: functions.paren,
+    exp.Literal: functions.literal,
+    exp.Null: functions.null,
+    exp.Boolean: functions.boolean,
+    exp.And: functions.and_,
+    exp.Or: functions.or_,
+    exp.Not: functions.not_,
+    exp.Is: functions.is_,
+    exp.EQ: functions.compared(pc.equal),
+    exp.NEQ: functions.compared(pc.not_equal),
+    exp.LT: functions.compared(pc.less),
+    exp.LTE: functions.compared(pc.less_equal),
+    exp.GT: functions.compared(pc.greater),
+    exp.GTE: functions.compared(pc.greater_equal),
+    exp.NullSafeEQ: functions.same,
+    exp.In: functions.in_,
+    exp.Between: functions.between,
+    exp.Like: functions.like,
+    exp.Add: functions.summed(pc.add_checked),
+    exp.Sub: functions.summed(pc.subtract_checked),
+    exp.Mul: functions.arithmetic(pc.multiply_checked, nodes.product_of),
+    exp.Mod: functions.remainder,
+    exp.Anonymous: functions.named,
+    exp.Neg: functions.negative,
+    exp.Coalesce: functions.coalesce,
+    exp.If: functions.if_,
+    exp.Case: functions.case,
+    exp.Cast: functions.cast,
+    exp.TryCast: functions.cast,
 }

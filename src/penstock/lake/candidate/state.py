@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from penstock.errors import UnsupportedFeature
 from penstock.lake.catalog.files.registration import mapping_paths
 from penstock.lake.format.changes import NewTable, Slice, TableChange, TagChanges
-from penstock.lake.format.comparable import INTEGERS
 from penstock.lake.format.files import (
     DataFile,
     DeleteFile,
@@ -21,6 +20,7 @@ from penstock.lake.format.inlined.staged import StagedInline
 from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import SortKey
 from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.values.bounds import INTEGERS
 
 
 @dataclass(frozen=True, slots=True)

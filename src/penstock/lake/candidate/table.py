@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from penstock.lake.candidate.state import Removed
     from penstock.lake.writing.spark import Written
-    from penstock.sql.conditions import Predicate
+    from penstock.sql.text import Predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,10 @@ class CandidateTable:
         """The columns for rows to be written, with the values of defaults such as ``1 + 1``;
         ``now()`` is when the transaction began.
         """
-        context = self._context
-        return with_values(self.schema, context.started, lambda: session_zone(context.spark()))
+        context, schema = self._context, self.schema
+        if not schema.computes_defaults:
+            return schema
+        return with_values(schema, context.started, lambda: session_zone(context.spark()))
 
     @property
     def schema(self) -> TableSchema:

@@ -23,14 +23,13 @@ from sqlalchemy import (
 )
 
 from penstock.lake.catalog.database import metadata
-from penstock.lake.catalog.database.rows import NoNumber, damaged
+from penstock.lake.catalog.database.faults import NoNumber, damaged
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.reads import visible
 from penstock.lake.catalog.statistics.exclusion import TO_MICROSECONDS
-from penstock.lake.format.comparable import INTEGERS
 from penstock.lake.format.files import Table
 from penstock.lake.format.schema import Column
-from penstock.lake.format.values.bounds import base_type, bound_from_text
+from penstock.lake.format.values.bounds import INTEGERS, base_type, bound_from_text
 
 # No known writer truncates text shorter than this: the real extension does after 256 bytes.
 _CUT = 16

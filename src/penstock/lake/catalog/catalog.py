@@ -23,14 +23,14 @@ from penstock.lake.catalog.database.faults import corrupt
 from penstock.lake.catalog.database.location import CatalogLocation, parse_location
 from penstock.lake.catalog.definitions.views import view_names
 from penstock.lake.catalog.files import files
-from penstock.lake.catalog.opening import Opening, check_writable
+from penstock.lake.catalog.opening import WRITTEN, Opening, only_readable
 from penstock.lake.catalog.options import Options
 from penstock.lake.catalog.snapshots import history
 from penstock.lake.format.files import FileSet, Table
 from penstock.lake.format.naming import fold
 from penstock.lake.snapshot import LATEST, At, Snapshot
-from penstock.sql.conditions import Predicate
 from penstock.sql.identifiers import did_you_mean
+from penstock.sql.text import Predicate
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.commits.commit import OnCommit
@@ -180,7 +180,8 @@ class Catalog:
 
     def check_writable(self) -> None:
         """Raise UnsupportedFeature or ReadOnlyLake where nothing can be written."""
-        check_writable(self._location, self.version)
+        if self.version != WRITTEN:
+            raise only_readable(self._location, self.version)
         if self.read_only:
             raise ReadOnlyLake(
                 f"the catalog {self._location} is attached read-only",

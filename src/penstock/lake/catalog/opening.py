@@ -352,12 +352,11 @@ def check_version(where: CatalogLocation, version: str | None) -> str:
     )
 
 
-def check_writable(where: CatalogLocation, version: str) -> None:
-    """Raise UnsupportedFeature for a catalog whose version can only be read."""
-    if version != WRITTEN:
-        raise UnsupportedFeature(
-            f"the catalog {where} has version {version} of the format, which is read but not "
-            f"written: only {WRITTEN} is",
-            hint=f"to write to it, {_TO_WRITE[version]}",
-            data={"version": version, "written": WRITTEN},
-        )
+def only_readable(where: CatalogLocation, version: str) -> UnsupportedFeature:
+    """Return the error for writing to a catalog of another version than WRITTEN."""
+    return UnsupportedFeature(
+        f"the catalog {where} has version {version} of the format, which is read but not "
+        f"written: only {WRITTEN} is",
+        hint=f"to write to it, {_TO_WRITE[version]}",
+        data={"version": version, "written": WRITTEN},
+    )

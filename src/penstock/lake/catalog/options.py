@@ -22,7 +22,7 @@ from penstock.errors import ArgumentError, CatalogCorrupt, SchemaNotFound, Table
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
-from penstock.lake.catalog.database.rows import check_counts, damaged
+from penstock.lake.catalog.database.faults import check_counts, damaged
 from penstock.lake.catalog.definitions import tables
 from penstock.lake.format.files import Table
 from penstock.lake.format.naming import DEFAULT_SCHEMA, fold

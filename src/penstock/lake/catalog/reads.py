@@ -23,8 +23,7 @@ from sqlalchemy import (
 
 from penstock.errors import SnapshotNotFound, UnsupportedFeature
 from penstock.lake.catalog.database import metadata
-from penstock.lake.catalog.database.location import resolve_directory
-from penstock.lake.catalog.database.rows import (
+from penstock.lake.catalog.database.faults import (
     NoNumber,
     Record,
     check,
@@ -32,6 +31,7 @@ from penstock.lake.catalog.database.rows import (
     check_unique,
     damaged,
 )
+from penstock.lake.catalog.database.location import resolve_directory
 from penstock.lake.format.files import PartitionField, Table
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema

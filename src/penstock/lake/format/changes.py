@@ -106,6 +106,11 @@ class TableChange:
         )
 
     @property
+    def inserts_inlined(self) -> bool:
+        """Return whether rows go into the catalog, of a table whose columns stay."""
+        return self.inline is not None and self.inline.insert is not None and self.schema is None
+
+    @property
     def only_adds(self) -> bool:
         """Return whether the only change is that an existing table gets rows."""
         inline = self.inline

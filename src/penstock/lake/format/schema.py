@@ -65,6 +65,10 @@ class TableSchema:
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
+    @property
+    def computes_defaults(self) -> bool:
+        return any(column.default_kind == "expression" for column in self.columns)
+
     def walk(self) -> Iterator[Column]:
         for column in self.columns:
             yield from column.walk()

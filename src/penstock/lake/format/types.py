@@ -18,35 +18,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake.format.schema import Column, TableSchema
-from penstock.lake.format.values.bounds import (
-    base_type,
-    bound_from_text,
-    bound_to_text,
-    compare_bounds,
-)
-
-__all__ = [
-    "FIELD_ID",
-    "INTERVAL",
-    "NOT_WRITTEN",
-    "ParsedType",
-    "bound_from_text",
-    "bound_to_text",
-    "compare_bounds",
-    "from_spark_json",
-    "from_spark_schema",
-    "needs_mapping",
-    "parse",
-    "simple_string",
-    "to_spark_field",
-    "to_spark_json",
-    "to_spark_schema",
-]
+from penstock.lake.format.values.bounds import parse
 
 FIELD_ID = "parquet.field.id"
 
@@ -55,7 +31,6 @@ SparkType = str | dict[str, Any]
 Form = Literal["shown", "read", "written"]
 GEOMETRY = "geometry(SRID:0)"
 
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _SPARK_TEXT = re.compile(r"(string|varchar|char)\b.*")
 
 _PRIMITIVES = {
@@ -134,23 +109,6 @@ _FROM_SPARK = {
 
 # What Spark's SQL calls types, where that is not what its JSON calls them.
 _SQL_NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedType:
-    """``decimal(10,2)`` is ``("decimal", 10, 2)``; every other type is its name alone."""
-
-    name: str
-    precision: int | None = None
-    scale: int | None = None
-
-
-def parse(text: str) -> ParsedType:
-    """Parse the format's type text."""
-    match = _DECIMAL.fullmatch(text.lower())
-    if match is not None:
-        return ParsedType("decimal", int(match[1]), int(match[2]))
-    return ParsedType(base_type(text))
 
 
 def simple_string(column: Column) -> str:

@@ -17,10 +17,9 @@ from penstock.lake.queries import running as queries
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.snapshot import Snapshot
 from penstock.spark.session import session_zone
-from penstock.sql.conditions import Predicate
 from penstock.sql.predicate import of_query
 from penstock.sql.tables import Analysis, Reference
-from penstock.sql.text import Unreadable
+from penstock.sql.text import Predicate, Unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

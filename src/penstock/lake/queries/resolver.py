@@ -12,7 +12,7 @@ from penstock.errors import (
     TableNotFound,
     UnsupportedFeature,
 )
-from penstock.lake.candidate.names import StagedView
+from penstock.lake.candidate.staged import StagedView
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.definitions.macros import load_macros
 from penstock.lake.catalog.definitions.views import load_views
@@ -32,13 +32,12 @@ from penstock.lake.transaction import Transaction
 from penstock.lazy import exp
 from penstock.spark.session import SparkSource, session_zone
 from penstock.sql import lake_functions, lake_names, literals, tables
-from penstock.sql.conditions import Predicate
 from penstock.sql.lake_functions import Arguments
 from penstock.sql.macro_calls import book_of, expand
 from penstock.sql.macros import Book, Macro
 from penstock.sql.missing import missing_functions, no_function
 from penstock.sql.tables import Analysis, Reference
-from penstock.sql.text import Unreadable
+from penstock.sql.text import Predicate, Unreadable
 from penstock.sql.tokens import SqlText
 from penstock.sql.trust import harmless_query
 

@@ -19,11 +19,11 @@ from penstock.lake.snapshot import At
 from penstock.lazy import exp
 from penstock.spark.failures import explained
 from penstock.spark.functions import run_sql
-from penstock.sql.conditions import Predicate
 from penstock.sql.lake_functions import Arguments, Call, calls_of
 from penstock.sql.predicate import of_query
 from penstock.sql.query.edits import Edit, stand_in
 from penstock.sql.tables import Analysis, Reference
+from penstock.sql.text import Predicate
 from penstock.sql.tokens import SqlText
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from penstock.lake.arrow_expressions.fence import would_know_settings
+from penstock.lake.arrow_expressions.compiled import would_know_settings
 from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
 from penstock.lake.catalog import answers
 from penstock.lake.catalog.catalog import Catalog

@@ -14,8 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
 
-from penstock.lake.arrow_expressions.compiled import Expression, condition, expression, plain
-from penstock.lake.arrow_expressions.fence import knows_settings
+from penstock.lake.arrow_expressions.compiled import (
+    Expression,
+    condition,
+    expression,
+    knows_settings,
+    plain,
+)
 from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
 from penstock.lake.candidate.table import CandidateTable
 from penstock.lake.format.files import DataFile, sequence
@@ -27,8 +32,7 @@ from penstock.lake.reading.arrow_files import Deleted
 from penstock.lake.reading.deleted.positions import combined
 from penstock.lake.reading.parquet.reading import check_file
 from penstock.lake.reading.scan import ROW_ID, Scan
-from penstock.lake.rows.change import Condition, RowChange
-from penstock.lake.rows.matched_rows import FileRows, MatchedRows
+from penstock.lake.rows.change import Condition, FileRows, MatchedRows, RowChange
 from penstock.lake.rows.route import Facts, changed_rows, is_flat
 from penstock.lazy import pa, pc, pq
 from penstock.sql.text import SqlExpression

@@ -19,9 +19,8 @@ from penstock.lake.reading.conversions.spark_types import cacheable
 from penstock.lake.reading.hidden import named_in
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows import arrow_finder, merge, merge_by_key
-from penstock.lake.rows.change import Condition, Keys, On, RowChange
+from penstock.lake.rows.change import Condition, Keys, MatchedRows, On, RowChange
 from penstock.lake.rows.deletes import delete_all, end_whole, remove_rows
-from penstock.lake.rows.matched_rows import MatchedRows
 from penstock.lake.rows.new_rows import assigned, rewrite
 from penstock.lake.rows.route import Facts, Way, facts_of, route
 from penstock.lake.rows.spark_finder import find, find_updated, rows_of
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from penstock.lake.candidate.staged import StagedTable
-    from penstock.sql.conditions import Predicate
+    from penstock.sql.text import Predicate
 
 _KEY = "_penstock_key_"
 _SAMPLES = 20

@@ -25,9 +25,8 @@ from penstock.lake.reading.conversions.casts import stored
 from penstock.lake.reading.conversions.spark_types import cacheable, schema_of, spark_type
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows import merge_by_key
-from penstock.lake.rows.change import Clause, Keys, RowChange
+from penstock.lake.rows.change import Clause, Keys, MatchedRows, RowChange
 from penstock.lake.rows.deletes import remove_rows
-from penstock.lake.rows.matched_rows import MatchedRows
 from penstock.lake.rows.merge_by_key import SeveralRowsOfOneKey
 from penstock.lake.rows.merge_source import ORDERED, bound_text, bound_value
 from penstock.lake.rows.new_rows import expressions, not_null, rewrite, write_rows

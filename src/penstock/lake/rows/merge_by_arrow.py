@@ -21,8 +21,8 @@ from penstock.lake.format.files import DataFile, sequence
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.reading.arrow_files import Deleted, read_batches, read_small_placed
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
+from penstock.lake.rows.change import FileRows, MatchedRows
 from penstock.lake.rows.deletes import remove_rows
-from penstock.lake.rows.matched_rows import FileRows, MatchedRows
 from penstock.lake.rows.merge_matches import (
     Matches,
     MergeJob,

@@ -18,9 +18,8 @@ from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.parquet.footers import read_columns
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
-from penstock.lake.rows.change import Keys, RowChange
+from penstock.lake.rows.change import Keys, MatchedRows, RowChange, collected
 from penstock.lake.rows.deletes import remove_rows
-from penstock.lake.rows.matched_rows import MatchedRows, collected
 from penstock.lake.rows.merge_by_arrow import (
     find_on_driver,
     merge_files,

@@ -15,8 +15,7 @@ from penstock.lake.limits import Limits
 from penstock.lake.reading import scan
 from penstock.lake.reading.arrow_files import is_simple
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
-from penstock.lake.rows.change import Keys, RowChange
-from penstock.lake.rows.matched_rows import FileRows, Positions
+from penstock.lake.rows.change import FileRows, Keys, Positions, RowChange
 from penstock.lake.rows.merge_source import Source, bounds, collect, distinct, within_bounds
 from penstock.lake.rows.route import (
     Facts,

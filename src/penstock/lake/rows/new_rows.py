@@ -17,7 +17,7 @@ from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.conversions.casts import stored
 from penstock.lake.reading.scan import ROW_ID, Scan
-from penstock.lake.rows.matched_rows import MatchedRows
+from penstock.lake.rows.change import MatchedRows
 from penstock.lake.writing.spark import Written, write
 from penstock.spark.functions import expr, fn
 from penstock.sql.identifiers import quoted

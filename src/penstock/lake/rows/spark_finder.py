@@ -19,8 +19,8 @@ from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.deleted.row_addresses import RowAddresses
 from penstock.lake.reading.hidden import FILENAME, ROWID, columns, refusals
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
-from penstock.lake.rows.matched_rows import MatchedRows
-from penstock.lake.rows.matched_rows import row_ids as ids_of
+from penstock.lake.rows.change import MatchedRows
+from penstock.lake.rows.change import row_ids as ids_of
 from penstock.lake.rows.new_rows import not_null
 from penstock.lake.rows.route import Facts, collected_rows
 from penstock.lazy import pa, pc

@@ -16,8 +16,8 @@ from penstock.lake.format.field_ids import EMBEDDED_ROW_ID
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.lake.reading.scan import Scan
+from penstock.lake.rows.change import MatchedRows
 from penstock.lake.rows.deletes import both, remove_rows
-from penstock.lake.rows.matched_rows import MatchedRows
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lake.writing.spark import Target, Written
 from penstock.lazy import pa, pc

@@ -29,7 +29,7 @@ from penstock.sql.tokens import MARKER, NAME, NUMBER, WORD, Token, tokenize, unq
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.sql.conditions import Predicate
+    from penstock.sql.text import Predicate
 
 TARGET = "__penstock_target"
 _FIRST_ROWS = "name the rows: WHERE id IN (SELECT id FROM t ORDER BY ... LIMIT ...)"

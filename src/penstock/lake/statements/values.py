@@ -13,9 +13,8 @@ from zoneinfo import ZoneInfo
 from penstock.errors import QueryFailed, SchemaMismatch, UnsupportedFeature
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema
-from penstock.lake.format.types import parse
 from penstock.lake.format.values import duck_text
-from penstock.lake.format.values.bounds import base_type
+from penstock.lake.format.values.bounds import base_type, parse
 from penstock.lake.format.values.decimals import rounded
 from penstock.lake.statements.assignments import value_or_default
 from penstock.sql.literals import NULL, Literal, NoLiteral, literal

@@ -30,8 +30,7 @@ from penstock.lake.format.partitioning import (
     directory_names,
     hive_directory,
 )
-from penstock.lake.format.types import parse
-from penstock.lake.format.values.bounds import base_type
+from penstock.lake.format.values.bounds import base_type, parse
 from penstock.spark.functions import expr, fn
 from penstock.sql.dialect import to_spark
 from penstock.sql.identifiers import quoted

@@ -1,4 +1,7 @@
-"""A damaged row names itself; it is never read as something else."""
+"""A damaged row names itself; it is never read as something else.
+
+Rows are checked in ``lake/catalog/database/faults.py``.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from penstock.lake.format.files import PartitionField
 from penstock.lake.format.partitioning import partition_columns
 from penstock.lake.format.types import to_spark_schema
 from penstock.lake.snapshot import At
-from penstock.sql.conditions import Compare, Constant, Predicate
+from penstock.sql.text import Compare, Constant, Predicate
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
 

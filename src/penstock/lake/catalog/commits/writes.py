@@ -88,11 +88,16 @@ def write(
         inline_tables=dict(start.inline_tables),
         inlines=inlines,
     )
-    context.schema_version += _defines(changes) or writes.defines(context, changes)
+    defines = _defines(changes)
+    context.schema_version += defines or any(
+        change.inserts_inlined and writes.lacks_table(context, change.table_id)
+        for change in changes.tables
+    )
     time = max(dt.datetime.now(dt.UTC), base.time + dt.timedelta(microseconds=1))
     only_adds = _only_adds(changes)
     if not only_adds:
         _insert_snapshot(context, time)
+    if defines:
         check_free_names(context, changes)
         _end_dropped(context, changes)
         _define(context, changes)
@@ -100,7 +105,8 @@ def write(
         _write_table_change(context, change)
     for compaction in changes.compactions:
         compactions.write(context, compaction)
-    tables.write_schema_versions(context)
+    if context.defined:
+        tables.write_schema_versions(context)
     return _finish(context, time, info, known=not only_adds), context
 
 

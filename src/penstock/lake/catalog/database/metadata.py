@@ -39,7 +39,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from penstock.lake.catalog.database.rows import damaged
+from penstock.lake.catalog.database.faults import damaged
 from penstock.lake.format.values.bounds import format_timestamp
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

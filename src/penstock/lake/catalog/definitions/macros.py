@@ -12,7 +12,7 @@ from penstock.errors import CommitConflict
 from penstock.lake.catalog.commit_context import CommitContext
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
-from penstock.lake.catalog.database.rows import Record, check_begin
+from penstock.lake.catalog.database.faults import Record, check_begin
 from penstock.lake.catalog.definitions import tables
 from penstock.lake.catalog.reads import is_named, named, visible
 from penstock.lake.format.changes import NewMacro

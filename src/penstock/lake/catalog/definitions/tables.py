@@ -23,8 +23,8 @@ from penstock.errors import CommitConflict
 from penstock.lake.catalog.commit_context import CommitContext, SchemaEntry
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.faults import Record, check_begin
 from penstock.lake.catalog.database.location import store
-from penstock.lake.catalog.database.rows import Record, check_begin
 from penstock.lake.catalog.definitions import tags
 from penstock.lake.catalog.reads import visible
 from penstock.lake.format.changes import ChangeSet, NewTable

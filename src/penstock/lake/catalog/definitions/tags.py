@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 from penstock.lake.catalog.commit_context import CommitContext
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
-from penstock.lake.catalog.database.rows import check_begin
+from penstock.lake.catalog.database.faults import check_begin
 from penstock.lake.catalog.reads import visible
 
 Tags = Mapping[str, str | None]

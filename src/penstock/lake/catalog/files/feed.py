@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, false, func, or_
 
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.database import metadata
-from penstock.lake.catalog.database.rows import NoNumber, Record
+from penstock.lake.catalog.database.faults import NoNumber, Record
 from penstock.lake.catalog.files import files
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.format.files import (

@@ -19,14 +19,14 @@ from sqlalchemy import ColumnElement, Connection, and_, false, literal, not_, or
 
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.catalog.database import metadata
+from penstock.lake.catalog.database.faults import Record, check, check_counts, column_of
 from penstock.lake.catalog.database.location import resolve
-from penstock.lake.catalog.database.rows import Record, check, check_counts, column_of
 from penstock.lake.catalog.files.registration import load_mappings, mapped_by_history
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.reads import visible
 from penstock.lake.catalog.statistics import pruning
 from penstock.lake.format.files import DataFile, DeleteFile, FileSet, NameMapping, Partial, Table
-from penstock.sql.conditions import Predicate
+from penstock.sql.text import Predicate
 
 
 def load_files(

@@ -21,9 +21,9 @@ from penstock.errors import CommitConflict, UnsupportedFeature
 from penstock.lake.catalog.commit_context import CommitContext, Ids, Target
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.faults import Record
 from penstock.lake.catalog.database.location import resolve, stored_path
 from penstock.lake.catalog.database.round_trips import chunks
-from penstock.lake.catalog.database.rows import Record
 from penstock.lake.catalog.inlined.columns import Schemas
 from penstock.lake.catalog.statistics import totals
 from penstock.lake.format.files import DataFile, DeleteFile, NameMapping, Table, renumbered

@@ -31,7 +31,7 @@ from sqlalchemy import (
 
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database.engine import metadata_schema
-from penstock.lake.catalog.database.rows import check_column
+from penstock.lake.catalog.database.faults import check_column
 from penstock.lake.catalog.inlined.columns import Schemas, arrow_type, pick, settle, to_arrow
 from penstock.lake.catalog.reads import begun, visible
 from penstock.lake.format.files import (

@@ -29,7 +29,7 @@ from penstock.lake.catalog.inlined.columns import bound, placeholder, storage_ty
 from penstock.lake.catalog.options import Options
 from penstock.lake.catalog.reads import build_schema, visible
 from penstock.lake.catalog.statistics import totals
-from penstock.lake.format.changes import ChangeSet, InlineChange
+from penstock.lake.format.changes import InlineChange
 from penstock.lake.format.files import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN, DataFile, Table
 from penstock.lake.format.inlined.text import may_inline
 from penstock.lake.format.naming import quote_identifier
@@ -39,18 +39,11 @@ from penstock.lake.format.schema import TableSchema, same_columns
 _SYSTEM = (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)
 
 
-def defines(context: CommitContext, changes: ChangeSet) -> bool:
-    """Return whether rows need a new inlined table although the columns do not change: then the
-    lake's schema gets a new version.
+def lacks_table(context: CommitContext, table_id: int | None) -> bool:
+    """Return whether rows of an existing table need a new inlined table although the columns do not
+    change: then the lake's schema gets a new version.
     """
-    return any(
-        change.inline is not None
-        and change.inline.insert is not None
-        and change.table_id is not None
-        and change.schema is None
-        and _for_rows(context, change.table_id) is None
-        for change in changes.tables
-    )
+    return table_id is not None and _for_rows(context, table_id) is None
 
 
 def define(context: CommitContext, target: Target, schema_name: str) -> None:

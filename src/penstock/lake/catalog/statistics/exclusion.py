@@ -34,20 +34,9 @@ from sqlalchemy import (
     or_,
 )
 
-from penstock.lake.format.comparable import Comparable, as_text, comparable
 from penstock.lake.format.schema import Column
-from penstock.lake.format.values.bounds import base_type
-from penstock.sql.conditions import (
-    Among,
-    And,
-    Compare,
-    Condition,
-    IsNull,
-    Leaf,
-    NotNull,
-    Or,
-    StartsWith,
-)
+from penstock.lake.format.values.bounds import Comparable, as_text, base_type, comparable
+from penstock.sql.text import Among, And, Compare, Condition, IsNull, Leaf, NotNull, Or, StartsWith
 
 # Writers cut long text: the real extension after 256 bytes, others sooner. A lowest value that is
 # cut is still low enough; above a highest one that is cut lies all that begins with it.

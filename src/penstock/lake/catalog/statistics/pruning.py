@@ -30,23 +30,12 @@ from sqlalchemy import (
 
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.statistics.exclusion import Extent, Test, compares, excluded, identity
-from penstock.lake.format.comparable import comparable
 from penstock.lake.format.files import Table
 from penstock.lake.format.naming import fold
 from penstock.lake.format.partitioning import bucket
 from penstock.lake.format.schema import Column, TableSchema
-from penstock.lake.format.values.bounds import base_type
-from penstock.sql.conditions import (
-    Among,
-    And,
-    Compare,
-    Condition,
-    Constant,
-    IsNull,
-    Or,
-    Path,
-    Predicate,
-)
+from penstock.lake.format.values.bounds import base_type, comparable
+from penstock.sql.text import Among, And, Compare, Condition, Constant, IsNull, Or, Path, Predicate
 
 
 @dataclass(frozen=True, slots=True)

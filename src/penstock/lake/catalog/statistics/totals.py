@@ -9,7 +9,7 @@ from sqlalchemy import BindParameter, Connection, Executable, bindparam, false, 
 
 from penstock.lake.catalog.commit_context import CommitContext, Target, Totals
 from penstock.lake.catalog.database import metadata as t
-from penstock.lake.catalog.database.rows import check_column
+from penstock.lake.catalog.database.faults import check_column
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.stats import TableColumnStats, merge
 

@@ -22,9 +22,8 @@ from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake.format.inlined.values import arrow_schema, stored_value
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema, type_text
-from penstock.lake.format.types import parse
 from penstock.lake.format.values import decimals, duck_text
-from penstock.lake.format.values.bounds import base_type
+from penstock.lake.format.values.bounds import base_type, parse
 from penstock.lazy import pa
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.format.files import InlinedPart, NestedTexts
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.types import SparkType, to_spark_json
-from penstock.lake.format.types import parse as parse_type
 from penstock.lake.format.values import decimals, duck_text
 from penstock.lake.format.values.bounds import base_type
+from penstock.lake.format.values.bounds import parse as parse_type
 from penstock.lake.format.values.nested_text import CAST, SQL_LISTS, SQL_STRUCTS, Form, parse
 from penstock.lazy import pa
 

@@ -359,8 +359,6 @@ def with_values(schema: TableSchema, moment: datetime, zone: Callable[[], str]) 
 
     A time without a zone, and a date, are in the session's ``zone``. Others stay expressions.
     """
-    if all(column.default_kind != "expression" for column in schema.columns):
-        return schema
     return TableSchema(tuple(_with_value(column, moment, zone) for column in schema.columns))
 
 

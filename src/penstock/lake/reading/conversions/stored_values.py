@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from penstock.lake.format.types import parse
-from penstock.lake.format.values.bounds import base_type
+from penstock.lake.format.values.bounds import base_type, parse
 from penstock.spark.functions import fn
 
 if TYPE_CHECKING:

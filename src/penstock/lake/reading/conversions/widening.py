@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.format.schema import Column, can_widen, wider_types
-from penstock.lake.format.types import parse
 from penstock.lake.format.values import decimals
-from penstock.lake.format.values.bounds import base_type
+from penstock.lake.format.values.bounds import base_type, parse
 from penstock.lake.reading.conversions.stored_values import (
     INFINITE,
     NANOSECONDS_IN_UTC,
