@@ -21,6 +21,7 @@ from penstock.sql.macro_text import bare, filled
 from penstock.sql.macros import Book, Macro, MacroForm, Parameter, bind, default_text
 from penstock.sql.query.edits import Edit, Mapped, edited
 from penstock.sql.query.names import common_table
+from penstock.sql.query.nesting import is_in_from
 from penstock.sql.text import Unreadable, parse_query
 from penstock.sql.tokens import (
     NAME,
@@ -28,7 +29,6 @@ from penstock.sql.tokens import (
     SqlText,
     Token,
     closing,
-    depth_of,
     may_be_alias,
     split_at,
 )
@@ -214,7 +214,7 @@ def _macro_at(tokens: Sequence[Token], at: int, book: Book) -> tuple[Macro | Non
                 hint=f"write {schema}.{tokens[at].text}(...)",
             )
     if len(found) > 1 or (found and found[0].where):
-        kind = "table" if _is_in_from(tokens, first) else "scalar"
+        kind = "table" if is_in_from(tokens, first) else "scalar"
         fitting = [macro for macro in found if macro.kind == kind]
         if not fitting and found[0].where:
             _check_built_in(found[0], tokens[at])
@@ -246,25 +246,7 @@ def _is_named(tokens: Sequence[Token], at: int) -> bool:
     return after[:1] == ["AS"] and after[1:] in (["("], ["MATERIALIZED"], ["NOT"])
 
 
-def _is_in_from(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether what stands there is a table: the nearest clause before it, brackets aside,
-    says.
-    """
-    depth = 0
-    for token in reversed(tokens[:at]):
-        depth -= depth_of(token)
-        if depth < 0:
-            return False
-        if depth == 0 and token.text.upper() in _CLAUSES:
-            return token.text.upper() in {"FROM", "JOIN", "USING"}
-    return False
-
-
 _TABLES = frozenset({"range", "generate_series", "unnest", "glob", "read_text", "read_blob"})
-_CLAUSES = frozenset(
-    {"SELECT", "FROM", "JOIN", "USING", "ON", "WHERE", "BY", "HAVING", "QUALIFY", "WINDOW"}
-    | {"LIMIT", "OFFSET", "SET", "VALUES", "WHEN", "THEN", "ELSE", "CASE"}
-)
 
 
 def _is_name(token: Token) -> bool:

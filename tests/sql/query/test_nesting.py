@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.sql.query.nesting import conjuncts, outermost
+from penstock.sql.query.nesting import conjuncts, is_in_from, outermost
 from penstock.sql.tokens import tokenize
 
 
@@ -29,3 +29,21 @@ def test_words_outside_of_brackets_and_cases(text: str, level: int) -> None:
 )
 def test_conjuncts(condition: str, count: int) -> None:
     assert len(conjuncts(tokenize(condition))) == count
+
+
+@pytest.mark.parametrize(
+    ("query", "table"),
+    [
+        ("SELECT a FROM f(1)", True),
+        ("SELECT a FROM t, (u JOIN (f(1)))", True),
+        ("SELECT a FROM t JOIN u ON a = f(1)", False),
+        ("SELECT a FROM t JOIN u ON a = b, f(1)", True),
+        ("SELECT a FROM g(f(1))", False),
+        ("SELECT a FROM VALUES (1), (f(1))", False),
+        ("SELECT a, (f(1)) FROM t", False),
+    ],
+)
+def test_where_tables_stand(query: str, table: bool) -> None:
+    tokens = tokenize(query)
+    at = next(at for at, token in enumerate(tokens) if token.text == "f")
+    assert is_in_from(tokens, at) == table

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.lazy import exp
 from penstock.model.asof.asof import comparison, starts
-from penstock.sql.query.names import sources_of
 from penstock.sql.query.nesting import Unclear, conjuncts, outermost
-from penstock.sql.query.reading import Cte, Select, read_query, selects
-from penstock.sql.text import Span, Unreadable, parse_query
+from penstock.sql.query.reading import Cte, Select, Source, read_query, selects
+from penstock.sql.text import Span
 from penstock.sql.tokens import NAME, WORD, Token, tokenize
 
 PAIR = "penstock_asof_"  # what the pairs of rows are called in the text
-_HIDING = ("SEMI", "ANTI")
 
 
 class NotPlanned(Exception):
@@ -100,8 +97,8 @@ def _around(tokens: Sequence[Token], asof: int) -> Found:
 def _join(text: str, tokens: Sequence[Token], found: Found) -> AsofJoin:
     select, number, seen, recursive = found
     source, before = select.sources[number], select.sources[:number]
-    start = max(n for n, each in enumerate(before) if not n or tokens[each.joined].text == ",")
-    left = (tokens[before[start].first].start, tokens[source.joined - 1].end)
+    first = max(n for n, each in enumerate(before) if not n or tokens[each.joined].text == ",")
+    left = (tokens[before[first].first].start, tokens[source.joined - 1].end)
     if not (source.on or source.using or source.match):
         raise NotPlanned("it has no condition")
     right = (tokens[source.first].start, tokens[source.last - 1].end)
@@ -109,7 +106,8 @@ def _join(text: str, tokens: Sequence[Token], found: Found) -> AsofJoin:
     if match and comparison(match) is None:
         raise NotPlanned("its MATCH_CONDITION is not one comparison")
     where = _where(tokens, select, number)
-    lefts, (right_name,) = _names(text[slice(*left)]), _names(text[slice(*right)], single=True)
+    lefts = _names(tokens, before[first:], source.joined)
+    (right_name,) = _names(tokens, [source], source.last)
     if right_name in lefts:
         raise NotPlanned("two tables of it have one name")
     stars = [each for each in select.stars(tokens) if not each[1] and each[0] < before[0].joined]
@@ -154,29 +152,20 @@ def _where(tokens: Sequence[Token], select: Select, number: int) -> list[Sequenc
     return conjuncts(tokens[slice(*where)])
 
 
-def _names(text: str, *, single: bool = False) -> tuple[str, ...]:
-    """Return what columns of a side are qualified with, in small letters."""
-    try:
-        tree = parse_query(f"SELECT * FROM {text}", "databricks")
-    except Unreadable:
-        raise NotPlanned("one of its sides cannot be read") from None
-    if not isinstance(tree, exp.Select):
-        raise NotPlanned("one of its sides cannot be read")
-    sources, joins = sources_of(tree)
-    if not sources or tree.args.get("laterals") or (single and joins):
+def _names(tokens: Sequence[Token], sources: Sequence[Source], end: int) -> tuple[str, ...]:
+    """Return what columns of a side are qualified with, in small letters; it ends at ``end``."""
+    side = {tokens[at].upper for at in outermost(tokens, sources[0].first, end)}
+    if "LATERAL" in side:
         raise NotPlanned("one of its sides is not a table or a subquery")
-    for join in joins:
-        if join.args.get("using") or join.method == "NATURAL":
-            raise NotPlanned("a join before it has USING or is NATURAL")
-    shown = (join.this for join in joins if join.kind not in _HIDING)
-    names = tuple(_name(item) for item in (sources[0], *shown))
+    if "NATURAL" in side or any(source.using for source in sources[1:]):
+        raise NotPlanned("a join before it has USING or is NATURAL")
+    if "ASOF" in side:  # one that is not planned, or not yet
+        raise NotPlanned("one of its sides cannot be read")
+    shown = [source for source in sources if source.join != "half"]
+    names = tuple(source.name.strip("`").lower() for source in shown)
+    bare = any(source.name.upper() == "VALUES" for source in shown)
+    if bare or not all(names) or not side.isdisjoint({"PIVOT", "UNPIVOT"}):
+        raise NotPlanned("a subquery in it has no name")
     if len(set(names)) < len(names):
         raise NotPlanned("two tables of it have one name")
     return names
-
-
-def _name(item: exp.Expr) -> str:
-    name = item.alias_or_name if isinstance(item, exp.Table) else item.alias
-    if not name or item.args.get("joins") or item.args.get("pivots"):
-        raise NotPlanned("a subquery in it has no name")
-    return str(name).lower()

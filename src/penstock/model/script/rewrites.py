@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from penstock.sql.query.nesting import is_in_from
 from penstock.sql.tokens import (
     MARKER,
     NAME,
@@ -152,37 +153,12 @@ def _call(tokens: Sequence[Token], index: int) -> str | None:
         return None
     if name in _FUNCTIONS or name == "columns":
         return f"{name}(...)"
-    if name == "range" and not _is_table(tokens, index):
+    if name == "range" and not is_in_from(tokens, index):
         return "range(...) as a value"
     if name == "exclude" and index > 0 and tokens[index - 1].text == "*":
         return "* EXCLUDE"
     unit = tokens[index + 2 : index + 3] if name in _UNITS_FIRST else ()
     return f"{name}('unit', ...)" if unit and unit[0].kind == STRING else None
-
-
-_CLAUSES = frozenset(
-    {"SELECT", "WHERE", "BY", "HAVING", "QUALIFY", "LIMIT", "OFFSET", "WHEN", "THEN", "ELSE"}
-)
-
-
-def _is_table(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether a call stands where a table can: after FROM or JOIN, in brackets or a list
-    too.
-    """
-    depth = 0
-    for at in range(index - 1, -1, -1):
-        depth += (tokens[at].text in {")", "]"}) - (tokens[at].text in {"(", "["})
-        word = tokens[at].upper
-        if depth < 0:
-            before = _upper(tokens, at - 1)
-            if before not in {"FROM", "JOIN", "LATERAL", "TABLE", "(", ","}:
-                return False
-            depth = 0
-        elif depth == 0 and word in {"FROM", "JOIN", "LATERAL"}:
-            return True
-        elif depth == 0 and word in _CLAUSES:
-            return False
-    return False
 
 
 def _slices(tokens: Sequence[Token], index: int) -> bool:

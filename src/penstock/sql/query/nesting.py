@@ -51,6 +51,32 @@ def end_around(tokens: Sequence[Token], at: int) -> int:
     return len(tokens)
 
 
+_BEFORE_TABLE = frozenset({"FROM", "JOIN", "LATERAL", "USING"})
+_BEFORE_OTHERS = frozenset(
+    {"SELECT", "ON", "WHERE", "BY", "HAVING", "QUALIFY", "WINDOW", "LIMIT", "OFFSET", "SET"}
+    | {"VALUES", "WHEN", "THEN", "ELSE", "CASE"}
+)
+
+
+def is_in_from(tokens: Sequence[Token], at: int) -> bool:
+    """Return whether a table stands there: the nearest clause before it says, also the one around
+    brackets in which a table may stand.
+    """
+    depth, listed = 0, False
+    for before in range(at - 1, -1, -1):
+        depth -= depth_of(tokens[before])
+        word = tokens[before].upper
+        if depth < 0:
+            around = tokens[before - 1].upper if before else ""
+            if around not in {"FROM", "JOIN", "LATERAL", "TABLE", "(", ","}:
+                return False
+            depth = 0
+        elif depth == 0 and word in _BEFORE_TABLE | _BEFORE_OTHERS:
+            return word in _BEFORE_TABLE or (word == "ON" and listed)
+        listed = listed or (depth == 0 and word == ",")
+    return False
+
+
 def symbols(tokens: Sequence[Token], wanted: Collection[str]) -> list[int]:
     """Return where one of these stands in an expression, outside of brackets and CASE."""
     return [at for at in outermost(tokens) if tokens[at].text in wanted]
