@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.engine.verifying.external import CreatedExternal
     from penstock.engine.verifying.unit_tests import UnitTestResult
     from penstock.model.definition.model import Model
-    from penstock.model.project.format_files import Formatter
+    from penstock.model.project.formatting import Formatter
 
 
 class Project(Inspection):
@@ -82,7 +82,7 @@ class Project(Inspection):
         return self._formatter(form).run(self.models, [Path(path) for path in paths], check=check)
 
     def _formatter(self, form: str | None) -> Formatter:
-        from penstock.model.project.format_files import Formatter
+        from penstock.model.project.formatting import Formatter
 
         assert self._loaded.place is not None, "a project that has models was read somewhere"
         return Formatter(self._loaded.place, form)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from penstock.cli.failure import fail, message_of
 from penstock.cli.main import COMMANDS, main
+from penstock.cli.output import fail, message_of
 from penstock.errors import (
     CatalogLocked,
     ConfigError,

@@ -7,8 +7,7 @@ from threading import Thread
 
 import pytest
 
-from penstock.cli.failure import fail
-from penstock.cli.output import json_line, say, watch
+from penstock.cli.output import fail, json_line, say, watch
 from penstock.errors import CommitConflict, Location
 from penstock.events import Notice, StepFinished, StepProgress
 from penstock.progress.lines import lines, text_line

@@ -4,8 +4,7 @@ import pytest
 
 from penstock.errors import ColumnNotFound, SchemaMismatch, UnsupportedFeature
 from penstock.lake import alter
-from penstock.lake.format.field_ids import assign_ids
-from penstock.lake.format.schema import Column, TableSchema, type_text
+from penstock.lake.format.schema import Column, TableSchema, assign_ids, type_text
 
 SCHEMA = assign_ids(
     TableSchema(

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.failure import EXIT_FAILED
 from penstock.cli.options import common_options, lake_settings
-from penstock.cli.output import counting, print_json, say
+from penstock.cli.output import EXIT_FAILED, counting, print_json, say
 
 if TYPE_CHECKING:
     from penstock.lake.recovery.backup import FileCheck

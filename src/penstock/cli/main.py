@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import click
 
-from penstock.cli.failure import EXIT_INTERRUPTED, fail, fail_as_json
+from penstock.cli.output import EXIT_INTERRUPTED, fail, fail_as_json
 from penstock.sql.identifiers import nearest
 
 # Name to module, in the order of the help. A module is imported when its command is called.

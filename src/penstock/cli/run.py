@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.failure import message_of, plain_error
 from penstock.cli.options import common_options, load_project, read_request, request_options
-from penstock.cli.output import plain, print_samples, say, to_json, watch
+from penstock.cli.output import message_of, plain, plain_error, print_samples, say, to_json, watch
 from penstock.cli.paths import local
 from penstock.errors import PenstockError
 from penstock.model.values.strategy import strategy_named

@@ -14,7 +14,7 @@ from penstock.cli.paths import local
 from penstock.progress.view import count, seconds
 
 if TYPE_CHECKING:
-    from penstock.engine.verifying.row_diff import RowDifference
+    from penstock.engine.verifying.row_values import RowDifference
     from penstock.engine.verifying.unit_tests import UnitTestResult
 
 _FAILED = 1

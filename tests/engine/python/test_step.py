@@ -17,7 +17,7 @@ from penstock.errors import DataTestFailed, PythonFailed
 from penstock.events import Event, Notice, StepOutput, ignore
 from penstock.project import Project
 from tests.engine.conftest import Make
-from tests.engine.python.test_process import are_gone, pids
+from tests.engine.python.test_runners import are_gone, pids
 from tests.engine.toy import rows, step, write_project
 
 pytestmark = pytest.mark.spark

@@ -11,10 +11,9 @@ from pyarrow import parquet as pq
 
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.format.changes import ChangeSet, NewTable, TableChange
-from penstock.lake.format.field_ids import assign_ids
 from penstock.lake.format.files import DataFile, DeleteFile, PartitionField, Table
 from penstock.lake.format.naming import directory_name, new_uuid7
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.schema import Column, TableSchema, assign_ids
 from penstock.lake.format.stats import from_footer
 from penstock.lake.snapshot import Snapshot
 

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.format.field_ids import assign_ids, assign_missing_ids
 from penstock.lake.format.files import PartitionField
 from penstock.lake.format.partitioning import hive_directory
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.schema import Column, TableSchema, assign_ids, assign_missing_ids
 from tests import duck
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place

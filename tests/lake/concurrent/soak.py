@@ -37,8 +37,8 @@ import pyarrow.parquet as pq
 
 from penstock.errors import CommitUnknown, DataFileMissing, PenstockError
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, SNAPSHOT_ID
 from penstock.lake.format.files import ROW_ID_COLUMN, DataFile, FileSet
+from penstock.lake.format.schema import EMBEDDED_ROW_ID, SNAPSHOT_ID
 from penstock.lake.lake import Lake
 from penstock.lake.reading.deleted.positions import Whose, load
 from penstock.lake.reading.scan import Scan

@@ -1,6 +1,6 @@
 """Tables that were changed, and files that were added by DuckDB, as DuckDB reads them.
 
-Tests ``lake/format/field_ids.py``.
+Tests ``lake/format/schema.py``.
 """
 
 from __future__ import annotations

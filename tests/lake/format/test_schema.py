@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import SchemaMismatch
-from penstock.lake.format.field_ids import assign_ids, assign_missing_ids
 from penstock.lake.format.schema import (
     Column,
     TableSchema,
+    assign_ids,
+    assign_missing_ids,
     can_widen,
     evolve,
     same_columns,

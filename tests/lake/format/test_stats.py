@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet as pq
 
-from penstock.lake.format.field_ids import assign_ids
 from penstock.lake.format.files import ColumnStats
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.schema import Column, TableSchema, assign_ids
 from penstock.lake.format.stats import TableColumnStats, from_footer, merge
 from penstock.lake.format.values.bounds import bound_from_text
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
-from penstock.lake.format.field_ids import assign_ids
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.schema import Column, TableSchema, assign_ids
 from penstock.lake.format.types import (
     from_spark_json,
     from_spark_schema,

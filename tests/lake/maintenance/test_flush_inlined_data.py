@@ -1,6 +1,6 @@
 """Rows and deletes of the catalog as files: DuckDB reads every snapshot as before.
 
-Tests ``lake/catalog/inlined/flush.py``, ``lake/maintenance/folding.py``.
+Tests ``lake/catalog/inlined/flush.py``, ``lake/maintenance/compaction.py``.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import DataFileCorrupt, DataFileMissing, QueryFailed
-from penstock.lake.format.field_ids import EMBEDDED_ROW_ID
 from penstock.lake.format.files import (
     DataFile,
     DeleteFile,
@@ -22,7 +21,7 @@ from penstock.lake.format.files import (
     InlinedRows,
     NameMapping,
 )
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.schema import EMBEDDED_ROW_ID, Column, TableSchema
 from penstock.lake.reading import scan
 from penstock.lake.reading.deleted.row_addresses import RowAddresses
 from penstock.lake.reading.scan import Scan

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.lake.format.field_ids import assign_ids
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.schema import Column, TableSchema, assign_ids
 from penstock.lake.lake import Lake
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.rows.source_files import is_bare_scan, local_files, read_source

@@ -22,10 +22,9 @@ from penstock.errors import (
     UnsupportedFeature,
 )
 from penstock.lake import storage
-from penstock.lake.format.field_ids import assign_ids
 from penstock.lake.format.files import FileSet
 from penstock.lake.format.partitioning import PartitionKey
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.schema import Column, TableSchema, assign_ids
 from penstock.lake.lake import Lake
 from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.model.definition.model import Model
 from penstock.model.project.loader import load_models, scan_models
-from penstock.model.script.condition import misread_condition
+from penstock.model.script.constants import misread_condition
 from penstock.sql.identifiers import fold
 
 LAKES = ("main",)

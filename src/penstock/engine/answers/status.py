@@ -26,7 +26,7 @@ from penstock.engine.results import (
     StepRun,
 )
 from penstock.engine.state import reading
-from penstock.engine.state.outside import Outside, Where
+from penstock.engine.state.outside import Outside, Undone, Where
 from penstock.engine.state.records import (
     WHOLE,
     CheckRecord,
@@ -37,7 +37,6 @@ from penstock.engine.state.records import (
     column_infos,
     is_gone,
 )
-from penstock.engine.state.rolled_back import Undone
 from penstock.engine.state.store import State, find_tables
 from penstock.engine.state.tables import to_text
 from penstock.errors import PartitionError

@@ -35,7 +35,7 @@ from penstock.model.joint.slice_condition import NotJoint
 from penstock.model.query.query import Query
 from penstock.model.query.render import RenderedQuery, UnsupportedSql
 from penstock.model.script.constants import Bindings
-from penstock.model.script.file_path import path_of
+from penstock.model.script.file_uris import path_of
 from penstock.model.script.sources import (
     FileSource,
     FunctionSource,

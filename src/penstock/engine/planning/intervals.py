@@ -25,7 +25,7 @@ from penstock.engine.state.records import SliceRecord
 from penstock.errors import ArgumentError
 from penstock.model.definition.graph import Graph
 from penstock.model.definition.model import Model
-from penstock.model.definition.starts import START_HINT, begins
+from penstock.model.definition.warnings import START_HINT, begins
 from penstock.model.time.interval import Interval, Intervals, intersect, interval_of, minus, union
 from penstock.model.time.moments import read_moment, read_range
 from penstock.model.time.partition import MAX_SLICES, Moment

@@ -34,7 +34,7 @@ from penstock.model.definition.graph import Graph, chains, makers_of
 from penstock.model.definition.model import Model
 from penstock.model.project.not_models import FIRST_MODEL
 from penstock.model.script.constants import Bindings
-from penstock.model.script.file_path import path_of
+from penstock.model.script.file_uris import path_of
 from penstock.model.time.interval import Interval
 from penstock.model.time.moments import is_moment
 from penstock.model.time.partition import Moment

@@ -29,10 +29,9 @@ from penstock.engine.planning.ranges import (
 )
 from penstock.engine.planning.restatement_scope import BuildTimes, rebuilds
 from penstock.engine.state import reading
-from penstock.engine.state.outside import Outside, Where, look
+from penstock.engine.state.outside import Outside, Undone, Where, look, undone
 from penstock.engine.state.reading import Tried
 from penstock.engine.state.records import WHOLE, ProcessId, SliceRecord, is_gone
-from penstock.engine.state.rolled_back import Undone, undone
 from penstock.engine.state.store import State
 from penstock.engine.state.tables import to_moment, to_text
 from penstock.errors import PartitionError

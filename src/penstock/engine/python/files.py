@@ -1,20 +1,32 @@
-"""Files that a step wrote: moved to their places when it is published, and recorded as slices.
+"""Publish the files that a step wrote: moved to their places, and recorded as slices.
 
 A file is in its place before its record is in the catalog: a run that is killed between the two
-writes it again.
+writes it again. Each temporary directory of a step names the process that owns it, so that the next
+run can remove what a killed run has left.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import shutil
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
 from uuid import uuid4
 
 from penstock.engine.planning.plan import PlannedStep
-from penstock.engine.state.records import WHOLE, Publication, SliceRecord
+from penstock.engine.state.records import (
+    WHOLE,
+    ProcessId,
+    Publication,
+    SliceRecord,
+    is_gone,
+    this_process,
+)
 from penstock.lake import storage
 from penstock.model.values.strategy import FILES
 
@@ -86,3 +98,38 @@ def records(
 def is_unchanged(known: SliceRecord | None, files: tuple[WrittenFile, ...]) -> bool:
     """Return whether the files of a slice are those that its record is of, each in its place."""
     return known is not None and known.fingerprint == fingerprint(files) and are_there(files)
+
+
+_PREFIX, _OWNER = "penstock-step-", "owner.json"
+
+
+@contextmanager
+def scratch() -> Iterator[str]:
+    """A directory for the rows and files of one step, which goes with it."""
+    with TemporaryDirectory(prefix=_PREFIX) as around:
+        Path(around, _OWNER).write_text(json.dumps(asdict(this_process())), encoding="utf-8")
+        folder = Path(around, "step")
+        folder.mkdir(mode=0o700)
+        yield str(folder)
+
+
+def remove_abandoned() -> tuple[Path, ...]:
+    """Remove this user's directories whose process is gone for certain; returns them.
+
+    Those of other users, and those that cannot be read or removed, are left alone.
+    """
+    removed: list[Path] = []
+    for path in sorted(Path(gettempdir()).glob(f"{_PREFIX}*")):
+        try:
+            mine = path.lstat().st_uid == os.getuid() and not path.is_symlink()
+            if mine and is_gone(_owner_of(path)):
+                shutil.rmtree(path)
+                removed.append(path)
+        except (OSError, ValueError, TypeError):
+            continue  # another run removes it, or it is not ours to judge
+    return tuple(removed)
+
+
+def _owner_of(path: Path) -> ProcessId:
+    """Raises OSError, ValueError or TypeError where nothing says it."""
+    return ProcessId(**json.loads((path / _OWNER).read_text(encoding="utf-8")))

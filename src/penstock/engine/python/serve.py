@@ -24,8 +24,8 @@ from penstock.model.python_steps.python_use import APPEND, UPSERT, table_in
 from penstock.model.query.query import ScriptKind, read_query
 from penstock.model.script import arguments
 from penstock.model.script.constants import Bindings
-from penstock.model.script.file_path import why_no_segment
-from penstock.model.time.partition_token import TOKEN
+from penstock.model.script.file_uris import why_no_segment
+from penstock.model.time.slice import TOKEN
 from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.spark.failures import explained
 from penstock.spark.functions import fn

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.answers import lineage
 from penstock.engine.checks.run import Tester
-from penstock.engine.history.load_fingerprint import last_load
+from penstock.engine.history.load import last_load
 from penstock.engine.inputs.pinned_tables import Pins, Readable, pin, table_name
 from penstock.engine.inputs.resolve import Reader, Resolved, Views, resolve
 from penstock.engine.inputs.self_reference import Beginning
@@ -31,7 +31,7 @@ from penstock.engine.running.redefinition import (
 )
 from penstock.engine.running.view import clear_name
 from penstock.engine.running.writing import Writer
-from penstock.engine.session.run_context import RunContext
+from penstock.engine.session.connections import RunContext
 from penstock.engine.state.records import Requirement, SliceRecord
 from penstock.engine.state.store import State
 from penstock.events import CheckFinished, Notice, StepProgress

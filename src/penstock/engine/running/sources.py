@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.inputs.declared_columns import cast_to
 from penstock.engine.inputs.resolve import Resolved, resolve
 from penstock.engine.inputs.self_reference import Beginning
-from penstock.engine.python.files import WrittenFile
-from penstock.engine.python.scratch import scratch
+from penstock.engine.python.files import WrittenFile, scratch
 from penstock.engine.python.step import Outcome, made_rows, runner_of
 from penstock.engine.running.attempt import Attempt
 from penstock.engine.running.changes import Reading, reading_of, refuse_doubled

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.checks import columns
 from penstock.engine.history.current import candidate_of_current
-from penstock.engine.history.load_fingerprint import may_repeat
+from penstock.engine.history.load import may_repeat
 from penstock.engine.inputs.declared_columns import cast_to
 from penstock.engine.inputs.pinned_tables import (
     Readable,

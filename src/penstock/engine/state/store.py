@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from penstock.engine.state import reading
-from penstock.engine.state.migrations import migrate, version_of
+from penstock.engine.state.outside import marked
 from penstock.engine.state.records import (
     WHOLE,
     ProcessId,
@@ -26,7 +26,6 @@ from penstock.engine.state.records import (
     is_gone,
     plain_sample,
 )
-from penstock.engine.state.rolled_back import marked
 from penstock.engine.state.tables import (
     BUILT,
     CHECK,
@@ -37,8 +36,10 @@ from penstock.engine.state.tables import (
     SLICE,
     STEP,
     UNCOUNTED,
+    migrate,
     to_moment,
     to_text,
+    version_of,
 )
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.engine.strategies.target import WriteTarget
 from penstock.errors import PenstockError, StepError
 from penstock.lake.candidate.state import Staged
-from penstock.model.files.python_files import module_of, said
+from penstock.model.files.python_code import module_of, said
 from penstock.model.values.custom_strategy import Custom
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from penstock.engine.history import late as late_rows
+from penstock.engine.history import versions as late_rows
 from penstock.engine.history.chain import (
     BEFORE,
     END,
@@ -26,17 +26,6 @@ from penstock.engine.history.chain import (
     chained,
     is_void,
     valid,
-)
-from penstock.engine.history.diff import (
-    LATE,
-    MET,
-    PLACE,
-    READ,
-    Versions,
-    difference,
-    differs,
-    repeats,
-    versions_of,
 )
 from penstock.engine.history.load import (
     AGAIN,
@@ -50,11 +39,23 @@ from penstock.engine.history.load import (
     Load,
     Rules,
     bad,
+    fingerprint_of,
     load_of,
     marked,
+    watched,
 )
-from penstock.engine.history.load_fingerprint import fingerprint_of, watched
 from penstock.engine.history.moments import literal_text
+from penstock.engine.history.versions import (
+    LATE,
+    MET,
+    PLACE,
+    READ,
+    Versions,
+    difference,
+    differs,
+    repeats,
+    versions_of,
+)
 from penstock.engine.strategies.target import Step, WriteTarget, given
 from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.lake.candidate.state import Staged

@@ -28,7 +28,7 @@ from penstock.model.query.query import Query
 from penstock.model.script import arguments
 from penstock.model.script.arguments import Argument
 from penstock.model.script.constants import Bindings
-from penstock.model.script.file_path import depends_on_values, partition_of_a_file
+from penstock.model.script.file_uris import depends_on_values, partition_of_a_file
 from penstock.model.time.interval import UNITS
 from penstock.model.values.asset import TableName
 from penstock.model.values.data_test import columns_of

@@ -13,8 +13,16 @@ from penstock.engine.inputs.declared_columns import cast_to
 from penstock.engine.inputs.pinned_tables import Pins
 from penstock.engine.inputs.resolve import Reader, Views, resolve
 from penstock.engine.session.spark import session_for
-from penstock.engine.verifying.row_diff import RowDifference, differences
-from penstock.engine.verifying.row_values import Misfit, csv_rows, fitted, inferred, returned, same
+from penstock.engine.verifying.row_values import (
+    Misfit,
+    RowDifference,
+    csv_rows,
+    differences,
+    fitted,
+    inferred,
+    returned,
+    same,
+)
 from penstock.engine.verifying.unit_test_bindings import bindings_of
 from penstock.engine.verifying.unit_test_files import DIRECTORY, find_unit_tests, model_of, text_of
 from penstock.errors import (

@@ -27,13 +27,18 @@ from penstock.lake.catalog.definitions import tables
 from penstock.lake.catalog.inlined.writes import row_limit
 from penstock.lake.catalog.statistics.totals import columns_without_nulls
 from penstock.lake.format.changes import NewTable, TagChanges
-from penstock.lake.format.field_ids import assign_ids, assign_missing_ids
 from penstock.lake.format.files import PartitionField
 from penstock.lake.format.inlined.text import SYSTEM
 from penstock.lake.format.naming import directory_name, fold, new_uuid7, quote_identifier
 from penstock.lake.format.objects import COMMENT, SortKey
 from penstock.lake.format.partitioning import partition_columns
-from penstock.lake.format.schema import Column, TableSchema, can_widen
+from penstock.lake.format.schema import (
+    Column,
+    TableSchema,
+    assign_ids,
+    assign_missing_ids,
+    can_widen,
+)
 from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.lazy import exp
 from penstock.sql.identifiers import quoted

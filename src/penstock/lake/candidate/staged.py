@@ -26,7 +26,6 @@ from penstock.lake.catalog.commit_context import SchemaEntry, schemas_at
 from penstock.lake.catalog.definitions.macros import load_macros
 from penstock.lake.catalog.definitions.views import load_views
 from penstock.lake.format.changes import ChangeSet, NewMacro, NewTable, NewView, TagChanges
-from penstock.lake.format.field_ids import assign_ids
 from penstock.lake.format.files import PartitionField, all_rows, live_rows
 from penstock.lake.format.naming import (
     DEFAULT_SCHEMA,
@@ -38,7 +37,7 @@ from penstock.lake.format.naming import (
 )
 from penstock.lake.format.objects import COMMENT, SortKey, View
 from penstock.lake.format.partitioning import partition_columns, partition_fields
-from penstock.lake.format.schema import TableSchema, evolve, without_columns
+from penstock.lake.format.schema import TableSchema, assign_ids, evolve, without_columns
 from penstock.lake.reading.conversions.align import align, growth, typed
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.reading.parquet.footers import remove_directory

@@ -18,8 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from penstock.lake.format.field_ids import OF_DELETES, SNAPSHOT_ID
-from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.schema import OF_DELETES, SNAPSHOT_ID, TableSchema
 from penstock.lake.storage import is_remote, open_system, output
 from penstock.lazy import pa, pc, pq
 

@@ -19,7 +19,6 @@ from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.flush import Held, load_held
 from penstock.lake.catalog.options import write_facts
 from penstock.lake.format.changes import Flushed, FlushInlined
-from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, SNAPSHOT_ID
 from penstock.lake.format.files import (
     BEGIN_COLUMN,
     END_COLUMN,
@@ -31,7 +30,8 @@ from penstock.lake.format.files import (
 )
 from penstock.lake.format.inlined.values import arrow_schema, batches
 from penstock.lake.format.partitioning import partition_keys
-from penstock.lake.maintenance.folding import Folding
+from penstock.lake.format.schema import EMBEDDED_ROW_ID, SNAPSHOT_ID
+from penstock.lake.maintenance.compaction import Folding
 from penstock.lake.maintenance.scope import HasCatalog, base_of, each, publish, tables_meant
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lake.writing.settings import write_settings

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, MAPPED_ROW_ID
 from penstock.lake.format.files import DataFile, FileSet
+from penstock.lake.format.schema import EMBEDDED_ROW_ID, MAPPED_ROW_ID
 from penstock.lake.reading.deleted.positions import Whose, load
 from penstock.lake.reading.parquet.reading import check_file
 from penstock.lake.storage import is_remote, open_system

@@ -15,12 +15,11 @@ from penstock.errors import ArgumentError
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.options import write_facts
 from penstock.lake.format.changes import NewFile
-from penstock.lake.format.field_ids import EMBEDDED, EMBEDDED_ROW_ID, SNAPSHOT_ID
 from penstock.lake.format.files import ColumnStats, DataFile, NameMapping, Partial, Table
 from penstock.lake.format.naming import new_uuid7
 from penstock.lake.format.objects import SortKey
 from penstock.lake.format.option_values import bytes_of
-from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.schema import EMBEDDED, EMBEDDED_ROW_ID, SNAPSHOT_ID, TableSchema
 from penstock.lake.format.stats import from_footer
 from penstock.lake.maintenance import arrow_columns as arrow
 from penstock.lake.maintenance.reading import Deletes, Piece, pieces

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import DataFileCorrupt
-from penstock.lake.format.field_ids import ROW_ID_FIELD
 from penstock.lake.format.files import ROW_ID_COLUMN, DataFile, InlinedRows, all_rows
 from penstock.lake.format.inlined.values import arrow_schema, batch_schema, batches, default_value
-from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.schema import ROW_ID_FIELD, TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.reading.deleted.frames import Deletes, places_on_driver, read_on_driver

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, SNAPSHOT_FIELD
 from penstock.lake.format.files import (
     BEGIN_COLUMN,
     END_COLUMN,
@@ -23,7 +22,7 @@ from penstock.lake.format.files import (
     InlinedRows,
 )
 from penstock.lake.format.inlined.values import arrow_schema, batch_schema, batches, counted
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.schema import EMBEDDED_ROW_ID, SNAPSHOT_FIELD, Column, TableSchema
 from penstock.lake.format.types import FIELD_ID
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.old_values import from_old

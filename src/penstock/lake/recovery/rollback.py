@@ -37,7 +37,6 @@ from penstock.lake.catalog.files import files as catalog_files
 from penstock.lake.catalog.files import rollback_rows
 from penstock.lake.catalog.snapshots.history import NOTE
 from penstock.lake.format.changes import ChangeSet, InlineChange, TableChange
-from penstock.lake.format.field_ids import SNAPSHOT_ID
 from penstock.lake.format.files import (
     BEGIN_COLUMN,
     ROW_ID_COLUMN,
@@ -49,6 +48,7 @@ from penstock.lake.format.files import (
 )
 from penstock.lake.format.files import write as write_deletes
 from penstock.lake.format.naming import TableRef, new_uuid7
+from penstock.lake.format.schema import SNAPSHOT_ID
 from penstock.lake.reading.deleted.positions import Whose, combined, load
 from penstock.lake.reading.parquet.reading import check_size
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot

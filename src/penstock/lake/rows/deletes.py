@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.lake.candidate.state import Removed
-from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, OF_DELETES, SNAPSHOT_ID
 from penstock.lake.format.files import ROW_ID_COLUMN, DataFile, DeleteFile, live_rows, sequence
 from penstock.lake.format.files import write as write_deletes
 from penstock.lake.format.naming import new_uuid7
-from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.schema import EMBEDDED_ROW_ID, OF_DELETES, SNAPSHOT_ID, TableSchema
 from penstock.lake.format.types import FIELD_ID
 from penstock.lake.limits import LIMITS
 from penstock.lake.reading import scan

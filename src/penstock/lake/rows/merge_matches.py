@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.lake.format.field_ids import EMBEDDED_ROW_ID
 from penstock.lake.format.files import live_rows
 from penstock.lake.format.inlined.values import arrow_schema
-from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.schema import EMBEDDED_ROW_ID, TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import Limits
 from penstock.lake.reading import scan

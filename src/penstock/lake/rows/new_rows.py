@@ -9,9 +9,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import ColumnNotFound, SchemaMismatch
-from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, MAPPED_ROW_ID, ROW_ID_FIELD
 from penstock.lake.format.naming import fold
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.schema import (
+    EMBEDDED_ROW_ID,
+    MAPPED_ROW_ID,
+    ROW_ID_FIELD,
+    Column,
+    TableSchema,
+)
 from penstock.lake.format.types import FIELD_ID, needs_mapping
 from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align, typed

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.format.field_ids import EMBEDDED_ROW_ID
 from penstock.lake.format.files import live_rows
+from penstock.lake.format.schema import EMBEDDED_ROW_ID
 from penstock.lake.limits import Limits
 from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align, typed

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from penstock.lake.candidate.state import Removed, Staged
 from penstock.lake.candidate.table import CandidateTable
-from penstock.lake.format.field_ids import EMBEDDED_ROW_ID
 from penstock.lake.format.inlined.values import arrow_schema
+from penstock.lake.format.schema import EMBEDDED_ROW_ID
 from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.lake.reading.scan import Scan
 from penstock.lake.rows.change import MatchedRows

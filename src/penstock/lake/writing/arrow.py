@@ -16,7 +16,6 @@ from typing import Any
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake import storage
-from penstock.lake.format.field_ids import EMBEDDED
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.naming import fold, new_uuid7
@@ -26,7 +25,7 @@ from penstock.lake.format.partitioning import (
     hive_directory,
     murmur3_32,
 )
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.schema import EMBEDDED, Column, TableSchema
 from penstock.lake.format.stats import from_footer
 from penstock.lake.format.values.bounds import base_type, partition_to_text
 from penstock.lake.writing.spark import Target, Written

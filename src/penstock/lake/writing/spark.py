@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import EnvironmentMissing
 from penstock.lake import storage
-from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, MAPPED_ROW_ID
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.inlined.text import may_inline, stored
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.naming import new_uuid7
 from penstock.lake.format.objects import SortKey
 from penstock.lake.format.partitioning import PartitionKey, directory_names, hive_directory
-from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.schema import EMBEDDED_ROW_ID, MAPPED_ROW_ID, TableSchema
 from penstock.lake.format.types import needs_mapping
 from penstock.lake.reading.conversions.spark_types import as_parquet
 from penstock.lake.reading.parquet.footers import describe

@@ -1,24 +1,30 @@
 """The annotation header of a script: keywords in a table, one small function each.
 
 The grammar is annotations.md; what the reference parser drops in silence is reported here.
+
+Lines that are nearly annotations: misspelt keywords, block comments, lines after the header.
+
+Prose is common in headers, so a line is only reported when the rest of it reads like the
+annotation it would be.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.annotations import columns, slices, steps, target, tests, triggers
+from penstock.model.annotations import columns, steps, target, tests, triggers
 from penstock.model.annotations.draft import Draft
-from penstock.model.annotations.typos import report_late, report_misspelt
 from penstock.model.files.header_lines import CommentLine, Header, read_header
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.values.asset import ColumnLineage, ColumnType, Materialize
 from penstock.model.values.data_test import DataTest
 from penstock.model.values.schedule import Retry, Trigger
+from penstock.sql.identifiers import nearest
 
 KEYWORDS: Mapping[str, Callable[[CommentLine, Draft], None]] = {
     "pipeline": steps.pipeline,
@@ -26,7 +32,7 @@ KEYWORDS: Mapping[str, Callable[[CommentLine, Draft], None]] = {
     "use": steps.use,
     "on": triggers.on,
     "trigger": triggers.trigger,
-    "partitioned": slices.partitioned,
+    "partitioned": steps.partitioned,
     "materialize": target.materialize,
     "incremental": steps.incremental,
     "data_test": tests.data_test,
@@ -161,3 +167,76 @@ def _freeze(draft: Draft) -> Annotations:
         dialect=draft.dialect or "spark",
         places=places,
     )
+
+
+_ASSET = r"(ducklake(://\S*)?|(s3|res|datatable|volume)://\S+|\$res:\S+)"
+_DURATION = r"\d+[smhd]?"
+
+#: keyword -> what the rest of a line must look like for it to be meant as that annotation
+LOOKS = {
+    keyword: re.compile(pattern, re.IGNORECASE)
+    for keyword, pattern in {
+        "pipeline": "",
+        "macros": "",
+        "use": r"\S+/\S+",
+        "on": rf"{_ASSET}.*|schedule|webhook|email|kafka|mqtt|nats|postgres|sqs|gcp|data_upload",
+        "trigger": "all|any",
+        "partitioned": r"(daily|hourly|weekly|monthly|dynamic)( .*)?",
+        "materialize": rf"((manual|scd2) )?{_ASSET}.*",
+        "data_test": r"(unique|not_null|accepted_values|relationships) .*|\S+/\S+",
+        "column": "[^<]*<-.*",
+        "freshness": _DURATION,
+        "debounce": _DURATION,
+        "retry": r"\d+( .*)?",
+        "timeout": _DURATION,
+        "tag": r"\S+",
+        "dialect": "spark|duckdb",
+    }.items()
+}
+#: losing one of these would write other data than the author asked for
+SERIOUS = ("materialize", "partitioned", "data_test", "dialect")
+
+
+def meant(line: CommentLine) -> str | None:
+    """The keyword that a line with an unknown first word was probably meant to begin with."""
+    word = line.keyword.rstrip(":")
+    guess = nearest(word, LOOKS, cutoff=0.75 if len(word) > 3 else 1.0)
+    return guess if guess and LOOKS[guess].fullmatch(line.rest) else None
+
+
+def report_misspelt(line: CommentLine, draft: Draft) -> None:
+    keyword = meant(line)
+    if keyword is None:
+        return
+    _report(
+        line,
+        draft,
+        keyword,
+        f"`{line.keyword}` is not an annotation, so the line is dropped",
+        hint=f"did you mean `{line.prefix} {f'{keyword} {line.rest}'.strip()}`?",
+        rule="misspelt-keyword",
+    )
+
+
+def report_late(line: CommentLine, draft: Draft) -> None:
+    """An annotation below the first code line."""
+    looks = LOOKS.get(line.keyword)
+    if looks is None or not looks.fullmatch(line.rest) or line.keyword in {"use", "tag"}:
+        return
+    _report(
+        line,
+        draft,
+        line.keyword,
+        f"`{line.text}` comes after the first line of code, so it is dropped",
+        hint="move it into the comment block at the top",
+        rule="late-annotation",
+    )
+
+
+def _report(
+    line: CommentLine, draft: Draft, keyword: str, message: str, *, hint: str, rule: str
+) -> None:
+    if keyword in SERIOUS:
+        draft.error(line.location, message, hint, rule=rule, lost=keyword)
+    else:
+        draft.warn(line.location, message, hint, rule=rule)

@@ -11,7 +11,7 @@ from penstock.model.python_steps.python_step import PythonStep
 from penstock.model.query.query import Query
 from penstock.model.script.arguments import Argument
 from penstock.model.script.declaration import Declaration
-from penstock.model.time.time_macros import TYPES
+from penstock.model.time.time_format import TYPES
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.asset import TableName
 from penstock.model.values.data_test import CustomTest

@@ -20,7 +20,7 @@ from penstock.model.query.render import RenderedQuery, UnsupportedSql, trial_nam
 from penstock.model.script.arguments import PARTITION, PARTITION_END, PARTITION_START
 from penstock.model.script.constants import ArgumentValue, Constant, PartitionValue
 from penstock.model.time.partition import TIME_KINDS
-from penstock.model.time.partition_token import TOKEN
+from penstock.model.time.slice import TOKEN
 from penstock.model.values import data_test
 from penstock.model.values.asset import table_of
 from penstock.sql.dialect import SPARK

@@ -12,11 +12,11 @@ from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from functools import reduce
 
-from penstock.model.macros import at_constants
+from penstock.model.macros import at_library
 from penstock.model.macros.at_library import LIBRARY
 from penstock.model.macros.at_scope import AtMacros, Builtin, Made, Scope
 from penstock.model.script.at_text import Lambda, MacroError, bare, substituted, tokens_of, unpacked
-from penstock.model.time.time_macros import TIMES
+from penstock.model.time.time_format import TIMES
 from penstock.sql.query.edits import Mapped, edited
 from penstock.sql.tokens import STRING, Unclosed, words
 
@@ -42,7 +42,7 @@ def _if(written: Sequence[str], scope: Scope) -> Made:
 
 
 def _is_true(written: str, scope: Scope) -> bool:
-    return at_constants.is_true(scope.expanded(written), scope.dialect)
+    return at_library.is_true(scope.expanded(written), scope.dialect)
 
 
 def _of_lambda(name: str, written: Sequence[str], scope: Scope) -> Lambda:
@@ -100,7 +100,7 @@ def _joined(word: str) -> Builtin:
 
 def _eval(written: Sequence[str], scope: Scope) -> Made:
     need("EVAL", written, 1, 1, "@EVAL(1 + 1)")
-    found = at_constants.value(scope.expanded(written[0]), scope.dialect)
+    found = at_library.value(scope.expanded(written[0]), scope.dialect)
     return str(found.sql(scope.dialect))
 
 

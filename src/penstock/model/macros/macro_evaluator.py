@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.lazy import exp
 from penstock.model.script.at_text import tokens_of
-from penstock.model.time.time_macros import TIMES
+from penstock.model.time.time_format import TIMES
 from penstock.sql.dialect import SPARK, backticked
 from penstock.sql.tokens import STRING
 
@@ -121,11 +121,11 @@ class MacroEvaluator:
 
     def eval_expression(self, node: Any) -> Any:
         """The value of an expression of constants."""
-        from penstock.model.macros import at_constants
+        from penstock.model.macros import at_library
 
         if not isinstance(node, exp.Expr):
             return node
-        found = at_constants.value(self._scope.expanded(node.sql(self.dialect)), self.dialect)
+        found = at_library.value(self._scope.expanded(node.sql(self.dialect)), self.dialect)
         if isinstance(found, exp.Literal | exp.Boolean | exp.Null | exp.Neg):
             return found.to_py()
         return found

@@ -27,9 +27,8 @@ from penstock.model.definition.external import (
 )
 from penstock.model.definition.graph import check_graph
 from penstock.model.definition.model import Model, TestScript
-from penstock.model.definition.starts import without_start
 from penstock.model.definition.test_scripts import Asking, audit_script, test_script
-from penstock.model.definition.validity import closed_intervals
+from penstock.model.definition.warnings import closed_intervals, without_start
 from penstock.model.files.header_lines import read_header
 from penstock.model.macros.at_scope import AtMacros
 from penstock.model.macros.macro_libraries import DIRECTORY as LIBRARIES

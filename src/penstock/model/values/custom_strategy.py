@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.files.python_files import PythonFile, is_called, python_files
+from penstock.model.files.python_code import PythonFile, is_called, python_files
 
 DIRECTORY = "materializations"
 BASE = "CustomMaterialization"

@@ -19,9 +19,8 @@ from penstock.errors import (
 )
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.format.changes import ChangeSet, TableChange
-from penstock.lake.format.field_ids import assign_missing_ids
 from penstock.lake.format.files import PartitionField
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.schema import Column, TableSchema, assign_missing_ids
 from penstock.lake.snapshot import At, Snapshot
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
-from penstock.lake.format.field_ids import assign_ids
 from penstock.lake.format.inlined.literal_rows import typed
 from penstock.lake.format.inlined.values import arrow_schema
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.schema import Column, TableSchema, assign_ids
 
 ITEM = Column("element", "varchar")
 POINT = (Column("x", "int32"), Column("Y", "date"))

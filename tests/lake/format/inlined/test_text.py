@@ -7,13 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.lake.format.field_ids import assign_ids
 from penstock.lake.format.files import InlinedPart
 from penstock.lake.format.inlined.literal_rows import typed
 from penstock.lake.format.inlined.staged import statistics
 from penstock.lake.format.inlined.text import may_inline, moved, stored
 from penstock.lake.format.inlined.values import arrow_schema, batches
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.schema import Column, TableSchema, assign_ids
 
 ITEM = Column("element", "varchar")
 STRUCT = (Column("a'b", "varchar"), Column("d", "date"))

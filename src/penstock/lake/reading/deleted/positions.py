@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pyarrow import NativeFile
 
 from penstock.errors import DataFileCorrupt, UnsupportedFeature
-from penstock.lake.format.field_ids import SNAPSHOT_ID
 from penstock.lake.format.files import DataFile, DeleteFile
+from penstock.lake.format.schema import SNAPSHOT_ID
 from penstock.lake.reading.parquet.reading import check_file, check_owner, check_size
 from penstock.lake.storage import is_remote, open_system, read_bytes
 from penstock.lazy import pa, pc, pq

@@ -18,10 +18,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, MAPPED_ROW_ID, ROW_ID_FIELD
 from penstock.lake.format.files import DataFile, FileSet, NameMapping
 from penstock.lake.format.naming import fold
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.schema import (
+    EMBEDDED_ROW_ID,
+    MAPPED_ROW_ID,
+    ROW_ID_FIELD,
+    Column,
+    TableSchema,
+)
 from penstock.lake.format.types import FIELD_ID
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.old_values import from_old, is_as_read

@@ -1,10 +1,14 @@
-"""Conditions on the validity of a history's versions that are seldom meant."""
+"""Warn of what is seldom meant: conditions on the validity of a history's versions, and models by
+time that nothing tells where to begin: they begin yesterday.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 
 from penstock.errors import Diagnostic
+from penstock.model.definition.graph import Graph
 from penstock.model.definition.model import Model
 from penstock.model.script.sources import TableSource
 from penstock.model.values.asset import TableName
@@ -67,3 +71,27 @@ def _warning(model: Model, at: Token, valid_from: str, valid_to: str) -> Diagnos
     )
     place = model.query.source.location(at.start)
     return Diagnostic("warning", message, place, hint, "closed-interval")
+
+
+START_HINT = (
+    "write start '2024-01-31' in MODEL (...), start=2024-01-31 in a line `partitioned`, or "
+    "start in [project.defaults] of penstock.toml"
+)
+
+
+def begins(first: datetime) -> str:
+    """Return what becomes of a model without a start."""
+    return f"has no start: its first run begins yesterday, {first:%Y-%m-%d}"
+
+
+def without_start(models: Sequence[Model]) -> Iterator[Diagnostic]:
+    """Warnings; a model begins with the models that it reads, where one of these has a start."""
+    by_time = [m for m in models if m.by_time is not None and m.cadence.start is None]
+    if not by_time:
+        return
+    graph, starts = Graph.of(models), {m.name for m in models if m.cadence.start}
+    for model in by_time:
+        if not starts.intersection(graph.upstream(model.name)):
+            message = "the model has no start: its first run begins yesterday"
+            place = model.place("time_column")
+            yield Diagnostic("warning", message, place, START_HINT, "no-start")

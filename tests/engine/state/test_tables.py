@@ -7,9 +7,19 @@ from sqlalchemy import insert, inspect, update
 
 from penstock.engine.results import CheckResult
 from penstock.engine.state import reading
-from penstock.engine.state.migrations import MIGRATIONS, definitions, first, migrate, version_of
 from penstock.engine.state.store import State
-from penstock.engine.state.tables import CHECK, META, METADATA, SLICE, to_text
+from penstock.engine.state.tables import (
+    CHECK,
+    META,
+    METADATA,
+    MIGRATIONS,
+    SLICE,
+    definitions,
+    first,
+    migrate,
+    to_text,
+    version_of,
+)
 from penstock.errors import CatalogVersionUnsupported
 from penstock.lake.catalog.catalog import Catalog
 from tests.engine.state.builders import START, run_record

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.verifying.row_diff import CellDifference, Row, RowDifference, differences
+from penstock.engine.verifying.row_values import CellDifference, Row, RowDifference, differences
 
 ROWS = st.lists(st.fixed_dictionaries({"a": st.integers(0, 2), "b": st.sampled_from("xyz")}))
 

@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.engine.python.helpers import Context
 from penstock.engine.python.job import Job
-from penstock.engine.python.process import Limits, Stopped, TimedOut, run_process
+from penstock.engine.python.runners import Limits, Stopped, TimedOut, run_process, run_thread
 
 Lines = list[tuple[str, str]]
 
@@ -163,7 +164,7 @@ def test_a_cancelled_run_ends_it(tmp_path: Path) -> None:
 RUN = """
 import sys
 from penstock.engine.python.job import Job
-from penstock.engine.python.process import Limits, run_process
+from penstock.engine.python.runners import Limits, run_process
 root = sys.argv[1]
 job = Job(f"{root}/step.py", root, f"{root}/rows", "main")
 run_process(job, lambda _: {}, lambda *_: None, Limits(None, lambda: False))
@@ -178,3 +179,38 @@ def test_a_killed_run_leaves_no_process(tmp_path: Path) -> None:
     os.kill(run_.pid, signal.SIGKILL)
     run_.wait()
     assert are_gone(numbers)
+
+
+def step(root: Path, code: str) -> tuple[Job, Context]:
+    (root / "step.py").write_text(code)
+    job = Job(str(root / "step.py"), str(root), str(root), "main")
+    return job, Context(lambda _: {}, str(root), str(root), "main", session=object())
+
+
+def test_what_it_prints_is_heard_though_the_listener_prints_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sys.stdout
+    lines: list[tuple[str, str]] = []
+
+    def say(stream: str, line: str) -> None:
+        print(f"heard {line}")
+        lines.append((stream, line))
+
+    job, context = step(tmp_path, "def main():\n    print('one'); print('two', end='')\n")
+    assert run_thread(job, context, say, Limits(None, lambda: False)) == {"rows": None}
+    assert lines == [("stdout", "one"), ("stdout", "two")]
+    assert capsys.readouterr().out == "heard one\nheard two\n"
+    assert sys.stdout is before
+
+
+LOOP = "def main():\n    import time\n    while True: time.sleep(0.01)\n"
+
+
+@pytest.mark.parametrize(
+    ("limits", "raised"),
+    [(Limits(0.5, lambda: False), TimedOut), (Limits(None, lambda: True), Stopped)],
+)
+def test_one_that_does_not_end_is_abandoned(tmp_path: Path, limits: Limits, raised: Any) -> None:
+    with pytest.raises(raised):
+        run_thread(*step(tmp_path, LOOP), lambda *_: None, limits)
