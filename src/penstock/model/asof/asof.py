@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 
 from penstock.sql.query.edits import Edit, edited
-from penstock.sql.query.nesting import and_parts, conjuncts, symbols
-from penstock.sql.tokens import MARKER, NUMBER, STRING, SYMBOL, Token, closing, depth_of, tokenize
+from penstock.sql.query.nesting import Unclear, and_parts, conjuncts, end_around, outermost, symbols
+from penstock.sql.tokens import MARKER, NUMBER, STRING, SYMBOL, Token, closing, tokenize
 
 ASOF_SETTING = "spark.sql.join.asofJoin.enabled"
 
@@ -42,7 +43,7 @@ _CLAUSES = (
     *("JOIN", "LEFT", "RIGHT", "INNER", "CROSS", "FULL", "NATURAL", "ASOF", "LATERAL", "WHERE"),
     *("GROUP", "HAVING", "QUALIFY", "ORDER", "LIMIT", "OFFSET", "WINDOW", "UNION", "EXCEPT"),
     *("INTERSECT", "MINUS", "SORT", "CLUSTER", "DISTRIBUTE", "PIVOT", "UNPIVOT", "TABLESAMPLE"),
-    *("SEMI", "ANTI", "SELECT", ",", "|>"),
+    *("SEMI", "ANTI", "SELECT", ",", "|>", ";"),
 )
 
 
@@ -129,30 +130,22 @@ def _find_on(tokens: Sequence[Token], index: int) -> int | None:
 
 def condition_at(tokens: Sequence[Token], start: int) -> int | None:
     """Return where the condition of a join begins whose right side begins at ``start``."""
-    depth = 0
-    for at in range(start, len(tokens)):
-        if depth == 0 and at > start and tokens[at].upper in {"MATCH_CONDITION", "USING", "ON"}:
-            return at
-        depth += level(tokens[at])
-        if depth < 0:
-            break
-    return None
+    words = ("MATCH_CONDITION", "USING", "ON")
+    return next(
+        (at for at in _outside(tokens, start) if at > start and tokens[at].upper in words), None
+    )
 
 
 def clause(tokens: Sequence[Token], start: int) -> Sequence[Token]:
     """The words of a condition, up to the next clause of its query."""
-    depth = 0
-    for position in range(start, len(tokens)):
-        token = tokens[position]
-        if depth == 0 and (token.upper in _CLAUSES or token.text in {")", ";"}):
-            return tokens[start:position]
-        depth += level(token)
-    return tokens[start:]
+    ends = (at for at in _outside(tokens, start) if tokens[at].upper in _CLAUSES)
+    return tokens[start : next(ends, end_around(tokens, start))]
 
 
-def level(token: Token) -> int:
-    """1 where a bracket or CASE begins, -1 where it ends."""
-    return depth_of(token) + (token.upper == "CASE") - (token.upper == "END")
+def _outside(tokens: Sequence[Token], start: int) -> Iterator[int]:
+    """Yield the words from ``start`` on in no brackets and no CASE, up to the end of the query."""
+    with suppress(Unclear):
+        yield from outermost(tokens, start, end_around(tokens, start))
 
 
 def comparison(group: Sequence[Token]) -> int | None:

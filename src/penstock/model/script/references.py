@@ -17,7 +17,7 @@ from penstock.model.files.source_map import Source
 from penstock.sql.dialect import SPARK, parse
 from penstock.sql.identifiers import fold
 from penstock.sql.lexer import Lexer
-from penstock.sql.query.from_first import query_starts
+from penstock.sql.query.from_first import has_clause, query_starts
 from penstock.sql.query.nesting import Unclear
 from penstock.sql.query.reading import heads
 from penstock.sql.tables import named_tables, span_of
@@ -184,7 +184,6 @@ def _columns(tree: exp.Expr, start: int) -> Iterator[ColumnPrefix]:
 
 
 _BEFORE_BY = frozenset({"CLUSTER", "DISTRIBUTE", "GROUP", "ORDER", "PARTITION", "SORT"})
-_SET_OPERATIONS = ("UNION", "EXCEPT", "INTERSECT", "MINUS")
 
 #: sequences of words and signs that Spark accepts and sqlglot does not, or not everywhere
 _SPARKS_OWN = (
@@ -226,21 +225,11 @@ def _before_from(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
         if before.text != "," and not starts:
             continue
         following = tokens[index + 1]
-        if (may_be_alias(following) or following.text == "(") and not _has_from(tokens, index + 1):
+        if (may_be_alias(following) or following.text == "(") and not has_clause(
+            tokens, index + 1, "FROM"
+        ):
             missing = "SELECT names no column" if starts else "nothing stands after the comma"
             yield before.start, missing
-
-
-def _has_from(tokens: Sequence[Token], start: int) -> bool:
-    """Return whether the SELECT around ``tokens[start]`` has a FROM from there on."""
-    depth = 0
-    for token in tokens[start:]:
-        depth += depth_of(token)
-        if depth < 0 or (depth == 0 and token.upper in _SET_OPERATIONS):
-            return False
-        if depth == 0 and token.upper == "FROM":
-            return True
-    return False
 
 
 def is_sparks_own(tokens: Sequence[Token], reason: str) -> bool:

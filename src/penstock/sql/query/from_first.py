@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.sql.identifiers import fold
 from penstock.sql.query.edits import Edit
-from penstock.sql.tokens import NAME, NOT_CALLED, WORD, Token
+from penstock.sql.tokens import NAME, NOT_CALLED, WORD, Token, depth_of
 
 _SET_WORDS = ("UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
 _STRUCTURE = frozenset({*_SET_WORDS, "(", ")", "WITH", "SELECT", "FROM", "TABLE"})
@@ -29,7 +29,7 @@ def from_first(tokens: Sequence[Token]) -> list[Edit]:
     return [
         Edit(token.start, token.end, "SELECT * FROM")
         for index, token in query_starts(tokens)
-        if token.upper == "TABLE" or not _selects(tokens, index)
+        if token.upper == "TABLE" or not has_clause(tokens, index + 1, "SELECT")
     ]
 
 
@@ -79,12 +79,13 @@ def _is_argument(tokens: Sequence[Token], index: int) -> bool:
     return opened and caller.kind in {WORD, NAME} and fold(caller.text) not in NOT_CALLED
 
 
-def _selects(tokens: Sequence[Token], index: int) -> bool:
+def has_clause(tokens: Sequence[Token], start: int, word: str) -> bool:
+    """Return whether the SELECT around ``tokens[start]`` has this clause from there on."""
     depth = 0
-    for token in tokens[index + 1 :]:
-        depth += (token.text == "(") - (token.text == ")")
+    for token in tokens[start:]:
+        depth += depth_of(token)
         if depth < 0 or (depth == 0 and token.upper in _SET_WORDS[:4]):
             return False
-        if depth == 0 and token.upper == "SELECT":
+        if depth == 0 and token.upper == word:
             return True
     return False
