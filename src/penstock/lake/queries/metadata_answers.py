@@ -51,14 +51,12 @@ def _is_whole(tree: exp.Select, table: exp.Table) -> bool:
         not tree.args[key] for key in tree.args if key not in _ALLOWED - {"hint", "distinct"}
     )
     odd = [key for key in table.args if key not in {"this", "db", "alias", "when", "version"}]
-    alias = table.args.get("alias")
-    renamed = alias is not None and alias.args.get("columns")
     return (
         plain
         and source is not None
         and source.this is table
         and not any(table.args[key] for key in odd)
-        and not renamed
+        and not table.alias_column_names
     )
 
 

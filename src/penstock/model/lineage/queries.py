@@ -36,9 +36,7 @@ def _with(tree: exp.Expr, around: Scope) -> Mapping[str, Relation]:
         return around.visible
     visible = dict(around.visible)
     for cte in with_.expressions:
-        alias = cte.args["alias"]
-        names = [column.name for column in alias.args.get("columns") or ()]
-        name = fold(alias.name)
+        name, names = fold(cte.alias), cte.alias_column_names
         if with_.args.get("recursive") and isinstance(cte.this, _SETS):
             visible[name] = _recursive(cte.this, name, names, around.seeing(visible))
         else:

@@ -60,7 +60,7 @@ def _in_brackets(node: exp.Subquery, scope: Scope) -> Value:
     rows = add_source(node.this, inside)
     star = inside.star()
     relation = Relation(star.columns, rows, star.missing, star.rest, counted=inside.counted())
-    scope.sources.append(Source(node.alias, relation.renamed(_columns(node))))
+    scope.sources.append(Source(node.alias, relation.renamed(node.alias_column_names)))
     return rows
 
 
@@ -73,25 +73,19 @@ def _alias(node: exp.Expr) -> str:
     return str(node.alias_or_name)
 
 
-def _columns(node: exp.Expr) -> list[str]:
-    """``a, b`` of ``t (a, b)``."""
-    alias = node.args.get("alias")
-    return [column.name for column in alias.args.get("columns") or ()] if alias else []
-
-
 def _table(node: exp.Expr, scope: Scope) -> Relation:
     if isinstance(node.this, exp.Func):
         return _function(node.this, node, scope)
     relation = None if node.args.get("db") else scope.visible.get(fold(node.name))
     if relation is None:
         return Relation(missing=Doubt(f"the columns of {node.name} are not known"))
-    return relation.renamed(_columns(node))
+    return relation.renamed(node.alias_column_names)
 
 
 def _subquery(node: exp.Expr, scope: Scope) -> Relation:
     # In DuckDB a subquery may name the tables before it without LATERAL.
     around = scope if scope.dialect != SPARK or scope.outer is None else scope.outer
-    return scope.queries(node.this, around.seeing(scope.visible)).renamed(_columns(node))
+    return scope.queries(node.this, around.seeing(scope.visible)).renamed(node.alias_column_names)
 
 
 def _values(node: exp.Expr, scope: Scope) -> Relation:
@@ -101,12 +95,12 @@ def _values(node: exp.Expr, scope: Scope) -> Relation:
         Column(f"col{number + first}", joined(value_of(each, scope) for each in values))
         for number, values in enumerate(zip(*rows, strict=False))
     ]
-    return Relation(tuple(columns)).renamed(_columns(node))
+    return Relation(tuple(columns)).renamed(node.alias_column_names)
 
 
 def _lateral(node: exp.Expr, scope: Scope) -> Relation:
     if isinstance(node.this, exp.Subquery):
-        return scope.queries(node.this.this, scope).renamed(_columns(node))
+        return scope.queries(node.this.this, scope).renamed(node.alias_column_names)
     return _function(node.this, node, scope)
 
 
@@ -127,7 +121,7 @@ def _function(call: exp.Expr, node: exp.Expr, scope: Scope) -> Relation:
     arguments = value_of(list(call.iter_expressions()), scope)
     reason = f"what {function_name(call)}(...) reads is not known"
     doubts = (*arguments.doubts, Doubt(reason))
-    names = _columns(node)
+    names = node.alias_column_names
     columns = tuple(Column(name, Value(arguments.inputs, doubts)) for name in names)
     missing = None if names else Doubt(reason)
     return Relation(columns, Value(NOTHING, (Doubt(reason),)), missing)
@@ -135,7 +129,7 @@ def _function(call: exp.Expr, node: exp.Expr, scope: Scope) -> Relation:
 
 def _generated(value: Value, node: exp.Expr) -> Relation:
     """Every column derives from the arguments, whatever it is called."""
-    names = _columns(node)
+    names = node.alias_column_names
     if names:
         return Relation(tuple(Column(name, value) for name in names))
     return Relation(missing=Doubt("the function gives its columns no names"), every=value)
@@ -202,7 +196,7 @@ def _merge(name: str, join: exp.Expr, scope: Scope, before: int) -> Value:
 def _pivoted(relation: Relation, node: exp.Expr, scope: Scope) -> Relation:
     for pivot in node.args.get("pivots") or ():
         turn = _unpivot if pivot.args.get("unpivot") else _pivot
-        names = _columns(pivot)
+        names = pivot.alias_column_names
         relation = turn(pivot, relation, scope).renamed(names)
     return relation
 
