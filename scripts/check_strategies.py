@@ -28,7 +28,7 @@ ALLOWED = {
     ("drop.py", "tx.kind_of(table_name(target)) == 'view'"),
     ("history/current.py", "tx.kind_of(table_name(view)) == 'view'"),
     ("history/current.py", _IS_VIEW),
-    ("view.py", _IS_VIEW),
+    ("planning/stages.py", "self.kind == 'view'"),
     *(("python/serve.py", mode) for mode in _MODE),
     # The words of a header, each of which a strategy is made of.
     ("annotated.py", _FLAGS),

@@ -6,12 +6,15 @@ The half of the Python API that changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.config import Settings
 from penstock.engine.session.cache import columns, lineages
 from penstock.engine.session.connections import Connections
+from penstock.errors import LakeError
 from penstock.events import EventSink, ignore
 from penstock.model.definition.graph import Graph, named
 from penstock.model.definition.model import Model
@@ -99,24 +102,32 @@ class Inspection:
     ) -> Plan:
         """Return what `run` would do: ``project.plan("orders").steps``.
 
-        Opens the catalogs for a range, models by time and those that restate themselves only, and
-        starts no Spark. Raises ArgumentError, PartitionError.
+        The ``stages`` of a step say what becomes of its table first, where that is dropped or
+        altered, or the step refused. Reads the catalogs, and starts no Spark. Raises ArgumentError,
+        PartitionError.
         """
+        plan = self._planned(
+            self._request(
+                *models,
+                partition=partition,
+                select=select,
+                args=args,
+                fire_time=fire_time,
+                payload=payload,
+                trigger=trigger,
+                full_refresh=full_refresh,
+                from_=from_,
+                to=to,
+                all_=all_,
+            )
+        )
+        return self._staged(plan)
+
+    def _request(self, *models: Positional, **options: Any) -> RunRequest:
+        """The request of a run: ``options`` are those of `RunOptions`."""
         from penstock.engine.planning.run_arguments import RunOptions
 
-        options = RunOptions(
-            partition=partition,
-            select=select,
-            args=args,
-            fire_time=fire_time,
-            payload=payload,
-            trigger=trigger,
-            full_refresh=full_refresh,
-            from_=from_,
-            to=to,
-            all_=all_,
-        )
-        return self._planned(options.request(models, [model.name for model in self.models]))
+        return RunOptions(**options).request(models, [model.name for model in self.models])
 
     def _planned(self, request: RunRequest, planner: Planner | None = None) -> Plan:
         self._connections.check_open()
@@ -124,12 +135,35 @@ class Inspection:
         from penstock.engine.planning.plan import Known
 
         by_name = {model.name: model for model in self.models}
+        restates = planner is not None or any(model.auto_restatement for model in self.models)
         known = Known(
             lambda asked: self._known().states(asked),
             lambda asked: self._known().intervals(asked),
             lambda asked: self._known().pasts(asked),
+            self._snapshots() if restates or request.full_refresh else {},
         )
         return make_plan(by_name, self.graph, request, known, planner)
+
+    def _snapshots(self) -> dict[str, int]:
+        """The latest snapshots of the lakes that can be read."""
+        found = {}
+        for lake in dict.fromkeys(model.target.lake for model in self.models):
+            with suppress(LakeError):  # a run says that it cannot be read
+                if (catalog := self._catalog(lake)) is not None:
+                    found[lake] = catalog.latest().id
+        return found
+
+    def _staged(self, plan: Plan) -> Plan:
+        """The plan with what its steps do to tables; with a notice where that is not known."""
+        from penstock.engine.planning.known_tables import KnownTables
+
+        selected = partial(_selected, cache(self.column_lineage))
+        try:
+            tables = KnownTables.read(self.settings, self._catalog, plan, selected)
+            return tables.staged(plan)
+        except LakeError as error:
+            said = f"what the run drops or alters is not known: {error.message}"
+            return replace(plan, notices=(*plan.notices, said))
 
     def _known(self) -> KnownSlices:
         from penstock.engine.planning.slice_states import KnownSlices
@@ -287,10 +321,10 @@ class Inspection:
         if not shown.strategy.runs:  # which is never planned
             return rendering(shown, None)
         ranged = from_ is not None or to is not None
-        plan = self.plan(
+        request = self._request(
             shown.name, partition=partition, args=args, from_=from_, to=to, all_=ranged
         )
-        return rendering(shown, plan)
+        return rendering(shown, self._planned(request))
 
     def sql(
         self,
@@ -368,7 +402,7 @@ class Inspection:
         value = (
             None
             if partition is None
-            else self.plan(maker.name, partition=partition).slice_of_step()
+            else self._planned(self._request(maker.name, partition=partition)).slice_of_step()
         )
         require_published(maker, self._catalog)
         rows = None if spark else self._small(limit, lambda read: read.table(maker.target, value))
@@ -430,7 +464,7 @@ class Inspection:
         if not self.model(model).strategy.runs:  # which is never planned
             return self._queries().of_model(self.model(model))
         return self._queries().preview(
-            self.plan(self.model(model).name, partition=partition, args=args)
+            self._planned(self._request(self.model(model).name, partition=partition, args=args))
         )
 
     def _queries(self) -> Queries:
@@ -453,3 +487,13 @@ class Inspection:
 
     def _catalog(self, lake: str) -> Catalog | None:
         return self._connections.catalog(lake)
+
+
+def _selected(lineage: Callable[[], ProjectLineage], model: Model) -> list[str] | None:
+    """The columns of a model's query, where they are known without Spark."""
+    from penstock.model.lineage.values import SLICE, VALIDITY
+
+    known = lineage().of(model.target)
+    if known is None or not known.complete:
+        return None
+    return [each.name for each in known.columns if each.origin not in (SLICE, VALIDITY)]

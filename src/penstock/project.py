@@ -190,7 +190,7 @@ class Project(Inspection):
         from penstock.engine.planning.run_arguments import require_jobs
 
         require_jobs(jobs)
-        plan = self.plan(
+        request = self._request(
             *models,
             partition=partition,
             select=select,
@@ -203,7 +203,7 @@ class Project(Inspection):
             to=to,
             all_=all_,
         )
-        return self._execute(plan, jobs, on_event, new_catalog=new_catalog)
+        return self._execute(self._planned(request), jobs, on_event, new_catalog=new_catalog)
 
     def restatement(
         self,
@@ -313,7 +313,8 @@ class Project(Inspection):
         def columns(value: str | None) -> Sequence[str] | None:
             if made.python is not None:  # only a run shows what Python makes
                 return None
-            return self._queries().preview(self.plan(made.name, partition=value)).df.columns
+            plan = self._planned(self._request(made.name, partition=value))
+            return self._queries().preview(plan).df.columns
 
         column = self.settings.lakes[lake].partition_column
         return adopt(self.lake(lake), made, columns, column=column, until=until, dry_run=dry_run)

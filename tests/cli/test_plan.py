@@ -77,3 +77,28 @@ def test_a_plan_that_cannot_work_exits_with_2(tmp_path: Path) -> None:
     as_json = plan(root, "--partition", "2026-01-03", "--json")
     assert as_json.exit_code == 2
     assert json.loads(as_json.stdout)["steps"][0]["state"].startswith("failed: a history")
+
+
+def test_a_step_says_what_it_would_do_to_its_table(root: Path) -> None:
+    with Project.load(root) as project:
+        lake = project.lake("main")
+        lake.sql("CREATE TABLE days (p VARCHAR, _wm_partition VARCHAR)")
+        lake.sql("INSERT INTO days VALUES ('a', 'a')")
+    refused = plan(root, "-s", "days")
+    assert (refused.exit_code, "failed: main.days holds 1 row that no" in refused.stdout) == (
+        2,
+        True,
+    )
+    dropped = plan(root, "-s", "days", "--full-refresh")
+    assert dropped.exit_code == 0
+    assert "planned: drops the table (full refresh)" in dropped.stdout
+    (step,) = json.loads(plan(root, "-s", "days", "--full-refresh", "--json").stdout)["steps"]
+    assert step["stages"] == [{"stage": "drop_table", "why": "full refresh", "holds": None}]
+
+
+def test_a_catalog_that_cannot_be_read_leaves_a_plan_without_tables(root: Path) -> None:
+    (root / "lake").mkdir()
+    (root / "lake" / "meta.sqlite").write_text("no catalog")
+    result = plan(root, "-s", "days")
+    assert (result.exit_code, "planned" in result.stdout) == (0, True)
+    assert "what the run drops or alters is not known" in result.stderr

@@ -41,7 +41,7 @@ NOT_NEEDED = (
         "penstock.lake.catalog.commits.writes",
     ),  # nothing is written
 )
-WITHOUT_CATALOG = {("check",), ("plan",)}
+WITHOUT_CATALOG = {("check",)}
 # What a command does before it answers, counted: processor time says how busy the machine is, too.
 # About a million calls and 600 modules are the 0.7 seconds that a start may take.
 CALLS, MODULES = 1_000_000, 700

@@ -12,6 +12,7 @@ from penstock.cli.output import print_json, print_table, say
 from penstock.cli.paths import local
 from penstock.cli.tables import Look
 from penstock.engine.planning.ranges import said
+from penstock.engine.planning.stages import as_dict
 from penstock.errors import InputError
 from penstock.progress.lines import state_text
 
@@ -41,10 +42,12 @@ def command(
     With --from and --to: how many slices of each model are missing or failed and would be made, the
     first and the last of them, and how many are there, or stale.
 
-    Notices say what is restated, by auto_restatement_cron, and why.
+    A step that drops its table, alters it or replaces a view says so; so does one that would
+    fail, as its table holds rows that the model would lose. Notices say what is restated, by
+    auto_restatement_cron, and why.
 
-    Nothing is written. Starts no Spark, and opens the catalogs only for a range, for models by time
-    and for those that restate themselves. The exit code is 2 when a step cannot work.
+    Reads the catalogs, starts no Spark and writes nothing. The exit code is 2 when a step cannot
+    work.
     """
     with load_project(project_dir) as project:
         plan = project.plan(**read_request(**request))
@@ -57,23 +60,26 @@ def command(
         columns = ("step", "table", "strategy", "slice", "state")
         rows = [[local(step[name] or "") for name in columns] for step in steps]
         print_table(columns, rows, look=Look(("strategy", "table"), ("state",)))
-    if any(step.blocked for step in plan.steps):
+    if any(step.fails for step in plan.steps):
         ctx.exit(InputError.exit_code)
 
 
 def _step(step: PlannedStep) -> dict[str, Any]:
-    state = "skipped" if step.skipped else "failed" if step.blocked else "planned"
-    tally = None if step.tally is None else f"{said(step.tally)}{_way(step)}"
+    state = "skipped" if step.skipped else "failed" if step.fails else "planned"
+    tally = [] if step.tally is None else [f"{said(step.tally)}{_way(step)}"]
+    planned = "; ".join([*tally, *map(str, step.stages)])
     shown = {
         "step": step.name,
         "table": str(step.model.target),
         "strategy": step.model.strategy.name,
         "slice": step.slice,
-        "state": state_text(state, step.skipped or step.blocked or tally),
+        "state": state_text(state, step.skipped or step.fails or planned),
         "after": step.after,
         "restated": step.again,
     }
-    return shown if step.tally is None else {**shown, **_of_range(step, step.tally)}
+    if step.tally is not None:
+        shown |= _of_range(step, step.tally)
+    return shown | ({"stages": [*map(as_dict, step.stages)]} if step.stages else {})
 
 
 def _way(step: PlannedStep) -> str:

@@ -96,3 +96,26 @@ def test_slices_that_a_run_is_making_are_left_to_it(make: Make, spark: SparkSess
     ]
     assert {step.state for step in outer.steps} == {"done"}
     assert rows(toy, "SELECT n FROM t ORDER BY n") == [(1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize("phase", ["StepStarted", "publishing"])
+def test_a_full_refresh_drops_nothing_that_a_run_made_since_it_was_planned(
+    make: Make, spark: SparkSession, phase: str
+) -> None:
+    toy = make({"models/t": DAYS.format(clause="WHERE day = '{partition}'")})
+    toy.lake("main").sql(RAW)
+    toy.run("2026-01-01")
+    began: list[RunResult] = []
+
+    def between(event: Event) -> None:
+        now = event.phase if isinstance(event, StepProgress) else type(event).__name__
+        if now == phase and not began:
+            with Project.load(toy.settings.root, spark=spark) as other:
+                began.append(other.run("2026-01-02", on_event=lambda _: None))
+
+    outer = toy.run("t", "2026-01-03", full_refresh=True, on_event=between)
+    assert (began[0].state, outer.state) == ("done", "failed")
+    assert "has published 2026-01-02 of main.t since this run was" in str(outer.steps[0].reason)
+    assert rows(toy, "SELECT n FROM t ORDER BY n") == [(1,), (2,)]
+    assert toy.run("t", "2026-01-03", full_refresh=True).state == "done"
+    assert rows(toy, "SELECT n FROM t") == [(3,)]

@@ -220,3 +220,14 @@ def test_a_step_is_divided_into_its_parts(state: State) -> None:
         ("a/b", "done", at(1)),
         ("b/c", "failed", at(1)),
     }
+
+
+def test_kinds_of_slices_are_known_with_their_last_snapshot(state: State) -> None:
+    state.begin_run(run_record())
+    for number, (value, slicing) in enumerate((("a", "daily"), ("b", "daily"), ("c", None))):
+        state.confirm(publication(slice=value, slicing=slicing), number + 1)
+    with state.reading() as connection:
+        assert connection is not None
+        assert reading.slicings(connection, ["main.a"]) == {"main.a": {"daily": 2, None: 3}}
+        (named,) = reading.slices_named(connection, ["main.a"], {"b", "z"})
+        assert named.slice == "b"

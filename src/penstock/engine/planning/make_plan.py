@@ -293,4 +293,6 @@ def finished(step: PlannedStep, asked: Asked) -> PlannedStep:
     bindings = bindings_of(model, first, asked.args, asked.request)
     for source in model.query.files:
         path_of(source, bindings, model.query.arguments)
-    return replace(step, bindings=bindings, anew=step.anew or asked.request.full_refresh)
+    anew = step.anew or asked.request.full_refresh
+    as_of = asked.known.as_of.get(model.target.lake)
+    return replace(step, bindings=bindings, anew=anew, as_of=as_of)

@@ -10,6 +10,7 @@ from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
 from penstock.engine.planning.ranges import SliceStates, Tally
 from penstock.engine.planning.restatement_scope import BuildTimes, Cascade
 from penstock.engine.planning.slices import RunRequest
+from penstock.engine.planning.stages import Refuse, Stage
 from penstock.errors import ArgumentError
 from penstock.model.definition.graph import Graph, Makers
 from penstock.model.definition.model import Model
@@ -32,8 +33,10 @@ class PlannedStep:
     that is not a failure. ``tally`` counts the slices of the range that the run is for. ``apart``
     says why many slices are made one by one; without it they are made together. A batch that
     ``goes_on`` is not the first of its model. ``again`` says why it is restated; a table that is
-    made ``anew`` is dropped in the commit of the first batch. Of slices that are made because they
-    are lacking, ``seen`` has the runs that had recorded slices of the model when that was found.
+    made ``anew`` is dropped in the commit of the first batch, unless another run has made rows of
+    it after the snapshot ``as_of``. Of slices that are made because they are lacking, ``seen`` has
+    the runs that had recorded slices of the model when that was found. ``stages`` are what becomes
+    of its table before that, where a plan was asked to tell.
     """
 
     model: Model
@@ -48,6 +51,8 @@ class PlannedStep:
     again: str | None = None
     anew: bool = False
     seen: Mapping[str, str] | None = None
+    as_of: int | None = None
+    stages: tuple[Stage, ...] = ()
 
     def __repr__(self) -> str:
         named = f"{self.name} {self.slice}" if self.slice else self.name
@@ -55,8 +60,15 @@ class PlannedStep:
 
     @property
     def note(self) -> str | None:
-        """Return why it does not run, or why it runs once more."""
-        return self.blocked or self.skipped or self.again
+        """Return why it does not run, why it runs once more, or what becomes of its table."""
+        staged = "; ".join(map(str, self.stages))
+        return self.blocked or self.skipped or self.again or staged or None
+
+    @property
+    def fails(self) -> str | None:
+        """Return why it cannot work, as far as that is known before it runs."""
+        refused = (str(stage) for stage in self.stages if isinstance(stage, Refuse))
+        return self.blocked or next(refused, None)
 
     @property
     def name(self) -> str:
@@ -66,6 +78,11 @@ class PlannedStep:
     def slice(self) -> str | None:
         """Its slices for people: None for a whole table."""
         return described(self.slices)
+
+    @property
+    def rebuilds(self) -> bool:
+        """Return whether the table is made from nothing, by this batch of its slices."""
+        return self.anew and not self.goes_on
 
     @property
     def only(self) -> Slice:
@@ -154,12 +171,14 @@ TOGETHER = 400  # slices of one job: a year of days
 @dataclass(frozen=True, slots=True)
 class Known:
     """Known to the catalogs, by the names of models: the states of slices; of models by time what
-    is painted on their lines; and when all that was made.
+    is painted on their lines; and when all that was made. ``as_of`` are the snapshots of lakes that
+    all this is at least of.
     """
 
     slices: Callable[[Sequence[Model]], Mapping[str, SliceStates]] = lambda _: {}
     intervals: Callable[[Sequence[Model]], Mapping[str, IntervalHistory]] = lambda _: {}
     pasts: Callable[[Sequence[Model]], Mapping[str, BuildTimes]] = lambda _: {}
+    as_of: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

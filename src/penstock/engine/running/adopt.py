@@ -16,15 +16,11 @@ from sqlalchemy.exc import IntegrityError
 
 from penstock.engine.inputs.pinned_tables import table_name
 from penstock.engine.inputs.time_values import time_values
+from penstock.engine.planning.schema_change import difference, fit_columns
+from penstock.engine.planning.stages import Refuse, Stage, TableFacts, lost_rows, other_slices
 from penstock.engine.results import Adopted, AdoptedSlice
 from penstock.engine.running.history_guard import refuse_no_history
-from penstock.engine.running.redefinition import (
-    difference,
-    fit_columns,
-    made_since,
-    refuse_lost_rows,
-    refuse_other_slices,
-)
+from penstock.engine.running.redefinition import facts_of, refuse_keys
 from penstock.engine.state import reading
 from penstock.engine.state.records import (
     WHOLE,
@@ -82,6 +78,7 @@ class _Adoption:
 
     model: Model
     table: TransactionTable
+    facts: TableFacts
     records: Sequence[SliceRecord]
     column: str
     until: datetime | None
@@ -90,8 +87,12 @@ class _Adoption:
     @property
     def known(self) -> list[SliceRecord]:
         """Return what is recorded of this table; others are of one that was dropped."""
-        since = made_since(self.table)
-        return [each for each in self.records if each.snapshot_id >= since]
+        return [each for each in self.records if each.snapshot_id >= self.facts.made_in]
+
+    def refuse(self, stage: Stage | None) -> None:
+        """Raise DefinitionChanged for a table that the next run would refuse."""
+        if isinstance(stage, Refuse):
+            raise stage.error(self.model)
 
 
 def adopt(
@@ -126,8 +127,9 @@ def adopt(
                 hint=f"run the model: penstock run {model.name}",
             )
         records = state.slices(target)
-        asked = _Adoption(model, table, records, column, moment, now())
-        refuse_other_slices(model, asked.known, table, column)
+        facts = facts_of(table, "table", column, state, target)
+        asked = _Adoption(model, table, facts, records, column, moment, now())
+        asked.refuse(other_slices(model, facts, asked.known))
         slices = _slices(asked)
         _require_fit(asked, columns, slices[0].slice)
         snapshot_id, schema = tx.base.id, table.schema
@@ -186,10 +188,12 @@ def _slices(asked: _Adoption) -> list[AdoptedSlice]:
 
 def _require_rows(asked: _Adoption) -> None:
     """Raise DefinitionChanged for rows that the model's strategy cannot continue."""
-    if asked.model.history is not None:
-        refuse_no_history(asked.model, None, asked.table)
-    else:
-        refuse_lost_rows(asked.model, None, asked.table, None)
+    model = asked.model
+    asked.refuse(lost_rows(model, asked.facts, None, None))
+    if model.history is not None:
+        refuse_no_history(model, None, asked.table)
+    elif model.strategy.merges:
+        refuse_keys(model, None, asked.table, None)
 
 
 def _parts(asked: _Adoption) -> list[AdoptedSlice]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from penstock.engine.planning.stages import no_history, other_keys
 from penstock.engine.state.outside import OWN
 from penstock.engine.state.records import SliceRecord
 from penstock.engine.strategies.upsert import keys_in_spark
@@ -20,7 +21,7 @@ from penstock.lake.snapshot import At, Snapshot
 from penstock.model.definition.model import Model
 from penstock.model.values.history import History
 from penstock.spark.functions import expr
-from penstock.sql.identifiers import fold, quoted
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,27 +37,15 @@ def refuse_no_history(model: Model, known: SliceRecord | None, table: Transactio
     """
     history = model.history
     assert history is not None, "asked of others"
-    lacking = [name for name in (*history.managed, *model.key_columns) if not _has(table, name)]
-    if lacking and table.count_rows():
-        raise _refused(model, f"is not a history: it has no column {', '.join(lacking)}")
-    if known is not None and known.strategy == model.strategy.name and _same_keys(model, known):
+    if known is not None and not other_keys(model, known):
         change = _foreign_change(table, known)
         if change is not None:
             raise _edited(model, known, change)
         return
     faults = list(_faults(table.to_df(), model, history))
     if faults:
-        raise _refused(model, f"is not a history by this key: {' and '.join(faults)}")
-
-
-def _same_keys(model: Model, known: SliceRecord) -> bool:
-    if known.keys is None:
-        return known.definition_hash == model.definition_hash
-    return tuple(map(fold, known.keys)) == tuple(map(fold, model.keys))
-
-
-def _has(table: TransactionTable, name: str) -> bool:
-    return table.schema.find(name) is not None
+        problem = f"is not a history by this key: {' and '.join(faults)}"
+        raise no_history(model, problem).error(model)
 
 
 def _foreign_change(table: TransactionTable, known: SliceRecord) -> Snapshot | None:
@@ -113,18 +102,9 @@ def _edited(model: Model, known: SliceRecord, change: Snapshot) -> DefinitionCha
     who = f" by {change.author}" if change.author else ""
     target = model.target
     back = f"CALL {target.lake}.rollback_to_snapshot('{target.qualified}', {change.id - 1})"
-    error = _refused(model, f"was changed outside of its runs, in snapshot {change.id}{who}")
+    problem = f"was changed outside of its runs, in snapshot {change.id}{who}"
+    error = no_history(model, problem).error(model)
     error.hint = f"roll it back: {back}; or, which leaves one version of each row: {error.hint}"
     error.data["snapshot"] = change.id
     error.data["recorded"] = known.snapshot_id
     return error
-
-
-def _refused(model: Model, problem: str) -> DefinitionChanged:
-    return DefinitionChanged(
-        f"{model.target} {problem}",
-        hint=f"rebuild it: `penstock run {model.name} --full-refresh`, or "
-        f"`penstock drop {model.name}`. Earlier snapshots keep what is there",
-        location=model.place("target"),
-        data={"table": model.target.qualified},
-    )

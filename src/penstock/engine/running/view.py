@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 from penstock.engine.inputs.pinned_tables import Readable, Rows, table_name
 from penstock.engine.inputs.resolve import query_start
 from penstock.engine.state.records import SliceRecord
-from penstock.errors import DefinitionChanged, PenstockError
+from penstock.errors import PenstockError
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.model.definition.model import Model
 from penstock.model.script.sources import QuerySource, TableSource
 from penstock.model.values.asset import ColumnType
-from penstock.model.values.strategy import Output, strategy_named
 from penstock.sql.dialect import DUCKDB
 from penstock.sql.identifiers import fold, quote_identifier
 from penstock.sql.types import spark_type
@@ -32,36 +31,6 @@ _ONLY_SPARK = (
     "DuckDB cannot read this view: its query is not known to mean the same there; "
     "write it with `dialect duckdb` if DuckDB is to read it"
 )
-
-
-def clear_name(tx: Transaction, model: Model, known: SliceRecord | None, *, anew: bool) -> bool:
-    """Let the model make what it makes where its name is that of a view, or of a table.
-
-    A view holds no rows: one that a run made gives way. ``anew``: a table, and a view that others
-    made, may go, too. Returns whether something was dropped. Raises DefinitionChanged.
-    """
-    name = table_name(model.target)
-    kind = tx.kind_of(name)
-    ours = known is not None and strategy_named(known.strategy).output is Output.VIEW
-    is_view = model.strategy.output is Output.VIEW
-    if kind is None or (kind == "table" and not is_view):
-        return False
-    if kind == "view" and is_view and (ours or anew):
-        return False  # the new one takes its place
-    if kind == "view" and (ours or anew):
-        tx.drop_view(name)
-        return True
-    if kind == "table" and anew:
-        tx.drop_table(name)
-        return True
-    made = "view" if is_view else "table"
-    there = f"a {kind}" if made != kind else f"a {kind} that no run made"
-    raise DefinitionChanged(
-        f"{model.target} is {there}, and {model.name} makes a {made} of that name",
-        hint=f"to drop the {kind} (earlier snapshots keep it): "
-        f"penstock run {model.name} --full-refresh",
-        location=model.place("kind"),
-    )
 
 
 def stage(

@@ -18,15 +18,16 @@ from penstock.engine.inputs.pinned_tables import (
     slice_as_table,
     types_of,
 )
+from penstock.engine.planning.stages import DropTable
 from penstock.engine.python.files import WrittenFile
 from penstock.engine.results import CheckResult
-from penstock.engine.running.attempt import Attempt, Known, Start, start_joint, start_table
+from penstock.engine.running.attempt import Attempt, Known
 from penstock.engine.running.bisect import Checks, Verdict, tested, verdicts
 from penstock.engine.running.descriptions import describe, undescribable
 from penstock.engine.running.manual import counts_slice, recorded
+from penstock.engine.running.redefinition import Start, prepare, start_joint, start_table
 from penstock.engine.running.sources import joint_rows, rows_of
 from penstock.engine.running.view import candidate as rows_of_view
-from penstock.engine.running.view import clear_name
 from penstock.engine.running.view import stage as stage_view
 from penstock.engine.running.writing import StepRows
 from penstock.engine.strategies.registry import strategy_of
@@ -184,7 +185,7 @@ class RangeCandidate(Candidate):
         """By intervals, unless the table is made from nothing: what is left out would be lost."""
         attempt, model = self.attempt, self.attempt.model
         units = list(self.ranges.units(self.target.intervals))
-        if len(units) < 2 or attempt.rebuilds or model.query.after or not model.data_tests:
+        if len(units) < 2 or attempt.planned.rebuilds or model.query.after or not model.data_tests:
             return Candidate.verdicts(self)
         attempt.say("testing")
         whole, called = self.whole, slice_as_table(attempt.model.target, None)
@@ -293,7 +294,7 @@ def write(attempt: Attempt, known: Known) -> Candidate:
 
 def _write_view(attempt: Attempt, known: SliceRecord | None) -> Candidate:
     model = attempt.model
-    if clear_name(attempt.tx, model, known, anew=attempt.rebuilds):
+    if any(isinstance(stage, DropTable) for stage in prepare(attempt, known)):
         known = None
     attempt.say("querying")
     df = cast_to(attempt.resolve().df, model.columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,13 +10,7 @@ from penstock.engine.checks import columns
 from penstock.engine.history.current import stage_view
 from penstock.engine.inputs.declared_columns import cast_to
 from penstock.engine.inputs.pinned_tables import types_of
-from penstock.engine.running.redefinition import (
-    difference,
-    fit_columns,
-    frozen,
-    refuse_managed,
-    without,
-)
+from penstock.engine.planning.schema_change import difference, fit_columns
 from penstock.engine.strategies.registry import strategy_of
 from penstock.engine.strategies.target import AnyTarget, WriteTarget
 from penstock.errors import (
@@ -151,7 +146,7 @@ class Writer:
             raise
         for notice in fit.notices:
             self.sink(Notice(notice, self.model.name))
-        df = without(df, fit.leave_out)
+        df = df.drop(*fit.leave_out)
         if fit.evolves:
             table.evolve(df, drop=fit.drop)
         return df
@@ -183,3 +178,29 @@ def of_several_intervals(error: MergeKeyError, model: Model) -> str | None:
     if by_time is None or by_time.batch_size == 1 or not error.data.get("duplicate_count"):
         return error.hint
     return f"{error.hint}; a key that comes in several intervals needs batch_size 1"
+
+
+def refuse_managed(columns: Sequence[str], managed: str, location: Location) -> None:
+    """The partition column is the engine's to write (seeds/materialization.md)."""
+    if fold(managed) in map(fold, columns):
+        raise SchemaMismatch(
+            f"the SELECT has a column {managed}, which Penstock writes itself",
+            hint=f"leave it out, as in SELECT * EXCEPT ({managed}), or give it another name",
+            location=location,
+            data={"column": managed},
+        )
+
+
+def frozen(model: Model) -> str:
+    """The ways on where a history's columns are not those of its SELECT: versions that are closed
+    keep what they had."""
+    adds = "on_schema_change=sync"
+    if model.history is not None and model.history.is_current is None:
+        adds = "on_additive_change allow"
+    refresh = f"`penstock run {model.name} --full-refresh`"
+    if model.disable_restatement:
+        refresh += " (with disable_restatement false)"
+    return (
+        f"the columns of a history are frozen: {adds} adds new ones, and {refresh} starts the "
+        "history over; earlier snapshots keep what is there"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -162,6 +162,27 @@ def slices_of(connection: Connection, targets: Sequence[str]) -> dict[str, list[
     found: dict[str, list[SliceRecord]] = defaultdict(list)
     for row in connection.execute(query.order_by(SLICE.c.target, SLICE.c.slice)):
         found[row.target].append(_slice(row))
+    return found
+
+
+def slices_named(
+    connection: Connection, targets: Sequence[str], values: Collection[str]
+) -> list[SliceRecord]:
+    """The slices of targets that have one of these texts."""
+    query = _rows_of(connection, SLICE).where(SLICE.c.target.in_(targets))
+    return [_slice(row) for row in connection.execute(query.where(SLICE.c.slice.in_(values)))]
+
+
+def slicings(connection: Connection, targets: Sequence[str]) -> dict[str, dict[str | None, int]]:
+    """By target, what kinds of slices are recorded, None where that is not known, and the last
+    snapshot that one of each is recorded at.
+    """
+    kinds = [] if _is_old(connection) else [SLICE.c.slicing]
+    query = select(SLICE.c.target, func.max(SLICE.c.snapshot_id), *kinds)
+    query = query.where(SLICE.c.target.in_(targets)).group_by(SLICE.c.target, *kinds)
+    found: dict[str, dict[str | None, int]] = defaultdict(dict)
+    for target, last, *kind in connection.execute(query):
+        found[target][kind[0] if kind else None] = last
     return found
 
 

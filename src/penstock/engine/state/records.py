@@ -288,18 +288,20 @@ _Identity = tuple[str, str]  # the run that recorded a slice, and when
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """``records`` of slices of a target, by their texts, as they were read: all that overlap those
-    to be published, ``slices``.
+    to be published, ``slices``; all of the target where that is None.
     """
 
     target: str
-    slices: tuple[str, ...]
+    slices: tuple[str, ...] | None
     records: Mapping[str, _Identity]
 
     @classmethod
-    def of(cls, target: str, slices: Iterable[str], records: Sequence[SliceRecord]) -> Requirement:
+    def of(
+        cls, target: str, slices: Iterable[str] | None, records: Sequence[SliceRecord]
+    ) -> Requirement:
         from penstock.engine.state.tables import to_text
 
-        texts = tuple(slices)
+        texts = None if slices is None else tuple(slices)
         known = {each.slice: (each.run_id, to_text(each.published_at)) for each in records}
         return cls(target, texts, dict(_overlapping(known, texts)))
 
@@ -311,7 +313,7 @@ class Requirement:
 
         query = select(SLICE.c.slice, SLICE.c.run_id, SLICE.c.published_at)
         query = query.where(SLICE.c.target == self.target)
-        if not any(interval_of(text) for text in self.slices):
+        if self.slices is not None and not any(interval_of(text) for text in self.slices):
             query = query.where(SLICE.c.slice.in_(self.slices))
         rows = {value: (run_id, at) for value, run_id, at in connection.execute(query)}
         now = dict(_overlapping(rows, self.slices))
@@ -335,8 +337,11 @@ def _said(texts: Sequence[str]) -> str:
 
 
 def _overlapping(
-    records: Mapping[str, _Identity], slices: Sequence[str]
+    records: Mapping[str, _Identity], slices: Sequence[str] | None
 ) -> Iterator[tuple[str, _Identity]]:
+    if slices is None:
+        yield from records.items()
+        return
     wanted = frozenset(slices)
     spans = [each for text in slices if (each := interval_of(text)) is not None]
     for text, own in records.items():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[None]) -> Staged:
-    """A whole table may change its columns; a slice must fit it (`redefinition`)."""
+    """A whole table may change its columns; a slice must fit it (`schema_change`)."""
     if target.place is None:
         return table.replace(df, known_fingerprint=target.known_fingerprint)
     column, value = target.place

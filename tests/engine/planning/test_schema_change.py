@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.running.redefinition import Difference, Fit, difference, fit_columns
+from penstock.engine.planning.schema_change import Difference, Fit, difference, fit_columns
 from penstock.errors import SchemaMismatch
 from penstock.model.script.declaration import SchemaChange
 from penstock.project import Project
