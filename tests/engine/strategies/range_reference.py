@@ -277,6 +277,14 @@ def candidate(form: Form, rows: Iterable[tuple[str | None, Row]], slice_: Slice)
     return [row for own, row in rows if own == tag]
 
 
+def rows_read(form: Form, rows: Iterable[tuple[str | None, Row]], slice_: Slice) -> list[Row]:
+    """The rows that a slice has: of an interval those that its query returns."""
+    found = candidate(form, rows, slice_)
+    if not isinstance(slice_, tuple):
+        return found
+    return [row for row in found if _is_read(form, row, slice_)]
+
+
 def _passes(form: Form, rows: Sequence[Row]) -> bool:
     too_much = any(row.v is not None and row.v > MOST for row in rows)
     return not too_much and not (form.not_empty and not rows)

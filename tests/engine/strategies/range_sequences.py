@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from penstock.engine.state.store import State as Records
-from penstock.events import Event, RunFinished, StepStarted
+from penstock.events import Event, RunFinished, RunStarted, StepStarted
 from penstock.model.time.interval import Interval, interval_of
 from penstock.model.time.slice import shown
 from penstock.project import Project
@@ -37,6 +37,7 @@ from tests.engine.strategies.range_reference import (
     State,
     candidate,
     counted,
+    rows_read,
     slices_to_make,
     states_of_run,
     text_of,
@@ -115,6 +116,7 @@ class Play:
         self.kept: list[tuple[int, State]] = []
         self.made = 0
         self.interrupted: set[Slice] = set()  # units whose last attempt a killed run began
+        self.undone: set[Slice] = set()  # units that a rollback took, until they are tried again
         self.project = self._open()
         lake = self.project.lake("main")
         if self.chance.random() < 0.5:
@@ -242,6 +244,7 @@ class Play:
             self._die()
         tried = {unit for piece in pieces for unit in units_of(self.form, piece)}
         self.interrupted -= tried
+        self.undone -= tried
         if death.killed:
             self.interrupted |= tried
             run.interrupted = not isinstance(death.heard[-1], RunFinished)
@@ -254,10 +257,16 @@ class Play:
         if not fitting:
             expected = "\nor  ".join(str(self._expected(each, request)) for each in states)
             return f"made {seen}\nnot  {expected}"
-        self.state = fitting[-1]
+        # A batch that added no rows leaves what was there: what is recorded tells.
+        self.state = fitting[0 if death.killed and not self._has_recorded(death) else -1]
         if self.state.exists:
             self.kept.append((self.project.lake("main").catalog.latest().id, self.state))
         return self._spark_differs(seen) if self.chance.random() < 0.3 else None
+
+    def _has_recorded(self, death: Death) -> bool:
+        ids = {each.run_id for each in death.heard if isinstance(each, RunStarted)}
+        records = Records(self.project.lake("main").catalog).slices("main.t")
+        return any(record.run_id in ids for record in records)
 
     def _names_differ(self) -> str | None:
         days = self._all_days(Request(self.now))
@@ -309,8 +318,9 @@ class Play:
         }
         self.state = counted(self.form, State(True, then.rows, records, before.marks))
         seen = self._seen(request)
-        if seen.to_make is not None:
-            self.state = replace(self.state, marks=self._marks_after(before, then, seen.to_make))
+        to_make = self._to_make(Request(self.now + 2 * DAY))  # also what has not begun yet
+        if to_make is not None:
+            self.state = replace(self.state, marks=self._marks_after(before, then, to_make))
         if self._fits(self.state, seen, request):
             return None
         return f"made {seen}\nnot  {self._expected(self.state, request)}"
@@ -327,11 +337,13 @@ class Play:
             same = _same(old, new)
             rows = self._rows_of(then, unit)
             free = good and not same and rows in ([], self._rows_of(before, unit))
+            free |= unit in self.undone and then.marks.get(unit, False)  # which brings it back
             marks[unit] = unit not in to_make if free else good and then.marks.get(unit, False)
+        self.undone |= {unit for unit, good in before.marks.items() if good and not marks[unit]}
         return marks
 
     def _rows_of(self, state: State, unit: Slice) -> list[str]:
-        return sorted(str(row) for row in candidate(self.form, state.rows, unit))
+        return sorted(str(row) for row in rows_read(self.form, state.rows, unit))
 
     # --- what is there
 
@@ -348,11 +360,12 @@ class Play:
     def _recorded(self) -> dict[Slice, int | None]:
         found: dict[Slice, int | None] = {}
         (status,) = self.project.status("t")
-        others = {each.slice for each in status.slices if each.rows is None}
+        counts = {each.slice: each.rows for each in status.slices}
         for record in Records(self.project.lake("main").catalog).slices("main.t"):
             interval = interval_of(record.slice)
             key: Slice = (interval.start, interval.end) if interval else record.slice or None
-            found[key] = None if shown(record.slice) in others else record.rows
+            known = counts.get(shown(record.slice))  # None: status shows parts of it
+            found[key] = None if known is None else record.rows
         return found
 
     @property
