@@ -17,10 +17,10 @@ from penstock.model.script.constants import (
     read_constant,
 )
 from penstock.model.script.references import (
-    ColumnPrefix,
     References,
     TableReference,
     UnreadableQuery,
+    dotted_names,
     empty_place,
     find_references,
 )
@@ -255,7 +255,7 @@ def _place_tables(reading: _Reading, calls: dict[int, Call], clauses: dict[int, 
         hint = "write it right after the name of a managed table"
         at = tokens[clause.first].start
         reading.error(at, "the snapshot clause follows no table", hint, "time-travel")
-    _shorten_columns(reading, found.tables, found.columns)
+    _shorten_columns(reading, found.tables)
 
 
 def _place_file(reading: _Reading, call: Call) -> None:
@@ -349,9 +349,7 @@ def _after_sample(tokens: Sequence[Token], last: int) -> int:
     return tokens[last].end
 
 
-def _shorten_columns(
-    reading: _Reading, tables: Sequence[TableReference], columns: Sequence[ColumnPrefix]
-) -> None:
+def _shorten_columns(reading: _Reading, tables: Sequence[TableReference]) -> None:
     """``dl.orders.id`` becomes ``orders.id``: the table has only its last name in Spark."""
     written = {
         tuple(part.casefold() for part in table.parts[start:])
@@ -359,13 +357,12 @@ def _shorten_columns(
         if table.bare
         for start in range(len(table.parts) - 1)
     }
-    for column in columns:
-        names = tuple(part.casefold() for part, _ in column.parts)
-        for length in range(len(names), 1, -1):
-            if names[:length] in written:
-                first, last = column.parts[0][1], column.parts[length - 1][1]
-                reading.edits.append(Edit(first, last, ""))
-                break
+    starts = {table.start for table in tables}
+    for name in dotted_names(reading.tokens) if written else ():
+        parts = tuple(token.value.casefold() for token in name)
+        length = next((n for n in range(len(parts), 1, -1) if parts[:n] in written), None)
+        if length is not None and name[0].start not in starts:
+            reading.edits.append(Edit(name[0].start, name[length - 1].start, ""))
 
 
 @dataclass(frozen=True, slots=True)

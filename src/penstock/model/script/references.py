@@ -49,18 +49,10 @@ class TableReference:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnPrefix:
-    """A column written with names before it: each part with its offset."""
-
-    parts: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class References:
     """``unread`` is why sqlglot could not read the query, which Spark may."""
 
     tables: tuple[TableReference, ...]
-    columns: tuple[ColumnPrefix, ...]
     unread: UnreadableQuery | None = None
 
 
@@ -93,38 +85,24 @@ def find_references(
         error = UnreadableQuery(f"the query cannot be read{unread}", start + unread.at, deep)
         if dialect != SPARK or not is_sparks_own(tokens, str(error)):
             raise error from None
-        return _by_tokens(tokens, masked, hidden, error)
-    columns = _columns(tree, start) if _names_in_parts(tokens) else ()
-    return References(tuple(_tables(tree, tokens, start, hidden)), tuple(columns))
+        return References(tuple(_by_tokens(tokens, masked, hidden)), error)
+    return References(tuple(_tables(tree, tokens, start, hidden)))
 
 
 def _by_tokens(
-    tokens: Sequence[Token],
-    masked: Sequence[tuple[int, int, str]],
-    hidden: frozenset[str],
-    error: UnreadableQuery,
-) -> References:
+    tokens: Sequence[Token], masked: Sequence[tuple[int, int, str]], hidden: frozenset[str]
+) -> Iterator[TableReference]:
     seen = [
         (index, token)
         for index, token in enumerate(tokens)
         if not any(start <= token.start < end for start, end, _ in masked)
     ]
     visible = [token for _, token in seen]
-    tables = []
     for place in table_places(visible):
         name = visible[place.first : place.last + 1 : 2]
-        if len(name) == 1 and name[0].value.casefold() in hidden:
-            continue
         parts, end = tuple(token.value for token in name), visible[place.last].end
-        last = seen[place.last][0]
-        tables.append(TableReference(parts, name[0].start, end, last, place.bare))
-    starts = {table.start for table in tables}
-    columns = [
-        ColumnPrefix(tuple((token.value, token.start) for token in name))
-        for name in dotted_names(visible)
-        if name[0].start not in starts
-    ]
-    return References(tuple(tables), tuple(columns), error)
+        if len(parts) > 1 or parts[0].casefold() not in hidden:
+            yield TableReference(parts, name[0].start, end, seen[place.last][0], place.bare)
 
 
 def own_masks(tokens: Sequence[Token]) -> Iterator[tuple[int, int, str]]:
@@ -166,21 +144,6 @@ def _tables(
             table.parent, exp.From | exp.Join | exp.Subquery | exp.Paren
         )
         yield TableReference(parts, first, last, by_end[last], bare)
-
-
-def _names_in_parts(tokens: Sequence[Token]) -> bool:
-    """Return whether there can be a name of three parts, which few queries have."""
-    dots = [at for at, token in enumerate(tokens) if "." in token.text]
-    return any(after == at + 2 for at, after in pairwise(dots))
-
-
-def _columns(tree: exp.Expr, start: int) -> Iterator[ColumnPrefix]:
-    for column in tree.find_all(exp.Column):
-        parts = [part for part in column.parts if "start" in part.meta]
-        if len(column.parts) > 2:
-            yield ColumnPrefix(
-                tuple((part.name, start + int(part.meta["start"])) for part in parts)
-            )
 
 
 _BEFORE_BY = frozenset({"CLUSTER", "DISTRIBUTE", "GROUP", "ORDER", "PARTITION", "SORT"})
@@ -303,11 +266,12 @@ def computed_name(tokens: Sequence[Token]) -> Token | None:
 
 
 def dotted_names(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
-    """Names of three parts and more, such as columns with their table's name before them."""
+    """Yield names of three parts and more, the last of which may be a ``*`` that is left out."""
     index = 0
     while index < len(tokens):
         last = _name_end(tokens, index) if _is_name(tokens[index]) else index
-        if last >= index + 4:
+        starred = [token.text for token in tokens[last + 1 : last + 3]] == [".", "*"]
+        if last >= index + (2 if starred else 4):
             yield tuple(tokens[index : last + 1 : 2])
         index = last + 1
 
