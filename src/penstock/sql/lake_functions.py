@@ -11,8 +11,9 @@ from penstock.errors import ArgumentError
 from penstock.lazy import exp
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_names import FEEDS, PREFIX
+from penstock.sql.query.nesting import name_start
 from penstock.sql.tables import Analysis
-from penstock.sql.tokens import Token
+from penstock.sql.tokens import Token, closing
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +69,8 @@ def _call(analysis: Analysis, table: exp.Table, name: str, start: int) -> Call:
 def _span(tokens: Sequence[Token], start: int) -> tuple[int, int]:
     """From the schemas before the name at ``start`` to the bracket that closes the arguments."""
     at = next(i for i, token in enumerate(tokens) if token.start == start)
-    first = at
-    while first >= 2 and tokens[first - 1].text == ".":
-        first -= 2
-    depth = 0
-    for token in tokens[at + 1 :]:
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if depth == 0:
-            return tokens[first].start, token.end
-    return tokens[first].start, tokens[-1].end
+    last = closing(tokens, at + 1)
+    return tokens[name_start(tokens, at)].start, tokens[-1 if last is None else last].end
 
 
 _LIST_FILES = ("schema", "snapshot_version", "snapshot_time")  # by name

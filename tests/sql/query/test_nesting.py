@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.sql.query.nesting import conjuncts, is_in_from, outermost
+from penstock.sql.query.nesting import conjuncts, is_in_from, outermost, table_calls
 from penstock.sql.tokens import tokenize
 
 
@@ -47,3 +47,12 @@ def test_where_tables_stand(query: str, table: bool) -> None:
     tokens = tokenize(query)
     at = next(at for at, token in enumerate(tokens) if token.text == "f")
     assert is_in_from(tokens, at) == table
+
+
+def test_calls_where_tables_stand() -> None:
+    tokens = tokenize("SELECT f(1) FROM l.s.F(2, (3)) AS a JOIN g(4), f(5) WHERE f(6) > h")
+    found = [
+        "".join(token.text for token in tokens[first : last + 1])
+        for first, _, last in table_calls(tokens, {"f"}.__contains__)
+    ]
+    assert found == ["l.s.F(2,(3))", "f(5)"]

@@ -31,9 +31,10 @@ from penstock.spark.functions import run_sql
 from penstock.sql import lake_names
 from penstock.sql.identifiers import quote_identifier
 from penstock.sql.literals import Literal, NoLiteral, literal
+from penstock.sql.query.nesting import table_calls
 from penstock.sql.statement import Reader, StatementText, begun
 from penstock.sql.text import Span, SqlExpression, blank, breaks
-from penstock.sql.tokens import NAME, WORD, Token, closing, may_be_alias, tokenize
+from penstock.sql.tokens import NAME, WORD, Token, may_be_alias, tokenize
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -95,16 +96,12 @@ def is_read(text: str, dialect: str) -> bool:
 
 def _calls_in(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
     """The first and last tokens of the functions of CALL that stand where a table can."""
-    for at, token in enumerate(tokens[:-1]):
-        name = fold(token.value).removeprefix(lake_names.PREFIX)
-        if tokens[at + 1].text != "(" or name not in lake_names.MAINTENANCE:
-            continue
-        first, last = at, closing(tokens, at + 1)
-        while first >= 2 and tokens[first - 1].text == ".":
-            first -= 2
-        before = tokens[first - 1].upper if first else ""
-        if last is not None and before in {"FROM", "JOIN", ","}:
-            yield first, last
+    for first, _, last in table_calls(tokens, _is_maintenance):
+        yield first, last
+
+
+def _is_maintenance(name: str) -> bool:
+    return name.removeprefix(lake_names.PREFIX) in lake_names.MAINTENANCE
 
 
 def read_from(session: Session, reader: Reader) -> DataFrame | None:

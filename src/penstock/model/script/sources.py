@@ -15,6 +15,7 @@ from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.values.names import Names, UnknownName
 from penstock.sql.identifiers import dotted, fold
 from penstock.sql.lake_names import FEEDS, NAMES, PREFIX
+from penstock.sql.query.nesting import table_calls
 from penstock.sql.tokens import NAME, STRING, Token, closing, split_at
 
 
@@ -137,7 +138,6 @@ def _is_named(piece: Sequence[Token]) -> bool:
     return len(piece) >= 2 and piece[0].kind not in {NAME, STRING} and piece[1].text in _ASSIGN
 
 
-_BEFORE = frozenset({"FROM", "JOIN", ","})
 _NAMED_BY = frozenset({"=>", ":=", "="})
 _TYPED = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_NTZ"})
 
@@ -152,17 +152,8 @@ class _Lake:
 
 def find_lake_calls(tokens: Sequence[Token]) -> Iterator[Call]:
     """Calls where a table can stand."""
-    for index, (token, following) in enumerate(pairwise(tokens)):
-        name = fold(token.value) if following.text == "(" else ""
-        if name not in NAMES:
-            continue
-        first = index
-        while first >= 2 and tokens[first - 1].text == ".":
-            first -= 2
-        last = closing(tokens, index + 1)
-        before = tokens[first - 1].upper if first else ""
-        if last is not None and before in _BEFORE:
-            yield Call(name, index, last)
+    for _, at, last in table_calls(tokens, NAMES.__contains__):
+        yield Call(fold(tokens[at].value), at, last)
 
 
 def read_lake_call(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import pairwise
 
+from penstock.sql.identifiers import fold
 from penstock.sql.tokens import WORD, Token, closing, depth_of
 
 Range = tuple[int, int]  # ``tokens[first:last]``
@@ -75,6 +77,27 @@ def is_in_from(tokens: Sequence[Token], at: int) -> bool:
             return word in _BEFORE_TABLE or (word == "ON" and listed)
         listed = listed or (depth == 0 and word == ",")
     return False
+
+
+def name_start(tokens: Sequence[Token], at: int) -> int:
+    """Return where the name begins whose last part is ``tokens[at]``."""
+    while at >= 2 and tokens[at - 1].text == ".":
+        at -= 2
+    return at
+
+
+def table_calls(
+    tokens: Sequence[Token], known: Callable[[str], bool]
+) -> Iterator[tuple[int, int, int]]:
+    """Yield the calls of functions, ``known`` by their folded names, right after FROM, JOIN or a
+    comma: where one begins, its name without qualifiers, and the bracket that closes it.
+    """
+    for at, (token, following) in enumerate(pairwise(tokens)):
+        if following.text != "(" or not known(fold(token.value)):
+            continue
+        first, last = name_start(tokens, at), closing(tokens, at + 1)
+        if last is not None and first and tokens[first - 1].upper in {"FROM", "JOIN", ","}:
+            yield first, at, last
 
 
 def symbols(tokens: Sequence[Token], wanted: Collection[str]) -> list[int]:
