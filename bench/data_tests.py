@@ -12,9 +12,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from bench import harness, scan
+from penstock.destinations.values import Rows
 from penstock.engine.checks.check import Check, ReferencedTable, Scope
 from penstock.engine.checks.run import build, run_checks
-from penstock.engine.inputs.pinned_tables import Rows
 from penstock.model.values.asset import Asset
 from penstock.model.values.data_test import (
     AcceptedRangeTest,

@@ -55,6 +55,11 @@ class LakeSettings:
     def __repr__(self) -> str:
         return masked_repr(self)
 
+    @property
+    def kind(self) -> str:
+        """The kind of destination, by what its URI begins with."""
+        return self.catalog.partition(":")[0]
+
 
 _TYPES: Mapping[str, type] = {"str": str, "bool": bool}
 _STORAGE = "s3_"  # before the names of what `LakeSettings.storage` has

@@ -131,6 +131,7 @@ class Inspection:
 
     def _planned(self, request: RunRequest, planner: Planner | None = None) -> Plan:
         self._connections.check_open()
+        from penstock.destinations.capabilities import KINDS
         from penstock.engine.planning.make_plan import make_plan
         from penstock.engine.planning.plan import Known
 
@@ -141,6 +142,7 @@ class Inspection:
             lambda asked: self._known().intervals(asked),
             lambda asked: self._known().pasts(asked),
             self._snapshots() if restates or request.full_refresh else {},
+            {name: KINDS[lake.kind] for name, lake in self.settings.lakes.items()},
         )
         return make_plan(by_name, self.graph, request, known, planner)
 

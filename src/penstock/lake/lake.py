@@ -135,6 +135,14 @@ class Lake(Maintained):
     def __repr__(self) -> str:
         return f"Lake({self.name!r}, {str(self.catalog)!r})"
 
+    def with_session(self, session: SparkSession) -> Lake:
+        """The same lake, read and written by another session: ``lake.with_session(spark)``.
+
+        DataFrames of two sessions do not mix.
+        """
+        more = partial(storages.spark_settings, self.catalog.data_path)
+        return Lake(self.catalog, source(session, more), self.at, self.name, self.limits)
+
     @property
     def spark_source(self) -> SparkSource:
         """A function that returns the session, ``lake.spark_source()``, or EnvironmentMissing."""

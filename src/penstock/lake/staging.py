@@ -29,6 +29,7 @@ from penstock.lake.rows.slices import (
     stage_slices,
     write_slices,
 )
+from penstock.lake.rows.spark_finder import AddressedRows, addressed_rows
 from penstock.sql.dialect import hinted, texts_in
 
 if TYPE_CHECKING:
@@ -154,6 +155,35 @@ class TransactionTable(StagedTable):
                 hint='name the columns that tell rows apart, as keys=["id"]; append adds all rows',
             )
         return stage(self, RowChange.upsert(frame_of(self, df, alike=True), Keys(names), slice))
+
+    def addressed_rows(self, where: str | None = None) -> AddressedRows:
+        """The rows for which a condition in Spark's SQL holds, each with its address."""
+        return addressed_rows(self, where)
+
+    def close_versions(
+        self, closed: DataFrame, void: DataFrame | None, opened: DataFrame, among: AddressedRows
+    ) -> Staged:
+        """Give rows new values and add others, as a history does: ``closed`` have the columns of
+        the table and the address of the row that they become, each once; rows whose addresses are
+        in ``void`` are deleted; ``opened`` are added. ``among`` are the rows that may change.
+        """
+
+        def match(rows: DataFrame) -> Condition:
+            return Condition(selected=lambda _: rows, files=among.files, once=True)
+
+        gone = Staged() if void is None else stage(self, RowChange.delete(match(void)))
+        changed = stage(self, RowChange.update(match(closed), None))
+        added = self.append(opened)
+        if changed.unchanged and added.unchanged and not gone.rows_deleted:
+            return Staged(unchanged=True, slice_rows=self.count_rows())
+        self.depend()  # rows that others add meanwhile may be versions of the same keys
+        return Staged(
+            rows_written=changed.rows_written + added.rows_written,
+            rows_inserted=added.rows_inserted,
+            rows_updated=changed.rows_updated,
+            rows_deleted=gone.rows_deleted,
+            slice_rows=self.count_rows(),
+        )
 
     def merge_into(
         self,

@@ -127,6 +127,14 @@ class Table:
         df = read_hidden(spark, source, hidden) if hidden else scan.read(spark, source)
         return df if where is None else df.where(as_condition(where))
 
+    def rows_at(self, version: int, predicate: Predicate | None = None) -> scan.Rows:
+        """Return what `to_df` reads at a snapshot of a table, not a view, with how Spark reads it:
+        ``orders.rows_at(1).df``.
+
+        Raises SnapshotNotFound, SchemaNotFound, TableNotFound, UnsupportedFeature.
+        """
+        return scan.rows_of(self.spark(), self.scan_at(version, predicate))
+
     def scan_at(self, version: int, predicate: Predicate | None = None) -> scan.Scan:
         """Return what `to_df` reads at a snapshot of a table, not a view:
         ``orders.scan_at(1).files``.
@@ -191,6 +199,18 @@ class Table:
         later, SnapshotNotFound, SchemaNotFound, TableNotFound.
         """
         return feed.changes(self.spark(), self.catalog, self.ref, *self._range(from_, to))
+
+    def changed_rows(self, after: int, until: int, *, only_new: bool = False) -> feed.FinalRows:
+        """The rows that changed after a snapshot, each once, as it is at a later one:
+        ``orders.changed_rows(2, 4).df``.
+
+        Raises SnapshotNotFound, TableNotFound.
+        """
+        first = min(after + 1, until)  # where nothing was committed since, the last is read again
+        rows = feed.final_rows(
+            self.spark(), self.catalog, self.ref, first, until, only_new=only_new
+        )
+        return rows if after < until else replace(rows, df=rows.df.limit(0))
 
     def insertions(self, from_: Since, to: Since | None = None) -> DataFrame:
         """The new rows, by inserts and updates alike: ``orders.insertions(2, 4).show()``."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from penstock.destinations.values import Rows
 from penstock.engine.checks.check import Check, ReferencedTable, Scope
 from penstock.engine.checks.run import build, proven, run_checks
-from penstock.engine.inputs.pinned_tables import Rows
 from penstock.errors import Location
 from penstock.model.values.asset import Asset
 from penstock.model.values.data_test import (

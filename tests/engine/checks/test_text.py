@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from penstock.destinations.values import Rows
 from penstock.engine.checks import (
     accepted_range,
     accepted_values,
@@ -29,7 +30,6 @@ from penstock.engine.checks.check import (
     sample_query,
 )
 from penstock.engine.checks.run import shown
-from penstock.engine.inputs.pinned_tables import Rows
 from penstock.errors import ArgumentError, ColumnNotFound, Location
 from penstock.model.values.asset import Asset
 from penstock.model.values.data_test import (

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.config import Settings
+from penstock.destinations.values import At, Table
 from penstock.engine.inputs.declared_columns import cast_to
 from penstock.engine.inputs.pinned_tables import Pins, table_name
 from penstock.engine.inputs.resolve import (
@@ -43,9 +44,7 @@ from penstock.errors import (
     PenstockError,
     QueryFailed,
 )
-from penstock.lake.format.files import Table
 from penstock.lake.queries.explain import Explanation, TableRead, read_of
-from penstock.lake.snapshot import At
 from penstock.model.definition.graph import Makers, makers_of
 from penstock.model.definition.model import Model
 from penstock.model.macros.macro_libraries import Libraries
@@ -69,10 +68,11 @@ from penstock.sql.text import Predicate, Unreadable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.lake.lake import Lake
+    from penstock.destinations.destination import Destination
+    from penstock.lake.catalog.catalog import Catalog
 
 
-Attach = Callable[[str], "Lake"]
+Attach = Callable[[str], "Destination"]
 _ZONE = "spark.sql.session.timeZone"
 _NAME = Path("query")  # where errors of a query without a file are placed
 _SELECT_ONLY = (
@@ -166,7 +166,7 @@ class Queries:
     def _settings(self) -> Settings:
         return self.connections.settings
 
-    def _attach(self, lake: str) -> Lake:
+    def _attach(self, lake: str) -> Destination:
         return self.connections.lake(lake, self.start)
 
     def _parsed(self, text: str, dialect: str) -> Query:
@@ -278,7 +278,7 @@ def _read(
         return TableRead(name, "view")
     lake = source.table.lake
     at = At(pins.versions[lake]) if source.at is None else At(**moment(source.at, Bindings()))
-    catalog = pins.lakes[lake].catalog
+    catalog = cast("Catalog", pins.lakes[lake].catalog)  # the files of a lake are what is shown
     return replace(read_of(catalog, table, catalog.snapshot(at).id, file_filter), name=name)
 
 

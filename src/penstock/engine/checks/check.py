@@ -19,7 +19,7 @@ from penstock.sql.identifiers import fold, nearest, quote_identifier
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.engine.inputs.pinned_tables import Rows
+    from penstock.destinations.values import Rows
 
 
 @dataclass(frozen=True, slots=True)

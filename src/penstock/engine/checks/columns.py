@@ -25,8 +25,8 @@ from penstock.sql.missing import missing_columns
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from penstock.destinations.values import Rows
     from penstock.engine.checks.check import ReferencedTable
-    from penstock.engine.inputs.pinned_tables import Rows
     from penstock.model.values.asset import Asset
 
 _VIEW = "tested"

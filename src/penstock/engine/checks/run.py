@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from penstock.destinations.values import Rows
 from penstock.engine.checks import (
     accepted_range,
     accepted_values,
@@ -32,7 +33,7 @@ from penstock.engine.checks.check import (
     quoted,
     sample_query,
 )
-from penstock.engine.inputs.pinned_tables import Pins, Readable, Rows, slice_as_table
+from penstock.engine.inputs.pinned_tables import Pins, Readable, slice_as_table
 from penstock.engine.inputs.resolve import Reader, Views, resolve
 from penstock.engine.results import CheckResult
 from penstock.errors import ArgumentError, Location, NotFound

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.inputs.pinned_tables import Readable, Rows, table_name, types_of
+from penstock.destinations.values import Rows
+from penstock.engine.inputs.pinned_tables import Readable, table_name, types_of
 from penstock.errors import DefinitionChanged
 from penstock.model.definition.model import Model
 from penstock.model.values.history import SUFFIX, History, current_view
@@ -17,12 +18,11 @@ from penstock.sql.identifiers import quote_identifier, quoted
 if TYPE_CHECKING:
     from pyspark.sql.types import StructField
 
-    from penstock.lake.staging import TransactionTable
-    from penstock.lake.transaction import Transaction
+    from penstock.destinations.destination import StagedTable, Transaction
     from penstock.model.values.asset import TableName
 
 
-def candidate_of_current(table: TransactionTable, history: History) -> Readable:
+def candidate_of_current(table: StagedTable, history: History) -> Readable:
     """The open versions of the table as it will be."""
     is_open = f"{quoted(history.valid_to)} IS NULL"
     return Readable(

@@ -20,13 +20,12 @@ from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from penstock.destinations.catalog import Catalog
+from penstock.destinations.values import Snapshot, TableSchema
 from penstock.engine.history.moments import KINDS, converted, literal
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import ColumnNotFound, MergeKeyError, SchemaMismatch
-from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.format.schema import TableSchema
 from penstock.lake.reading.conversions.spark_types import schema_of
-from penstock.lake.snapshot import Snapshot
 from penstock.lake.writing import fingerprint
 from penstock.model.definition.model import Model
 from penstock.model.values.history import History

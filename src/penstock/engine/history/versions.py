@@ -31,7 +31,6 @@ from penstock.engine.history.load import (
     with_keys,
 )
 from penstock.engine.history.moments import converted
-from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.spark.functions import expr, fn
 from penstock.spark.session import session_zone
 from penstock.sql.identifiers import fold, quoted
@@ -40,40 +39,42 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, Observation
 
+    from penstock.destinations.values import AddressedRows
+
 OLD = "_penstock_old_"
 LATE = "_penstock_late"  # older than the open version of its key
-PLACE = (FILE, POSITION, ROW_ID)
 READ, MET = "read", "met"
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Versions of a table with their places; ``columns`` are the table's, by their names, and what
-    they are called in ``rows``. The keys are those of `Rules.key_columns` with OLD before."""
+    """Versions of a table with their addresses; ``columns`` are the table's, by their names, and
+    what they are called in ``rows``. The keys are those of `Rules.key_columns` with OLD before."""
 
     rows: DataFrame
     columns: dict[str, str]
+    address: tuple[str, ...]
 
     def name(self, column: str) -> str:
         return self.columns[fold(column)]
 
 
-def versions_of(rows: DataFrame, rules: Rules) -> Versions:
-    """``rows`` of the table, with their places, under names that no load has."""
-    history = rules.history
-    own = [name for name in rows.columns if name not in PLACE]
+def versions_of(found: AddressedRows, rules: Rules) -> Versions:
+    """Rows of the table, with their addresses, under names that no load has."""
+    history, rows = rules.history, found.df
+    own = [name for name in rows.columns if name not in found.address]
     columns = {fold(name): f"{OLD}{number}" for number, name in enumerate(own)}
     keyed = with_keys(rows, rules)
     before = quoted(history.updated_at) if history.updated_at else "NULL"
     renamed = keyed.select(
         *(fn.col(quoted(name)).alias(columns[fold(name)]) for name in own),
-        *PLACE,
+        *found.address,
         *(fn.col(key).alias(f"{OLD}{key}") for key in rules.key_columns),
         expr(before).alias(BEFORE),
         fn.col(quoted(history.valid_from)).alias(SINCE),
         fn.lit(True).alias(OPEN),
     )
-    return Versions(renamed, columns)
+    return Versions(renamed, columns, found.address)
 
 
 def difference(load: Load, versions: Versions, rules: Rules, observation: Observation) -> DataFrame:
@@ -161,7 +162,7 @@ def last_of(closed: DataFrame, rules: Rules) -> DataFrame:
 def of_keys(versions: Versions, keys: DataFrame, rules: Rules) -> DataFrame:
     """All versions of some keys, with an id of each and UNTIL."""
     named = {f"{OLD}{key}": key for key in rules.key_columns}
-    place = (fn.coalesce(fn.col(each).cast("string"), fn.lit("")) for each in PLACE)
+    place = (fn.coalesce(fn.col(each).cast("string"), fn.lit("")) for each in versions.address)
     own = versions.rows.withColumnsRenamed(named).withColumns(
         {
             UNTIL: fn.col(versions.name(rules.history.valid_to)),

@@ -7,13 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.destinations.values import At, Rows, Table, TableSchema
 from penstock.errors import SchemaNotFound, TableNotFound
-from penstock.lake.format.files import Table
-from penstock.lake.format.schema import TableSchema
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.reading.conversions.spark_types import spark_type
-from penstock.lake.reading.scan import Scan, is_one_task, read
-from penstock.lake.snapshot import At
 from penstock.lazy import pa
 from penstock.model.definition.graph import Makers, table_key
 from penstock.model.definition.model import Model
@@ -26,19 +23,10 @@ from penstock.sql.literals import text_literal
 from penstock.sql.text import Predicate
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-    from penstock.lake.lake import Lake
-    from penstock.lake.snapshot import Snapshot
-    from penstock.lake.staging import TransactionTable
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """``one_task``: the files are small, and Spark reads them in one task."""
-
-    df: DataFrame
-    one_task: bool = False
+    from penstock.destinations.destination import Destination, StagedTable
+    from penstock.destinations.values import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +47,15 @@ def types_of(schema: TableSchema) -> dict[str, str]:
     return {column.name: spark_type(column).simpleString() for column in schema.columns}
 
 
-def candidate_of(table: TransactionTable, slice_: tuple[str, str] | None = None) -> Readable:
+def candidate_of(table: StagedTable, slice_: tuple[str, str] | None = None) -> Readable:
     """Return what the table will be, or a slice of it."""
     return Readable(
         types_of(table.schema),
         lambda file_filter: (
-            _scanned(table.context.spark(), table.scan_all(file_filter))
-            if slice_ is None
-            else Rows(table.slice_df(*slice_))
+            table.rows(file_filter) if slice_ is None else Rows(table.slice_df(*slice_))
         ),
         lambda names: table.few_rows(names, slice_),
     )
-
-
-def _scanned(session: SparkSession, scan: Scan) -> Rows:
-    return Rows(read(session, scan), is_one_task(scan.files))
 
 
 def table_name(table: TableName) -> str:
@@ -114,7 +96,7 @@ class Pins:
     session, and for one thread at a time.
     """
 
-    lakes: Mapping[str, Lake]
+    lakes: Mapping[str, Destination]
     versions: Mapping[str, int]
     candidates: Mapping[_Key, Readable] = field(default_factory=dict)
     makers: Makers = field(default_factory=dict)
@@ -169,7 +151,7 @@ class Pins:
         version = self.versions[table.lake]
         in_lake = self.lakes[table.lake].table(table_name(table))
         try:
-            return _scanned(in_lake.spark(), in_lake.scan_at(version, file_filter))
+            return in_lake.rows_at(version, file_filter)
         except TableNotFound:  # unless it is a view
             return Rows(in_lake.to_df(version=version))
 
@@ -211,7 +193,7 @@ class Pins:
         return Rows(names.call(source.function, before, Arguments(positional, named)))
 
 
-def pin(lakes: Mapping[str, Lake], model: Model, base: Snapshot, makers: Makers) -> Pins:
+def pin(lakes: Mapping[str, Destination], model: Model, base: Snapshot, makers: Makers) -> Pins:
     """Return what a step reads, as it is when the step starts: its own lake at its transaction's
     base.
     """

@@ -14,9 +14,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from penstock.destinations.values import Rows
 from penstock.engine.inputs.asof import AsofNotice, with_asof
 from penstock.engine.inputs.file_reader import Files, files, innermost
-from penstock.engine.inputs.pinned_tables import Pins, Rows
+from penstock.engine.inputs.pinned_tables import Pins
 from penstock.engine.inputs.seed_file import SeedFile, seed_file
 from penstock.engine.inputs.self_reference import Beginning
 from penstock.errors import (

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from penstock.destinations.values import Bound, Ranges
 from penstock.errors import StepError
-from penstock.lake.rows.slices import Bound, Ranges
 from penstock.model.time.interval import Intervals, IntervalUnit
 from penstock.model.time.time_format import COUNTS, DEFAULT, TimeFormat, read_format
 from penstock.model.time.time_range import TimeColumn

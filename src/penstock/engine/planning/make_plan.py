@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC
 
+from penstock.destinations.capabilities import refusals
 from penstock.engine.planning.intervals import Due, IntervalHistory, ModelIntervals, start_above
 from penstock.engine.planning.plan import Asked, Known, Plan, PlannedStep, bindings_of, value_of
 from penstock.engine.planning.plan_notices import notices_of, with_lagging
@@ -67,9 +68,11 @@ def make_plan(
         select_steps(request.select, order, graph.upstream, graph.downstream), models, graph
     )
     steps = [models[name] for name in order if name in chosen]
+    known = known or Known()
+    if not all(map(known.can_make, steps)):
+        raise next(refusals(steps, known.destinations))
     check_arguments(models.values(), request.args)
     args = args_of(steps, request)
-    known = known or Known()
     lines = _lines(models, graph, steps, request, known)
     ordered = [models[name] for name in order]
     asked = Asked(request, ordered, graph, steps, args, known, lines)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from penstock.destinations.capabilities import Capabilities
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
 from penstock.engine.planning.ranges import SliceStates, Tally
 from penstock.engine.planning.restatement_scope import BuildTimes, Cascade
@@ -172,13 +173,19 @@ TOGETHER = 400  # slices of one job: a year of days
 class Known:
     """Known to the catalogs, by the names of models: the states of slices; of models by time what
     is painted on their lines; and when all that was made. ``as_of`` are the snapshots of lakes that
-    all this is at least of.
+    all this is at least of, ``destinations`` what each lake can do, by their names.
     """
 
     slices: Callable[[Sequence[Model]], Mapping[str, SliceStates]] = lambda _: {}
     intervals: Callable[[Sequence[Model]], Mapping[str, IntervalHistory]] = lambda _: {}
     pasts: Callable[[Sequence[Model]], Mapping[str, BuildTimes]] = lambda _: {}
     as_of: Mapping[str, int] = field(default_factory=dict)
+    destinations: Mapping[str, Capabilities] = field(default_factory=dict)
+
+    def can_make(self, model: Model) -> bool:
+        """Tell whether the destinations can do what the model needs of them."""
+        known = self.destinations
+        return all(need in known[lake].can for lake, need in model.needs if lake in known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from penstock.model.time.time_range import TimeRange
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
-    from penstock.lake.lake import Lake
+    from penstock.destinations.destination import Destination
 
 ASKED = "it was asked for"
 _ALWAYS = datetime.max.replace(tzinfo=UTC)
@@ -201,7 +201,7 @@ def _again(
 
 
 def restated(
-    plan: Plan, lakes: Mapping[str, Lake], columns: Mapping[str, str]
+    plan: Plan, lakes: Mapping[str, Destination], columns: Mapping[str, str]
 ) -> tuple[Restated, ...]:
     """Return what the plan does, with the rows that are there now. Starts Spark to count them.
     ``columns`` carry the values of slices, by the names of lakes.
@@ -210,7 +210,7 @@ def restated(
     return tuple(_restated(step, lakes[name], columns[name]) for step, name in names)
 
 
-def _restated(step: PlannedStep, lake: Lake, column: str) -> Restated:
+def _restated(step: PlannedStep, lake: Destination, column: str) -> Restated:
     model = step.model
     shown = Restated(model.name, str(model.target), step.slice, len(step.slices), anew=step.anew)
     if step.skipped is not None:
@@ -222,7 +222,7 @@ def _restated(step: PlannedStep, lake: Lake, column: str) -> Restated:
     return replace(shown, rows=_of_slices(step, lake, column))
 
 
-def _in_ranges(step: PlannedStep, lake: Lake, by_time: TimeRange) -> int:
+def _in_ranges(step: PlannedStep, lake: Destination, by_time: TimeRange) -> int:
     model = step.model
     try:
         rows = lake.table(table_name(model.target)).to_df()
@@ -232,7 +232,7 @@ def _in_ranges(step: PlannedStep, lake: Lake, by_time: TimeRange) -> int:
     return rows_in_ranges(rows, by_time, intervals, model.query.dialect).count()
 
 
-def _of_slices(step: PlannedStep, lake: Lake, column: str) -> int | None:
+def _of_slices(step: PlannedStep, lake: Destination, column: str) -> int | None:
     """The rows of a table, or of its partitions; None where these cannot be told apart."""
     from pyspark.sql import functions as fn
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-    from penstock.lake.format.schema import TableSchema
+    from penstock.destinations.values import TableSchema
 
 FORMS = ("arrow", "rows", "pandas", "spark")
 _RETURN = "return a DataFrame of Spark or pandas, an Arrow table, or a list of dicts"

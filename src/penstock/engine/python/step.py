@@ -32,7 +32,7 @@ from penstock.model.values.strategy import Output
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.lake.staging import TransactionTable
+    from penstock.destinations.destination import StagedTable
 
 IN_PROCESS = (
     "runs in the run's own process, as it uses Spark and the session is not Spark Connect's"
@@ -192,7 +192,7 @@ class Runner:
 
 
 def made_rows(
-    outcome: Outcome, model: Model, table: TransactionTable, managed: str
+    outcome: Outcome, model: Model, table: StagedTable, managed: str
 ) -> Iterator[PythonMade]:
     """The rows of a step, to be staged one after the other: each as the table is by then.
 

@@ -54,9 +54,8 @@ from penstock.uuid7 import new_uuid7
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from penstock.lake.format.schema import TableSchema
-    from penstock.lake.lake import Lake
-    from penstock.lake.staging import TransactionTable
+    from penstock.destinations.destination import Destination, StagedTable
+    from penstock.destinations.values import TableSchema
 
 _REFUSED: Mapping[Output, tuple[str, str]] = {
     Output.VIEW: ("is a view, which has no rows of its own", "write kind FULL to keep rows"),
@@ -77,7 +76,7 @@ class _Adoption:
     """One call. ``column`` carries the values of slices; ``until`` is an end, not included."""
 
     model: Model
-    table: TransactionTable
+    table: StagedTable
     facts: TableFacts
     records: Sequence[SliceRecord]
     column: str
@@ -96,7 +95,7 @@ class _Adoption:
 
 
 def adopt(
-    lake: Lake,
+    lake: Destination,
     model: Model,
     columns: Columns,
     *,

@@ -34,8 +34,7 @@ from penstock.model.time.slice import Part, Slice
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.staging import TransactionTable
-    from penstock.lake.transaction import Transaction
+    from penstock.destinations.destination import StagedTable, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class Attempt:
         return self.model.target.qualified
 
     @property
-    def table(self) -> TransactionTable:
+    def table(self) -> StagedTable:
         return self.tx.table(table_name(self.model.target))
 
     @property

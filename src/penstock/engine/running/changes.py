@@ -15,25 +15,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from penstock.destinations.values import Table
 from penstock.engine.inputs.pinned_tables import Pins, table_name
 from penstock.engine.state.records import SliceRecord
 from penstock.engine.strategies.upsert import keys_of
 from penstock.errors import DefinitionChanged, NotFound
-from penstock.lake.format.files import Table
 from penstock.lake.limits import Limits
 from penstock.lake.reading.conversions.spark_types import schema_of
-from penstock.lake.reading.feed import final_rows
 from penstock.lake.rows.merge_source import Source, check_keys, count
 from penstock.model.definition.changes import changing_source, why_whole
 from penstock.model.definition.model import Model
 from penstock.model.script.sources import QuerySource, TableSource
 from penstock.spark.failures import explained
-from penstock.sql.identifiers import TableRef
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.catalog.catalog import Catalog
+    from penstock.destinations.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +93,12 @@ def _changes(
 ) -> Reading:
     """The rows that changed after the first snapshot, up to the second."""
     since, now = between
-    lake = pins.lakes[source.table.lake]
-    ref = TableRef(source.table.schema, source.table.table)
-    session = lake.table(table_name(source.table)).spark()
-    only_new = model.strategy.only_adds
-    first = min(since + 1, now)  # where nothing was committed since, the last is read once more
-    rows = final_rows(session, lake.catalog, ref, first, now, only_new=only_new)
-    df = rows.df if since < now else rows.df.limit(0)
-    said = None
+    table = pins.lakes[source.table.lake].table(table_name(source.table))
+    only_new, said = model.strategy.only_adds, None
+    rows = table.changed_rows(since, now, only_new=only_new)
     if rows.lost and only_new:
         said = f"rows of {source.table} were updated or removed: what was appended of them stays"
-    return Reading({source: df}, inputs, said)
+    return Reading({source: rows.df}, inputs, said)
 
 
 def _why_not(

@@ -9,10 +9,10 @@ from penstock.model.definition.model import Model
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
-    from penstock.lake.staging import TransactionTable
+    from penstock.destinations.destination import StagedTable
 
 
-def describe(table: TransactionTable, model: Model) -> None:
+def describe(table: StagedTable, model: Model) -> None:
     """Stage the comments that the model gives and the table does not have yet.
 
     A comment on what the model does not describe stays as a user wrote it; what it says of

@@ -26,9 +26,8 @@ from penstock.sql.identifiers import fold
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from penstock.lake.catalog.catalog import Catalog
-    from penstock.lake.lake import Lake
-    from penstock.lake.staging import TransactionTable
+    from penstock.destinations.catalog import Catalog
+    from penstock.destinations.destination import Destination, StagedTable
 
 _SHOWN = 10
 
@@ -49,7 +48,7 @@ class _Known:
 
 
 def drop(
-    lake: Lake, target: TableName, value: str | None, column: str, model: Model | None = None
+    lake: Destination, target: TableName, value: str | None, column: str, model: Model | None = None
 ) -> Dropped:
     """Drop the table, or its slice ``value``, by the name that `status` shows, or intervals of it;
     ``column`` is the one that carries slices' values. The view of the current versions of a history
@@ -83,7 +82,9 @@ def drop(
     return Dropped(str(target), _dropped(text, known), rows, made_in)
 
 
-def forget_files(lake: Lake, target: TableName, uris: Sequence[str], value: str | None) -> Dropped:
+def forget_files(
+    lake: Destination, target: TableName, uris: Sequence[str], value: str | None
+) -> Dropped:
     """Forget the files that a step writes, or those of its slice ``value``; they stay where they
     are. Raises TableNotFound where nothing is recorded, ArgumentError for an unknown slice.
     """
@@ -200,7 +201,7 @@ class _Target:
     model: Model | None
 
 
-def _drop(table: TransactionTable, of: _Target, value: str | None, known: _Known) -> int:
+def _drop(table: StagedTable, of: _Target, value: str | None, known: _Known) -> int:
     """Stage the drop; returns the number of rows that go."""
     if not table.exists:
         if not (known.slices or known.tried) or (value is not None and not known.has(value)):
@@ -224,7 +225,7 @@ def _drop(table: TransactionTable, of: _Target, value: str | None, known: _Known
     return rows
 
 
-def _drop_interval(table: TransactionTable, interval: Interval, model: Model | None) -> int:
+def _drop_interval(table: StagedTable, interval: Interval, model: Model | None) -> int:
     """Stage the removal of the rows of intervals of time. Raises ArgumentError where the rows of
     intervals cannot be told apart.
     """
@@ -234,8 +235,7 @@ def _drop_interval(table: TransactionTable, interval: Interval, model: Model | N
     by_time = None if model is None else model.ranges
     if model is None or by_time is None:
         raise ArgumentError(
-            f"the rows of {interval} in {table.candidate.qualified_name} cannot be told from those "
-            "of others",
+            f"the rows of {interval} in {table.qualified_name} cannot be told from those of others",
             hint="drop the whole table: leave --slice out; or restate it",
         )
     rows = table.to_df()

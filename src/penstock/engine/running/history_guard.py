@@ -15,9 +15,6 @@ from penstock.engine.state.outside import OWN
 from penstock.engine.state.records import SliceRecord
 from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.errors import DefinitionChanged
-from penstock.lake.catalog import reads
-from penstock.lake.catalog.snapshots.history import Rollbacks, changes_of_others, rollbacks
-from penstock.lake.snapshot import At, Snapshot
 from penstock.model.definition.model import Model
 from penstock.model.values.history import History
 from penstock.spark.functions import expr
@@ -26,10 +23,11 @@ from penstock.sql.identifiers import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.staging import TransactionTable
+    from penstock.destinations.destination import StagedTable
+    from penstock.destinations.values import Snapshot
 
 
-def refuse_no_history(model: Model, known: SliceRecord | None, table: TransactionTable) -> None:
+def refuse_no_history(model: Model, known: SliceRecord | None, table: StagedTable) -> None:
     """Raise DefinitionChanged where the table does not hold what the runs of this model made.
 
     ``known`` is its record; a table without one, or of another strategy or other keys, is looked
@@ -38,7 +36,7 @@ def refuse_no_history(model: Model, known: SliceRecord | None, table: Transactio
     history = model.history
     assert history is not None, "asked of others"
     if known is not None and not other_keys(model, known):
-        change = _foreign_change(table, known)
+        change = table.changed_by_others(known.snapshot_id, OWN)
         if change is not None:
             raise _edited(model, known, change)
         return
@@ -46,24 +44,6 @@ def refuse_no_history(model: Model, known: SliceRecord | None, table: Transactio
     if faults:
         problem = f"is not a history by this key: {' and '.join(faults)}"
         raise no_history(model, problem).error(model)
-
-
-def _foreign_change(table: TransactionTable, known: SliceRecord) -> Snapshot | None:
-    """The first snapshot after the record in which others changed rows, unless all that was rolled
-    back."""
-    base = table.candidate.base
-    if base is None:
-        return None
-    with table.context.catalog.reading() as connection:
-        changes = changes_of_others(connection, known.snapshot_id, OWN)
-        rolled_back = rollbacks(connection).get(base.id, Rollbacks())
-        touched = [c.snapshot_id for c in changes if base.id in c.inserted | c.deleted]
-        found = [
-            reads.snapshot(connection, At(version=id_))
-            for id_ in touched
-            if id_ not in rolled_back.snapshots and not rolled_back.undid(id_)
-        ]
-    return next((each for each in found if each is not None), None)
 
 
 def _faults(rows: DataFrame, model: Model, history: History) -> Iterator[str]:

@@ -10,10 +10,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.destinations.values import Staged
 from penstock.engine.inputs.pinned_tables import Pins, table_name
 from penstock.engine.inputs.resolve import called, place, read_source
 from penstock.errors import PenstockError, QueryFailed, StepError
-from penstock.lake.candidate.state import Staged
 from penstock.model.definition.model import Model
 from penstock.model.query.query import Query
 from penstock.model.query.render import trial_names
@@ -23,8 +23,7 @@ from penstock.model.script.sources import QuerySource
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.lake.staging import TransactionTable
-    from penstock.lake.transaction import Transaction
+    from penstock.destinations.destination import StagedTable, Transaction
 
 
 def run_statements(
@@ -71,14 +70,14 @@ def run_statements(
 _PLACE = re.compile(r", at line (\d+)(?::(\d+))?")
 
 
-def counts_slice(table: TransactionTable, slice_: tuple[str, str] | None) -> bool:
+def counts_slice(table: StagedTable, slice_: tuple[str, str] | None) -> bool:
     """Whether the rows of a slice can be told from those of others: the whole table, or one that
     has the slice's column.
     """
     return slice_ is None or slice_[0] in table.schema.names
 
 
-def recorded(model: Model, table: TransactionTable, slice_: tuple[str, str] | None) -> Staged:
+def recorded(model: Model, table: StagedTable, slice_: tuple[str, str] | None) -> Staged:
     """What the statements left in the table, or in a slice of it where it has the slice's column.
 
     Raises StepError where they did not make the table.

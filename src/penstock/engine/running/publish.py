@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from penstock.destinations.values import Staged
 from penstock.engine.planning.intervals import replaced
 from penstock.engine.python import files
 from penstock.engine.python.files import WrittenFile
@@ -27,13 +28,12 @@ from penstock.engine.state.records import (
 )
 from penstock.engine.state.store import State, StepRecords
 from penstock.errors import DataTestFailed
-from penstock.lake.candidate.state import Staged
 from penstock.model.time.interval import Interval, interval_of
 from penstock.model.values.asset import TableName
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
-    from penstock.lake.transaction import Transaction
+    from penstock.destinations.destination import Transaction
 
 
 @dataclass(frozen=True, slots=True)

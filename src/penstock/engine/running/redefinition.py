@@ -39,8 +39,8 @@ from penstock.model.time.slice import shown
 from penstock.sql.substitution import unsubstituted
 
 if TYPE_CHECKING:
+    from penstock.destinations.destination import StagedTable
     from penstock.engine.state.store import State
-    from penstock.lake.staging import TransactionTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +59,16 @@ class Start:
 
 
 def facts_of(
-    table: TransactionTable, kind: str | None, column: str, state: State, target: str
+    table: StagedTable, kind: str | None, column: str, state: State, target: str
 ) -> TableFacts:
     """Tell the facts about a table in a transaction, with the records of its target."""
     if kind != "table":
         return TableFacts(kind, records=lambda unless: state.slices(target, unless=unless))
-    base = table.candidate.base
     return TableFacts(
         kind,
         columns=tuple(table.schema.names),
         managed=column,
-        made_in=0 if base is None else base.begin_snapshot,
+        made_in=table.made_in,
         count=table.count_rows,
         records=lambda unless: state.slices(target, unless=unless),
         is_recorded=partial(state.is_recorded, target),
@@ -160,7 +159,7 @@ def start_table(attempt: Attempt, known: SliceRecord | None) -> Start:
 
 
 def refuse_keys(
-    model: Model, known: SliceRecord | None, table: TransactionTable, place: Place | None
+    model: Model, known: SliceRecord | None, table: StagedTable, place: Place | None
 ) -> None:
     """Raise DefinitionChanged where rows that were merged by other keys, or by none, cannot be
     merged into.
@@ -174,7 +173,7 @@ def refuse_keys(
         raise bad_keys(model, place, nulls, repeated).error(model)
 
 
-def _not_keys(keys: Sequence[str], table: TransactionTable, place: Place | None) -> tuple[int, int]:
+def _not_keys(keys: Sequence[str], table: StagedTable, place: Place | None) -> tuple[int, int]:
     """How many rows have a NULL among the keys, and how many keys are those of several rows.
 
     ``keys`` are expressions in Spark's SQL.
@@ -210,8 +209,7 @@ def start_joint(attempt: Attempt, known: Known) -> Start:
     for record in known.values():
         if record.strategy != model.strategy.name or not record.is_slice_of(model):
             raise NotJoint(f"its slice {record.slice} was made in another way")
-    base = table.candidate.base
-    since = 0 if base is None else base.begin_snapshot
+    since = table.made_in
     if not any(each.snapshot_id >= since for each in known.values()) and table.count_rows():
         raise NotJoint("its table has rows that no run has written")
     return Start(known)

@@ -39,7 +39,7 @@ from penstock.uuid7 import new_uuid7
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.lake.lake import Lake
+    from penstock.destinations.destination import Destination
 
 
 # The results of a batch, one for each of its slices.
@@ -55,7 +55,7 @@ def run_plan(
     *,
     settings: Settings,
     session: SparkSession,
-    lakes: Mapping[str, Lake],
+    lakes: Mapping[str, Destination],
     sink: EventSink,
     jobs: int | None,
 ) -> RunResult:

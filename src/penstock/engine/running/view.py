@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.inputs.pinned_tables import Readable, Rows, table_name
+from penstock.destinations.values import Rows
+from penstock.engine.inputs.pinned_tables import Readable, table_name
 from penstock.engine.inputs.resolve import query_start
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import PenstockError
@@ -23,8 +24,8 @@ from penstock.sql.types import spark_type
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.format.schema import TableSchema
-    from penstock.lake.transaction import Transaction
+    from penstock.destinations.destination import Transaction
+    from penstock.destinations.values import TableSchema
 
 
 _ONLY_SPARK = (

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from penstock.destinations.values import Rows, Staged
 from penstock.engine.checks import columns
 from penstock.engine.history.current import candidate_of_current
 from penstock.engine.history.load import may_repeat
 from penstock.engine.inputs.declared_columns import cast_to
 from penstock.engine.inputs.pinned_tables import (
     Readable,
-    Rows,
     candidate_of,
     slice_as_table,
     types_of,
@@ -34,8 +34,6 @@ from penstock.engine.strategies.registry import strategy_of
 from penstock.engine.strategies.target import AnyTarget, Step, WriteTarget
 from penstock.engine.strategies.time_range import rows_of as rows_within
 from penstock.errors import Location, PenstockError
-from penstock.lake.candidate.state import Candidate as StagedState
-from penstock.lake.candidate.state import Staged
 from penstock.model.joint.joint import are_monotone
 from penstock.model.time.interval import Interval, Intervals, interval_of, union
 from penstock.model.time.slice import Slice
@@ -46,9 +44,9 @@ from penstock.spark.failures import file_missing
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from penstock.destinations.destination import State, Written
+    from penstock.destinations.values import TableSchema
     from penstock.engine.state.records import SliceRecord
-    from penstock.lake.format.schema import TableSchema
-    from penstock.lake.rows.slices import WrittenSlices
 
 _CALLED = "\0slice\0"  # stands for the slice in the text of a test's query
 
@@ -179,7 +177,7 @@ class RangeCandidate(Candidate):
     target: AnyTarget
     ranges: TimeRange
     made: StepRows
-    before: StagedState
+    before: State
 
     def verdicts(self) -> Sequence[Verdict]:
         """By intervals, unless the table is made from nothing: what is left out would be lost."""
@@ -236,7 +234,7 @@ class RangeCandidate(Candidate):
 class SlicesCandidate(Candidate):
     """Many partitions that one job has written: which of them are staged is told afterwards."""
 
-    written: WrittenSlices
+    written: Written
     each: Mapping[str, Staged]
 
     def verdicts(self) -> Sequence[Verdict]:
@@ -396,9 +394,7 @@ def _write_slices(attempt: Attempt, known: Known) -> Candidate:
     )
 
 
-def _stage_slices(
-    attempt: Attempt, written: WrittenSlices, slices: Sequence[Slice]
-) -> dict[str, Staged]:
+def _stage_slices(attempt: Attempt, written: Written, slices: Sequence[Slice]) -> dict[str, Staged]:
     values, replaces = [slice_.text for slice_ in slices], attempt.model.strategy.replaces
     staged = attempt.table.stage_slices(written, values, replaces=replaces)
     describe(attempt.table, attempt.model)

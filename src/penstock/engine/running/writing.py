@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.destinations.values import Staged
 from penstock.engine.checks import columns
 from penstock.engine.history.current import stage_view
 from penstock.engine.inputs.declared_columns import cast_to
@@ -27,16 +28,13 @@ from penstock.errors import (
     UnsupportedFeature,
 )
 from penstock.events import EventSink, Notice
-from penstock.lake.candidate.state import Staged
 from penstock.model.definition.model import Model
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.lake.rows.slices import WrittenSlices
-    from penstock.lake.staging import TransactionTable
-    from penstock.lake.transaction import Transaction
+    from penstock.destinations.destination import StagedTable, Transaction, Written
 
 
 class StepRows(Protocol):
@@ -65,7 +63,7 @@ class Writer:
     sink: EventSink
 
     def stage(
-        self, tx: Transaction, table: TransactionTable, made: StepRows, target: AnyTarget
+        self, tx: Transaction, table: StagedTable, made: StepRows, target: AnyTarget
     ) -> Staged:
         """Raises SchemaMismatch, MergeKeyError, QueryFailed and others, each placed."""
         for name in (self.managed, *self._managed(target)):
@@ -102,7 +100,7 @@ class Writer:
             raise
 
     def _by_strategy(
-        self, tx: Transaction, table: TransactionTable, df: DataFrame, target: AnyTarget
+        self, tx: Transaction, table: StagedTable, df: DataFrame, target: AnyTarget
     ) -> Staged:
         if target.again and target.place and table.exists and self.model.strategy.merges:
             table.drop_slice(*target.place)
@@ -116,7 +114,7 @@ class Writer:
         history = self.model.history
         return (*target.partition_by, *(history.managed if history is not None else ()))
 
-    def write_slices(self, table: TransactionTable, made: StepRows, count: int) -> WrittenSlices:
+    def write_slices(self, table: StagedTable, made: StepRows, count: int) -> Written:
         """Write rows of ``count`` slices, which the managed column tells apart.
 
         Raises what `stage` does.
@@ -131,7 +129,7 @@ class Writer:
             error.location = error.location or made.start
             raise
 
-    def _fit(self, table: TransactionTable, df: DataFrame, target: AnyTarget) -> DataFrame:
+    def _fit(self, table: StagedTable, df: DataFrame, target: AnyTarget) -> DataFrame:
         """The columns that the table takes, by ``on_schema_change``."""
         if self.model.replaces_table or not table.exists:
             return df
@@ -151,7 +149,7 @@ class Writer:
             table.evolve(df, drop=fit.drop)
         return df
 
-    def _require_sorting(self, df: DataFrame, table: TransactionTable) -> None:
+    def _require_sorting(self, df: DataFrame, table: StagedTable) -> None:
         """Raise SchemaMismatch for a column to sort by that the table will not have."""
         kept = table.schema.names if table.exists and self.model.keeps_columns else []
         known = {fold(name) for name in (*df.columns, *kept, self.managed)}
@@ -163,7 +161,7 @@ class Writer:
                     location=self.model.place("clustered_by"),
                 )
 
-    def check_tests(self, df: DataFrame, table: TransactionTable) -> None:
+    def check_tests(self, df: DataFrame, table: StagedTable) -> None:
         """Refuse data tests of columns that the table will not have, before rows are written."""
         kept = table.exists and self.model.keeps_columns
         types = {**(types_of(table.schema) if kept else {}), **dict(df.dtypes)}

@@ -30,6 +30,7 @@ from penstock.sql.tokens import SqlText
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from penstock.destinations.destination import Destination
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
 
@@ -258,7 +259,7 @@ class RunContext:
     plan: Plan
     settings: Settings
     session: SparkSession
-    lakes: Mapping[str, Lake]
+    lakes: Mapping[str, Destination]
     states: Mapping[str, State]
     sink: EventSink
     later: Executor | None = None  # for work that no step waits for; ends with the run
@@ -286,7 +287,7 @@ class RunContext:
             with contextlib.suppress(Exception):  # Spark may have ended already
                 session.interruptAll()
 
-    def lake_of(self, model: Model) -> Lake:
+    def lake_of(self, model: Model) -> Destination:
         return self.lakes[model.target.lake]
 
     def check_cancelled(self) -> None:

@@ -21,7 +21,6 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -34,7 +33,7 @@ from penstock.model.query.query import Query
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.lake.lake import Lake
+    from penstock.destinations.destination import Destination
 
 MINIMUM_JAVA = 17
 _INSTALL = (
@@ -269,21 +268,9 @@ def session_for(query: Query, session: SparkSession) -> SparkSession:
     return own
 
 
-def lakes_for(session: SparkSession, lakes: Mapping[str, Lake]) -> dict[str, Lake]:
+def lakes_for(session: SparkSession, lakes: Mapping[str, Destination]) -> dict[str, Destination]:
     """The same lakes, read and written by ``session``: DataFrames of two sessions do not mix."""
-    from penstock.lake.lake import Lake
-    from penstock.lake.storage import spark_settings
-    from penstock.spark.session import source
-
-    return {
-        name: Lake(
-            lake.catalog,
-            source(session, partial(spark_settings, lake.catalog.data_path)),
-            lake.at,
-            lake.name,
-        )
-        for name, lake in lakes.items()
-    }
+    return {name: lake.with_session(session) for name, lake in lakes.items()}
 
 
 EVERY = 10.0  # seconds between two reports

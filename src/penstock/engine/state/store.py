@@ -43,7 +43,7 @@ from penstock.engine.state.tables import (
 )
 
 if TYPE_CHECKING:
-    from penstock.lake.catalog.catalog import Catalog
+    from penstock.destinations.catalog import Catalog
 
 
 T = TypeVar("T")

@@ -14,9 +14,9 @@ from penstock.engine.strategies.target import WriteTarget
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.candidate.state import Staged
-    from penstock.lake.staging import TransactionTable
+    from penstock.destinations.destination import StagedTable
+    from penstock.destinations.values import Staged
 
 
-def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[None]) -> Staged:
+def stage(table: StagedTable, df: DataFrame, target: WriteTarget[None]) -> Staged:
     return table.append(df, partition_by=target.partition_by, slice=target.place)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.destinations.values import Staged
 from penstock.engine.strategies.target import WriteTarget
 from penstock.errors import PenstockError, StepError
-from penstock.lake.candidate.state import Staged
 from penstock.model.files.python_code import module_of, said
 from penstock.model.values.custom_strategy import Custom
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.staging import TransactionTable
+    from penstock.destinations.destination import StagedTable
 
 
-def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[Custom]) -> Staged:
+def stage(table: StagedTable, df: DataFrame, target: WriteTarget[Custom]) -> Staged:
     """Raises StepError for what the class raises, with the line of its file."""
     made = target.options.materialization
     try:

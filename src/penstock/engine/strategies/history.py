@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from penstock.destinations.values import AddressedRows, Staged, TableSchema
 from penstock.engine.history import versions as late_rows
 from penstock.engine.history.chain import (
     BEFORE,
@@ -48,7 +49,6 @@ from penstock.engine.history.moments import literal_text
 from penstock.engine.history.versions import (
     LATE,
     MET,
-    PLACE,
     READ,
     Versions,
     difference,
@@ -58,13 +58,8 @@ from penstock.engine.history.versions import (
 )
 from penstock.engine.strategies.target import Step, WriteTarget, given
 from penstock.engine.strategies.upsert import keys_in_spark
-from penstock.lake.candidate.state import Staged
-from penstock.lake.format.schema import TableSchema
 from penstock.lake.reading.conversions.align import align, known
 from penstock.lake.reading.conversions.spark_types import cacheable, spark_type
-from penstock.lake.rows.change import Condition, RowChange
-from penstock.lake.rows.engine import stage as stage_rows
-from penstock.lake.rows.spark_finder import rows_of
 from penstock.model.definition.model import Model
 from penstock.model.values.history import History
 from penstock.spark.failures import explained
@@ -77,7 +72,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, Row
 
-    from penstock.lake.staging import TransactionTable
+    from penstock.destinations.destination import StagedTable
     from penstock.sql.text import Predicate
 
 
@@ -96,9 +91,9 @@ class Options:
         return cls(given(model.history), keys_in_spark(model), step.now)
 
 
-def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[Options]) -> Staged:
+def stage(table: StagedTable, df: DataFrame, target: WriteTarget[Options]) -> Staged:
     """Raises MergeKeyError for keys that are NULL or come twice, SchemaMismatch, ColumnNotFound."""
-    name, asked = table.candidate.qualified_name, target.options
+    name, asked = table.qualified_name, target.options
     rules = Rules(name, asked.history, asked.keys, asked.now, first=not table.exists)
     with table.all_or_nothing(), explained(table=name):
         if rules.first:
@@ -110,11 +105,11 @@ def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[Options]) 
         return _gone_on(table, load, rules)
 
 
-def _unchanged(table: TransactionTable, fingerprint: str | None) -> Staged:
+def _unchanged(table: StagedTable, fingerprint: str | None) -> Staged:
     return Staged(unchanged=True, slice_rows=table.count_rows(), fingerprint=fingerprint)
 
 
-def _begun(table: TransactionTable, df: DataFrame, rules: Rules) -> Staged:
+def _begun(table: StagedTable, df: DataFrame, rules: Rules) -> Staged:
     """The first load: nothing is there to compare with."""
     load, watch = watched(load_of(known(df), rules), rules)
     load = marked(load, rules, once=True)  # which _check_written looks at
@@ -128,7 +123,7 @@ def _begun(table: TransactionTable, df: DataFrame, rules: Rules) -> Staged:
     return replace(staged, fingerprint=watch.text() if staged.rows_written else None)
 
 
-def _check_written(table: TransactionTable, load: Load, rules: Rules) -> None:
+def _check_written(table: StagedTable, load: Load, rules: Rules) -> None:
     """The load is evaluated once, so its keys are looked at where they have been written."""
     written = table.to_df().select(*map(quoted, load.columns))
     keys = [expr(text) for _, text in rules.keys]
@@ -142,18 +137,14 @@ def _check_written(table: TransactionTable, load: Load, rules: Rules) -> None:
         raise bad(marked(load_of(written, rules), rules).rows, rules)
 
 
-def _gone_on(table: TransactionTable, load: Load, rules: Rules) -> Staged:
-    is_open = _where(f"{quoted(rules.history.valid_to)} IS NULL")
-    scan = table.scan_all(is_open)
-    if scan.keys() != table.scan_all().keys():  # files would be called by other names
-        is_open, scan = None, table.scan_all()
-    open_rows = rows_of(table, scan).where(f"{quoted(rules.history.valid_to)} IS NULL")
+def _gone_on(table: StagedTable, load: Load, rules: Rules) -> Staged:
+    open_rows = table.addressed_rows(f"{quoted(rules.history.valid_to)} IS NULL")
     versions = versions_of(open_rows, rules)
     with _Kept() as kept:
         found = _compared(load, versions, rules, kept)
         staged = _unchanged(table, None)
         if found.counts["all"]:
-            staged = _staged(table, found, versions, rules, _Files(kept, is_open))
+            staged = _staged(table, found, versions, rules, _Open(kept, open_rows))
         return replace(staged, fingerprint=found.fingerprint)
 
 
@@ -230,15 +221,15 @@ class _Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class _Files:
-    """``is_open`` is the filter of the files that may hold open versions."""
+class _Open:
+    """``rows`` are the open versions."""
 
     kept: _Kept
-    is_open: Predicate | None
+    rows: AddressedRows
 
 
 def _staged(
-    table: TransactionTable, found: _Compared, versions: Versions, rules: Rules, files: _Files
+    table: StagedTable, found: _Compared, versions: Versions, rules: Rules, is_open: _Open
 ) -> Staged:
     """Close and open what the difference says."""
     load, counts = found.load, found.counts
@@ -247,31 +238,31 @@ def _staged(
     news = rows.where(loaded & ~fn.col(LATE) & _opens(rules))
     opening = chained(news, rules, differs(load, versions), repeats(load, rules))
     if rules.history.updated_at is not None:  # it is read several times
-        opening = files.kept.keep(opening)
+        opening = is_open.kept.keep(opening)
     gone = diff.where(~loaded).withColumn(END, fn.greatest(rules.present, fn.col(SINCE)))
     closed = opening.where((fn.col(NUMBER) == 1) & fn.coalesce(fn.col(OPEN), fn.lit(False)))
     closing = [gone, closed.withColumn(END, fn.col(START))]
-    changes = _Changes(closing, [opening], files.is_open, voids=bool(counts["begun"]))
+    changes = _Changes(closing, [opening], is_open.rows, voids=bool(counts["begun"]))
     if rules.history.by_time and (counts["late"] or counts["unknown"] or counts["several"]):
-        changes = _with_late(table, rows, changes, rules, files.kept)
+        changes = _with_late(table, rows, changes, rules, is_open.kept)
     return _written(table, changes, load, versions, rules)
 
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
     """Versions to close, open ones beside the END that they get; versions to open with START and
-    END; closed ones with another SINCE and UNTIL. ``files`` are those that may hold what is
+    END; closed ones with another SINCE and UNTIL. ``among`` are the versions that may be
     closed. Without ``voids`` none of those to close or move ends when it begins."""
 
     closing: Sequence[DataFrame]
     opening: Sequence[DataFrame]
-    files: Predicate | None
+    among: AddressedRows
     moving: DataFrame | None = None
     voids: bool = True
 
 
 def _with_late(
-    table: TransactionTable, rows: DataFrame, changes: _Changes, rules: Rules, kept: _Kept
+    table: StagedTable, rows: DataFrame, changes: _Changes, rules: Rules, kept: _Kept
 ) -> _Changes:
     """The changes, with what rows bring that belong into the past of their keys: late ones, and
     those that would open versions of no length."""
@@ -284,50 +275,35 @@ def _with_late(
     if late.limit(1).count() == 0:
         return changes
     keys = rules.key_columns
-    versions = versions_of(rows_of(table, table.scan_all()), rules)
+    every = table.addressed_rows()
+    versions = versions_of(every, rules)
     known = kept.keep(late_rows.of_keys(versions, late, rules))
     starts = opening.where(fn.col(NUMBER) == 1)
     opened = starts.select(*keys, fn.col(START).alias(late_rows.OPENED))
     placed = late_rows.placed(late, known, opened, rules)
     others = closed.join(late.select(*keys).distinct(), keys, "left_anti")
-    return _Changes([gone, others], [opening, placed.added], None, placed.moved)
+    return _Changes([gone, others], [opening, placed.added], every, placed.moved)
 
 
 def _written(
-    table: TransactionTable,
+    table: StagedTable,
     changes: _Changes,
     load: Load,
     versions: Versions,
     rules: Rules,
 ) -> Staged:
-    """Close and move versions where they are, remove those that would end when they begin, and
-    append the new ones."""
+    """Close and move versions, remove those that would end when they begin, add the new ones."""
     closing = [each.withColumn(UNTIL, fn.col(END)) for each in changes.closing]
     closing += [] if changes.moving is None else [changes.moving]
-    lasting, removed = closing, 0
+    lasting, gone = closing, None
     if changes.voids:
         void = is_void(SINCE, UNTIL)
         lasting = [each.where(~void) for each in closing]
-        places = _union([each.where(void).select(*PLACE) for each in closing])
-        match = Condition(selected=lambda _: places, files=changes.files, once=True)
-        removed = stage_rows(table, RowChange.delete(match)).rows_deleted
+        gone = _union([each.where(void).select(*versions.address) for each in closing])
     renewed = [_renewed(each, table, versions, rules.history) for each in lasting]
     opened = [each.where(~is_void(START, END)) for each in changes.opening]
     opened = [_as_rows(each, load.columns, rules) for each in opened]
-    match = Condition(selected=lambda _: _union(renewed), files=changes.files, once=True)
-    closed = stage_rows(table, RowChange.update(match, None))
-    appended = table.append(_union(opened))
-    if closed.unchanged and appended.unchanged and not removed:
-        return _unchanged(table, None)
-    # Rows that others add meanwhile may be versions of the same keys.
-    table.depend()
-    return Staged(
-        rows_written=closed.rows_written + appended.rows_written,
-        rows_inserted=appended.rows_inserted,
-        rows_updated=closed.rows_updated,
-        rows_deleted=removed,
-        slice_rows=table.count_rows(),
-    )
+    return table.close_versions(_union(renewed), gone, _union(opened), changes.among)
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:
@@ -344,7 +320,7 @@ def _opens(rules: Rules) -> SparkColumn:
     return fn.coalesce(fn.col(OPEN), fn.lit(False)) | newer | fn.col(LAST)
 
 
-def _with_last(table: TransactionTable, load: Load, rules: Rules, *, ask: bool) -> DataFrame:
+def _with_last(table: StagedTable, load: Load, rules: Rules, *, ask: bool) -> DataFrame:
     """The difference, with the last version of keys that have none open: BEFORE, SINCE, UNTIL, and
     OPEN, which is false then. ``ask``: there are such keys."""
     history, diff = rules.history, load.rows
@@ -367,11 +343,11 @@ def _where(text: str) -> Predicate | None:
     return of_where(as_expression(text), zone="UTC", args={})
 
 
-def _fitted(table: TransactionTable, df: DataFrame) -> DataFrame:
+def _fitted(table: StagedTable, df: DataFrame) -> DataFrame:
     """``df`` in the table's types. Raises SchemaMismatch for columns that would lose something."""
     given = {fold(name) for name in df.columns}
     shared = TableSchema(tuple(c for c in table.schema.columns if fold(c.name) in given))
-    align(df, shared, table=table.candidate.qualified_name)
+    align(df, shared, table=table.qualified_name)
     types = {fold(column.name): spark_type(column) for column in shared.columns}
     fields = {field.name: field.dataType for field in df.schema.fields}
     return df.select(
@@ -394,9 +370,9 @@ def _as_rows(versions: DataFrame, columns: tuple[str, ...], rules: Rules) -> Dat
 
 
 def _renewed(
-    rows: DataFrame, table: TransactionTable, versions: Versions, history: History
+    rows: DataFrame, table: StagedTable, versions: Versions, history: History
 ) -> DataFrame:
-    """Versions of the table, by their places, valid from SINCE to UNTIL."""
+    """Versions of the table, by their addresses, valid from SINCE to UNTIL."""
     since, until = fn.col(SINCE), fn.col(UNTIL)
     new = {fold(history.valid_from): since, fold(history.valid_to): until}
     if history.is_current is not None:
@@ -405,4 +381,4 @@ def _renewed(
         new.get(fold(column.name), fn.col(versions.name(column.name))).alias(column.name)
         for column in table.schema.columns
     ]
-    return rows.select(*columns, *PLACE)
+    return rows.select(*columns, *versions.address)

@@ -9,11 +9,11 @@ from penstock.engine.strategies.target import WriteTarget
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.candidate.state import Staged
-    from penstock.lake.staging import TransactionTable
+    from penstock.destinations.destination import StagedTable
+    from penstock.destinations.values import Staged
 
 
-def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[tuple[str, ...]]) -> Staged:
+def stage(table: StagedTable, df: DataFrame, target: WriteTarget[tuple[str, ...]]) -> Staged:
     """Merge on read by the options, which are keys. Raises MergeKeyError for NULL and double keys
     of ``df``; nothing is written then.
     """

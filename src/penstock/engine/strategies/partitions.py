@@ -9,10 +9,10 @@ from penstock.engine.strategies.target import WriteTarget
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.candidate.state import Staged
-    from penstock.lake.staging import TransactionTable
+    from penstock.destinations.destination import StagedTable
+    from penstock.destinations.values import Staged
 
 
-def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[tuple[str, ...]]) -> Staged:
+def stage(table: StagedTable, df: DataFrame, target: WriteTarget[tuple[str, ...]]) -> Staged:
     """The options are the keys that tell the partitions apart."""
     return table.replace_partitions(df, target.options)

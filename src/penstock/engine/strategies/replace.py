@@ -9,11 +9,11 @@ from penstock.engine.strategies.target import WriteTarget
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.candidate.state import Staged
-    from penstock.lake.staging import TransactionTable
+    from penstock.destinations.destination import StagedTable
+    from penstock.destinations.values import Staged
 
 
-def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[None]) -> Staged:
+def stage(table: StagedTable, df: DataFrame, target: WriteTarget[None]) -> Staged:
     """A whole table may change its columns; a slice must fit it (`schema_change`)."""
     if target.place is None:
         return table.replace(df, known_fingerprint=target.known_fingerprint)

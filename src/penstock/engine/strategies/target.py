@@ -13,9 +13,8 @@ from penstock.model.time.interval import Intervals
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.candidate.state import Staged
-    from penstock.lake.staging import TransactionTable
-    from penstock.lake.transaction import Transaction
+    from penstock.destinations.destination import StagedTable, Transaction
+    from penstock.destinations.values import Staged
 
 Options = TypeVar("Options")
 Value = TypeVar("Value")
@@ -70,5 +69,5 @@ class Strategy(Generic[Options]):
     DataFrame has the columns of the SELECT; the lake adds the partition column of a slice.
     """
 
-    stage: Callable[[TransactionTable, DataFrame, WriteTarget[Options]], Staged]
+    stage: Callable[[StagedTable, DataFrame, WriteTarget[Options]], Staged]
     options: Callable[[Model, Step], Options]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from penstock.destinations.values import Staged
 from penstock.engine.inputs.time_values import TimeValues, time_values
 from penstock.engine.strategies.target import Step, WriteTarget, given
 from penstock.errors import StepError
-from penstock.lake.candidate.state import Staged
 from penstock.model.definition.model import Model
 from penstock.model.script.declaration import Layout
 from penstock.model.time.interval import Intervals, union
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from penstock.lake.rows.slices import Ranges
-    from penstock.lake.staging import TransactionTable
+    from penstock.destinations.destination import StagedTable
+    from penstock.destinations.values import Ranges
 
 Counts = Mapping[str, Any]
 _SAMPLES = 3
@@ -50,7 +50,7 @@ class Options:
         return cls(given(model.ranges), model.query.dialect, model.layout, step.say)
 
 
-def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[Options]) -> Staged:
+def stage(table: StagedTable, df: DataFrame, target: WriteTarget[Options]) -> Staged:
     """Raises StepError for a time column that cannot be one, and for rows without a time."""
     options = target.options
     column, unit = given(options.time_range.column), options.time_range.unit
@@ -68,7 +68,7 @@ def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[Options]) 
 
 
 def rows_of(
-    table: TransactionTable, time_range: TimeRange, intervals: Intervals, dialect: str
+    table: StagedTable, time_range: TimeRange, intervals: Intervals, dialect: str
 ) -> DataFrame:
     """The rows that the table will have in these intervals."""
     ranges = ranges_of(table.to_df(), time_range, intervals, dialect)
@@ -88,7 +88,7 @@ def ranges_of(rows: DataFrame, time_range: TimeRange, intervals: Intervals, dial
     return time_values(rows, column, time_range.unit, dialect).ranges(intervals)
 
 
-def _lay_out(table: TransactionTable, values: TimeValues, options: Options) -> None:
+def _lay_out(table: StagedTable, values: TimeValues, options: Options) -> None:
     """Partition the table by its time column, unless the model says how."""
     layout, keys = options.layout, options.layout.partitioned_by
     name = values.column.name.casefold()
@@ -105,7 +105,7 @@ def _inside(key: str) -> str:
 
 
 def _replaced(
-    table: TransactionTable,
+    table: StagedTable,
     df: DataFrame,
     ranges: Ranges,
     values: TimeValues,

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.destinations.values import Staged
 from penstock.engine.inputs.pinned_tables import table_name
 from penstock.engine.strategies.target import Step, WriteTarget
 from penstock.errors import PenstockError
-from penstock.lake.candidate.state import Staged
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.rows.merge_source import Source, check_keys
 from penstock.model.definition.model import Model
@@ -25,7 +25,7 @@ from penstock.sql.substitution import unsubstituted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.staging import TransactionTable
+    from penstock.destinations.destination import StagedTable
 
 _VIEW = "penstock_source"
 
@@ -38,7 +38,7 @@ class Options:
     step: Step
 
 
-def stage(table: TransactionTable, df: DataFrame, target: WriteTarget[Options]) -> Staged:
+def stage(table: StagedTable, df: DataFrame, target: WriteTarget[Options]) -> Staged:
     """Raises MergeKeyError for NULL and double keys of ``df``."""
     model, tx = target.options.model, target.options.step.tx
     rows, name = df.persist(), table_name(model.target)

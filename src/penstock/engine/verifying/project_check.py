@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.config import LakeSettings, Settings
+from penstock.destinations.capabilities import KINDS, refusals
 from penstock.engine.verifying.external import columns_in
 from penstock.engine.verifying.unit_test_files import check_unit_tests
 from penstock.errors import Diagnostic, LakeError, Location, PenstockError
@@ -49,6 +50,7 @@ def check_project(
     return (
         *broken,
         *_no_models(settings, models),
+        *_unable(settings, models),
         *_future_starts(models, datetime.now(UTC)),
         *_referenced(models, externals, catalogs if not broken else None),
         *_seeds(models, settings.root),
@@ -61,6 +63,14 @@ def _no_models(settings: Settings, models: Sequence[Model]) -> Iterator[Diagnost
     if not models:
         message = "the project has no model"
         yield Diagnostic("error", message, Location(settings.models), FIRST_MODEL, "no-models")
+
+
+def _unable(settings: Settings, models: Sequence[Model]) -> Iterator[Diagnostic]:
+    """Models that the destinations of their tables cannot make."""
+    kinds = {name: KINDS[lake.kind] for name, lake in settings.lakes.items()}
+    for refusal in refusals(models, kinds):
+        place = refusal.location or Location(settings.models)
+        yield Diagnostic("error", refusal.message, place, refusal.hint, "destination")
 
 
 def _future_starts(models: Sequence[Model], now: datetime) -> Iterator[Diagnostic]:

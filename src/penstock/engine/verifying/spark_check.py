@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
+from penstock.destinations.values import Rows
 from penstock.engine.history.current import managed_fields
 from penstock.engine.inputs.declared_columns import cast_to
-from penstock.engine.inputs.pinned_tables import Pins, Readable, Rows
+from penstock.engine.inputs.pinned_tables import Pins, Readable
 from penstock.engine.inputs.resolve import Reader, Resolved, Views, query_start, resolve
 from penstock.engine.inputs.self_reference import Beginning
 from penstock.engine.inputs.time_values import time_values
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField
 
-    from penstock.lake.lake import Lake
+    from penstock.destinations.destination import Destination
 
 
 class _Unknown(Exception):
@@ -48,7 +49,7 @@ class _Unknown(Exception):
 def check_queries(
     models: Sequence[Model],
     session: SparkSession,
-    lakes: Mapping[str, Lake],
+    lakes: Mapping[str, Destination],
     settings: Settings,
     externals: Sequence[External] = (),
 ) -> tuple[Diagnostic, ...]:

@@ -12,6 +12,7 @@ from penstock.lake.candidate.state import Candidate
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.inlined.writes import OF_FRAMES, row_limit
 from penstock.lake.catalog.options import Options, write_facts
+from penstock.lake.catalog.snapshots.history import first_change_by_others
 from penstock.lake.format.changes import Slice
 from penstock.lake.format.files import DataFile, FileSet
 from penstock.lake.format.naming import fold
@@ -76,6 +77,18 @@ class CandidateTable:
         return self._candidate.exists
 
     @property
+    def qualified_name(self) -> str:
+        return self._candidate.qualified_name
+
+    @property
+    def made_in(self) -> int:
+        """The snapshot that made the table: what is recorded of earlier ones is another's of its
+        name, which was dropped.
+        """
+        base = self._candidate.base
+        return 0 if base is None else base.begin_snapshot
+
+    @property
     def written_schema(self) -> TableSchema:
         """The columns for rows to be written, with the values of defaults such as ``1 + 1``;
         ``now()`` is when the transaction began.
@@ -100,6 +113,20 @@ class CandidateTable:
     def to_df(self, predicate: Predicate | None = None) -> DataFrame:
         """The rows after the commit; files that cannot match ``predicate`` are pruned."""
         return scan.read(self._context.spark(), self.scan_all(predicate))
+
+    def changed_by_others(self, since: int, own: Sequence[str]) -> Snapshot | None:
+        """Return the first snapshot after ``since`` in which others changed rows; ``own`` are
+        patterns, as LIKE has them, of the extra information of snapshots that are not others'.
+        """
+        base, catalog = self._candidate.base, self._context.catalog
+        if base is None:
+            return None
+        with catalog.reading() as connection:
+            return first_change_by_others(connection, base.id, since, own)
+
+    def rows(self, predicate: Predicate | None = None) -> scan.Rows:
+        """The rows of `to_df`, with how Spark reads them."""
+        return scan.rows_of(self._context.spark(), self.scan_all(predicate))
 
     def slice_df(self, column: str, value: object) -> DataFrame:
         """The rows of a slice after the commit; only files that may hold some are read."""

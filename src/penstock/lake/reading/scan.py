@@ -128,6 +128,18 @@ def read(
         return whole if extra or not is_one_task(scan.files) else whole.coalesce(1)
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """``one_task``: the files are small, and Spark reads them in one task."""
+
+    df: DataFrame
+    one_task: bool = False
+
+
+def rows_of(spark: SparkSession, scan: Scan) -> Rows:
+    return Rows(read(spark, scan), is_one_task(scan.files))
+
+
 def is_one_task(files: FileSet) -> bool:
     """Return whether Spark reads all rows in one task anyway.
 

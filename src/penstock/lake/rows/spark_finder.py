@@ -8,6 +8,7 @@ least that a job of Spark costs is more than writing some thousand rows takes.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import UnsupportedFeature
@@ -26,13 +27,40 @@ from penstock.lake.rows.route import Facts, collected_rows
 from penstock.lazy import pa, pc
 from penstock.spark.functions import fn
 from penstock.sql.identifiers import quoted
+from penstock.sql.predicate import of_where
+from penstock.sql.text import as_expression
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from penstock.lake.candidate.table import CandidateTable
+    from penstock.sql.text import Predicate
 
 _NUMBER = "_penstock_number"
+_ADDRESS = (FILE, POSITION, ROW_ID)
+
+
+@dataclass(frozen=True, slots=True)
+class AddressedRows:
+    """Rows of a table; the columns ``address`` tell each from all others. ``files`` are those that
+    the rows may be in, None for all.
+    """
+
+    df: DataFrame
+    files: Predicate | None = None
+    address: tuple[str, ...] = _ADDRESS
+
+
+def addressed_rows(table: CandidateTable, where: str | None) -> AddressedRows:
+    """The rows for which ``where`` holds, a condition in Spark's SQL."""
+    every = table.scan_all()
+    if where is None:
+        return AddressedRows(rows_of(table, every))
+    files: Predicate | None = of_where(as_expression(where), zone="UTC", args={})
+    source = table.scan_all(files)
+    if source.keys() != every.keys():  # files would be called by other names
+        files, source = None, every
+    return AddressedRows(rows_of(table, source).where(where), files)
 
 
 def target_rows(table: CandidateTable) -> DataFrame:

@@ -15,6 +15,7 @@ from penstock.model.time.time_format import TYPES
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.asset import TableName
 from penstock.model.values.data_test import CustomTest
+from penstock.model.values.strategy import Capability
 from penstock.model.values.upsert import columns_in
 
 
@@ -86,6 +87,24 @@ class Model(Declaration):
         each other.
         """
         return self.history is not None and self.by_time is not None
+
+    @property
+    def needs(self) -> tuple[tuple[str, Capability], ...]:
+        """Everything that destinations have to be able to do, each with the name of its lake."""
+        strategy, history = self.strategy, self.history
+        by_rules = strategy.merges and bool(self.upsert or self.key_expressions)
+        needs = {
+            Capability.SLICES: self.partition is not None and strategy.counts_rows,
+            Capability.STATEMENTS: by_rules or bool(self.query.after),
+            Capability.VIEWS: history is not None and history.is_current is not None,
+            Capability.RECORDS: strategy.builds_on_slices,
+        }
+        own = [need for need in Capability if need in strategy.needs or needs.get(need)]
+        changes = self.lakes if self.reads_changes else ()
+        return (
+            *((self.target.lake, need) for need in own),
+            *((lake, Capability.CHANGES) for lake in changes),
+        )
 
     @property
     def key_columns(self) -> tuple[str, ...]:

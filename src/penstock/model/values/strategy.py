@@ -30,6 +30,20 @@ class Restate(Enum):
     WHOLE = "the whole table: no query says which rows to remove"
 
 
+class Capability(Enum):
+    """An ability of a destination, which is where a step's table is made."""
+
+    SLICES = "replace one slice of a table"
+    MERGE = "merge rows by key"
+    PARTITIONS = "replace the partitions that rows belong to"
+    RANGES = "replace ranges of a column's values"
+    HISTORY = "close versions of rows"
+    VIEWS = "keep views"
+    STATEMENTS = "run SQL statements in the transaction of a step"
+    RECORDS = "record what a run did in the commit of its data"
+    CHANGES = "tell which rows of a table changed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
     """``name`` is how records, commands and messages call it.
@@ -48,7 +62,8 @@ class Strategy:
     Of a run: ``restate`` is what restating rebuilds, and ``irreplaceable`` why a model is only
     restated where it says so; ``reads_changes``: it may read only what changed in its input;
     ``joint``: it leaves other slices alone, so that many can be made together. ``helper`` writes
-    such a table from Python. ``annotated``: a header can ask for it.
+    such a table from Python. ``annotated``: a header can ask for it. ``needs`` is what the
+    destination of its table has to be able to do.
     """
 
     name: str
@@ -71,6 +86,7 @@ class Strategy:
     joint: bool = False
     helper: str | None = None
     annotated: bool = False
+    needs: frozenset[Capability] = frozenset()
 
     def __str__(self) -> str:
         return self.name
@@ -161,6 +177,7 @@ MERGE = Strategy(
     reads_changes=True,
     helper="upsert_partition",
     annotated=True,
+    needs=frozenset({Capability.MERGE}),
 )
 PARTITIONS = Strategy(
     name="partitions",
@@ -168,6 +185,7 @@ PARTITIONS = Strategy(
     by_partition_keys=True,
     may_have_intervals=True,
     restate=Restate.WHOLE,
+    needs=frozenset({Capability.PARTITIONS}),
 )
 TIME_RANGE = Strategy(
     name="time_range",
@@ -176,6 +194,7 @@ TIME_RANGE = Strategy(
     may_have_intervals=True,
     time_column=True,
     annotated=True,
+    needs=frozenset({Capability.RANGES}),
 )
 HISTORY = Strategy(
     name="history",
@@ -185,12 +204,25 @@ HISTORY = Strategy(
     restate=Restate.WHOLE,
     irreplaceable="it would lose the versions that its source has no more",
     annotated=True,
+    needs=frozenset({Capability.HISTORY}),
 )
 CUSTOM = Strategy(
     name="custom", may_repeat=True, may_have_intervals=True, restate=Restate.INTERVALS
 )
-MANUAL = Strategy(name="manual", output=Output.STATEMENTS, may_repeat=True, annotated=True)
-VIEW = Strategy(name="view", output=Output.VIEW, restores=True, keeps_columns=False)
+MANUAL = Strategy(
+    name="manual",
+    output=Output.STATEMENTS,
+    may_repeat=True,
+    annotated=True,
+    needs=frozenset({Capability.STATEMENTS}),
+)
+VIEW = Strategy(
+    name="view",
+    output=Output.VIEW,
+    restores=True,
+    keeps_columns=False,
+    needs=frozenset({Capability.VIEWS}),
+)
 EMBEDDED = Strategy(name="embedded", output=Output.NOTHING, keeps_columns=False)
 FILES = Strategy(name="files", output=Output.FILES)
 

@@ -35,7 +35,7 @@ from penstock.lake.catalog.inlined import inlined
 from penstock.lake.format.conflicts import ParsedChanges, parse_changes
 from penstock.lake.format.files import BEGIN_COLUMN, END_COLUMN, Table
 from penstock.lake.format.naming import fold, quote_identifier
-from penstock.lake.snapshot import At
+from penstock.lake.snapshot import At, Snapshot
 
 
 def changed_since(
@@ -175,6 +175,23 @@ def changes_of_others(
     query = select(c.snapshot_id, c.changes_made).where(c.snapshot_id > since, foreign)
     rows = connection.execute(query.order_by(c.snapshot_id))
     return [parse_changes(id_, text or "") for id_, text in rows]
+
+
+def first_change_by_others(
+    connection: Connection, table_id: int, since: int, own: Sequence[str]
+) -> Snapshot | None:
+    """Return the first snapshot after ``since`` in which others (see `changes_of_others`) changed
+    rows of a table, unless all that was rolled back.
+    """
+    changes = changes_of_others(connection, since, own)
+    rolled_back = rollbacks(connection).get(table_id, Rollbacks())
+    touched = [c.snapshot_id for c in changes if table_id in c.inserted | c.deleted]
+    found = [
+        reads.snapshot(connection, At(version=id_))
+        for id_ in touched
+        if id_ not in rolled_back.snapshots and not rolled_back.undid(id_)
+    ]
+    return next((each for each in found if each is not None), None)
 
 
 def gone_at(connection: Connection, name: _Name) -> int | None:

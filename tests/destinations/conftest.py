@@ -1,0 +1,31 @@
+"""One suite over all destinations: a test that asks for ``destination`` runs on each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.destinations.destination import Destination
+from penstock.lake.lake import Lake
+from tests.destinations.memory import MemoryDestination
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(params=["ducklake", "memory"])
+def destination(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    spark: SparkSession,
+    quick_session: None,
+) -> Iterator[Destination]:
+    if request.param == "memory":
+        yield MemoryDestination(spark)
+        return
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with Lake.attach(uri, data_path=f"{tmp_path}/data", spark=spark) as lake:
+        yield lake
