@@ -15,7 +15,7 @@ from tests import duck, postgres
 
 from bench import harness
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.commits.commit import RetryPolicy
+from penstock.lake.catalog.commits.retry import RetryPolicy
 from penstock.lake.methods.add_files import add_data_files
 
 FILES = 24_000

@@ -15,7 +15,7 @@ from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.planning.slices import RunRequest
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.run import Pace, Runner
-from penstock.engine.session.connections import RunContext
+from penstock.engine.session.run_context import RunContext
 from penstock.events import RunProgress
 from penstock.model.time.slice import WHOLE, Slice
 from penstock.model.values.strategy import REPLACE

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, event
 
 from penstock.errors import CommitConflict, CommitUnknown
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.commits.commit import RetryPolicy
+from penstock.lake.catalog.commits.retry import RetryPolicy
 from penstock.lake.format.changes import ChangeSet, NewView
 from tests import duck
 from tests.lake.catalog import staging

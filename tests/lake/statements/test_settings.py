@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import PenstockError, RetriesExhausted
-from penstock.lake.catalog.commits.commit import RetryPolicy
+from penstock.lake.catalog.commits.retry import RetryPolicy
 from penstock.lake.catalog.commits.writes import SnapshotTaken
 from penstock.lake.lake import Lake
 

@@ -20,7 +20,7 @@ from penstock.engine.python.helpers import Context
 from penstock.engine.python.job import Job, Rows, written
 from penstock.engine.python.runners import Limits, Stopped, TimedOut, run_process, run_thread
 from penstock.engine.python.serve import HandedRows, Server
-from penstock.engine.session.connections import Cancelled, RunContext
+from penstock.engine.session.run_context import Cancelled, RunContext
 from penstock.errors import Location, PenstockError, PythonFailed, StepError
 from penstock.events import Notice, StepOutput
 from penstock.model.definition.model import Model

@@ -20,7 +20,7 @@ from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.results import CheckResult
 from penstock.engine.running.manual import run_statements
 from penstock.engine.running.writing import Writer
-from penstock.engine.session.connections import RunContext
+from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import Requirement, SliceRecord
 from penstock.engine.state.store import State
 from penstock.events import CheckFinished, Notice, StepProgress

@@ -10,7 +10,7 @@ from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.running.attempt import Attempt, known_of
 from penstock.engine.running.publish import MadeSlice, execute_files, publish
 from penstock.engine.running.writers import write
-from penstock.engine.session.connections import RunContext
+from penstock.engine.session.run_context import RunContext
 from penstock.errors import DataFileMissing
 from penstock.model.definition.graph import table_key
 from penstock.model.values.strategy import Output

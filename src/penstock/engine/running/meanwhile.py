@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.engine.planning.plan import PlannedStep
-from penstock.engine.session.connections import RunContext
+from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import SliceRecord
 from penstock.model.time.interval import Interval, Intervals, interval_of, minus
 from penstock.model.time.slice import Slice

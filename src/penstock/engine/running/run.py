@@ -20,7 +20,7 @@ from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.python.files import remove_abandoned
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.step import INTERRUPTED, run_step, skip
-from penstock.engine.session.connections import RunContext
+from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import RunRecord, this_process
 from penstock.engine.state.store import State, now
 from penstock.errors import PenstockError

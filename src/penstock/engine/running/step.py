@@ -16,7 +16,7 @@ from penstock.engine.running.bisect import Divide, bisect, halves, singly
 from penstock.engine.running.meanwhile import Meanwhile, meanwhile
 from penstock.engine.running.publish import MadeSlice, tests_failed
 from penstock.engine.running.taking_up import take_up
-from penstock.engine.session.connections import Cancelled, RunContext
+from penstock.engine.session.run_context import Cancelled, RunContext
 from penstock.engine.state.records import SliceRecord, StepRecord
 from penstock.engine.state.store import State, now
 from penstock.errors import (

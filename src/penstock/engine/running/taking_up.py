@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.running.publish import MadeSlice
-from penstock.engine.session.connections import RunContext
+from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import Publication
 from penstock.engine.state.store import StepRecords
 from penstock.events import Notice

@@ -17,7 +17,7 @@ from penstock.errors import (
     UnsupportedFeature,
 )
 from penstock.lake.catalog import opening, reads
-from penstock.lake.catalog.commits.commit import RetryPolicy, retried
+from penstock.lake.catalog.commits.retry import RetryPolicy, retried
 from penstock.lake.catalog.database import engine as engines
 from penstock.lake.catalog.database.faults import corrupt
 from penstock.lake.catalog.database.location import CatalogLocation, parse_location

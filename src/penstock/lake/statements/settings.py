@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from penstock.lake.catalog.commits.commit import RetryPolicy
+from penstock.lake.catalog.commits.retry import RetryPolicy
 from penstock.lake.format import naming
 from penstock.lake.format.naming import DEFAULT_SCHEMA, fold
 from penstock.lake.statements.answer import Answer, nothing

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, event, exc, select
 from penstock.errors import RetriesExhausted
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.commits.commit import RetryPolicy
+from penstock.lake.catalog.commits.retry import RetryPolicy
 from penstock.lake.catalog.commits.writes import BEGINNING
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.engine import begin_and_ask

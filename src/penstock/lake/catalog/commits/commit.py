@@ -4,8 +4,6 @@ long between attempts), and the outcome of a COMMIT whose answer was lost.
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -19,10 +17,10 @@ from penstock.errors import (
     CommitError,
     CommitUnknown,
     LakeError,
-    RetriesExhausted,
 )
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.commit_context import CommitContext, schemas_at
+from penstock.lake.catalog.commits.retry import RetryPolicy, exhausted
 from penstock.lake.catalog.commits.writes import (
     CommitInfo,
     SnapshotTaken,
@@ -50,48 +48,6 @@ from penstock.lake.format.conflicts import check, needs_schemas, parse_changes, 
 from penstock.lake.snapshot import At, Snapshot
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """Waits are in seconds; each is drawn between half of it and the whole, so writers disperse."""
-
-    retries: int = 10
-    wait: float = 0.1
-    backoff: float = 1.5
-    longest: float = 5.0
-
-    def pause(self, attempt: int) -> None:
-        wait = min(self.wait * self.backoff**attempt, self.longest)
-        time.sleep(wait * (0.5 + random.random() / 2))
-
-
-def retried(act: Callable[[], T], retry: RetryPolicy) -> T:
-    """Run ``act``, a whole transaction, and retry it when another writer committed first.
-
-    Raises RetriesExhausted; other exceptions of ``act`` pass through.
-    """
-    last: exc.DBAPIError | None = None
-    for attempt in range(retry.retries + 1):
-        if attempt:
-            retry.pause(attempt - 1)
-        try:
-            return act()
-        except exc.DBAPIError as error:
-            if not lost_race(error):
-                raise
-            last = error
-    raise exhausted(retry) from last
-
-
-def exhausted(retry: RetryPolicy) -> RetriesExhausted:
-    attempts = "1 attempt" if retry.retries == 0 else f"{retry.retries + 1} attempts"
-    return RetriesExhausted(
-        f"the commit did not land in {attempts}",
-        hint="nothing was changed; try again when fewer writers are busy, or allow more attempts: "
-        "SET ducklake_max_retry_count = 100",
-        data={"attempts": retry.retries + 1},
-    )
 
 
 OnCommit = Callable[[Connection, int], None]
