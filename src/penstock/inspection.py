@@ -5,7 +5,7 @@ The half of the Python API that changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property, partial
@@ -151,15 +151,18 @@ class Inspection:
         found = {}
         for lake in dict.fromkeys(model.target.lake for model in self.models):
             with suppress(LakeError):  # a run says that it cannot be read
-                if (catalog := self._catalog(lake)) is not None:
-                    found[lake] = catalog.latest().id
+                catalog = self._catalog(lake)
+                found[lake] = 0 if catalog is None else catalog.latest().id
         return found
 
     def _staged(self, plan: Plan) -> Plan:
         """The plan with what its steps do to tables; with a notice where that is not known."""
         from penstock.engine.planning.known_tables import KnownTables
 
-        selected = partial(_selected, cache(self.column_lineage))
+        # Tables that this run does not make have the columns that they have now.
+        names = {step.name for step in plan.steps if not step.skipped}
+        names |= {model.name for model in self.models if not model.strategy.runs}
+        selected = partial(_selected, cache(lambda: self._lineage(names)[0]))
         try:
             tables = KnownTables.read(self.settings, self._catalog, plan, selected)
             return tables.staged(plan)
@@ -234,17 +237,21 @@ class Inspection:
         self._connections.check_open()
         return self._lineage()[0]
 
-    def _lineage(self, *, lakes: bool = True) -> tuple[ProjectLineage, Schemas]:
-        """The columns of all models, and of the tables and views that the lakes have; without
-        ``lakes`` as far as they are known without asking those."""
+    def _lineage(
+        self, names: Collection[str] | None = None, *, lakes: bool = True
+    ) -> tuple[ProjectLineage, Schemas]:
+        """The columns of all models, or of these alone, and of the tables and views that the lakes
+        have; without ``lakes`` as far as they are known without asking those."""
         from penstock.engine.answers.lineage import schemas
         from penstock.model.lineage.models import project_lineage
 
         cache = lineages(self.settings) if lakes else columns(self.settings)
         catalogs: Callable[[str], Catalog | None] = self._catalog if lakes else lambda _: None
         known = schemas(self.settings, catalogs, self._connections.macros, self.externals)
-        found = project_lineage(self.graph.ordered(self.models), known, cache)
-        if cache is not None:
+        ordered = self.graph.ordered(self.models)
+        models = ordered if names is None else [each for each in ordered if each.name in names]
+        found = project_lineage(models, known, cache)
+        if cache is not None and names is None:
             cache.save()
         return found, known
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from penstock.engine.planning.plan import Plan
+from penstock.engine.planning.stages import AlterColumns
 from penstock.lake.catalog.definitions.views import load_views
 from penstock.project import Project
 from tests.engine.conftest import Make
@@ -98,3 +99,17 @@ def test_a_dropped_table_is_made_again(make: Make) -> None:
     project.drop("t")
     (step,) = project.plan("t", "2026-01-01", full_refresh=True).steps
     assert (step.stages, step.note) == ((), None)
+
+
+@pytest.mark.spark
+def test_a_query_of_all_columns_follows_its_input(make: Make) -> None:
+    reader = "-- pipeline\n-- materialize ducklake://main/t key=id on_schema_change=sync\n"
+    scripts = {"models/raw": "MODEL (name raw, kind FULL);\nSELECT 1 AS id"}
+    scripts["models/t"] = reader + "SELECT * FROM raw"
+    make(scripts).run()
+    project = make({**scripts, "models/raw": scripts["models/raw"] + ", 2 AS more"})
+    (step,) = project.plan("t").steps
+    assert step.stages == ()
+    assert [each.stages for each in project.plan().steps] == [(), (AlterColumns(("more",)),)]
+    project.run()
+    assert Name.of(project).columns == {"id", "more"}
