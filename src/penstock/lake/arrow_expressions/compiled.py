@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.lake.arrow_expressions import functions, nodes
 from penstock.lake.arrow_expressions.nodes import Compile, Node, NotSupportedByArrow, Rows
 from penstock.lake.format.naming import fold
-from penstock.lazy import exp, pa, pc
+from penstock.lazy import exp, pa
 from penstock.sql.text import SqlExpression, as_expression
 
 if TYPE_CHECKING:
@@ -299,19 +299,19 @@ FUNCTIONS: Mapping[type, Callable[[Any, Compile], Node]] = {
     exp.Or: functions.or_,
     exp.Not: functions.not_,
     exp.Is: functions.is_,
-    exp.EQ: functions.compared(pc.equal),
-    exp.NEQ: functions.compared(pc.not_equal),
-    exp.LT: functions.compared(pc.less),
-    exp.LTE: functions.compared(pc.less_equal),
-    exp.GT: functions.compared(pc.greater),
-    exp.GTE: functions.compared(pc.greater_equal),
+    exp.EQ: functions.compared("equal"),
+    exp.NEQ: functions.compared("not_equal"),
+    exp.LT: functions.compared("less"),
+    exp.LTE: functions.compared("less_equal"),
+    exp.GT: functions.compared("greater"),
+    exp.GTE: functions.compared("greater_equal"),
     exp.NullSafeEQ: functions.same,
     exp.In: functions.in_,
     exp.Between: functions.between,
     exp.Like: functions.like,
-    exp.Add: functions.summed(pc.add_checked),
-    exp.Sub: functions.summed(pc.subtract_checked),
-    exp.Mul: functions.arithmetic(pc.multiply_checked, nodes.product_of),
+    exp.Add: functions.summed("add_checked"),
+    exp.Sub: functions.summed("subtract_checked"),
+    exp.Mul: functions.arithmetic("multiply_checked", nodes.product_of),
     exp.Mod: functions.remainder,
     exp.Anonymous: functions.named,
     exp.Neg: functions.negative,
