@@ -78,8 +78,8 @@ class CheckFinished:
 class StepFinished:
     """A batch of ``slices`` has ended; ``slice`` says which.
 
-    ``state``: ``done``, ``unchanged``, ``failed``, ``skipped`` or ``cancelled``. ``failed``: how
-    many of the slices did.
+    ``state``: ``done``, ``unchanged``, ``failed``, ``skipped``, ``waiting`` or ``cancelled``.
+    ``failed``: how many of the slices did.
     """
 
     step: str

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from penstock.config import Settings
 from penstock.engine.session.cache import columns, lineages
@@ -46,6 +46,25 @@ if TYPE_CHECKING:
     from penstock.lake.queries.explain import Explanation
     from penstock.model.lineage.models import ProjectLineage, Schemas
     from penstock.model.lineage.trace import Trace
+    from penstock.model.slicing.needs import Edge
+
+
+T = TypeVar("T")
+
+
+def _remembering(
+    ask: Callable[[Sequence[Model]], Mapping[str, T]],
+) -> Callable[[Sequence[Model]], Mapping[str, T]]:
+    """Ask of each model once: all answers of one plan are of one moment."""
+    known: dict[str, T] = {}
+
+    def answer(models: Sequence[Model]) -> Mapping[str, T]:
+        new = [model for model in models if model.name not in known]
+        if new:
+            known.update(ask(new))
+        return {model.name: known[model.name] for model in models if model.name in known}
+
+    return answer
 
 
 class Inspection:
@@ -86,6 +105,15 @@ class Inspection:
         """
         return Graph.of(self.models)
 
+    @cached_property
+    def edges(self) -> Mapping[str, tuple[Edge, ...]]:
+        """Return which slices of what it reads each model needs, by its name:
+        ``project.edges["orders"]``.
+        """
+        from penstock.model.slicing.needs import edges_of
+
+        return edges_of(self.models, lambda lake: self.settings.lakes[lake].partition_column)
+
     def plan(
         self,
         *models: Positional,
@@ -99,6 +127,9 @@ class Inspection:
         from_: Partition | None = None,
         to: Partition | None = None,
         all_: bool = False,
+        upstream: bool = False,
+        allow_missing: bool = False,
+        behind: bool | None = None,
     ) -> Plan:
         """Return what `run` would do: ``project.plan("orders").steps``.
 
@@ -119,6 +150,9 @@ class Inspection:
                 from_=from_,
                 to=to,
                 all_=all_,
+                upstream=upstream,
+                allow_missing=allow_missing,
+                behind=behind,
             )
         )
         return self._staged(plan)
@@ -137,12 +171,14 @@ class Inspection:
 
         by_name = {model.name: model for model in self.models}
         restates = planner is not None or any(model.auto_restatement for model in self.models)
+        slices = self._known(behind=request.behind)
         known = Known(
-            lambda asked: self._known().states(asked),
-            lambda asked: self._known().intervals(asked),
-            lambda asked: self._known().pasts(asked),
+            _remembering(slices.states),
+            _remembering(slices.intervals),
+            slices.pasts,
             self._snapshots() if restates or request.full_refresh else {},
             {name: KINDS[lake.kind] for name, lake in self.settings.lakes.items()},
+            self.edges,
         )
         return make_plan(by_name, self.graph, request, known, planner)
 
@@ -170,10 +206,10 @@ class Inspection:
             said = f"what the run drops or alters is not known: {error.message}"
             return replace(plan, notices=(*plan.notices, said))
 
-    def _known(self) -> KnownSlices:
+    def _known(self, *, behind: bool = True) -> KnownSlices:
         from penstock.engine.planning.slice_states import KnownSlices
 
-        return KnownSlices(self.settings, self._catalog)
+        return KnownSlices(self.settings, self._catalog, self.edges if behind else {})
 
     def status(
         self,
@@ -193,9 +229,9 @@ class Inspection:
         from penstock.engine.planning.ranges import SliceRange
 
         if model is None:
-            known = statuses(self.settings, self._catalog, self.models)
+            known = statuses(self.settings, self._catalog, self.models, self.edges)
         else:
-            known = status_of(self.settings, self._catalog, self.model(model))
+            known = status_of(self.settings, self._catalog, self.model(model), self.edges)
         if from_ is None and to is None:
             return known
         models = self.models if model is None else [self.model(model)]
@@ -213,8 +249,7 @@ class Inspection:
         """Everything about one model: ``project.show("orders")``. Starts no Spark."""
         from penstock.engine.answers.status import detail_of
 
-        shown = self.model(model)
-        return detail_of(self.settings, shown, self._catalog(shown.target.lake))
+        return detail_of(self.settings, self._catalog, self.model(model), self.edges)
 
     def lineage(self, of: str, direction: str = "upstream", *, rows: bool = False) -> Trace:
         """Return what columns derive from, over all hops: ``project.lineage("orders.id").columns``.

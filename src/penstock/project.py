@@ -96,8 +96,11 @@ class Project(Inspection):
         """
         self._connections.check_open()
         from penstock.engine.verifying.project_check import check_project
+        from penstock.model.slicing.needs import needs_findings
 
         about = check_project(self.settings, self.models, self.externals, self._catalog)
+        if any(model.input_needs for model in self.models):
+            about = (*about, *needs_findings(self.models, self.edges))
         findings = (*self._loaded.diagnostics, *about)
         if any(finding.rule == "lake" for finding in findings):
             return findings
@@ -168,6 +171,9 @@ class Project(Inspection):
         from_: Partition | None = None,
         to: Partition | None = None,
         all_: bool = False,
+        upstream: bool = False,
+        allow_missing: bool = False,
+        behind: bool | None = None,
         new_catalog: bool = False,
         on_event: EventSink | None = None,
     ) -> RunResult:
@@ -175,21 +181,14 @@ class Project(Inspection):
 
             project.run("orders", partition="2026-11-01").raise_for_status()
 
-        ``models`` and ``select`` name the steps to run, as on the command line; without any, all.
-        ``partition`` is the value of a slice, or a date or datetime that the slice holds (in its
-        own time zone unless it has one); without it, time kinds take the slice of ``fire_time``
-        (aware; default: now), ``dynamic`` takes its value from ``payload``. ``from_`` and ``to``
-        are a range instead, inclusive: missing and failed slices are made, with ``all_`` every one,
-        and one that fails does not stop the others. ``args`` and ``payload`` fill declared
-        arguments. ``jobs`` steps run side by side (default: ``[run] jobs``, or by cores).
-        ``full_refresh`` rebuilds the tables of the named steps with their current definitions: the
-        commit drops what was there before, other slices included. ``new_catalog`` is `lake`'s.
-        ``on_event`` receives progress and notices, which are printed without it. Failed steps are
-        raised by `RunResult.raise_for_status`; ArgumentError and PartitionError are raised here.
+        ``models`` and ``select`` name the steps; without any, all run. ``partition`` is a slice's
+        value, or a date or datetime in it (in its own time zone unless it has one); without it,
+        time kinds take the slice of ``fire_time`` (aware; now), ``dynamic`` what ``payload`` says.
+        What is not explained here is as for `penstock run`. ``jobs`` steps run side by side
+        (default: ``[run] jobs``, or by cores). ``on_event`` receives progress and notices, printed
+        without it. Failed steps are raised by `RunResult.raise_for_status`; ArgumentError and
+        PartitionError are raised here.
         """
-        from penstock.engine.planning.run_arguments import require_jobs
-
-        require_jobs(jobs)
         request = self._request(
             *models,
             partition=partition,
@@ -202,6 +201,9 @@ class Project(Inspection):
             from_=from_,
             to=to,
             all_=all_,
+            upstream=upstream,
+            allow_missing=allow_missing,
+            behind=behind,
         )
         return self._execute(self._planned(request), jobs, on_event, new_catalog=new_catalog)
 
@@ -281,8 +283,10 @@ class Project(Inspection):
         new_catalog: bool = False,
     ) -> RunResult:
         from penstock.engine.planning.no_op import idle_run, is_idle
+        from penstock.engine.planning.run_arguments import require_jobs
         from penstock.progress.live import showing
 
+        require_jobs(jobs)
         if is_idle(plan):
             with showing(on_event) as sink:
                 return idle_run(plan, sink)

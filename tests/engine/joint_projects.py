@@ -25,11 +25,11 @@ from penstock.config import SparkSettings
 from penstock.errors import PenstockError
 from penstock.events import ignore
 from penstock.model.definition.model import Model
-from penstock.model.joint.joint import joint_query, why_apart
-from penstock.model.joint.slice_condition import NotJoint
 from penstock.model.query.render import trial_names
 from penstock.model.script.constants import Bindings
 from penstock.model.script.sources import TableSource
+from penstock.model.slicing.joint import joint_query, why_apart
+from penstock.model.slicing.slice_condition import NotJoint
 from penstock.project import Project
 from tests.engine.toy import rows as rows_of
 from tests.engine.toy import write_project

@@ -127,6 +127,27 @@ def range_options(verb: str) -> Callable[[F], F]:
     return add
 
 
+def _input_options() -> tuple[Callable[[Any], Any], ...]:
+    """Return the options of a run that say what becomes of slices by the state of their inputs."""
+    return (
+        click.option(
+            "--upstream",
+            is_flag=True,
+            help="Also make what the models need of others and is missing, first.",
+        ),
+        click.option(
+            "--allow-missing",
+            is_flag=True,
+            help="Do not wait for slices of inputs that are missing or have failed.",
+        ),
+        click.option(
+            "--behind/--no-behind",
+            default=None,
+            help="Whether slices whose input has changed since are made again [default: they are].",
+        ),
+    )
+
+
 def request_options(function: F) -> F:
     """The request of a run; the command passes the values on to `read_request`."""
     options = (
@@ -167,6 +188,7 @@ def request_options(function: F) -> F:
             is_flag=True,
             help="Rebuild the tables of the named models; their existing rows are dropped.",
         ),
+        *_input_options(),
     )
     for option in reversed(options):
         function = option(function)

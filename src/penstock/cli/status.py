@@ -45,7 +45,9 @@ def command(
     """Show the state of every model, or of each slice of MODEL. Starts no Spark.
 
     A slice is missing, running, materialized, failed, skipped (something that it depends on
-    failed), unfinished (made before its time was over), or stale: its definition has changed since.
+    failed), waiting (for a slice of an input that is not there), unfinished (made before its time
+    was over), stale (its definition has changed since), or behind: what it was made from has other
+    rows since, in the slice and snapshot that it names.
     "changed outside" names the snapshot in which another writer changed or dropped it; "other kind"
     is a slice of another `partitioned` line. A table that no model makes any more is listed last.
 

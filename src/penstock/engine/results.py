@@ -100,7 +100,8 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """``state`` is ``done``, ``failed`` or ``cancelled``. Steps are in the order of the graph.
+    """``state`` is ``done``, ``waiting`` (all is done but what waits for an input), ``failed`` or
+    ``cancelled``. Steps are in the order of the graph.
 
     ``notices`` are what is worth knowing and stopped nothing, in the order it was said.
     """
@@ -114,7 +115,7 @@ class RunResult:
 
     @property
     def exit_code(self) -> int:
-        return {"done": 0, "cancelled": 130}.get(self.state, 1)
+        return {"done": 0, "waiting": 3, "cancelled": 130}.get(self.state, 1)
 
     def raise_for_status(self) -> RunResult:
         """Raise the error of the first step that failed; else return the result::
@@ -193,9 +194,11 @@ class Adopted:
 @dataclass(frozen=True, slots=True)
 class SliceStatus:
     """``state`` is ``missing``, ``running``, ``failed``, ``skipped`` (something that it depends on
-    failed), ``materialized``, ``unfinished`` (made before its time was over), ``stale`` (the script
-    has changed since), ``changed outside`` (its rows have, by ``outside_snapshot``: None where that
-    has expired), ``other kind`` (of a `partitioned` line that has changed) or ``no model``.
+    failed), ``waiting`` (for an input that is not there, which ``reason`` names), ``materialized``,
+    ``unfinished`` (made before its time was over), ``stale`` (the script has changed since),
+    ``changed outside`` (its rows have, by ``outside_snapshot``: None where that has expired),
+    ``behind`` (what it was made from has other rows since; ``reason`` says which), ``other kind``
+    (of a `partitioned` line that has changed) or ``no model``.
 
     ``rows`` is None where none are recorded, and where others have changed them since. ``tests``,
     ``tests_failed`` and ``tests_warned`` count the latest results recorded for it.
@@ -243,8 +246,8 @@ class ModelStatus:
         if not strategy_named(self.strategy).runs:
             return self.strategy
         pressing = (
-            *("failed", "skipped", "running", *_CHANGED),
-            *("stale", "unfinished", "materialized"),
+            *("failed", "skipped", "waiting", "running", *_CHANGED),
+            *("behind", "stale", "unfinished", "materialized"),
         )
         states = {slice_.state for slice_ in self.slices}
         return next((state for state in pressing if state in states), "missing")

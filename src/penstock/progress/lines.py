@@ -51,7 +51,7 @@ def state_text(state: str, reason: str | None) -> str:
     if not reason:
         return state
     why = reason.splitlines()[0]
-    return f"{state} ({why})" if state == "skipped" else f"{state}: {why}"
+    return f"{state} ({why})" if state in {"skipped", "waiting"} else f"{state}: {why}"
 
 
 def outcome(event: StepFinished) -> str:

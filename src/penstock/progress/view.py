@@ -120,7 +120,7 @@ def _check_finished(view: View, event: CheckFinished, _now: float) -> View:
 
 
 # From the best to the worst state of a slice.
-_STATES = ("unchanged", "done", "skipped", "cancelled", "failed")
+_STATES = ("unchanged", "done", "skipped", "waiting", "cancelled", "failed")
 
 
 def _step_finished(view: View, event: StepFinished, now: float) -> View:

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.engine.answers.status import LakeState, model_status, unmade
 from penstock.engine.results import CheckResult, ModelStatus
-from penstock.engine.state.outside import Outside
+from penstock.engine.state.other_writers import Outside
 from penstock.engine.state.records import CheckRecord, SliceRecord, StepRecord, this_process
 from penstock.model.definition.model import Model
 from penstock.project import Project
@@ -52,7 +52,7 @@ def status(
 ) -> ModelStatus:
     running = (run_record("r2"),) if alive else ()
     state = LakeState(tuple(slices), tuple(attempts), tuple(checks), running)
-    return model_status(model, state, lambda process: process != this_process())
+    return model_status(model, state, is_gone=lambda process: process != this_process())
 
 
 def attempt(state: str, minutes: int = 5) -> StepRecord:
@@ -127,11 +127,11 @@ def test_the_state_of_a_model_is_the_most_pressing(model: Model) -> None:
 def test_what_others_changed_is_said(model: Model) -> None:
     outside = Outside({("main.a", DAY): 9}, frozenset({"main.a"}))
     state = LakeState((slice_of(model),), outside=outside)
-    (statuses,) = model_status(model, state, lambda _: True).slices
+    (statuses,) = model_status(model, state, is_gone=lambda _: True).slices
     assert (statuses.state, statuses.outside_snapshot) == ("changed outside", 9)
     assert statuses.rows is None
     failed = replace(state, attempts=(attempt("failed"),))
-    (statuses,) = model_status(model, failed, lambda _: True).slices
+    (statuses,) = model_status(model, failed, is_gone=lambda _: True).slices
     assert (statuses.state, statuses.rows) == ("failed", None)
 
 

@@ -56,7 +56,8 @@ def test_an_early_partition_that_was_asked_for_is_an_error(tmp_path: Path) -> No
 
 def test_the_slice_is_for_partitioned_steps_only(tmp_path: Path) -> None:
     planned = plan(tmp_path, partition="2026-05-16")
-    assert [step.slice for step in planned.steps] == ["2026-05-16", "2026-05-16", None]
+    days = "2026-05-16 to 2026-05-17 (2 slices)"  # in UTC, of a day in New York
+    assert [step.slice for step in planned.steps] == [days, "2026-05-16", None]
 
 
 def test_the_slice_of_one_step(tmp_path: Path) -> None:

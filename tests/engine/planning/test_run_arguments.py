@@ -19,7 +19,7 @@ from penstock.project import Project
 #: of how the run is executed, which no plan has
 EXECUTION = {"jobs": None, "new_catalog": False, "on_event": None}
 #: of each command
-COMMON = {"models", "project_dir", "as_json", "jobs", "new_catalog"}
+COMMON = {"models", "project_dir", "as_json", "jobs", "new_catalog", "explain"}
 OPTIONS = {each.name: each.default for each in fields(RunOptions)}
 
 NAMES = ("raw/orders", "2026")

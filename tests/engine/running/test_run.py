@@ -1,4 +1,7 @@
-"""The runner on its own: order, side by side, skipping, cancelling. Steps are functions."""
+"""The runner on its own: order, side by side, skipping, cancelling. Steps are functions.
+
+Tests ``engine/running/run.py`` and ``engine/session/run_context.py``.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ from penstock.model.values.strategy import REPLACE
 
 
 def planned(name: str, *after: str) -> PlannedStep:
-    model = SimpleNamespace(name=name, target=f"main.{name}", strategy=REPLACE, partition=None)
+    model = SimpleNamespace(
+        name=name, target=f"main.{name}", strategy=REPLACE, partition=None, by_time=None
+    )
     return PlannedStep(cast(Any, model), (WHOLE,), after)
 
 
@@ -42,7 +47,7 @@ def run(steps: tuple[PlannedStep, ...], do: Any, jobs: int = 2) -> tuple[RunResu
     context = RunContext(
         "r", plan, cast(Any, None), cast(Any, session), {}, {}, sink=lambda event: None
     )
-    runner = Runner(plan, context, do, jobs, skip=lambda context, step, reason: None)
+    runner = Runner(plan, context, do, jobs, skip=lambda context, step, state, reason: None)
     return runner.execute(), session
 
 

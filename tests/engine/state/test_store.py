@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.engine.state import reading
-from penstock.engine.state.records import ProcessId, this_process
-from penstock.engine.state.store import State, divide_step, publish
+from penstock.engine.state.records import InputRead, ProcessId, ReadRecord, this_process
+from penstock.engine.state.store import State, StepRecords, divide_step, publish
 from tests.engine.state.builders import at, publication, run_record, step_record
 
 
@@ -231,3 +231,18 @@ def test_kinds_of_slices_are_known_with_their_last_snapshot(state: State) -> Non
         assert reading.slicings(connection, ["main.a"]) == {"main.a": {"daily": 2, None: 3}}
         (named,) = reading.slices_named(connection, ["main.a"], {"b", "z"})
         assert named.slice == "b"
+
+
+def test_what_slices_were_made_from_is_recorded_once_for_all_of_them(state: State) -> None:
+    state.begin_run(run_record())
+    inputs = (InputRead("table", "main.main.b"), InputRead("file", "a.csv", size=3, hash="x"))
+    read = ReadRecord("read-1", "main.a", "r1", {"main": 6, "other": 2}, inputs, {"n": None})
+    days = ("2026-01-01", "2026-01-02")
+    made = tuple(publication(slice=day, read_id="read-1") for day in days)
+    state.write(lambda connection: StepRecords(made, 6, read=read).write(connection, 7))
+    assert {each.read_id for each in state.slices("main.a")} == {"read-1"}
+    with state.reading() as connection:
+        assert connection is not None
+        assert reading.read(connection, "read-1") == read
+        assert reading.lakes_read(connection, ["main.a"]) == {"read-1": {"main": 6, "other": 2}}
+        assert reading.read(connection, "read-2") is None

@@ -14,7 +14,7 @@ from penstock.lake.format.changes import ChangeSet, NewTable, TableChange
 from penstock.lake.format.files import DataFile, DeleteFile, PartitionField, Table
 from penstock.lake.format.naming import directory_name, new_uuid7
 from penstock.lake.format.schema import Column, TableSchema, assign_ids
-from penstock.lake.format.stats import from_footer
+from penstock.lake.format.statistics import from_footer
 from penstock.lake.snapshot import Snapshot
 
 _ID = b"PARQUET:field_id"

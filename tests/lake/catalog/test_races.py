@@ -1,6 +1,6 @@
 """Writers side by side: threads, processes, DuckDB, and a connection cut during COMMIT.
 
-Tests ``lake/catalog/commits/commit.py``.
+Tests ``lake/catalog/commits/retry.py`` and ``lake/catalog/commits/commit.py``.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.format.files import ColumnStats, Partial, PartitionField, Table
 from penstock.lake.format.schema import type_text
-from penstock.lake.format.stats import from_footer
+from penstock.lake.format.statistics import from_footer
 from penstock.lake.format.types import to_spark_schema
 from tests import duck
 from tests.lake.catalog.conftest import Place

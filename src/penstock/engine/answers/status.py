@@ -7,13 +7,28 @@ of Penstock since: by DuckDB, by SQL, by a rollback.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
-from penstock.engine.planning.ranges import CHANGED, FAILED, MISSING, OTHER, RUNNING, SKIPPED
-from penstock.engine.planning.slice_states import Recorded, SliceState, recorded_of, where_of
+from penstock.engine.planning.behind import Inputs, Read
+from penstock.engine.planning.ranges import (
+    CHANGED,
+    FAILED,
+    MISSING,
+    OTHER,
+    RUNNING,
+    SKIPPED,
+    WAITING,
+)
+from penstock.engine.planning.slice_states import (
+    Recorded,
+    SliceState,
+    inputs_of,
+    recorded_of,
+    where_of,
+)
 from penstock.engine.results import (
     ModelDetail,
     ModelStatus,
@@ -26,7 +41,7 @@ from penstock.engine.results import (
     StepRun,
 )
 from penstock.engine.state import reading
-from penstock.engine.state.outside import Outside, Undone, Where
+from penstock.engine.state.other_writers import Outside, Undone, Where
 from penstock.engine.state.records import (
     WHOLE,
     CheckRecord,
@@ -44,6 +59,7 @@ from penstock.lake.catalog import reads
 from penstock.lake.catalog.definitions.tables import describe
 from penstock.lake.format.objects import COMMENT
 from penstock.model.definition.model import Model
+from penstock.model.slicing.needs import Edge
 from penstock.model.time.interval import Interval
 from penstock.model.time.partition import PartitionSpec, bucket_of
 from penstock.model.time.slice import shown
@@ -57,8 +73,14 @@ if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog
 
 
-_PRESSING = (RUNNING, FAILED, SKIPPED)  # attempts that say more than what was published before
+_PRESSING = (
+    RUNNING,
+    FAILED,
+    SKIPPED,
+    WAITING,
+)  # attempts that say more than what was published before
 LAST_RUNS = 10
+Edges = Mapping[str, Sequence[Edge]]  # of models, by their names
 Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
 
 
@@ -72,6 +94,7 @@ class LakeState:
     running: tuple[RunRecord, ...] = ()
     outside: Outside = field(default_factory=Outside)
     lost: Mapping[str, Undone] = field(default_factory=dict)
+    reads: Mapping[str, Read] = field(default_factory=dict)
 
     @classmethod
     def read(cls, connection: Connection, target: str | None = None) -> LakeState:
@@ -83,21 +106,71 @@ class LakeState:
         )
 
 
-def statuses(settings: Settings, catalogs: Catalogs, models: Sequence[Model]) -> Statuses:
+def _divided(state: LakeState) -> Mapping[str, LakeState]:
+    """Divide a lake's state by targets once: looked through for each of them it takes as long as
+    there are models.
+    """
+    slices, attempts, checks = map(_grouped, (state.slices, state.attempts, state.checks))
+    return {
+        target: replace(
+            state,
+            slices=slices.get(target, ()),
+            attempts=attempts.get(target, ()),
+            checks=checks.get(target, ()),
+        )
+        for target in {*slices, *attempts, *checks}
+    }
+
+
+def _grouped(records: Iterable[Any]) -> dict[str, tuple[Any, ...]]:
+    found: dict[str, list[Any]] = defaultdict(list)
+    for record in records:
+        found[record.target].append(record)
+    return {target: tuple(of) for target, of in found.items()}
+
+
+def statuses(
+    settings: Settings, catalogs: Catalogs, models: Sequence[Model], edges: Edges
+) -> Statuses:
     """The slices of all models of a project, and the tables in their lakes that none makes."""
     lakes = sorted({model.target.lake for model in models})
     states = {name: read_state(settings, catalogs, name, models) for name in lakes}
     made = [model for model in models if model.strategy.runs]
-    known = [model_status(model, states[model.target.lake]) for model in made]
+    divided = {name: _divided(state) for name, state in states.items()}
+    own = {
+        model.name: divided[model.target.lake].get(model.target.qualified)
+        or replace(states[model.target.lake], slices=(), attempts=(), checks=())
+        for model in made
+    }
+    recorded = {model.name: _recorded(model, own[model.name]) for model in made}
+    known = [
+        model_status(model, own[model.name], _inputs(model, edges, recorded)) for model in made
+    ]
     others = (each for name, state in states.items() for each in unmade(state, name, models))
     return Statuses((*known, *others))
 
 
-def status_of(settings: Settings, catalogs: Catalogs, model: Model) -> Statuses:
+def status_of(settings: Settings, catalogs: Catalogs, model: Model, edges: Edges) -> Statuses:
     """The slices of one model."""
-    target = model.target
-    state = read_state(settings, catalogs, target.lake, [model], target.qualified)
-    return Statuses([model_status(model, state)])
+    above = {edge.upstream.name: edge.upstream for edge in edges.get(model.name, ())}
+    states = {
+        each.name: read_state(settings, catalogs, each.target.lake, [each], each.target.qualified)
+        for each in {**above, model.name: model}.values()
+    }
+    recorded = {each.name: _recorded(each, states[each.name]) for each in above.values()}
+    inputs = _inputs(model, edges, recorded)
+    return Statuses([model_status(model, states[model.name], inputs)])
+
+
+def _inputs(model: Model, edges: Edges, recorded: Mapping[str, Recorded]) -> Inputs:
+    return inputs_of(edges.get(model.name, ()), recorded)
+
+
+def _recorded(model: Model, state: LakeState) -> Recorded:
+    """Return what is recorded of a model, as far as its readers look at it."""
+    target = model.target.qualified
+    slices = tuple(each for each in state.slices if each.target == target)
+    return Recorded(slices, state.outside, state.lost.get(target, Undone()))
 
 
 def read_state(
@@ -126,11 +199,16 @@ def _state(connection: Connection, where: Where, target: str | None) -> LakeStat
         by_target[record.target].append(record)
     made = recorded_of(connection, by_target, where)
     outside = next((each.outside for each in made.values()), Outside())
-    return replace(state, outside=outside, lost={name: each.lost for name, each in made.items()})
+    lost = {name: each.lost for name, each in made.items()}
+    reads = reading.lakes_read(connection, list(by_target))
+    return replace(state, outside=outside, lost=lost, reads=reads)
 
 
 def model_status(
-    model: Model, state: LakeState, is_gone: Callable[[ProcessId], bool] = is_gone
+    model: Model,
+    state: LakeState,
+    inputs: Inputs | None = None,
+    is_gone: Callable[[ProcessId], bool] = is_gone,
 ) -> ModelStatus:
     """All slices that are there or were tried, in the order of their values."""
     target = model.target.qualified
@@ -142,18 +220,14 @@ def model_status(
     }
     checks = _by_slice(check for check in state.checks if check.target == target)
     alive = {run.run_id for run in state.running if not is_gone(run.process)}
-    pressing = {
-        each.slice: each
-        for each in state.attempts
-        if each.target == target
-        and each.state in _PRESSING
-        and (each.state != RUNNING or each.run_id in alive)
-    }
+    pressing = _pressing(state, target, alive)
     tried = tuple(
         reading.Tried(value, to_text(each.started_at), each.run_id, each.state)
         for value, each in pressing.items()
     )
-    made = Recorded(tuple(slices.values()), state.outside, lost, tried, alive)
+    made = Recorded(
+        tuple(slices.values()), state.outside, lost, tried, alive, state.reads, inputs or Inputs()
+    )
     if model.by_time is not None:
         found = tuple(_of_intervals(model, made, pressing, checks))
     else:
@@ -177,6 +251,17 @@ def model_status(
         partitioned=model.partition.kind if model.partition else None,
         slices=found,
     )
+
+
+def _pressing(state: LakeState, target: str, alive: Collection[str]) -> dict[str, StepRecord]:
+    """The attempts at slices that say more than what was published, by the texts of slices."""
+    return {
+        each.slice: each
+        for each in state.attempts
+        if each.target == target
+        and each.state in _PRESSING
+        and (each.state != RUNNING or each.run_id in alive)
+    }
 
 
 def _in_time(spec: PartitionSpec | None) -> Callable[[str], tuple[int, Any]]:
@@ -211,7 +296,7 @@ def _of_intervals(
             slices.get(text) or _piece(slices.get(event.of), text),
             attempts.get(event.of),
             checks.get(text, ()),
-            SliceState.of(event.state, event.since),
+            SliceState(event.state, event.state, event.since, event.behind),
         )
         yield replace(status, intervals=_units(model, event.interval))
     known = {event.of for event in line.events}
@@ -261,19 +346,17 @@ def unmade(state: LakeState, lake: str, models: Iterable[Model]) -> list[ModelSt
     ]
 
 
-def detail_of(settings: Settings, model: Model, catalog: Catalog | None) -> ModelDetail:
-    target = model.target.qualified
+def detail_of(settings: Settings, catalogs: Catalogs, model: Model, edges: Edges) -> ModelDetail:
+    catalog, target = catalogs(model.target.lake), model.target.qualified
     versions: tuple[SchemaVersion, ...] = ()
     runs: tuple[StepRun, ...] = ()
-    table, state = None, LakeState()
+    table = None
     comments: dict[str, str] = {}
     if catalog is not None:
         with catalog.reading() as connection:
             if find_tables(connection):
                 versions = reading.schema_versions(connection, target)
                 runs = reading.step_runs(connection, target, LAST_RUNS)
-                where = where_of(settings, model.target.lake, catalog.data_path, [model])
-                state = _state(connection, where, target)
             latest, place = reads.newest(connection), (model.target.schema, model.target.table)
             table = reads.find_table(connection, catalog.data_path, latest.id, *place)
             if table is not None:
@@ -282,7 +365,7 @@ def detail_of(settings: Settings, model: Model, catalog: Catalog | None) -> Mode
                     fold(name): own[COMMENT] for name, own in tags.items() if COMMENT in own
                 }
     return ModelDetail(
-        status=model_status(model, state),
+        status=status_of(settings, catalogs, model, edges)[0],
         path=str(model.path),
         keys=model.keys,
         inputs=tuple(str(table) for table in model.inputs),
@@ -379,7 +462,7 @@ def _slice_status(
         tests_failed=sum(result.outcome == "failed" for result in results),
         tests_warned=sum(result.outcome == "warned" for result in results),
         run_id=pressing.run_id if pressing else known.run_id if known else None,
-        reason=pressing.reason if pressing else None,
+        reason=pressing.reason if pressing else state.behind,
         outside_snapshot=state.since,
     )
 

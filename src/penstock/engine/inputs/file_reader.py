@@ -280,15 +280,20 @@ def _find(text: str, root: Path, location: Location | None) -> list[str]:
         )
     if "://" in text:
         return [text]
+    matches = matching(text, root)
+    if not matches:
+        raise QueryFailed(
+            f"file {text} does not exist",
+            hint=f"paths are relative to the project: looked for {root / text}",
+            location=location,
+        )
+    return matches
+
+
+def matching(text: str, root: Path) -> list[str]:
+    """The files and directories of this machine that a path or pattern without a scheme names."""
     path = root / text
     if path.exists():
         return [str(path)]
     top = Path(path.anchor)
-    matches = sorted(str(match) for match in top.glob(str(path.relative_to(top))))
-    if not matches:
-        raise QueryFailed(
-            f"file {text} does not exist",
-            hint=f"paths are relative to the project: looked for {path}",
-            location=location,
-        )
-    return matches
+    return sorted(str(match) for match in top.glob(str(path.relative_to(top))))

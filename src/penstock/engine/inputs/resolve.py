@@ -32,7 +32,6 @@ from penstock.lake.queries.resolver import Resolver
 from penstock.lake.queries.running import rewritten
 from penstock.lazy import exp
 from penstock.model.asof.asof import plain
-from penstock.model.joint.slice_condition import NotJoint
 from penstock.model.query.query import Query
 from penstock.model.query.render import RenderedQuery, UnsupportedSql
 from penstock.model.script.constants import Bindings
@@ -44,6 +43,7 @@ from penstock.model.script.sources import (
     TableSource,
     TimeTravel,
 )
+from penstock.model.slicing.slice_condition import NotJoint
 from penstock.model.values.seed import FUNCTION
 from penstock.spark.failures import explained
 from penstock.spark.functions import run_sql

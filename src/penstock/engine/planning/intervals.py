@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from penstock.engine.planning.ranges import (
+    BEHIND,
     CHANGED,
     MATERIALIZED,
     MISSING,
@@ -31,8 +32,8 @@ from penstock.model.time.moments import read_moment, read_range
 from penstock.model.time.partition import MAX_SLICES, Moment
 from penstock.model.time.time_range import TimeRange
 
-MADE = (MATERIALIZED, STALE)
-_PENDING = {STALE, CHANGED}
+MADE = (MATERIALIZED, STALE, BEHIND)
+_PENDING = {STALE, CHANGED, BEHIND}
 _INSTANT = timedelta(microseconds=1)
 
 
@@ -41,7 +42,8 @@ class Event:
     """``at``, a text that sorts, an interval came into a state.
 
     ``since`` is the snapshot of other writers behind it, ``of`` the text of the slice, or attempt,
-    that it is a part of.
+    that it is a part of. ``changed`` is the snapshot in which it last got other rows, ``read`` the
+    snapshots of lakes that it was made from, where that is known; ``behind`` why it is.
     """
 
     at: str
@@ -49,6 +51,9 @@ class Event:
     state: str
     since: int | None = None
     of: str = ""
+    changed: int | None = None
+    read: Mapping[str, int] | None = None
+    behind: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,8 @@ class IntervalHistory:
     @property
     def recorded(self) -> Intervals:
         """Return what no run has to make."""
-        return self.of_states(*MADE, RUNNING, *(() if self.remakes else (CHANGED,)))
+        there = {MATERIALIZED, STALE, RUNNING} | (set() if self.remakes else {CHANGED, BEHIND})
+        return self.of_states(*there)
 
     def before(self, moment: datetime) -> Intervals:
         """Return what was made before a moment and not since."""

@@ -12,6 +12,7 @@ from penstock.engine.planning.intervals import Due, IntervalHistory, ModelInterv
 from penstock.engine.planning.plan import Asked, Known, Plan, PlannedStep, bindings_of, value_of
 from penstock.engine.planning.plan_notices import notices_of, with_lagging
 from penstock.engine.planning.ranges import (
+    MATERIALIZED,
     Calendar,
     SliceRange,
     SliceStates,
@@ -30,16 +31,18 @@ from penstock.engine.planning.restatement_scope import (
 from penstock.engine.planning.run_arguments import args_of, check_arguments
 from penstock.engine.planning.selection import select_steps
 from penstock.engine.planning.slices import RunRequest, StepSlice, resolve_slices
+from penstock.engine.planning.waiting import complete, touched
 from penstock.errors import ArgumentError
 from penstock.model.definition.graph import Graph, chains, makers_of
 from penstock.model.definition.model import Model
 from penstock.model.project.not_models import FIRST_MODEL
 from penstock.model.script.constants import Bindings
 from penstock.model.script.file_uris import path_of
-from penstock.model.time.interval import Interval
+from penstock.model.time.interval import Interval, minus, union
 from penstock.model.time.moments import is_moment
 from penstock.model.time.partition import Moment
 from penstock.model.time.slice import WHOLE, Part, Slice
+from penstock.model.time.time_range import TimeRange
 
 Planner = Callable[[Asked], list[PlannedStep]]
 
@@ -51,8 +54,9 @@ def make_plan(
     known: Known | None = None,
     planner: Planner | None = None,
 ) -> Plan:
-    """``known`` is asked for ranges, for models by time, and for those that restate themselves.
-    ``planner`` says what is made of the models; as a run does without it.
+    """``known`` is asked for ranges, for models by time, for those that restate themselves, and for
+    what others need of their inputs. ``planner`` says what is made of the models;
+    as a run does without it.
 
     Raises ArgumentError and PartitionError: what is wrong is said before anything runs.
     """
@@ -79,9 +83,51 @@ def make_plan(
     if planner is None:
         asked = replace(asked, cascade=_by_themselves(asked))
         planner = _of_moment if request.range is None else of_range
-    planned = with_lagging(planner(asked), asked)
+    planned = with_lagging(_completed(planner(asked), asked), asked)
     notices = tuple(notices_of(planned, asked))
-    return Plan(tuple(planned), request, args, notices, makers_of(models.values()))
+    makers = makers_of(models.values())
+    return Plan(tuple(planned), request, args, notices, makers, known.edges)
+
+
+def _completed(planned: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep]:
+    """Return the steps with what they need first. Of models that are not selected only that."""
+    names = {model.name for model in asked.steps}
+    above = {name for model in asked.steps for name in asked.graph.upstream(model.name)}
+    added = above - names if asked.request.upstream else set[str]()
+    if added:
+        steps = [m for m in asked.order if m.name in names or (m.name in added and m.strategy.runs)]
+        asked = replace(asked, steps=steps, args=args_of(steps, asked.request))
+    known = {step.name: step for step in planned}
+    every = [known.get(m.name) or PlannedStep(m, (), skipped=NOT_ASKED) for m in asked.steps]
+    found = complete(
+        every,
+        asked,
+        lambda model, slices: _step_of(model, slices, asked),
+        lambda step: finished(step, asked),
+    )
+    kept = [step for step in found if step.name in names or step.slices]
+    within = replace(asked, steps=[step.model for step in kept])
+    return [replace(step, after=within.after(step.model)) for step in kept] if added else kept
+
+
+NOT_ASKED = "nothing that the selected models need of it is missing"
+
+
+def _step_of(model: Model, slices: tuple[Slice, ...], asked: Asked) -> PlannedStep:
+    """Return a step that makes these slices, whatever is there."""
+    after = asked.after(model)
+    if model.by_time is None:
+        return finished(of_slices(model, slices, after), asked)
+    intervals = union(each for each in slices if isinstance(each, Interval))
+    batches, apart = model.by_time.batches(intervals), None
+    if len(batches) > 1:
+        apart = _apart_by_time(model.by_time)
+    return finished(PlannedStep(model, batches, after, apart=apart), asked)
+
+
+def _apart_by_time(by_time: TimeRange) -> str:
+    size = by_time.batch_size
+    return "each range of missing intervals" if size is None else f"batch_size is {size}"
 
 
 def _by_themselves(asked: Asked) -> Cascade:
@@ -130,10 +176,7 @@ def of_intervals(
 ) -> PlannedStep:
     """A slice for each evaluation of the query."""
     slices = line.by_time.batches(due.intervals)
-    apart = None
-    if len(slices) > 1:
-        size = line.by_time.batch_size
-        apart = "each range of missing intervals" if size is None else f"batch_size is {size}"
+    apart = _apart_by_time(line.by_time) if len(slices) > 1 else None
     late = line.out_of_order(slices[0]) if model.in_order and slices else None
     seen = line.painted.runs if due.lacking else None
     return PlannedStep(model, slices, after, late, due.idle, due.tally, apart, seen=seen)
@@ -159,11 +202,31 @@ def _of_moment(asked: Asked) -> list[PlannedStep]:
             alone = not slices
             with _placed_at(model, "target"):
                 due = _due(line, asked.request.partition, alone)
-                step = of_intervals(model, line, due, after)
+                step = _with_touched(of_intervals(model, line, due, after), line, planned, asked)
         else:
             step = PlannedStep(model, made, after)
         planned.append(finished(step, asked))
     return planned
+
+
+def _with_touched(
+    step: PlannedStep, line: ModelIntervals, planned: Sequence[PlannedStep], asked: Asked
+) -> PlannedStep:
+    """Add the intervals whose inputs are made in this run, to be made if these change."""
+    above = {each.name: each for each in planned}
+    if step.blocked or not line.painted.remakes or not asked.request.behind:
+        return step
+    if not any(each.upstream.name in above for each in asked.known.edges.get(step.name, ())):
+        return step
+    own = union(each for each in step.slices if isinstance(each, Interval))
+    made = list(line.by_time.units(minus(line.painted.of_states(MATERIALIZED), own)))
+    again = union(e for e in touched(step.model, made, above, asked) if isinstance(e, Interval))
+    if not again:
+        return step
+    batches = line.by_time.batches(again)
+    slices = tuple(sorted((*(e for e in step.slices if isinstance(e, Interval)), *batches)))
+    apart = _apart_by_time(line.by_time) if len(slices) > 1 else None
+    return replace(step, slices=slices, if_changed=frozenset(batches), apart=apart, skipped=None)
 
 
 def _due(line: ModelIntervals, asked: Moment | None, alone: bool) -> Due:
@@ -216,6 +279,7 @@ def of_range(asked: Asked) -> list[PlannedStep]:
     ranges = {model.name: calendar.of(model) for model in steps if model.partition is not None}
     states = asked.known.slices(steps)
     for model in steps:
+        again = frozenset[Slice]()
         after, own = asked.after(model), states.get(model.name, SliceStates())
         if model.name in lines:
             line = lines[model.name]
@@ -227,6 +291,12 @@ def of_range(asked: Asked) -> list[PlannedStep]:
             continue
         if model.partition is not None:
             chosen, tally = choose(ranges[model.name], own, every=range_.all)
+            if not range_.all and own.remakes and asked.request.behind:
+                taken = frozenset(chosen)
+                left = [each for each in ranges[model.name].slices if each not in taken]
+                again = frozenset(touched(model, left, planned, asked))
+                chosen = together(*chosen, *again) if again else chosen
+                tally = replace(tally, to_make=len(chosen))
         else:
             changes = any(not planned[name].skipped for name in after)
             chosen, tally = choose_whole(own, every=range_.all, inputs_change=changes)
@@ -234,7 +304,7 @@ def of_range(asked: Asked) -> list[PlannedStep]:
         apart = _why_apart(model, range_) if len(chosen) > 1 else None
         step = PlannedStep(model, chosen, after, skipped=skipped, tally=tally, apart=apart)
         if not range_.all and model.partition is not None:
-            step = replace(step, seen=own.runs)
+            step = replace(step, seen=own.runs, if_changed=again)
         planned[model.name] = finished(step, asked)
     return list(planned.values())
 
@@ -252,7 +322,7 @@ def _why_apart(model: Model, asked: SliceRange) -> str | None:
     if model.strategy.only_adds and asked.all:
         return "rows that an interrupted run has appended are not to be added again"
     # Late: it looks at trees, which a plan of single slices does without.
-    from penstock.model.joint.joint import why_apart
+    from penstock.model.slicing.joint import why_apart
 
     return why_apart(model)
 

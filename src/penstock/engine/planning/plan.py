@@ -17,6 +17,7 @@ from penstock.model.definition.graph import Graph, Makers
 from penstock.model.definition.model import Model
 from penstock.model.script import arguments
 from penstock.model.script.constants import Bindings
+from penstock.model.slicing.needs import Edge
 from penstock.model.time.interval import Interval
 from penstock.model.time.moments import read_moment
 from penstock.model.time.slice import WHOLE, Part, Slice, described
@@ -37,7 +38,9 @@ class PlannedStep:
     made ``anew`` is dropped in the commit of the first batch, unless another run has made rows of
     it after the snapshot ``as_of``. Of slices that are made because they are lacking, ``seen`` has
     the runs that had recorded slices of the model when that was found. ``stages`` are what becomes
-    of its table before that, where a plan was asked to tell.
+    of its table before that, where a plan was asked to tell. ``waits`` are those of its slices
+    that cannot be made yet, each with what it waits for; ``if_changed`` those that are made only if
+    the run changes rows of what they need.
     """
 
     model: Model
@@ -54,6 +57,8 @@ class PlannedStep:
     seen: Mapping[str, str] | None = None
     as_of: int | None = None
     stages: tuple[Stage, ...] = ()
+    waits: Mapping[Slice, str] = field(default_factory=dict)
+    if_changed: frozenset[Slice] = frozenset()
 
     def __repr__(self) -> str:
         named = f"{self.name} {self.slice}" if self.slice else self.name
@@ -97,7 +102,8 @@ class Plan:
     """Steps in the order of the graph. ``notices`` are worth saying before it runs.
 
     ``args`` are the texts of declared arguments that the request has, by name or in its payload.
-    ``makers`` are the project's models by their tables, those that are not planned among them.
+    ``makers`` are the project's models by their tables, those that are not planned among them;
+    ``edges`` what models need of their inputs, by their names.
     """
 
     steps: tuple[PlannedStep, ...]
@@ -105,6 +111,7 @@ class Plan:
     args: Mapping[str, str | None] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     makers: Makers = field(default_factory=dict)
+    edges: Mapping[str, Sequence[Edge]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         names = [step.name for step in self.steps]
@@ -173,7 +180,8 @@ TOGETHER = 400  # slices of one job: a year of days
 class Known:
     """Known to the catalogs, by the names of models: the states of slices; of models by time what
     is painted on their lines; and when all that was made. ``as_of`` are the snapshots of lakes that
-    all this is at least of, ``destinations`` what each lake can do, by their names.
+    all this is at least of, ``destinations`` what each lake can do, by their names, ``edges`` what
+    models need of their inputs.
     """
 
     slices: Callable[[Sequence[Model]], Mapping[str, SliceStates]] = lambda _: {}
@@ -181,6 +189,7 @@ class Known:
     pasts: Callable[[Sequence[Model]], Mapping[str, BuildTimes]] = lambda _: {}
     as_of: Mapping[str, int] = field(default_factory=dict)
     destinations: Mapping[str, Capabilities] = field(default_factory=dict)
+    edges: Mapping[str, Sequence[Edge]] = field(default_factory=dict)
 
     def can_make(self, model: Model) -> bool:
         """Tell whether the destinations can do what the model needs of them."""

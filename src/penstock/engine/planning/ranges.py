@@ -18,7 +18,19 @@ from penstock.model.time import partition
 from penstock.model.time.partition import TIME_KINDS, Moment, PartitionSpec
 from penstock.model.time.slice import WHOLE, Part, Slice
 
-MATERIALIZED, STALE, RUNNING, FAILED, MISSING, SKIPPED, CHANGED, UNFINISHED, OTHER = (
+(
+    MATERIALIZED,
+    STALE,
+    RUNNING,
+    FAILED,
+    MISSING,
+    SKIPPED,
+    CHANGED,
+    UNFINISHED,
+    OTHER,
+    BEHIND,
+    WAITING,
+) = (
     "materialized",
     "stale",
     "running",
@@ -28,20 +40,25 @@ MATERIALIZED, STALE, RUNNING, FAILED, MISSING, SKIPPED, CHANGED, UNFINISHED, OTH
     "changed outside",
     "unfinished",
     "other kind",
+    "behind",
+    "waiting",
 )
-_TO_MAKE = frozenset({MISSING, FAILED, SKIPPED})
+_TO_MAKE = frozenset({MISSING, FAILED, SKIPPED, WAITING})
+_TO_REMAKE = frozenset({CHANGED, BEHIND, UNFINISHED})
 
 
 @dataclass(frozen=True, slots=True)
 class SliceStates(Mapping[str, str]):
     """The states of slices that are there or were tried, by their texts.
 
-    ``runs`` are those that recorded them. ``remakes``: what another writer changed, and what was
-    made before its time was over, is to be made.
+    ``runs`` are those that recorded them, ``behind`` says of which input those are behind.
+    ``remakes``: what another writer changed, what is behind its input, and what was made before its
+    time was over, is to be made.
     """
 
     of: Mapping[str, str] = field(default_factory=dict)
     runs: Mapping[str, str] = field(default_factory=dict)
+    behind: Mapping[str, str] = field(default_factory=dict)
     remakes: bool = True
 
     def __getitem__(self, text: str) -> str:
@@ -56,7 +73,7 @@ class SliceStates(Mapping[str, str]):
     def lacks(self, text: str) -> bool:
         """Return whether a run has to make a slice."""
         state = self.of.get(text, MISSING)
-        return state in _TO_MAKE or (state in (CHANGED, UNFINISHED) and self.remakes)
+        return state in _TO_MAKE or (state in _TO_REMAKE and self.remakes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +168,7 @@ class Calendar:
         self._now = now
         self._above = above
         self._known: dict[PartitionSpec, InRange] = {}
+        self._early: dict[tuple[PartitionSpec, datetime], int] = {}
 
     def of(self, model: Model) -> InRange:
         """Raises PartitionError, placed."""
@@ -171,7 +189,10 @@ class Calendar:
         if not starts or not found.slices:
             return found
         last = max(starts)
-        early = sum(partition.bounds(spec, part.value)[1] <= last for part in found.slices)
+        if (spec, last) not in self._early:
+            ends = (partition.bounds(spec, part.value)[1] for part in found.slices)
+            self._early[spec, last] = sum(end <= last for end in ends)
+        early = self._early[spec, last]
         return replace(found, slices=found.slices[early:], early=found.early + early)
 
 
@@ -231,7 +252,18 @@ def choose_whole(
 
 def said(tally: Tally) -> str:
     """``3 missing, 1 failed, 361 materialized``."""
-    order = (MISSING, FAILED, SKIPPED, UNFINISHED, RUNNING, CHANGED, STALE, MATERIALIZED)
+    order = (
+        MISSING,
+        FAILED,
+        SKIPPED,
+        WAITING,
+        UNFINISHED,
+        RUNNING,
+        CHANGED,
+        BEHIND,
+        STALE,
+        MATERIALIZED,
+    )
     parts = [f"{tally.states[state]:,} {state}" for state in order if tally.states.get(state)]
     parts += [f"{tally.early:,} before start"] if tally.early else []
     parts += [f"{tally.later:,} in the future"] if tally.later else []

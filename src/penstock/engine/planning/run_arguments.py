@@ -46,6 +46,9 @@ class RunOptions:
     from_: Partition | None = None
     to: Partition | None = None
     all_: bool = False
+    upstream: bool = False
+    allow_missing: bool = False
+    behind: bool | None = None
 
     def request(self, models: Sequence[Positional], names: Collection[str]) -> RunRequest:
         """The request of a run of ``models``, its positional arguments. Raises ArgumentError.
@@ -63,6 +66,9 @@ class RunOptions:
             trigger=self.trigger,
             full_refresh=self.full_refresh,
             range=SliceRange.of(self.from_, self.to, every=self.all_),
+            upstream=self.upstream,
+            allow_missing=self.allow_missing,
+            behind=self.behind is not False,
         )
 
 

@@ -14,8 +14,10 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
+from penstock.engine.planning.behind import Changed, Input, Inputs, Read
 from penstock.engine.planning.intervals import Event, IntervalHistory
 from penstock.engine.planning.ranges import (
+    BEHIND,
     CHANGED,
     FAILED,
     MATERIALIZED,
@@ -25,11 +27,12 @@ from penstock.engine.planning.ranges import (
     SKIPPED,
     STALE,
     UNFINISHED,
+    WAITING,
     SliceStates,
 )
 from penstock.engine.planning.restatement_scope import BuildTimes, rebuilds
 from penstock.engine.state import reading
-from penstock.engine.state.outside import Outside, Undone, Where, look, undone
+from penstock.engine.state.other_writers import Outside, Undone, Where, look, undone
 from penstock.engine.state.reading import Tried
 from penstock.engine.state.records import WHOLE, ProcessId, SliceRecord, is_gone
 from penstock.engine.state.store import State
@@ -37,9 +40,11 @@ from penstock.engine.state.tables import to_moment, to_text
 from penstock.errors import PartitionError
 from penstock.lake.catalog.snapshots.history import rollbacks
 from penstock.model.definition.model import Model
+from penstock.model.slicing.needs import Edge
 from penstock.model.time.interval import interval_of
 from penstock.model.time.partition import TIME_KINDS, PartitionSpec, bucket_at, render
-from penstock.model.time.slice import Part
+from penstock.model.time.slice import WHOLE as WHOLE_TABLE
+from penstock.model.time.slice import Part, Slice
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -52,12 +57,13 @@ Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run h
 @dataclass(frozen=True, slots=True)
 class SliceState:
     """``name`` is the state of a slice; ``made`` that of what is recorded of it, whatever was tried
-    since; ``since`` the snapshot of other writers behind it.
+    since; ``since`` the snapshot of other writers behind it. ``behind`` says of which input it is.
     """
 
     name: str
     made: str
     since: int | None = None
+    behind: str | None = None
 
     @classmethod
     def of(cls, state: str, since: int | None = None) -> SliceState:
@@ -69,7 +75,8 @@ class SliceState:
 class Recorded:
     """The records of the slices of one target, what others did to them since, and the attempts that
     published nothing: of models by time all, of others the last one of each slice. ``alive`` are
-    the runs that have not ended.
+    the runs that have not ended. ``reads`` are the snapshots that slices were made from, by the ids
+    of reads, and ``inputs`` what the model reads, to tell what is behind that.
     """
 
     slices: Sequence[SliceRecord] = ()
@@ -77,6 +84,8 @@ class Recorded:
     lost: Undone = field(default_factory=Undone)
     tried: Sequence[Tried] = ()
     alive: Collection[str] = ()
+    reads: Mapping[str, Read] = field(default_factory=dict)
+    inputs: Inputs = field(default_factory=Inputs)
 
     def states(self, model: Model) -> dict[str, SliceState]:
         """Of a model that is not by time, by the texts of the slices recorded or tried.
@@ -86,6 +95,7 @@ class Recorded:
         """
         records = {record.slice: record for record in self.slices}
         found = {text: self._of_record(record, model) for text, record in records.items()}
+        found |= self._behind(found, records)
         for each in self.tried:
             known, record = found.get(each.value), records.get(each.value)
             if known is None and model.partition is None and each.value != WHOLE:
@@ -96,10 +106,52 @@ class Recorded:
                 found[each.value] = SliceState(pressing, made)
         return found
 
+    def _behind(
+        self, states: Mapping[str, SliceState], records: Mapping[str, SliceRecord]
+    ) -> Iterator[tuple[str, SliceState]]:
+        """Yield those that are materialized, and were made from input that has changed since."""
+        if not self.inputs.every:
+            return
+        made = {
+            _slice_of(text): read
+            for text, state in states.items()
+            if state.name == MATERIALIZED and (read := self._read(records[text])) is not None
+        }
+        for slice_, why in self.inputs.behind(made).items():
+            yield slice_.text, SliceState(BEHIND, BEHIND, behind=str(why))
+
+    def _read(self, record: SliceRecord) -> Read | None:
+        return None if record.read_id is None else self.reads.get(record.read_id)
+
+    def changes(self, model: Model) -> list[Changed]:
+        """The slices that are there, each with the snapshot in which it last got other rows."""
+        if model.by_time is not None:
+            events = self.painted(model).events
+            return [Changed(e.interval, e.changed) for e in events if e.changed is not None]
+        found: list[Changed] = []
+        for record in self.slices:
+            if record.is_slice_of(model) and (at := self._changed(record)) is not None:
+                found.append(Changed(_slice_of(record.slice), at))
+        return found
+
+    def _changed(self, record: SliceRecord) -> int | None:
+        """The snapshot in which the rows of a slice last changed; None where it never had any."""
+        known = [record.last_made_in, self.outside.changed.get((record.target, record.slice))]
+        if record.slice in self.lost.gone:
+            known.append(self.lost.last)
+        return max((at for at in known if at is not None), default=None)
+
+    @property
+    def newest(self) -> int:
+        """The last snapshot in which any of the slices got other rows; -1 for none."""
+        parts = [at for of in self.outside.parts.values() for _, at in of]
+        made = [at for each in self.slices if (at := self._changed(each)) is not None]
+        return max((*made, *parts), default=-1)
+
     def _pressing(self, tried: Tried) -> str:
         if tried.state == RUNNING and tried.run_id in self.alive:
             return RUNNING
-        return SKIPPED if tried.state == SKIPPED else FAILED
+        return tried.state if tried.state in (SKIPPED, WAITING) else FAILED
 
     def _of_record(self, record: SliceRecord, model: Model) -> SliceState:
         if not record.is_slice_of(model):
@@ -133,7 +185,22 @@ class Recorded:
             interval = interval_of(tried.value)
             if interval is not None:
                 events.append(Event(tried.at, interval, self._pressing(tried), of=tried.value))
-        return IntervalHistory.of(events, runs=self.runs, remakes=self.remakes(model))
+        found = IntervalHistory.of(events, runs=self.runs, remakes=self.remakes(model))
+        made: dict[Slice, Read] = {
+            event.interval: event.read
+            for event in found.events
+            if event.state == MATERIALIZED and event.read is not None
+        }
+        behind = self.inputs.behind(made)
+        if not behind:
+            return found
+        told = (
+            event
+            if event.state != MATERIALIZED or (why := behind.get(event.interval)) is None
+            else replace(event, state=BEHIND, behind=str(why))
+            for event in found.events
+        )
+        return replace(found, events=tuple(told))
 
     def _events(self, model: Model) -> Iterator[Event]:
         """Yield what was made of the intervals of a model, and undone by others."""
@@ -144,10 +211,11 @@ class Recorded:
             if record.slice in self.lost.gone and record.rolled_back is None:
                 continue
             at, (state, since) = to_text(record.published_at), self._state_of(record, model)
-            yield Event(at, interval, state, since, record.slice)
+            changed, read = self._changed(record), self._read(record)
+            yield Event(at, interval, state, since, record.slice, changed, read)
             parts = self.outside.parts.get((record.target, record.slice), ())
             if state != CHANGED:
-                yield from (Event(at, part, CHANGED, by, record.slice) for part, by in parts)
+                yield from (Event(at, part, CHANGED, by, record.slice, by) for part, by in parts)
 
     @property
     def runs(self) -> dict[str, str]:
@@ -158,6 +226,10 @@ class Recorded:
         if model.target.qualified not in self.outside.there:
             return True
         return model.strategy.restores if model.by_time is None else model.strategy.time_column
+
+
+def _slice_of(text: str) -> Slice:
+    return Part(text) if text else WHOLE_TABLE
 
 
 def is_unfinished(record: SliceRecord, model: Model) -> bool:
@@ -207,6 +279,7 @@ class KnownSlices:
 
     settings: Settings
     catalogs: Catalogs
+    edges: Mapping[str, Sequence[Edge]] = field(default_factory=dict)
     is_gone: Callable[[ProcessId], bool] = is_gone
 
     def states(self, models: Sequence[Model]) -> Mapping[str, SliceStates]:
@@ -237,7 +310,18 @@ class KnownSlices:
         return found
 
     def _recorded(self, models: Sequence[Model], *, tried: bool = True) -> dict[str, Recorded]:
-        """By the names of models; without ``tried`` no attempts."""
+        """By the names of models, with what they read; without ``tried`` no attempts."""
+        edges = [edge for model in models for edge in self.edges.get(model.name, ())]
+        names = {model.name for model in models}
+        above = {e.upstream.name: e.upstream for e in edges if e.upstream.name not in names}
+        found = self._of_models(models, tried=tried)
+        known = {**found, **self._of_models(list(above.values()), tried=False)}
+        return {
+            name: replace(each, inputs=inputs_of(self.edges.get(name, ()), known))
+            for name, each in found.items()
+        }
+
+    def _of_models(self, models: Sequence[Model], *, tried: bool) -> dict[str, Recorded]:
         found = {model.name: Recorded() for model in models}
         for lake, of_lake in _by_lake(models).items():
             catalog = self.catalogs(lake)
@@ -256,6 +340,7 @@ class KnownSlices:
         last = reading.last_outcomes(connection, targets) if tried else {}
         running = reading.running(connection) if tried else ()
         alive = frozenset(run.run_id for run in running if not self.is_gone(run.process))
+        reads = reading.lakes_read(connection, targets)
         found: dict[str, Recorded] = {}
         for model, target in zip(models, targets, strict=True):
             attempts: Sequence[Tried] = ()
@@ -265,15 +350,25 @@ class KnownSlices:
                 of_target = last.get(target, {}).items()
                 attempts = [Tried(value, "", run, state) for value, (state, run) in of_target]
             known = made.get(target, Recorded())
-            found[model.name] = replace(known, tried=attempts, alive=alive)
+            found[model.name] = replace(known, tried=attempts, alive=alive, reads=reads)
         return found
 
 
+def inputs_of(edges: Sequence[Edge], known: Mapping[str, Recorded]) -> Inputs:
+    """Return what a model reads; ``known`` are the records of the models that it does."""
+    inputs = [
+        Input(edge, partial(above.changes, edge.upstream), above.newest)
+        for edge in edges
+        if (above := known.get(edge.upstream.name)) is not None
+    ]
+    return Inputs(tuple(inputs))
+
+
 def _slice_states(model: Model, recorded: Recorded) -> SliceStates:
-    states = {
-        text: state.name for text, state in recorded.states(model).items() if state.name != OTHER
-    }
-    return SliceStates(states, recorded.runs, remakes=recorded.remakes(model))
+    known = recorded.states(model)
+    states = {text: state.name for text, state in known.items() if state.name != OTHER}
+    behind = {text: each.behind for text, each in known.items() if each.behind is not None}
+    return SliceStates(states, recorded.runs, behind, remakes=recorded.remakes(model))
 
 
 def _by_lake(models: Iterable[Model]) -> Mapping[str, list[Model]]:

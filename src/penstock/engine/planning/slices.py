@@ -201,7 +201,9 @@ class RunRequest:
 
     ``args`` are texts, or None for NULL, by name. ``payload`` is what a trigger sent; ``fire_time``
     (aware) is when it fired. ``full_refresh``: the tables are rebuilt. ``range``: the slices of
-    many days, in place of ``partition``.
+    many days, in place of ``partition``. ``upstream``: of models that are not selected, what the
+    selected ones need and is missing is made first; ``allow_missing``: they do without it;
+    ``behind``: slices whose input has changed since are made again.
     """
 
     partition: Partition | None = None
@@ -212,6 +214,9 @@ class RunRequest:
     trigger: str = "manual"
     full_refresh: bool = False
     range: SliceRange | None = None
+    upstream: bool = False
+    allow_missing: bool = False
+    behind: bool = True
 
     @property
     def inputs(self) -> dict[str, Any]:

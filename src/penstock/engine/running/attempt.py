@@ -19,9 +19,10 @@ from penstock.engine.inputs.self_reference import Beginning
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.results import CheckResult
 from penstock.engine.running.manual import run_statements
+from penstock.engine.running.read_inputs import read_record
 from penstock.engine.running.writing import Writer
 from penstock.engine.session.run_context import RunContext
-from penstock.engine.state.records import Requirement, SliceRecord
+from penstock.engine.state.records import ReadRecord, Requirement, SliceRecord
 from penstock.engine.state.store import State
 from penstock.events import CheckFinished, Notice, StepProgress
 from penstock.model.definition.model import Model
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """``tx`` is committed to by nothing else of the run; ``held`` is released when all is
-    published. ``pins`` are the tables that it reads.
+    published. ``pins`` are the tables that it reads, ``read`` what is recorded of that.
     """
 
     context: RunContext
@@ -49,6 +50,7 @@ class Attempt:
     views: Views
     held: ExitStack
     pins: Pins
+    read: ReadRecord
 
     @classmethod
     @contextmanager
@@ -62,7 +64,8 @@ class Attempt:
             ExitStack() as held,
         ):
             pins = pin(context.lakes, model, tx.base, context.plan.makers)
-            yield cls(context, planned, tx, views, held, pins)
+            read = read_record(context, planned, pins)
+            yield cls(context, planned, tx, views, held, pins, read)
 
     @property
     def model(self) -> Model:

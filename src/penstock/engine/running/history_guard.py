@@ -11,7 +11,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from penstock.engine.planning.stages import no_history, other_keys
-from penstock.engine.state.outside import OWN
+from penstock.engine.state.other_writers import OWN
 from penstock.engine.state.records import SliceRecord
 from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.errors import DefinitionChanged

@@ -66,6 +66,7 @@ def publish(
         failed=tuple(_failed(candidate, each) for each in found if each.failed),
         base=attempt.tx.base.id,
         divided=attempt.planned.only.text if divided else None,
+        read=attempt.read,
     )
     if passed:
         if candidate.files:
@@ -103,7 +104,11 @@ def execute_files(attempt: Attempt, known: SliceRecord | None) -> list[MadeSlice
     run_id, planned = attempt.context.run_id, attempt.planned
     made = files.record(run_id, planned, attempt.target, written, state)
     others = files.records(run_id, planned, written)
-    commit(attempt.tx, attempt.state, StepRecords((*others, made), attempt.tx.base.id))
+    commit(
+        attempt.tx,
+        attempt.state,
+        StepRecords((*others, made), attempt.tx.base.id, read=attempt.read),
+    )
     return [MadeSlice(made, None)]
 
 
@@ -152,6 +157,7 @@ def _published(
             same=same,
             kept_as="unchanged" if is_known else "done",
             made_before=made_before,
+            read_id=attempt.read.read_id,
         )
 
 

@@ -34,7 +34,7 @@ from penstock.engine.state.records import SliceRecord
 from penstock.engine.strategies.upsert import key_in_spark
 from penstock.errors import StepError
 from penstock.model.definition.model import Model
-from penstock.model.joint.slice_condition import NotJoint
+from penstock.model.slicing.slice_condition import NotJoint
 from penstock.model.time.slice import shown
 from penstock.sql.substitution import unsubstituted
 

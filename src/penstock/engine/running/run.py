@@ -15,8 +15,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
+from penstock.engine.planning.needed import touching
 from penstock.engine.planning.no_op import ended, nothing_to_do
 from penstock.engine.planning.plan import Plan, PlannedStep
+from penstock.engine.planning.ranges import WAITING
 from penstock.engine.python.files import remove_abandoned
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.step import INTERRUPTED, run_step, skip
@@ -33,7 +35,8 @@ from penstock.events import (
     RunStarted,
     StepFinished,
 )
-from penstock.model.time.slice import Slice, meets
+from penstock.model.slicing.needs import edge_by_kinds
+from penstock.model.time.slice import Slice
 from penstock.uuid7 import new_uuid7
 
 if TYPE_CHECKING:
@@ -124,7 +127,8 @@ def _end(context: RunContext, result: RunResult) -> None:
 class _Line:
     """The batches of one model: at most one of them runs at a time, as all commit to one table.
 
-    ``lost`` says of a slice why nothing can be made of it, by what failed above. The results of its
+    ``lost`` says of a slice why nothing can be made of it, by what failed above, and ``changed``
+    whether anything that it needs got other rows. The results of its
     slices are in the order in which they ended; ``count`` is how many of them have. A slice that
     was divided has the results of its ``parts``.
     """
@@ -132,6 +136,7 @@ class _Line:
     step: PlannedStep
     batches: Iterator[PlannedStep]
     lost: Callable[[Slice], str | None] | None = None
+    changed: Sequence[Callable[[Slice], bool]] = ()
     ended: bool = False
     results: dict[Slice, StepResult] = field(default_factory=dict)
     parts: dict[Slice, tuple[Slice, ...]] = field(default_factory=dict)
@@ -150,6 +155,24 @@ class _Line:
         if self.step.skipped:
             return {}
         return {slice_: made for slice_, made in self.results.items() if made.state not in GOOD}
+
+    @property
+    def failed(self) -> dict[Slice, StepResult]:
+        """Return what ended badly, and not because it waits."""
+        return {slice_: made for slice_, made in self.bad.items() if made.state != WAITING}
+
+    def lacks(self, slice_: Slice) -> tuple[str, str] | None:
+        """Return how a slice ends that cannot be made, and why."""
+        waits = self.step.waits.get(slice_)
+        if waits is not None:
+            return WAITING, waits
+        assert self.lost is not None, "set where it is due"
+        reason = self.lost(slice_)
+        if reason is not None:
+            return "skipped", reason
+        if slice_ in self.step.if_changed and not any(needs(slice_) for needs in self.changed):
+            return "unchanged", "what it reads has not changed"
+        return None
 
 
 class Pace:
@@ -182,7 +205,7 @@ class Runner:
         run_step: StepFunction,
         jobs: int | None,
         *,
-        skip: Callable[[RunContext, PlannedStep, str], None] = skip,
+        skip: Callable[[RunContext, PlannedStep, str, str], None] = skip,
     ) -> None:
         self._plan = plan
         self._skip = skip
@@ -239,21 +262,21 @@ class Runner:
         above = [self._lines[name] for name in line.step.after]
         if not all(each.ended for each in above):
             return False
-        line.lost = _losses(line.step, above)
+        line.lost = _losses(line.step, above, self._plan)
+        line.changed = _changes(line.step, above, self._plan)
         return True
 
     def _next(self, line: _Line) -> PlannedStep | None:
         """The next batch without what cannot be made; none where the line has come to its end."""
-        assert line.lost is not None, "set where it is due"
         for batch in line.batches:
-            if line.bad and line.step.model.in_order:
+            if line.failed and line.step.model.in_order:
                 self._end_rest(line, "skipped", f"an interval before it failed: {_why(line)}")
                 return None
-            lost = {slice_: line.lost(slice_) for slice_ in batch.slices}
-            for slice_, reason in lost.items():
-                if reason is not None:
-                    self._end(line, replace(batch, slices=(slice_,)), "skipped", reason)
-            left = [slice_ for slice_, reason in lost.items() if reason is None]
+            lost = {slice_: line.lacks(slice_) for slice_ in batch.slices}
+            for slice_, ends in lost.items():
+                if ends is not None:
+                    self._end(line, replace(batch, slices=(slice_,)), *ends)
+            left = [slice_ for slice_, ends in lost.items() if ends is None]
             if left:
                 return self._plan.narrowed(batch, left) if len(left) < len(lost) else batch
         line.ended = True
@@ -281,9 +304,9 @@ class Runner:
         (result,) = ended(step, state, reason)
         line.results[step.only] = result
         line.count += 1
-        if state == "skipped":
+        if state in {"skipped", WAITING}:
             with contextlib.suppress(PenstockError):  # it is only for the next run to know
-                self._skip(self._world, step, reason)
+                self._skip(self._world, step, state, reason)
         self._world.sink(StepFinished(step.name, state, 0.0, reason=reason, slice=step.slice))
 
     def _end_rest(self, line: _Line, state: str, reason: str) -> None:
@@ -311,25 +334,49 @@ class Runner:
     def _state(self) -> str:
         if self._world.cancelled.is_set():
             return "cancelled"
-        return "failed" if any(line.bad for line in self._lines.values()) else "done"
+        if any(line.failed for line in self._lines.values()):
+            return "failed"
+        return WAITING if any(line.bad for line in self._lines.values()) else "done"
 
 
-def _losses(step: PlannedStep, above: Sequence[_Line]) -> Callable[[Slice], str | None]:
+def _losses(step: PlannedStep, above: Sequence[_Line], plan: Plan) -> Callable[[Slice], str | None]:
     """Why a slice cannot be made: the first failure above it, however far up."""
+    edges = {edge.upstream.name: edge for edge in plan.edges.get(step.name, ())}
     found = [
-        (meets(step.model.partition, tuple(line.bad), line.step.model.partition), _cause(line))
+        (
+            touching(
+                edges.get(line.step.name) or edge_by_kinds(step.model, line.step.model),
+                line.failed,
+                whole=True,
+            ),
+            _cause(line),
+        )
         for line in above
-        if line.bad
+        if line.failed
     ]
     return lambda slice_: next((reason for needs, reason in found if needs(slice_)), None)
 
 
+def _changes(
+    step: PlannedStep, above: Sequence[_Line], plan: Plan
+) -> list[Callable[[Slice], bool]]:
+    """Tell of each input whether a slice needs any that the run has given other rows."""
+    lines = {line.step.name: line for line in above}
+    found: list[Callable[[Slice], bool]] = []
+    for edge in plan.edges.get(step.name, ()):
+        line = lines.get(edge.upstream.name)
+        results = {} if line is None else line.results
+        done = [slice_ for slice_, made in results.items() if made.state == "done"]
+        found.append(touching(edge, done))
+    return found
+
+
 def _cause(line: _Line) -> str:
-    first, why = next(iter(line.bad.values())), _why(line)
+    first, why = next(iter(line.failed.values())), _why(line)
     return why if first.state == "skipped" else f"upstream {line.step.name} failed: {why}"
 
 
 def _why(line: _Line) -> str:
     """The first line of its first failure."""
-    first = next(iter(line.bad.values()))
+    first = next(iter(line.failed.values()))
     return (first.reason or "failed").splitlines()[0]

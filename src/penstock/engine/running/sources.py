@@ -19,9 +19,9 @@ from penstock.engine.running.changes import Reading, reading_of, refuse_doubled
 from penstock.engine.running.writing import StepRows
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import MergeKeyError, QueryFailed
-from penstock.model.joint.joint import Joint, joint_query
-from penstock.model.joint.slice_condition import NotJoint, SliceFilter
 from penstock.model.query.render import trial_names
+from penstock.model.slicing.joint import Joint, joint_query
+from penstock.model.slicing.slice_condition import NotJoint, SliceFilter
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:

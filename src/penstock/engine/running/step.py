@@ -13,7 +13,7 @@ from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.results import StepResult
 from penstock.engine.running.batch import execute
 from penstock.engine.running.bisect import Divide, bisect, halves, singly
-from penstock.engine.running.meanwhile import Meanwhile, meanwhile
+from penstock.engine.running.concurrent_runs import Meanwhile, meanwhile
 from penstock.engine.running.publish import MadeSlice, tests_failed
 from penstock.engine.running.taking_up import take_up
 from penstock.engine.session.run_context import Cancelled, RunContext
@@ -28,7 +28,7 @@ from penstock.errors import (
     StepError,
 )
 from penstock.events import Notice, StepFinished, StepStarted
-from penstock.model.joint.slice_condition import NotJoint
+from penstock.model.slicing.slice_condition import NotJoint
 from penstock.model.time.interval import Interval, union
 from penstock.model.time.slice import Slice
 from penstock.model.values.strategy import strategy_named
@@ -154,9 +154,9 @@ def _batch(run: _Run, group: Group, found: dict[Slice, StepResult]) -> Results |
     }
 
 
-def skip(context: RunContext, planned: PlannedStep, reason: str) -> None:
+def skip(context: RunContext, planned: PlannedStep, state: str, reason: str) -> None:
     """Record that a slice was not tried, so that the next run of its range makes it."""
-    _Run(context, planned).begin("skipped", reason)
+    _Run(context, planned).begin(state, reason)
 
 
 class _MadeByOthers(Exception):

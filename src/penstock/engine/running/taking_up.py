@@ -43,6 +43,7 @@ def take_up(context: RunContext, planned: PlannedStep) -> list[MadeSlice] | None
         rows=known.rows,
         fingerprint=known.fingerprint,
         inputs=known.inputs,
+        read_id=known.read_id,
         made_before=known.made_in,
     )
     state.write(StepRecords((made,), known.snapshot_id).write)

@@ -34,7 +34,7 @@ from penstock.engine.strategies.registry import strategy_of
 from penstock.engine.strategies.target import AnyTarget, Step, WriteTarget
 from penstock.engine.strategies.time_range import rows_of as rows_within
 from penstock.errors import Location, PenstockError
-from penstock.model.joint.joint import are_monotone
+from penstock.model.slicing.joint import are_monotone
 from penstock.model.time.interval import Interval, Intervals, interval_of, union
 from penstock.model.time.slice import Slice
 from penstock.model.time.time_range import TimeRange

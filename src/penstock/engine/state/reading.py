@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -25,7 +26,9 @@ from penstock.engine.results import CheckResult, ColumnInfo, SchemaVersion, Step
 from penstock.engine.state.records import (
     WHOLE,
     CheckRecord,
+    InputRead,
     ProcessId,
+    ReadRecord,
     RunRecord,
     SliceRecord,
     StepRecord,
@@ -36,6 +39,7 @@ from penstock.engine.state.tables import (
     CHECK,
     DROPPED,
     NONE_NEEDED,
+    READ,
     RUN,
     SCHEMA_VERSION,
     SLICE,
@@ -56,6 +60,7 @@ _SINCE = {
     (CHECK.name, "query"): 3,
     (SCHEMA_VERSION.name, "lineage"): 4,
     (SLICE.name, "inputs"): 5,
+    (SLICE.name, "read_id"): 7,
 }
 
 
@@ -184,6 +189,36 @@ def slicings(connection: Connection, targets: Sequence[str]) -> dict[str, dict[s
     for target, last, *kind in connection.execute(query):
         found[target][kind[0] if kind else None] = last
     return found
+
+
+def lakes_read(connection: Connection, targets: Sequence[str]) -> dict[str, Mapping[str, int]]:
+    """The snapshots at which lakes were read for slices of targets, by the ids of reads."""
+    if _is_before(connection, 7):
+        return {}
+    query = select(READ.c.read_id, READ.c.lakes).where(READ.c.target.in_(targets))
+    return {read_id: _snapshots(lakes) for read_id, lakes in connection.execute(query)}
+
+
+@lru_cache(maxsize=4096)
+def _snapshots(text: str) -> Mapping[str, int]:
+    found: dict[str, int] = json.loads(text)
+    return found
+
+
+def read(connection: Connection, read_id: str) -> ReadRecord | None:
+    row = connection.execute(select(READ).where(READ.c.read_id == read_id)).one_or_none()
+    if row is None:
+        return None
+    return ReadRecord(
+        read_id=row.read_id,
+        target=row.target,
+        run_id=row.run_id,
+        lakes=json.loads(row.lakes),
+        inputs=tuple(InputRead(**each) for each in json.loads(row.inputs)),
+        arguments=json.loads(row.arguments),
+        tests=row.tests,
+        version=row.version,
+    )
 
 
 def last_outcomes(
@@ -358,35 +393,36 @@ def _step(row: Row[Any]) -> StepRecord:
 
 
 def _slice(row: Row[Any]) -> SliceRecord:
+    """Read a row of all columns, in their order: there may be hundreds of thousands."""
+    values: Sequence[Any] = tuple(row)
+    target, value, run_id, step, strategy, snapshot_id, count, fingerprint, definition = values[:9]
+    published_at, slicing, keys, inputs, made_in, read_id = values[9:]
+    among_others = count == UNCOUNTED or lies_among_others(strategy, value)
+    if made_in is None:
+        made_in = snapshot_id
     return SliceRecord(
-        target=row.target,
-        slice=row.slice,
-        run_id=row.run_id,
-        step=row.step,
-        strategy=row.strategy,
-        snapshot_id=row.snapshot_id,
-        rows=_rows(row),
-        fingerprint=row.fingerprint,
-        definition_hash=row.definition_hash,
-        published_at=to_moment(row.published_at),
-        slicing=row.slicing,
-        keys=None if row.keys is None else tuple(json.loads(row.keys)),
-        made_in=_made_in(row),
-        inputs=None if row.inputs is None else json.loads(row.inputs),
+        target=target,
+        slice=value,
+        run_id=run_id,
+        step=step,
+        strategy=strategy,
+        snapshot_id=snapshot_id,
+        # Not those of intervals in older records that had the rows of the whole table.
+        rows=None if among_others else count,
+        fingerprint=fingerprint,
+        definition_hash=definition,
+        published_at=to_moment(published_at),
+        slicing=slicing,
+        keys=None if keys is None else _keys(keys),
+        made_in=None if made_in == NONE_NEEDED else made_in,
+        inputs=None if inputs is None else json.loads(inputs),
+        read_id=read_id,
     )
 
 
-def _rows(row: Row[Any]) -> int | None:
-    """Not those of intervals in older records that had the rows of the whole table."""
-    if row.row_count == UNCOUNTED or lies_among_others(row.strategy, row.slice):
-        return None
-    return int(row.row_count)
-
-
-def _made_in(row: Row[Any]) -> int | None:
-    if row.made_in is None:
-        return int(row.snapshot_id)
-    return None if row.made_in == NONE_NEEDED else int(row.made_in)
+@lru_cache(maxsize=1024)
+def _keys(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
 
 
 def _check(row: Row[Any]) -> CheckRecord:

@@ -14,7 +14,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,8 +85,9 @@ class SliceRecord:
     made it, None where it needed none (it never had a row). ``slicing`` and ``keys`` are the
     definition that it was made by (`PartitionSpec.slicing`, ``""`` for a whole table); None in old
     records. ``rows`` is None where those of the slice are not counted. ``inputs``: up to which
-    snapshot the changes of each table are in it, for a model that reads changes. ``rolled_back`` is
-    not stored: the rollback of the table that has undone it.
+    snapshot the changes of each table are in it, for a model that reads changes. ``read_id`` is
+    that of its `ReadRecord`; None in records of a time that had none. ``rolled_back`` is not
+    stored: the rollback of the table that has undone it.
     """
 
     target: str
@@ -103,6 +104,7 @@ class SliceRecord:
     keys: tuple[str, ...] | None = None
     made_in: int | None = None
     inputs: Mapping[str, int] | None = None
+    read_id: str | None = None
     rolled_back: int | None = None
 
     @property
@@ -128,6 +130,45 @@ class SliceRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class InputRead:
+    """An input of a slice: a table by its full name, or a file by its path or URI.
+
+    ``kind`` is ``table`` or ``file``. A table that was read at an earlier snapshot than its lake
+    has ``snapshot``, a file of this machine its ``size`` in bytes and ``time`` of change, in
+    nanoseconds since 1970; a small one also the ``hash`` of its content.
+    """
+
+    kind: str
+    name: str
+    snapshot: int | None = None
+    size: int | None = None
+    time: int | None = None
+    hash: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Only what is set."""
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecord:
+    """Record what the slices of one commit were made from. ``lakes`` has the snapshot of each lake
+    that was read, ``arguments`` the texts that the run gave, ``tests`` a hash of the data tests
+    that decided, ``version`` is Penstock's.
+    """
+
+    read_id: str
+    target: str
+    run_id: str
+    lakes: Mapping[str, int]
+    inputs: tuple[InputRead, ...] = ()
+    arguments: Mapping[str, str | None] = field(default_factory=dict)
+    tests: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CheckRecord:
     """The result of a data test, with its run."""
 
@@ -144,10 +185,11 @@ class Publication:
 
     ``first``: there was no table, so records of its slices are void; ``anew``: the table is dropped
     and rebuilt, so records of attempts are void too; ``built`` is the moment that the run is for,
-    where it makes the table from nothing. ``gone`` are other slices whose records it
-    takes the place of, but for what is ``left`` of them. ``requires`` is what must hold of the
-    records that are there. Where nothing of its data changes, in the whole commit or (``same``) in
-    this slice, its state is ``kept_as``, and ``made_before`` the snapshot that made it.
+    where it makes the table from nothing. ``read_id`` is that of its `ReadRecord`. ``gone`` are
+    other slices whose records it takes the place of, but for what is ``left`` of them. ``requires``
+    is what must hold of the records that are there. Where nothing of its data changes, in the whole
+    commit or (``same``) in this slice, its state is ``kept_as``, and ``made_before`` the snapshot
+    that made it.
     """
 
     run_id: str
@@ -166,6 +208,7 @@ class Publication:
     slicing: str | None = None
     keys: tuple[str, ...] | None = None
     inputs: Mapping[str, int] | None = None
+    read_id: str | None = None
     first: bool = False
     anew: bool = False
     built: datetime | None = None
@@ -214,6 +257,7 @@ class Publication:
             keys=self.keys,
             made_in=made_in,
             inputs=self.inputs,
+            read_id=self.read_id,
         )
 
     def made_by(self, snapshot_id: int | None) -> tuple[Publication, int | None]:

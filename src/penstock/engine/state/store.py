@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from penstock.engine.state import reading
-from penstock.engine.state.outside import marked
+from penstock.engine.state.other_writers import marked
 from penstock.engine.state.records import (
     WHOLE,
     ProcessId,
     Publication,
+    ReadRecord,
     RunRecord,
     SliceRecord,
     StepRecord,
@@ -31,6 +32,7 @@ from penstock.engine.state.tables import (
     CHECK,
     DROPPED,
     NONE_NEEDED,
+    READ,
     RUN,
     SCHEMA_VERSION,
     SLICE,
@@ -299,13 +301,14 @@ def fail(connection: Connection, what: Publication) -> None:
 class StepRecords:
     """The outcomes of the slices of one step: ``published`` with the data, ``failed`` by their
     tests. ``base`` is the snapshot that the step read its own lake at; ``divided`` is the slice
-    that these are parts of, where it was recorded as one.
+    that these are parts of, where it was recorded as one. ``read`` is what they were made from.
     """
 
     published: tuple[Publication, ...]
     base: int
     failed: tuple[Publication, ...] = ()
     divided: str | None = None
+    read: ReadRecord | None = None
 
     def write(self, connection: Connection, snapshot_id: int | None = None) -> None:
         """``snapshot_id`` is None where the data needed no snapshot. Raises CommitConflict."""
@@ -316,6 +319,8 @@ class StepRecords:
             ]
             divide_step(connection, begun, self.divided)
         as_of = self.base if snapshot_id is None else snapshot_id
+        if self.read is not None and self.published:
+            insert_read(connection, self.read)
         for what in self.published:
             made, made_in = what.made_by(snapshot_id)
             publish(connection, made_in, made, as_of=as_of)
@@ -340,6 +345,22 @@ def insert_slice(connection: Connection, record: SliceRecord) -> None:
             keys=None if record.keys is None else json.dumps(record.keys),
             inputs=None if record.inputs is None else json.dumps(dict(record.inputs)),
             made_in=NONE_NEEDED if record.made_in is None else record.made_in,
+            read_id=record.read_id,
+        )
+    )
+
+
+def insert_read(connection: Connection, read: ReadRecord) -> None:
+    connection.execute(
+        insert(READ).values(
+            read_id=read.read_id,
+            target=read.target,
+            run_id=read.run_id,
+            lakes=json.dumps(dict(read.lakes), sort_keys=True),
+            inputs=json.dumps([each.to_dict() for each in read.inputs]),
+            arguments=json.dumps(dict(read.arguments), sort_keys=True),
+            tests=read.tests,
+            version=read.version,
         )
     )
 

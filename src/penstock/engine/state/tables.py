@@ -94,6 +94,21 @@ SLICE = Table(
     _text("keys"),  # JSON: the columns that rows were merged by
     _text("inputs"),  # JSON: the snapshot of each table up to which its changes are in the slice
     _number("made_in"),  # the snapshot that made it, or NONE_NEEDED; NULL: it is snapshot_id
+    _text("read_id"),  # in penstock_read; NULL in old records: not known
+)
+
+# What slices were made from; those that were made in one commit share a row.
+READ = Table(
+    "penstock_read",
+    METADATA,
+    _text("read_id", key=True),
+    _text("target", null=False),
+    _text("run_id", null=False),
+    _text("lakes", null=False),  # JSON: the snapshot at which tables of each lake were read
+    _text("inputs", null=False),  # JSON: tables and files, as `InputRead` says
+    _text("arguments", null=False),  # JSON
+    _text("tests", null=False),  # what its data tests are, as a hash
+    _text("version", null=False),  # of Penstock
 )
 
 # Attempts that began before their slice was dropped no longer count; WHOLE stands for all slices
@@ -324,6 +339,23 @@ def built(connection: Connection) -> None:
     _BUILT.create_all(connection, checkfirst=False)
 
 
+_READS = MetaData()
+
+_READ = Table(
+    "penstock_read",
+    _READS,
+    Column("read_id", Text, primary_key=True),
+    *_texts("target", "run_id", "lakes", "inputs", "arguments", "tests", "version"),
+)
+Index("penstock_read_target", _READ.c.target)
+
+
+def reads(connection: Connection) -> None:
+    """Record what slices were made from: NULL, which is not known, in slices recorded before."""
+    _READS.create_all(connection, checkfirst=False)
+    _add_columns(connection, _SLICE, {"read_id": "TEXT"})
+
+
 # Number n is the n-th.
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     first,
@@ -332,4 +364,5 @@ MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     lineages,
     inputs,
     built,
+    reads,
 )

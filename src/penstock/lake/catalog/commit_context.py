@@ -17,7 +17,7 @@ from penstock.lake.catalog.database.location import resolve_directory
 from penstock.lake.catalog.database.round_trips import send, send_together
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import TableSchema
-from penstock.lake.format.stats import TableColumnStats
+from penstock.lake.format.statistics import TableColumnStats
 from penstock.lake.snapshot import Snapshot
 
 # The kinds of ``changes_made`` in the order of the real extension (measured, 1.5.5).

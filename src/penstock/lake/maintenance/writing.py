@@ -20,7 +20,7 @@ from penstock.lake.format.naming import new_uuid7
 from penstock.lake.format.objects import SortKey
 from penstock.lake.format.option_values import bytes_of
 from penstock.lake.format.schema import EMBEDDED, EMBEDDED_ROW_ID, SNAPSHOT_ID, TableSchema
-from penstock.lake.format.stats import from_footer
+from penstock.lake.format.statistics import from_footer
 from penstock.lake.maintenance import arrow_columns as arrow
 from penstock.lake.maintenance.reading import Deletes, Piece, pieces
 from penstock.lake.reading.parquet.columns import in_force

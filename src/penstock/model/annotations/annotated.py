@@ -9,6 +9,7 @@ from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.annotations.annotation import Annotations
+from penstock.model.annotations.needs import resolved
 from penstock.model.files.header_lines import read_header, split_values
 from penstock.model.script.declaration import Declaration, SchemaChange
 from penstock.model.time.moments import HINT as MOMENT_HINT
@@ -76,6 +77,8 @@ def declare(
     by_time = made.strategy.time_column
     partition = None if by_time else annotations.partition
     cadence = _cadence(annotations.partition) if by_time else Cadence()
+    needs, wrong = resolved(annotations.needs, names)
+    found += wrong
     declaration = Declaration(
         path=path,
         target=target,
@@ -87,6 +90,7 @@ def declare(
         options=_history_of(made),
         schema_change=_schema_change(made),
         reads_changes=annotations.reads_changes,
+        input_needs=needs,
         data_tests=annotations.data_tests,
         column_types=annotations.column_types,
         column_lineage=annotations.column_lineage,
@@ -116,6 +120,7 @@ def _schema_change(made: Materialize) -> SchemaChange:
 
 def _places(annotations: Annotations) -> dict[str, Location]:
     places = {_PLACES.get(line, line): at for line, at in annotations.places.items()}
+    places |= {f"needs:{n}": each.location for n, each in enumerate(annotations.needs)}
     if "partition" in places:
         places["start"] = places["cron"] = places["partition"]
     if "target" in places:

@@ -19,7 +19,9 @@ from typing import Any
 from penstock.errors import Diagnostic, Location
 from penstock.model.annotations import columns, steps, target, tests, triggers
 from penstock.model.annotations.draft import Draft
+from penstock.model.annotations.needs import needs
 from penstock.model.files.header_lines import CommentLine, Header, read_header
+from penstock.model.time.needs import NeedLine
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.values.asset import ColumnLineage, ColumnType, Materialize
 from penstock.model.values.data_test import DataTest
@@ -35,6 +37,7 @@ KEYWORDS: Mapping[str, Callable[[CommentLine, Draft], None]] = {
     "partitioned": steps.partitioned,
     "materialize": target.materialize,
     "incremental": steps.incremental,
+    "needs": needs,
     "data_test": tests.data_test,
     "column": columns.column,
     "freshness": steps.freshness,
@@ -62,6 +65,7 @@ class Annotations:
     column_lineage: tuple[ColumnLineage, ...] = ()
     column_types: tuple[ColumnType, ...] = ()
     reads_changes: bool = False
+    needs: tuple[NeedLine, ...] = ()
     freshness: str | None = None
     debounce_default: str | None = None
     retry: Retry | None = None
@@ -83,6 +87,7 @@ class Annotations:
             "data_tests": [test.to_dict() for test in self.data_tests],
             "column_lineage": [item.to_dict() for item in self.column_lineage],
             "incremental": steps.CHANGES if self.reads_changes else None,
+            "needs": [{"table": each.asset, "of": each.text} for each in self.needs],
             "freshness": self.freshness and {"duration": self.freshness},
             "debounce_default": self.debounce_default,
             "retry": self.retry and _retry(self.retry),
@@ -159,6 +164,7 @@ def _freeze(draft: Draft) -> Annotations:
         column_lineage=tuple(draft.column_lineage),
         column_types=tuple(draft.column_types),
         reads_changes=draft.reads_changes,
+        needs=tuple(draft.needs),
         freshness=draft.freshness,
         debounce_default=draft.debounce_default,
         retry=draft.retry,

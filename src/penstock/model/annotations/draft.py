@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.files.header_lines import CommentLine
+from penstock.model.time.needs import NeedLine
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.values.asset import ColumnLineage, ColumnType, Materialize
 from penstock.model.values.data_test import DataTest
@@ -27,6 +28,7 @@ class Draft:
     column_lineage: list[ColumnLineage] = field(default_factory=list)
     column_types: list[ColumnType] = field(default_factory=list)
     reads_changes: bool = False
+    needs: list[NeedLine] = field(default_factory=list)
     freshness: str | None = None
     debounce_default: str | None = None
     retry: Retry | None = None

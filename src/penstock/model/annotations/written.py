@@ -47,6 +47,7 @@ def lines_of(annotations: Annotations) -> list[str]:
         *([_materialize(made)] if made else []),
         *([_partitioned(spec)] if spec else []),
         *(["incremental changes"] if annotations.reads_changes else []),
+        *(f"needs {each.asset} {each.text}" for each in annotations.needs),
         *(_on(trigger) for trigger in annotations.triggers),
         *_said("trigger", annotations.join_mode),
         *_said("freshness", annotations.freshness),

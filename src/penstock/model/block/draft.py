@@ -11,6 +11,7 @@ from penstock.model.block.syntax import Property, Value, Wrong
 from penstock.model.files.source_map import Source
 from penstock.model.script.declaration import Options
 from penstock.model.script.script import Setting
+from penstock.model.time.needs import Need
 from penstock.model.values.asset import ColumnType, TableName
 from penstock.model.values.custom_strategy import Materialization
 from penstock.model.values.data_test import DataTest
@@ -46,6 +47,7 @@ class Draft:
     columns: list[ColumnType] = field(default_factory=list)
     data_tests: list[tuple[DataTest, Location]] = field(default_factory=list)
     depends_on: tuple[TableName, ...] = ()
+    needs: tuple[tuple[TableName, Need], ...] = ()
     settings: tuple[Setting, ...] = ()
     tags: tuple[str, ...] = ()
     formatted: bool = True

@@ -12,6 +12,8 @@ from penstock.model.block.kind import read_kind
 from penstock.model.block.syntax import Property, Value
 from penstock.model.script.script import Setting
 from penstock.model.time.interval import UNITS
+from penstock.model.time.needs import FORMS as NEED_FORMS
+from penstock.model.time.needs import Need, read_need
 from penstock.model.values.asset import ColumnType, TableName
 from penstock.model.values.names import UnknownName
 from penstock.sql.identifiers import dotted, nearest
@@ -83,6 +85,24 @@ def _columns(draft: Draft, prop: Property) -> None:
 
 def _depends_on(draft: Draft, prop: Property) -> None:
     draft.depends_on = tuple(_table(draft, item) for item in prop.value.items())
+
+
+def _needs(draft: Draft, prop: Property) -> None:
+    """``(table = 'lag=7d', other = all)``."""
+    found: dict[TableName, Need] = {}
+    for key, said in values.pairs(prop.value):
+        need = read_need(values.text(said))
+        if need is None:
+            raise said.wrong(f"`{said.text}` is not what is needed", f"write {NEED_FORMS}")
+        try:
+            table = draft.names.resolve(tuple(dotted(key) or (key,)))
+        except UnknownName as error:
+            raise said.wrong(str(error), error.hint) from None
+        if table in found:
+            raise said.wrong(f"{table} is given twice", "keep one")
+        draft.places[f"needs:{len(found)}"] = draft.place(prop)
+        found[table] = need
+    draft.needs = tuple(found.items())
 
 
 def _session_properties(draft: Draft, prop: Property) -> None:
@@ -182,6 +202,7 @@ PROPERTIES: Mapping[str, Handler] = {
     "columns": _columns,
     "audits": read_audits,
     "depends_on": _depends_on,
+    "needs": _needs,
     "session_properties": _session_properties,
     "tags": _tags,
     "description": _about("description", values.text),

@@ -313,6 +313,7 @@ def _declaration(
         data_tests=tuple(test for test, _ in draft.data_tests),
         columns=tuple(draft.columns),
         depends_on=draft.depends_on,
+        input_needs=draft.needs,
         cadence=Cadence(**draft.cadence),
         time_range=_time_range(draft, kind),
         settings=draft.settings,

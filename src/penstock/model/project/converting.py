@@ -12,6 +12,7 @@ from penstock.model.annotations.annotation import Annotations
 from penstock.model.annotations.written import can_say, lines_of, quoted
 from penstock.model.files.header_lines import is_unclosed
 from penstock.model.script.declaration import Declaration, SchemaChange
+from penstock.model.time.needs import NeedLine
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.asset import DEFAULT_SCHEMA, Asset, Materialize, TableName
@@ -233,6 +234,10 @@ def _annotations(declaration: Declaration) -> Annotations:
         tag=next(iter(declaration.tags), None),
         dialect=declaration.dialect,
         reads_changes=declaration.reads_changes,
+        needs=tuple(
+            NeedLine(str(table), need.said, declaration.place("target"))
+            for table, need in declaration.input_needs
+        ),
         data_tests=declaration.data_tests,
         column_lineage=declaration.column_lineage,
         column_types=declaration.column_types,
@@ -283,6 +288,9 @@ def _properties(declaration: Declaration, dialect: str) -> Iterator[str]:
         "partitioned_by": [_key(key) for key in layout.partitioned_by],
         "clustered_by": [_name(name) for name in layout.clustered_by],
         "depends_on": [_table(table) for table in declaration.depends_on],
+        "needs": [
+            f"{_table(table)} = {_text(need.said)}" for table, need in declaration.input_needs
+        ],
         "session_properties": settings,
         "grains": [_nested(keys) for keys in about.grains],
         "references": [_nested(keys) for keys in about.references],

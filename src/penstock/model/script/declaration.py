@@ -11,6 +11,7 @@ from pathlib import Path
 
 from penstock.errors import Location
 from penstock.model.script.script import Setting
+from penstock.model.time.needs import Need
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.time.slice import AutoRestatement
 from penstock.model.time.time_range import TimeRange
@@ -73,7 +74,7 @@ class Declaration:
     intervals, or may have them where their query reads by them. ``reads_changes``: its runs read
     what changed in its input since the one before, where that gives the same table.
     ``takes_statements``: some may follow its query. ``disable_restatement`` is None where the model
-    says nothing of it, and its kind neither.
+    says nothing of it, and its kind neither. ``input_needs`` is what it says of its inputs' slices.
 
     ``code`` is the offset at which the script's code begins. ``column_types`` are those that only a
     model which reads its own table needs; to ``columns`` the query's columns are cast.
@@ -102,6 +103,7 @@ class Declaration:
     column_types: tuple[ColumnType, ...] = ()
     column_lineage: tuple[ColumnLineage, ...] = ()
     depends_on: tuple[TableName, ...] = ()
+    input_needs: tuple[tuple[TableName, Need], ...] = ()
     schedule: Schedule = field(default_factory=Schedule)
     cadence: Cadence = field(default_factory=Cadence)
     time_range: TimeRange | None = None

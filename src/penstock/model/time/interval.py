@@ -69,6 +69,8 @@ class Interval:
 
 def interval_of(text: str) -> Interval | None:
     """The interval that a text for state is; None for other texts, such as a partition's value."""
+    if "/" not in text:  # quicker than an error, for the many texts that are values
+        return None
     try:
         return Interval.parse(text)
     except ValueError:

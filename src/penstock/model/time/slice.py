@@ -16,7 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
+from zoneinfo import ZoneInfo
 
+from penstock.errors import PartitionError
 from penstock.model.time.cron import Cron
 from penstock.model.time.interval import (
     Interval,
@@ -92,7 +95,7 @@ def meets(
     table and the values of dynamic partitions, may need all.
     """
     texts = {other.text for other in others}
-    spans = [_span(other, of_others) for other in others]
+    spans = [span_of(other, of_others) for other in others]
 
     def needs(slice_: Slice) -> bool:
         if not texts:
@@ -101,7 +104,7 @@ def meets(
             return True
         if of_mine is not None and of_others is not None and of_mine.slicing == of_others.slicing:
             return False
-        span = _span(slice_, of_mine)
+        span = span_of(slice_, of_mine)
         return span is None or any(
             other is None or (span.start < other.end and other.start < span.end) for other in spans
         )
@@ -113,20 +116,34 @@ def moments_of(slices: Sequence[Slice], spec: PartitionSpec | None) -> Intervals
     """The moments of slices; None where one has no place in time, as a whole table."""
     found: list[Interval] = []
     for slice_ in slices:
-        span = _span(slice_, spec)
+        span = span_of(slice_, spec)
         if span is None:
             return None
         found.append(span)
     return union(found)
 
 
-def _span(slice_: Slice, spec: PartitionSpec | None) -> Interval | None:
+def zone_of(spec: PartitionSpec | None) -> ZoneInfo:
+    """Return the zone in which slices are days and months; UTC for intervals."""
+    return ZoneInfo("UTC" if spec is None or spec.tz is None else spec.tz)
+
+
+def span_of(slice_: Slice, spec: PartitionSpec | None) -> Interval | None:
+    """Return the moments of a slice; None where it has no place in time, or is of another kind."""
     if isinstance(slice_, Interval):
         return slice_
-    if isinstance(slice_, Part) and spec is not None and spec.kind in TIME_KINDS:
-        start, end = bounds(spec, slice_.value)
-        return Interval(start.astimezone(UTC), end.astimezone(UTC))
-    return None
+    if not isinstance(slice_, Part) or spec is None or spec.kind not in TIME_KINDS:
+        return None
+    return _of_value(spec, slice_.value)
+
+
+@lru_cache(maxsize=65536)
+def _of_value(spec: PartitionSpec, value: str) -> Interval | None:
+    try:
+        start, end = bounds(spec, value)
+    except PartitionError:
+        return None
+    return Interval(start.astimezone(UTC), end.astimezone(UTC))
 
 
 @dataclass(frozen=True, slots=True)

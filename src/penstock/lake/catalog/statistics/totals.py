@@ -11,7 +11,7 @@ from penstock.lake.catalog.commit_context import CommitContext, Target, Totals
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.faults import check_column
 from penstock.lake.format.files import DataFile
-from penstock.lake.format.stats import TableColumnStats, merge
+from penstock.lake.format.statistics import TableColumnStats, merge
 
 
 def columns_without_nulls(connection: Connection, table_id: int) -> set[int]:

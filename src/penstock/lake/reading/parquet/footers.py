@@ -16,7 +16,7 @@ from penstock.errors import DataFileMissing
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import TableSchema
-from penstock.lake.format.stats import from_footer, leaves
+from penstock.lake.format.statistics import from_footer, leaves
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.stored_values import INT96, MILLISECONDS, NANOSECONDS_IN_UTC
 from penstock.lake.storage import list_files, open_system, remove_directory, remove_file

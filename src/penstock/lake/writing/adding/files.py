@@ -29,7 +29,7 @@ from penstock.errors import DataFileCorrupt, DataFileMissing, SchemaMismatch, Un
 from penstock.lake.format.files import ColumnStats, DataFile, PartitionField, Table
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column
-from penstock.lake.format.stats import leaf_stats
+from penstock.lake.format.statistics import leaf_stats
 from penstock.lake.format.values.bounds import base_type, compare_bounds, partition_to_text
 from penstock.lake.format.values.decimals import rounded
 from penstock.lake.storage import list_files, open_system

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.joint.slice_condition import NotJoint, SliceCondition, qualifiers
+from penstock.model.slicing.slice_condition import NotJoint, SliceCondition, qualifiers
 from penstock.model.time.partition import PartitionSpec
 
 DAILY = PartitionSpec("daily")

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from penstock.model.definition.model import Model
-from penstock.model.joint.slice_column import Reading, Scope, SlicedSelect
-from penstock.model.joint.slice_condition import NotJoint, SliceCondition, SliceFilter
 from penstock.model.query.render import RenderedQuery, UnsupportedSql, trial_names
 from penstock.model.script.arguments import PARTITION, PARTITION_END, PARTITION_START
 from penstock.model.script.constants import ArgumentValue, Constant, PartitionValue
+from penstock.model.slicing.slice_column import Reading, Scope, SlicedSelect
+from penstock.model.slicing.slice_condition import NotJoint, SliceCondition, SliceFilter
 from penstock.model.time.partition import TIME_KINDS
 from penstock.model.time.slice import TOKEN
 from penstock.model.values import data_test

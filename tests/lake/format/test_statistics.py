@@ -13,7 +13,7 @@ from pyarrow import parquet as pq
 
 from penstock.lake.format.files import ColumnStats
 from penstock.lake.format.schema import Column, TableSchema, assign_ids
-from penstock.lake.format.stats import TableColumnStats, from_footer, merge
+from penstock.lake.format.statistics import TableColumnStats, from_footer, merge
 from penstock.lake.format.values.bounds import bound_from_text
 
 

@@ -334,6 +334,7 @@ def undone(
             snapshot_id=id_,
             made_in=id_,
             published_at=to_moment(at),
+            read_id=None,  # which of its attempts that was is not looked up
             rolled_back=of_table.last,
         )
         for value, at, id_ in made

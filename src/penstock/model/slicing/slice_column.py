@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from penstock.model.joint.slice_condition import (
+from penstock.model.slicing.slice_condition import (
     NotJoint,
     SliceCondition,
     SliceFilter,

@@ -1,0 +1,315 @@
+"""Find the slices of inputs that slices of a reader need and that are not there. Pure.
+
+An edge says what is needed (`model.slicing.needs`), the states of slices what is there. A slice
+that has failed is not there, whatever an earlier run left of it; one without rows is. One that is
+not over is needed only by a slice within it: the days of a month are, once they are over.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
+from penstock.engine.planning.ranges import (
+    BEHIND,
+    CHANGED,
+    FAILED,
+    MATERIALIZED,
+    MISSING,
+    RUNNING,
+    SKIPPED,
+    STALE,
+    UNFINISHED,
+    WAITING,
+    SliceStates,
+)
+from penstock.model.definition.model import Model
+from penstock.model.slicing.needs import Edge, Sliced, sliced
+from penstock.model.time import partition
+from penstock.model.time.interval import Interval, Intervals, intersect, minus, split, union
+from penstock.model.time.needs import Rule
+from penstock.model.time.partition import PartitionSpec
+from penstock.model.time.slice import WHOLE, Part, Slice, span_of, zone_of
+
+PRESENT = (MATERIALIZED, STALE, BEHIND, CHANGED, UNFINISHED)
+_HELD = (
+    FAILED,
+    SKIPPED,
+    WAITING,
+)  # of a table that is needed as it is: it is there, and is not right
+_INSTANT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """A slice of a model that a reader needs and that is not there, with its state."""
+
+    model: str
+    slice: Slice
+    state: str
+
+    def __str__(self) -> str:
+        """As people read it: ``raw/customers 2026-09-21 failed``."""
+        slice_ = "" if self.slice == WHOLE else f" {self.slice}"
+        return f"{self.model}{slice_} {self.state}"
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """The slices of a model that are there: of one by time its line, of others by their texts."""
+
+    model: Model
+    states: SliceStates = field(default_factory=SliceStates)
+    line: ModelIntervals | None = None
+
+    def state(self, text: str) -> str:
+        return self.states.get(text, MISSING)
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """A slice that is not there, and its moments."""
+
+    span: Interval
+    slice: Slice
+    state: str
+
+
+def lacking(
+    edge: Edge,
+    slices: Sequence[Slice],
+    there: There,
+    now: datetime,
+    planned: Collection[Slice] = (),
+) -> Mapping[Slice, tuple[Lack, ...]]:
+    """Return what each slice of the reader lacks of one input, in the order of time; none where it
+    lacks nothing. ``planned`` are slices of the input that are made before.
+    """
+    found = _RULES[edge.need.rule](edge, slices, there, now)
+    name = edge.upstream.name
+    lacks = {
+        slice_: tuple(Lack(name, each.slice, each.state) for each in missing)
+        for slice_, missing in found
+    }
+    if planned:
+        made = _made_by(planned)
+        lacks = {s: tuple(each for each in of if not made(each.slice)) for s, of in lacks.items()}
+    return {slice_: of for slice_, of in lacks.items() if of}
+
+
+def _made_by(planned: Collection[Slice]) -> Callable[[Slice], bool]:
+    """Return whether slices contain one: a batch of intervals makes each of them."""
+    texts = {each.text for each in planned}
+    spans = union(each for each in planned if isinstance(each, Interval))
+
+    def is_made(slice_: Slice) -> bool:
+        if isinstance(slice_, Interval):
+            return any(each.contains(slice_) for each in spans)
+        return slice_.text in texts
+
+    return is_made
+
+
+_Found = Iterator[tuple[Slice, Sequence[_Missing]]]
+
+
+def _by_moments(edge: Edge, slices: Sequence[Slice], there: There, now: datetime) -> _Found:
+    if edge.is_equal:  # what is there needs no look at the calendar
+        slices = [slice_ for slice_ in slices if there.state(slice_.text) not in PRESENT]
+    zone = zone_of(edge.reader.partition)
+    spans = [(slice_, span_of(slice_, edge.reader.partition)) for slice_ in slices]
+    wanted = [(s, span, edge.need.moments(span, zone)) for s, span in spans if span is not None]
+    moments = union(each for _, _, windows in wanted for each in windows)
+    if edge.is_self and starts(there) is None:  # it begins with its first slice
+        known = _known(there)
+        moments = intersect(moments, (Interval(known[0].start, _LAST),) if known else ())
+    missing = _missing(there, moments)
+    if not missing:
+        return
+    ends = [each.span.end for each in missing]
+    for slice_, span, windows in wanted:
+        found: dict[Slice, _Missing] = {}
+        for window in windows:
+            for each in missing[bisect_left(ends, window.start + _INSTANT) :]:
+                if each.span.start >= window.end:
+                    break
+                own = edge.is_self and each.span.end > span.start  # itself, or later
+                if not own and (each.span.end <= now or each.span.contains(span)):
+                    found[each.slice] = each
+        yield slice_, sorted(found.values(), key=lambda each: each.span)
+
+
+def _missing(there: There, moments: Intervals) -> list[_Missing]:
+    """Return the slices of an input that are not there, of some moments, in the order of time."""
+    if not moments:
+        return []
+    if there.line is not None:
+        return list(_intervals_missing(there.line, moments))
+    spec = there.model.partition
+    assert spec is not None, "it has slices by time"
+    found: dict[str, _Missing] = {}
+    for each in moments:
+        within = _begun(there, each)
+        for value, span in () if within is None else _slices_in(spec, within):
+            if there.state(value) not in PRESENT:
+                found[value] = _Missing(span, Part(value), there.state(value))
+    return list(found.values())
+
+
+def _begun(there: There, moments: Interval) -> Interval | None:
+    """Return the moments since an input begins: at its start, else as early as is asked for; of
+    what is asked for from the beginning of time, at its first slice.
+    """
+    first = starts(there)
+    if first is None and moments.start == _NEVER.start:
+        known = _known(there)
+        first = known[0].start if known else moments.end
+    start = moments.start if first is None else max(first, moments.start)
+    return Interval(start, moments.end) if start < moments.end else None
+
+
+def _slices_in(spec: PartitionSpec, within: Interval) -> Sequence[tuple[str, Interval]]:
+    return _known_slices(spec, within.start, within.end)
+
+
+@lru_cache(maxsize=256)
+def _known_slices(
+    spec: PartitionSpec, start: datetime, end: datetime
+) -> tuple[tuple[str, Interval], ...]:
+    """Return the slices that have a moment of a stretch of time."""
+    zone = zone_of(spec)
+    first, last = (at.astimezone(zone).replace(tzinfo=None) for at in (start, end - _INSTANT))
+    found: list[tuple[str, Interval]] = []
+    for value in partition.values_between(spec, first, last):
+        span = span_of(Part(value), spec)
+        if span is not None:
+            found.append((value, span))
+    return tuple(found)
+
+
+def _intervals_missing(line: ModelIntervals, moments: Intervals) -> Iterator[_Missing]:
+    """Yield the units of a model by time that were not made, and have begun."""
+    by_time, unit = line.by_time, line.by_time.unit
+    made = line.painted.of_states(*PRESENT)
+    known = made or line.painted.recorded
+    start = by_time.start(line.now) or line.start or (known[0].start if known else None)
+    if start is None:
+        expected = by_time.expected(line.now)
+        start = expected[0].start if expected else unit.floor(line.now)
+    current = unit.next(unit.floor(line.now))
+    if start >= current:
+        return
+    for gap in minus(intersect(moments, (Interval(start, current),)), made):
+        for piece in split(gap, unit):
+            whole = unit.at(piece.start)
+            yield _Missing(whole, whole, _state_at(line.painted, whole))
+
+
+def _state_at(painted: IntervalHistory, interval: Interval) -> str:
+    states = {e.state for e in painted.events if e.interval.overlap(interval) is not None}
+    return next((state for state in (RUNNING, *_HELD) if state in states), MISSING)
+
+
+def _by_value(_: Edge, slices: Sequence[Slice], there: There, __: datetime) -> _Found:
+    """Look for the same slices, by their texts."""
+    for slice_ in slices:
+        state = there.state(slice_.text)
+        if state not in PRESENT:
+            yield slice_, [_Missing(_NEVER, slice_, state)]
+
+
+def _every(_: Edge, slices: Sequence[Slice], there: There, __: datetime) -> _Found:
+    """Look for what keeps a table from being whole: slices that failed, and, of one that says
+    where it starts, holes before its last one.
+    """
+    missing = list(_holes(there))
+    if missing:
+        yield from ((slice_, missing) for slice_ in slices)
+
+
+def _holes(there: There) -> Iterator[_Missing]:
+    model = there.model
+    if sliced(model) is not Sliced.MOMENTS:
+        for text, state in sorted(there.states.items()):
+            if state in _HELD and (text or _is_held(model)):
+                yield _Missing(_NEVER, Part(text) if text else WHOLE, state)
+        return
+    known, start = _known(there), starts(there)
+    if not known:
+        return
+    first = known[0].start if start is None else start
+    if first < known[-1].end:
+        for each in _missing(there, (Interval(first, known[-1].end),)):
+            if each.state in _HELD or start is not None:
+                yield each
+
+
+def _known(there: There) -> Intervals:
+    if there.line is not None:
+        return union(event.interval for event in there.line.painted.events)
+    spec = there.model.partition
+    return union(s for t in there.states if (s := span_of(Part(t), spec)) is not None)
+
+
+def starts(there: There) -> datetime | None:
+    """Return where an input says that it begins."""
+    if there.line is not None:
+        return there.line.by_time.start(there.line.now)
+    start = None if there.model.partition is None else partition.start_of(there.model.partition)
+    return None if start is None else start.astimezone(UTC)
+
+
+def _as_it_is(_: Edge, slices: Sequence[Slice], there: There, __: datetime) -> _Found:
+    state = there.state(WHOLE.text)
+    if sliced(there.model) is Sliced.NOT and state in _HELD and _is_held(there.model):
+        yield from ((slice_, [_Missing(_NEVER, WHOLE, state)]) for slice_ in slices)
+
+
+def _is_held(model: Model) -> bool:
+    """Return whether a failed run of a whole table leaves out what its readers count on."""
+    return model.strategy.keeps_versions
+
+
+def _nothing(_: Edge, __: Sequence[Slice], ___: There, ____: datetime) -> _Found:
+    yield from ()
+
+
+_LAST = datetime.max.replace(tzinfo=UTC)
+_NEVER = Interval(datetime.min.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC) + _INSTANT)
+_RULES: Mapping[Rule, Callable[[Edge, Sequence[Slice], There, datetime], _Found]] = {
+    Rule.MOMENTS: _by_moments,
+    Rule.SAME: _by_value,
+    Rule.ALL: _every,
+    Rule.TABLE: _as_it_is,
+    Rule.NONE: _nothing,
+}
+
+
+def touching(edge: Edge, of: Collection[Slice], *, whole: bool = False) -> Callable[[Slice], bool]:
+    """Return whether a slice of the reader needs any of these slices of an input. With ``whole``
+    also a slice that reads the table as it is.
+    """
+    rule = edge.need.rule
+    if not of or rule is Rule.NONE or (rule is Rule.TABLE and not whole):
+        return lambda _: False
+    texts, spec = {each.text for each in of}, edge.reader.partition
+    if rule is Rule.SAME:
+        return lambda slice_: slice_.text in texts
+    spans = [span_of(each, edge.upstream.partition) for each in of]
+    known = union(span for span in spans if span is not None)
+    if rule is not Rule.MOMENTS or len(known) == 0 or None in spans:
+        return lambda _: True
+    zone = zone_of(spec)
+
+    def needs(slice_: Slice) -> bool:
+        own = span_of(slice_, spec)
+        windows = () if own is None else edge.need.moments(own, zone)
+        if own is not None and edge.is_self:
+            windows = tuple(w for each in windows for w in minus((each,), (own,)))
+        return own is None or bool(intersect(windows, known))
+
+    return needs

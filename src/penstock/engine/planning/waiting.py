@@ -1,0 +1,211 @@
+"""Complete a plan by what its slices need: what is missing is made first, else they wait. Pure.
+
+In three passes over the steps. From the last to the first: slices of inputs that the run makes
+anyhow are added where they are missing. From the first to the last: slices of a range whose inputs
+are made are made as well, if these get other rows; and what lacks a slice that nobody makes waits,
+with all that needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import groupby
+
+from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals, start_above
+from penstock.engine.planning.needed import Lack, There, lacking, touching
+from penstock.engine.planning.plan import Asked, PlannedStep
+from penstock.engine.planning.ranges import RUNNING, SliceStates
+from penstock.engine.planning.restatement_scope import together
+from penstock.model.definition.model import Model
+from penstock.model.slicing.needs import Edge, Sliced, sliced
+from penstock.model.time.interval import Interval
+from penstock.model.time.needs import Rule
+from penstock.model.time.slice import Slice
+from penstock.model.time.time_range import TimeRange
+
+Finish = Callable[[PlannedStep], PlannedStep]
+#: make a step of a model and its slices, as the plan makes others
+Make = Callable[[Model, tuple[Slice, ...]], PlannedStep]
+_SLICED = (Rule.MOMENTS, Rule.SAME)
+CUT = "some of them wait for their input"
+
+
+def complete(
+    planned: Sequence[PlannedStep], asked: Asked, make: Make, finish: Finish
+) -> list[PlannedStep]:
+    """Return the steps with what has to be made before, and with what waits. ``finish`` binds the
+    arguments of a step anew after its slices have been cut.
+    """
+    world = _World.of(planned, asked)
+    if world is None:
+        return list(planned)
+    for model in reversed(asked.steps):
+        for edge in world.edges(model):
+            world.add_missing(edge, make)
+    if asked.request.allow_missing:
+        return world.ordered()
+    for model in asked.steps:
+        world.wait(model, finish)
+    return world.ordered()
+
+
+@dataclass(slots=True)
+class _World:
+    """The steps of a plan while it is completed, by the names of their models."""
+
+    asked: Asked
+    steps: dict[str, PlannedStep]
+    there: Mapping[str, There]
+    waits: dict[str, dict[Slice, Lack]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, planned: Sequence[PlannedStep], asked: Asked) -> _World | None:
+        """None where no step needs anything that may not be there."""
+        edges = [edge for step in planned for edge in asked.known.edges.get(step.name, ())]
+        inputs = {edge.upstream.name: edge.upstream for edge in edges if may_lack(edge)}
+        if not inputs:
+            return None
+        steps = {step.name: step for step in planned}
+        return cls(asked, steps, there_of(inputs.values(), asked))
+
+    @property
+    def now(self) -> datetime:
+        return self.asked.request.fire_time.astimezone(UTC)
+
+    def edges(self, model: Model) -> list[Edge]:
+        step = self.steps.get(model.name)
+        if step is None or not step.slices or step.skipped or step.blocked:
+            return []
+        edges = self.asked.known.edges.get(model.name, ())
+        return [edge for edge in edges if edge.upstream.name in self.there and may_lack(edge)]
+
+    def add_missing(self, edge: Edge, make: Make) -> None:
+        """Add to the step of an input what the reader lacks of it; again, where that is itself."""
+        name, reader = edge.upstream.name, edge.reader.name
+        while (step := self.steps.get(name)) is not None and step.blocked is None:
+            found = self._lacking(edge, self.steps[reader].slices, step.slices)
+            added = [each.slice for of in found.values() for each in of if each.state != RUNNING]
+            if not added:
+                return
+            slices = together(*(() if step.skipped else step.slices), *added)
+            made = make(step.model, slices)
+            self.steps[name] = replace(
+                step, slices=made.slices, apart=made.apart, bindings=made.bindings, skipped=None
+            )
+            if not edge.is_self:
+                return
+
+    def _lacking(
+        self, edge: Edge, slices: Sequence[Slice], planned: Collection[Slice]
+    ) -> Mapping[Slice, tuple[Lack, ...]]:
+        return lacking(edge, slices, self.there[edge.upstream.name], self.now, planned)
+
+    def wait(self, model: Model, finish: Finish) -> None:
+        """Find the slices of a step that wait: for what is not there, or waits itself. Of a batch
+        of intervals those wait that lack something, and the others are made.
+        """
+        edges = self.edges(model)
+        if not edges:
+            return
+        step = self.steps[model.name]
+        waits = self._waits(edges, step.slices)
+        if waits and model.by_time is not None:
+            slices = tuple(self._cut(edges, model.by_time, step.slices, waits))
+            if slices != step.slices:
+                step = finish(replace(step, slices=slices, apart=step.apart or CUT))
+                waits = self._waits(edges, slices)
+        if waits:
+            if model.in_order:
+                first = next(each for each in step.slices if each in waits)
+                later = step.slices[step.slices.index(first) :]
+                waits = {each: waits.get(each, waits[first]) for each in later}
+            self.waits[model.name] = waits
+            told = {each: str(why) for each, why in waits.items()}
+            self.steps[model.name] = replace(step, waits=told)
+
+    def _waits(self, edges: Sequence[Edge], slices: Sequence[Slice]) -> dict[Slice, Lack]:
+        waits: dict[Slice, Lack] = {}
+        for edge in edges:
+            name = edge.upstream.name
+            above, held = self.steps.get(name), self.waits.get(name, {})
+            planned = () if above is None or above.skipped or above.blocked else above.slices
+            made = [each for each in planned if each not in held]
+            for slice_, lacks in self._lacking(edge, slices, made).items():
+                waits.setdefault(slice_, _cause(lacks[0], held))
+        return waits
+
+    def _cut(
+        self,
+        edges: Sequence[Edge],
+        by_time: TimeRange,
+        slices: Sequence[Slice],
+        waits: Collection[Slice],
+    ) -> Iterator[Slice]:
+        """Cut batches where their intervals begin to wait, or end."""
+        for slice_ in slices:
+            if slice_ not in waits or not isinstance(slice_, Interval):
+                yield slice_
+                continue
+            units = list(by_time.units((slice_,)))
+            held = self._waits(edges, units)
+            for _, of in groupby(units, held.__contains__):
+                run = list(of)
+                yield Interval(run[0].start, run[-1].end)
+
+    def ordered(self) -> list[PlannedStep]:
+        return list(self.steps.values())
+
+
+def _cause(lack: Lack, held: Mapping[Slice, Lack]) -> Lack:
+    """Return why an input waits itself, where it does."""
+    if isinstance(lack.slice, Interval):
+        for slice_, why in held.items():
+            if isinstance(slice_, Interval) and slice_.contains(lack.slice):
+                return why
+    return held.get(lack.slice, lack)
+
+
+def may_lack(edge: Edge) -> bool:
+    """Return whether a reader may have to wait for an input."""
+    if edge.need.rule is Rule.NONE:
+        return False
+    upstream = edge.upstream
+    return sliced(upstream) is not Sliced.NOT or upstream.strategy.keeps_versions
+
+
+def there_of(models: Iterable[Model], asked: Asked) -> dict[str, There]:
+    """Return what is there of models; nothing of those that the run makes from nothing."""
+    every = list(models)
+    refreshed = {m.name for m in asked.steps} if asked.request.full_refresh else set[str]()
+    timed = [model for model in every if model.by_time is not None]
+    painted = asked.known.intervals(timed) if timed else {}
+    states = asked.known.slices([model for model in every if model.by_time is None])
+    by_name = {model.name: model for model in asked.order}
+    now = asked.request.fire_time.astimezone(UTC)
+    found: dict[str, There] = {}
+    for model in every:
+        is_new, line = model.name in refreshed, None
+        if model.by_time is not None:
+            known = IntervalHistory() if is_new else painted.get(model.name, IntervalHistory())
+            start = start_above(model, by_name, asked.graph, now)
+            line = ModelIntervals(model.by_time, known, now, start)
+        own = SliceStates() if is_new else states.get(model.name, SliceStates())
+        found[model.name] = There(model, own, line)
+    return found
+
+
+def touched(
+    model: Model, slices: Sequence[Slice], steps: Mapping[str, PlannedStep], asked: Asked
+) -> list[Slice]:
+    """Return those of a model's slices whose inputs a plan makes, as far as they are sliced."""
+    found: dict[Slice, None] = {}
+    for edge in asked.known.edges.get(model.name, ()):
+        above = steps.get(edge.upstream.name)
+        if edge.is_self or above is None or above.skipped or above.blocked:
+            continue
+        if edge.need.rule in _SLICED:
+            needs = touching(edge, above.slices)
+            found |= dict.fromkeys(slice_ for slice_ in slices if needs(slice_))
+    return list(found)

@@ -1,0 +1,107 @@
+"""Record what the slices of a batch are made from: tables, files, arguments and data tests.
+
+Files are looked at before anything reads them: one that changes meanwhile then differs from what is
+recorded, and its slice is behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from penstock.engine.inputs.file_reader import matching
+from penstock.engine.inputs.pinned_tables import Pins
+from penstock.engine.planning.plan import PlannedStep
+from penstock.engine.session.run_context import RunContext
+from penstock.engine.state.records import InputRead, ReadRecord
+from penstock.model.definition.model import Model
+from penstock.model.script.constants import Bindings
+from penstock.model.script.file_uris import path_of
+from penstock.model.script.sources import TableSource, table_read
+from penstock.uuid7 import new_uuid7
+
+_HASHED = 1024 * 1024  # bytes of a file up to which its content is hashed
+_MOST = 10_000  # files of one slice that are recorded
+
+
+def read_record(context: RunContext, planned: PlannedStep, pins: Pins) -> ReadRecord:
+    """Return the record of what one attempt reads, under an id of its own."""
+    model, root = planned.model, context.settings.root
+    names = {argument.name for argument in model.run_arguments}
+    lakes = {table.lake for table in model.inputs} | {model.target.lake}
+    return ReadRecord(
+        read_id=new_uuid7(),
+        target=model.target.qualified,
+        run_id=context.run_id,
+        lakes={lake: at for lake, at in pins.versions.items() if lake in lakes},
+        inputs=(*tables_of(model), *files_of(model, planned.bindings, root)),
+        arguments={name: text for name, text in context.plan.args.items() if name in names},
+        tests=hash_of_tests(model),
+        version=_version(),
+    )
+
+
+@cache
+def _version() -> str:
+    return version("penstock")
+
+
+def tables_of(model: Model) -> Iterator[InputRead]:
+    """Yield the tables that a model reads as they are; an earlier snapshot does not change."""
+    earlier = {
+        source.table
+        for source in model.query.sources
+        if isinstance(source, TableSource) and source.at is not None
+    }
+    now = {
+        table_read(source)
+        for source in model.query.sources
+        if not (isinstance(source, TableSource) and source.at is not None)
+    }
+    for table in model.inputs:
+        if table in now or table not in earlier:
+            yield InputRead("table", str(table))
+
+
+def files_of(model: Model, bindings: Bindings, root: Path) -> Iterator[InputRead]:
+    """Yield the files of this machine that a slice reads, and the paths of others."""
+    count = 0
+    for source in model.query.files:
+        paths = path_of(source, bindings, model.query.arguments)
+        for text in paths if isinstance(paths, list) else [paths]:
+            for found in _files(str(text), root):
+                yield found
+                count += 1
+                if count == _MOST:
+                    return
+
+
+def _files(text: str, root: Path) -> Iterator[InputRead]:
+    if "://" in text:
+        yield InputRead("file", text)
+        return
+    for match in map(Path, matching(text, root)):
+        inside = sorted(match.rglob("*")) if match.is_dir() else [match]
+        for path in inside:
+            if path.is_file() and path.name[0] not in "._":
+                yield _file(path, root)
+
+
+def _file(path: Path, root: Path) -> InputRead:
+    stat = path.stat()
+    name = str(path.relative_to(root) if path.is_relative_to(root) else path)
+    small = stat.st_size <= _HASHED
+    content = hashlib.sha256(path.read_bytes()).hexdigest() if small else None
+    return InputRead("file", name, size=stat.st_size, time=stat.st_mtime_ns, hash=content)
+
+
+def hash_of_tests(model: Model) -> str:
+    """Return a hash of the data tests that decide whether a slice is published."""
+    tests = [test.to_dict() for test in model.data_tests]
+    scripts = [[script.text, dict(script.arguments)] for script in model.test_scripts]
+    text = json.dumps([tests, scripts], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,138 @@
+"""Plans with what their slices need: made first, waited for, made again. No Spark, no catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from penstock.engine.planning.intervals import Event, IntervalHistory
+from penstock.engine.planning.make_plan import make_plan
+from penstock.engine.planning.plan import Known, Plan
+from penstock.engine.planning.ranges import BEHIND, FAILED, MATERIALIZED, SliceRange, SliceStates
+from penstock.engine.planning.slices import RunRequest
+from penstock.model.time.interval import Interval
+from penstock.project import Project
+from tests.engine.toy import write_project
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+HEAD = "-- pipeline\n-- materialize ducklake://main/"
+DAILY = "-- partitioned daily start=2026-01-01\n"
+DAY = "WHERE day = '{partition}'"
+LAG = "WHERE day >= date_sub('{partition}', 2) AND day <= '{partition}'"
+RAW = f"{DAILY}SELECT 1 AS n, '{{partition}}' AS day"
+BY_TIME = (
+    "MODEL (name main.{name}, kind INCREMENTAL_BY_TIME_RANGE (time_column day), "
+    "start '2026-01-01');\nSELECT * FROM {of} WHERE day BETWEEN @start_ds AND @end_ds"
+)
+
+
+def plan_of(
+    root: Path,
+    models: Mapping[str, str],
+    known: Mapping[str, Mapping[str, str]],
+    request: RunRequest,
+    lines: Mapping[str, IntervalHistory] | None = None,
+) -> Plan:
+    scripts = {
+        f"models/{name}": text if text.startswith("MODEL") else f"{HEAD}{name}\n{text}"
+        for name, text in models.items()
+    }
+    project = Project.load(write_project(root / "p", scripts))
+    states = {name: SliceStates(of) for name, of in known.items()}
+    by_name = {model.name: model for model in project.models}
+    asked = replace(request, fire_time=NOON)
+    told = Known(lambda _: states, lambda _: lines or {}, edges=project.edges)
+    return make_plan(by_name, project.graph, asked, told)
+
+
+def made(plan: Plan, name: str) -> list[str]:
+    (step,) = (step for step in plan.steps if step.name == name)
+    return [] if step.skipped else [str(each) for each in step.slices if each not in step.waits]
+
+
+def waits(plan: Plan, name: str) -> dict[str, str]:
+    (step,) = (step for step in plan.steps if step.name == name)
+    return {str(slice_): why for slice_, why in step.waits.items()}
+
+
+def days(*numbers: int) -> list[str]:
+    return [f"2026-01-0{number}" for number in numbers]
+
+
+def states(state: str, numbers: Sequence[int]) -> dict[str, str]:
+    return dict.fromkeys(days(*numbers), state)
+
+
+def test_what_is_missing_above_is_made_first(tmp_path: Path) -> None:
+    models = {"raw": RAW, "mart": f"{DAILY}SELECT * FROM raw {LAG}"}
+    plan = plan_of(tmp_path, models, {"raw": states(MATERIALIZED, (1, 2))}, RunRequest())
+    assert made(plan, "raw") == days(3, 4, 5)
+    assert made(plan, "mart") == days(5)
+
+
+def test_alone_it_waits_and_with_upstream_it_does_not(tmp_path: Path) -> None:
+    models = {"raw": RAW, "mid": f"{DAILY}SELECT * FROM raw {DAY}"}
+    models["mart"] = f"{DAILY}SELECT * FROM mid {LAG}"
+    known = {"raw": states(MATERIALIZED, (3,)) | states(FAILED, (4,))}
+    known["mid"] = states(MATERIALIZED, (3,))
+    alone = RunRequest(select=("mart",), partition="2026-01-04")
+    plan = plan_of(tmp_path, models, known, alone)
+    assert waits(plan, "mart") == {"2026-01-04": "mid 2026-01-02 missing"}
+    plan = plan_of(tmp_path, models, known, replace(alone, upstream=True))
+    assert [step.name for step in plan.steps] == ["raw", "mid", "mart"]
+    assert (made(plan, "raw"), made(plan, "mid")) == (days(2, 4), days(2, 4))
+    assert plan.steps[-1].after == ("raw", "mid")
+    plan = plan_of(tmp_path, models, known, replace(alone, allow_missing=True))
+    assert made(plan, "mart") == days(4)
+
+
+def test_upstream_makes_nothing_that_is_there(tmp_path: Path) -> None:
+    models = {"raw": RAW, "mart": f"{DAILY}SELECT * FROM raw {DAY}"}
+    asked = RunRequest(select=("mart",), partition="2026-01-04", upstream=True)
+    plan = plan_of(tmp_path, models, {"raw": states(MATERIALIZED, (4,))}, asked)
+    assert [step.name for step in plan.steps] == ["mart"]
+
+
+def test_who_reads_what_waits_waits_for_the_same(tmp_path: Path) -> None:
+    models = {"raw": RAW, "mid": f"{DAILY}SELECT * FROM raw {DAY}"}
+    models["mart"] = f"{DAILY}SELECT * FROM mid {DAY}"
+    asked = RunRequest(select=("mid", "mart"), range=SliceRange("2026-01-03", "2026-01-04"))
+    plan = plan_of(tmp_path, models, {"raw": states(MATERIALIZED, (3,))}, asked)
+    assert (made(plan, "mid"), made(plan, "mart")) == (days(3), days(3))
+    assert waits(plan, "mart") == {"2026-01-04": "raw 2026-01-04 missing"} == waits(plan, "mid")
+
+
+def test_a_range_makes_what_reads_what_it_makes(tmp_path: Path) -> None:
+    models = {"raw": RAW, "month": "-- partitioned monthly\nSELECT count(*) AS n FROM raw"}
+    models["mart"] = f"{DAILY}SELECT * FROM raw {DAY}"
+    known = {"raw": states(MATERIALIZED, (1, 2)), "month": {"2026-01": MATERIALIZED}}
+    known["mart"] = states(MATERIALIZED, (1,)) | states(BEHIND, (2,))
+    asked = RunRequest(range=SliceRange("2026-01-01", "2026-01-03"))
+    plan = plan_of(tmp_path, models, known, asked)
+    assert made(plan, "raw") == days(3, 4)  # the month needs all that are over
+    assert made(plan, "mart") == days(2, 3)
+    assert made(plan, "month") == ["2026-01"]
+    (month,) = (step for step in plan.steps if step.name == "month")
+    assert {str(each) for each in month.if_changed} == {"2026-01"}
+
+
+def test_a_running_slice_is_waited_for(tmp_path: Path) -> None:
+    models = {"raw": RAW, "mart": f"{DAILY}SELECT * FROM raw {DAY}"}
+    asked = RunRequest(partition="2026-01-04", select=("mart",))
+    plan = plan_of(tmp_path, models, {"raw": states("running", (4,))}, asked)
+    assert waits(plan, "mart") == {"2026-01-04": "raw 2026-01-04 running"}
+
+
+def test_intervals_wait_for_intervals(tmp_path: Path) -> None:
+    models = {"ext": "SELECT 1 AS day", "raw": BY_TIME.format(name="raw", of="ext")}
+    models["mart"] = BY_TIME.format(name="mart", of="raw")
+    made_until = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
+    lines = {"raw": IntervalHistory((Event("a", made_until, MATERIALIZED),))}
+    plan = plan_of(tmp_path, models, {}, RunRequest(select=("mart",)), lines)
+    assert waits(plan, "mart") == {"2026-01-03 to 2026-01-04": "raw 2026-01-03 missing"}
+    assert made(plan, "mart") == ["2026-01-01 to 2026-01-02"]
+    plan = plan_of(tmp_path, models, {}, RunRequest(select=("raw", "mart")), lines)
+    assert made(plan, "raw") == ["2026-01-03 to 2026-01-04"]
+    assert made(plan, "mart") == ["2026-01-01 to 2026-01-04"]
