@@ -116,6 +116,7 @@ class Play:
         self.kept: list[tuple[int, State]] = []
         self.made = 0
         self.interrupted: set[Slice] = set()  # units whose last attempt a killed run began
+        self.in_parts: set[Slice] = set()  # recorded slices that status shows in parts
         self.undone: set[Slice] = set()  # units that a rollback took, until they are tried again
         self.project = self._open()
         lake = self.project.lake("main")
@@ -359,13 +360,16 @@ class Play:
 
     def _recorded(self) -> dict[Slice, int | None]:
         found: dict[Slice, int | None] = {}
+        self.in_parts.clear()
         (status,) = self.project.status("t")
         counts = {each.slice: each.rows for each in status.slices}
         for record in Records(self.project.lake("main").catalog).slices("main.t"):
             interval = interval_of(record.slice)
             key: Slice = (interval.start, interval.end) if interval else record.slice or None
-            known = counts.get(shown(record.slice))  # None: status shows parts of it
-            found[key] = None if known is None else record.rows
+            name = shown(record.slice)
+            found[key] = None if name in counts and counts[name] is None else record.rows
+            if name not in counts:  # status shows parts of it
+                self.in_parts.add(key)
         return found
 
     @property
@@ -417,9 +421,10 @@ class Play:
         """
         if not self._counts:
             return rows is None
-        if rows is None:
-            records = [_of_unit(state, unit) for unit in units_of(self.form, key)]
-            return any(each is not None and not each.sure for each in records)
+        records = [_of_unit(state, unit) for unit in units_of(self.form, key)]
+        is_unsure = any(each is not None and not each.sure for each in records)
+        if rows is None or (is_unsure and key in self.in_parts):
+            return is_unsure
         return rows == len(candidate(self.form, state.rows, key))
 
     def _spark_differs(self, seen: Seen) -> str | None:
