@@ -90,6 +90,7 @@ def test_what_the_query_says(tmp_path: Path, query: str, expected: object) -> No
     [
         ("lag=1d", "-- partitioned daily", Part("2026-01-05"), ["2026-01-04", "2026-01-05"]),
         ("none", "-- partitioned daily", Part("2026-01-05"), []),
+        ("same", "-- partitioned daily", Part("2026-01-05"), ["2026-01-05"]),
         ("all", "-- partitioned daily", Part("2026-01-02"), ["2026-01-03"]),
     ],
 )
@@ -126,3 +127,9 @@ def test_what_the_run_makes_before_is_not_lacking(tmp_path: Path) -> None:
     found = lacking(edge, [Part(day) for day in DAYS], there, NOW, [Part(DAYS[1])])
     assert [slice_.text for slice_ in found] == [DAYS[0], *DAYS[2:]]
     assert str(found[Part(DAYS[0])][0]) == "raw 2026-01-01 missing"
+
+
+def test_what_is_the_same_is_not_waited_for_before_the_input_starts(tmp_path: Path) -> None:
+    starts = "-- partitioned daily start=2026-01-03"
+    edge = edge_of(tmp_path, starts, "-- partitioned daily\n-- needs raw same")
+    assert lacks(edge, *map(Part, DAYS)) == {DAYS[2]: [DAYS[2]], DAYS[3]: [DAYS[3]]}

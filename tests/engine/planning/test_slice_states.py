@@ -7,13 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from penstock.engine.planning.behind import Changed
+from penstock.engine.planning.slice_states import Recorded
+from penstock.engine.state.reading import Tried
 from penstock.engine.state.records import Publication
 from penstock.engine.state.store import State
+from penstock.engine.state.tables import to_text
 from penstock.lake.catalog.catalog import Catalog
 from penstock.model.time.interval import Interval
 from penstock.project import Project
 from tests import duck
-from tests.engine.state.builders import run_record
+from tests.engine.state.builders import at, publication, run_record
 from tests.engine.toy import write_project
 
 KIND = "INCREMENTAL_BY_TIME_RANGE (time_column {}), start '2026-01-01', end '2026-01-05'"
@@ -82,3 +86,13 @@ def test_a_change_that_no_bounds_place_is_one_of_all_intervals(tmp_path: Path) -
         (step,) = project.plan(fire_time=NOW).steps
         assert "5 slices changed by another writer" in project.plan(fire_time=NOW).notices[0]
         assert step.slices == (WEEK,)
+
+
+def test_an_attempt_that_failed_does_not_hide_what_changed_before(tmp_path: Path) -> None:
+    script = SCRIPT.format(KIND.format("ds"))
+    model = Project.load(write_project(tmp_path / "p", {"models/t": script})).model("t")
+    made = publication(target="main.t", slice=WEEK.text, strategy="time_range", slicing="time")
+    tried = Tried(WEEK.text, to_text(at(1)), "r2", "failed")
+    recorded = Recorded((made.record(7, 7),), tried=(tried,))
+    assert [event.state for event in recorded.painted(model).events] == ["failed"]
+    assert recorded.changes(model) == [Changed(WEEK, 7)]

@@ -136,3 +136,34 @@ def test_intervals_wait_for_intervals(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, models, {}, RunRequest(select=("raw", "mart")), lines)
     assert made(plan, "raw") == ["2026-01-03 to 2026-01-04"]
     assert made(plan, "mart") == ["2026-01-01 to 2026-01-04"]
+
+
+def test_what_is_added_is_in_the_order_of_time_and_is_counted(tmp_path: Path) -> None:
+    raw = '-- partitioned daily format="%d.%m.%Y"\nSELECT 1 AS n, 2 AS day'
+    month = "-- partitioned monthly\nSELECT count(*) AS n FROM raw"
+    asked = RunRequest(partition="2026-01", select=("month",), upstream=True)
+    known = {"raw": {"01.01.2026": MATERIALIZED}}
+    plan = plan_of(tmp_path, {"raw": raw, "month": month}, known, asked)
+    assert made(plan, "raw") == ["02.01.2026", "03.01.2026", "04.01.2026"]
+    late = replace(asked, partition="2025-12")
+    days_ = made(plan_of(tmp_path, {"raw": raw, "month": month}, known, late), "raw")
+    assert (days_[0], days_[-1], len(days_)) == ("01.12.2025", "31.12.2025", 31)
+
+
+def test_a_table_that_is_made_from_nothing_waits_as_a_whole(tmp_path: Path) -> None:
+    models = {"ext": "SELECT 1 AS day", "raw": BY_TIME.format(name="raw", of="ext")}
+    models["mart"] = BY_TIME.format(name="mart", of="raw")
+    two_days = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
+    lines = {"raw": IntervalHistory((Event("a", two_days, MATERIALIZED),))}
+    asked = RunRequest(select=("mart",), full_refresh=True)
+    plan = plan_of(tmp_path, models, {}, asked, lines)
+    assert made(plan, "mart") == []  # else its rows of the third day would be gone
+    assert set(waits(plan, "mart").values()) == {"raw 2026-01-03 missing"}
+
+
+def test_a_reader_that_needs_all_is_made_with_any_of_it(tmp_path: Path) -> None:
+    mart = f"{DAILY}-- needs raw all\nSELECT * FROM raw {DAY}"
+    known = {"raw": states(MATERIALIZED, (1,)), "mart": states(MATERIALIZED, (1,))}
+    asked = RunRequest(range=SliceRange("2026-01-01", "2026-01-02"))
+    plan = plan_of(tmp_path, {"raw": RAW, "mart": mart}, known, asked)
+    assert made(plan, "mart") == days(1, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from penstock.engine.running.read_inputs import files_of, hash_of_tests, tables_of
+from penstock.engine.running.read_inputs import files_of, hash_of_tests
 from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
 from penstock.project import Project
@@ -21,7 +21,7 @@ def model_of(root: Path, query: str, more: str = "") -> Model:
 def test_tables_but_not_those_of_earlier_snapshots(tmp_path: Path) -> None:
     query = "SELECT * FROM a JOIN b VERSION AS OF 3 USING (x) JOIN a AS c USING (x)"
     model = model_of(tmp_path, query, "-- on ducklake://main/d\n")
-    assert [each.name for each in tables_of(model)] == ["main.a", "main.d"]
+    assert [str(table) for table in model.changing_inputs] == ["main.a", "main.d"]
 
 
 def test_files_with_size_and_content(tmp_path: Path) -> None:

@@ -54,15 +54,13 @@ from penstock.engine.state.records import (
 )
 from penstock.engine.state.store import State, find_tables
 from penstock.engine.state.tables import to_text
-from penstock.errors import PartitionError
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.definitions.tables import describe
 from penstock.lake.format.objects import COMMENT
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Edge
 from penstock.model.time.interval import Interval
-from penstock.model.time.partition import PartitionSpec, bucket_of
-from penstock.model.time.slice import shown
+from penstock.model.time.slice import in_time, shown
 from penstock.model.values.asset import TableName
 from penstock.model.values.strategy import strategy_named
 from penstock.sql.identifiers import fold
@@ -242,7 +240,7 @@ def model_status(
                 checks.get(value, ()),
                 states[value],
             )
-            for value in sorted(states, key=_in_time(model.partition))
+            for value in sorted(states, key=in_time(model.partition))
         )
     return ModelStatus(
         model=model.name,
@@ -262,22 +260,6 @@ def _pressing(state: LakeState, target: str, alive: Collection[str]) -> dict[str
         and each.state in _PRESSING
         and (each.state != RUNNING or each.run_id in alive)
     }
-
-
-def _in_time(spec: PartitionSpec | None) -> Callable[[str], tuple[int, Any]]:
-    """The order of slices: their texts, which sort as times do; with a format of its own their
-    times, and values of another one come last.
-    """
-
-    def key(value: str) -> tuple[int, Any]:
-        if spec is None or spec.format is None:
-            return 0, value
-        try:
-            return 0, bucket_of(spec, value)
-        except PartitionError:
-            return 1, value
-
-    return key
 
 
 def _of_intervals(

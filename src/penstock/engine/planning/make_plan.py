@@ -295,7 +295,7 @@ def of_range(asked: Asked) -> list[PlannedStep]:
                 taken = frozenset(chosen)
                 left = [each for each in ranges[model.name].slices if each not in taken]
                 again = frozenset(touched(model, left, planned, asked))
-                chosen = together(*chosen, *again) if again else chosen
+                chosen = together(*chosen, *again, spec=model.partition) if again else chosen
                 tally = replace(tally, to_make=len(chosen))
         else:
             changes = any(not planned[name].skipped for name in after)

@@ -36,11 +36,8 @@ from penstock.model.time.partition import PartitionSpec
 from penstock.model.time.slice import WHOLE, Part, Slice, span_of, zone_of
 
 PRESENT = (MATERIALIZED, STALE, BEHIND, CHANGED, UNFINISHED)
-_HELD = (
-    FAILED,
-    SKIPPED,
-    WAITING,
-)  # of a table that is needed as it is: it is there, and is not right
+#: of a table that is needed as it is: it is there, and is not right
+_HELD = (FAILED, SKIPPED, WAITING)
 _INSTANT = timedelta(microseconds=1)
 
 
@@ -172,17 +169,12 @@ def _begun(there: There, moments: Interval) -> Interval | None:
     return Interval(start, moments.end) if start < moments.end else None
 
 
-def _slices_in(spec: PartitionSpec, within: Interval) -> Sequence[tuple[str, Interval]]:
-    return _known_slices(spec, within.start, within.end)
-
-
 @lru_cache(maxsize=256)
-def _known_slices(
-    spec: PartitionSpec, start: datetime, end: datetime
-) -> tuple[tuple[str, Interval], ...]:
+def _slices_in(spec: PartitionSpec, within: Interval) -> tuple[tuple[str, Interval], ...]:
     """Return the slices that have a moment of a stretch of time."""
     zone = zone_of(spec)
-    first, last = (at.astimezone(zone).replace(tzinfo=None) for at in (start, end - _INSTANT))
+    bounds = (within.start, within.end - _INSTANT)
+    first, last = (at.astimezone(zone).replace(tzinfo=None) for at in bounds)
     found: list[tuple[str, Interval]] = []
     for value in partition.values_between(spec, first, last):
         span = span_of(Part(value), spec)

@@ -51,14 +51,12 @@ _TO_REMAKE = frozenset({CHANGED, BEHIND, UNFINISHED})
 class SliceStates(Mapping[str, str]):
     """The states of slices that are there or were tried, by their texts.
 
-    ``runs`` are those that recorded them, ``behind`` says of which input those are behind.
-    ``remakes``: what another writer changed, what is behind its input, and what was made before its
-    time was over, is to be made.
+    ``runs`` are those that recorded them. ``remakes``: what another writer changed, what is behind
+    its input, and what was made before its time was over, is to be made.
     """
 
     of: Mapping[str, str] = field(default_factory=dict)
     runs: Mapping[str, str] = field(default_factory=dict)
-    behind: Mapping[str, str] = field(default_factory=dict)
     remakes: bool = True
 
     def __getitem__(self, text: str) -> str:
@@ -276,6 +274,11 @@ def idle(tally: Tally) -> str:
     hint = ""
     if tally.states.get(STALE):
         hint += "; their definition has changed: penstock restate makes them again"
+    if tally.states.get(BEHIND):
+        hint += (
+            "; their input has other rows since: this run leaves them as they are, penstock "
+            "restate makes them again"
+        )
     if tally.states.get(CHANGED):
         hint += (
             "; a rerun would not make what another writer changed what the SELECT returns: roll "

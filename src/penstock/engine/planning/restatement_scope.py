@@ -17,7 +17,7 @@ from penstock.model.definition.graph import Edges
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, Intervals, intersect, union
 from penstock.model.time.partition import PartitionSpec
-from penstock.model.time.slice import WHOLE, Part, Slice, meets, moments_of
+from penstock.model.time.slice import WHOLE, Part, Slice, in_time, meets, moments_of
 from penstock.model.values.strategy import Restate
 
 
@@ -175,13 +175,15 @@ def _reached(
     )
 
 
-def together(*slices: Slice) -> tuple[Slice, ...]:
-    """Slices of one model, each once and in the order of time."""
+def together(*slices: Slice, spec: PartitionSpec | None = None) -> tuple[Slice, ...]:
+    """Slices of one model, each once and in the order of time; without the ``spec`` of partitions
+    in that of their values.
+    """
     if WHOLE in slices:
         return (WHOLE,)
     intervals = [each for each in slices if isinstance(each, Interval)]
     parts = {each.value: each for each in slices if isinstance(each, Part)}
-    return (*union(intervals), *(parts[value] for value in sorted(parts)))
+    return (*union(intervals), *(parts[value] for value in sorted(parts, key=in_time(spec))))
 
 
 def by_cron(

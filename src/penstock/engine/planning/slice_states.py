@@ -126,7 +126,8 @@ class Recorded:
     def changes(self, model: Model) -> list[Changed]:
         """The slices that are there, each with the snapshot in which it last got other rows."""
         if model.by_time is not None:
-            events = self.painted(model).events
+            # An attempt that failed since leaves the rows, and the snapshot that changed them.
+            events = replace(self, tried=()).painted(model).events
             return [Changed(e.interval, e.changed) for e in events if e.changed is not None]
         found: list[Changed] = []
         for record in self.slices:
@@ -367,8 +368,7 @@ def inputs_of(edges: Sequence[Edge], known: Mapping[str, Recorded]) -> Inputs:
 def _slice_states(model: Model, recorded: Recorded) -> SliceStates:
     known = recorded.states(model)
     states = {text: state.name for text, state in known.items() if state.name != OTHER}
-    behind = {text: each.behind for text, each in known.items() if each.behind is not None}
-    return SliceStates(states, recorded.runs, behind, remakes=recorded.remakes(model))
+    return SliceStates(states, recorded.runs, remakes=recorded.remakes(model))
 
 
 def _by_lake(models: Iterable[Model]) -> Mapping[str, list[Model]]:

@@ -28,7 +28,6 @@ from penstock.model.time.time_range import TimeRange
 Finish = Callable[[PlannedStep], PlannedStep]
 #: make a step of a model and its slices, as the plan makes others
 Make = Callable[[Model, tuple[Slice, ...]], PlannedStep]
-_SLICED = (Rule.MOMENTS, Rule.SAME)
 CUT = "some of them wait for their input"
 
 
@@ -36,23 +35,23 @@ def complete(
     planned: Sequence[PlannedStep], asked: Asked, make: Make, finish: Finish
 ) -> list[PlannedStep]:
     """Return the steps with what has to be made before, and with what waits. ``finish`` binds the
-    arguments of a step anew after its slices have been cut.
+    arguments of a step again after its slices have been cut.
     """
-    world = _World.of(planned, asked)
-    if world is None:
+    completion = _Completion.of(planned, asked)
+    if completion is None:
         return list(planned)
     for model in reversed(asked.steps):
-        for edge in world.edges(model):
-            world.add_missing(edge, make)
+        for edge in completion.edges(model):
+            completion.add_missing(edge, make)
     if asked.request.allow_missing:
-        return world.ordered()
+        return completion.ordered()
     for model in asked.steps:
-        world.wait(model, finish)
-    return world.ordered()
+        completion.wait(model, finish)
+    return completion.ordered()
 
 
 @dataclass(slots=True)
-class _World:
+class _Completion:
     """The steps of a plan while it is completed, by the names of their models."""
 
     asked: Asked
@@ -61,7 +60,7 @@ class _World:
     waits: dict[str, dict[Slice, Lack]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, planned: Sequence[PlannedStep], asked: Asked) -> _World | None:
+    def of(cls, planned: Sequence[PlannedStep], asked: Asked) -> _Completion | None:
         """None where no step needs anything that may not be there."""
         edges = [edge for step in planned for edge in asked.known.edges.get(step.name, ())]
         inputs = {edge.upstream.name: edge.upstream for edge in edges if may_lack(edge)}
@@ -89,10 +88,15 @@ class _World:
             added = [each.slice for of in found.values() for each in of if each.state != RUNNING]
             if not added:
                 return
-            slices = together(*(() if step.skipped else step.slices), *added)
-            made = make(step.model, slices)
+            known = () if step.skipped else step.slices
+            made = make(step.model, together(*known, *added, spec=step.model.partition))
             self.steps[name] = replace(
-                step, slices=made.slices, apart=made.apart, bindings=made.bindings, skipped=None
+                step,
+                slices=made.slices,
+                apart=made.apart,
+                bindings=made.bindings,
+                skipped=None,
+                tally=step.tally and replace(step.tally, to_make=count_of(step.model, made.slices)),
             )
             if not edge.is_self:
                 return
@@ -117,10 +121,12 @@ class _World:
                 step = finish(replace(step, slices=slices, apart=step.apart or CUT))
                 waits = self._waits(edges, slices)
         if waits:
+            first = next(each for each in step.slices if each in waits)
             if model.in_order:
-                first = next(each for each in step.slices if each in waits)
                 later = step.slices[step.slices.index(first) :]
                 waits = {each: waits.get(each, waits[first]) for each in later}
+            if step.anew:  # what is dropped is made again whole, or stays
+                waits = {each: waits.get(each, waits[first]) for each in step.slices}
             self.waits[model.name] = waits
             told = {each: str(why) for each, why in waits.items()}
             self.steps[model.name] = replace(step, waits=told)
@@ -167,6 +173,14 @@ def _cause(lack: Lack, held: Mapping[Slice, Lack]) -> Lack:
     return held.get(lack.slice, lack)
 
 
+def count_of(model: Model, slices: Sequence[Slice]) -> int:
+    """Return how many slices these are; of intervals, how many units."""
+    if model.by_time is None:
+        return len(slices)
+    intervals = [each for each in slices if isinstance(each, Interval)]
+    return sum(1 for _ in model.by_time.units(intervals))
+
+
 def may_lack(edge: Edge) -> bool:
     """Return whether a reader may have to wait for an input."""
     if edge.need.rule is Rule.NONE:
@@ -199,13 +213,12 @@ def there_of(models: Iterable[Model], asked: Asked) -> dict[str, There]:
 def touched(
     model: Model, slices: Sequence[Slice], steps: Mapping[str, PlannedStep], asked: Asked
 ) -> list[Slice]:
-    """Return those of a model's slices whose inputs a plan makes, as far as they are sliced."""
+    """Return those of a model's slices that need a slice which a plan makes."""
     found: dict[Slice, None] = {}
     for edge in asked.known.edges.get(model.name, ()):
         above = steps.get(edge.upstream.name)
         if edge.is_self or above is None or above.skipped or above.blocked:
             continue
-        if edge.need.rule in _SLICED:
-            needs = touching(edge, above.slices)
-            found |= dict.fromkeys(slice_ for slice_ in slices if needs(slice_))
+        needs = touching(edge, above.slices)
+        found |= dict.fromkeys(slice_ for slice_ in slices if needs(slice_))
     return list(found)

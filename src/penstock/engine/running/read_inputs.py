@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 
 from penstock.engine.inputs.file_reader import matching
@@ -21,10 +22,9 @@ from penstock.engine.state.records import InputRead, ReadRecord
 from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
 from penstock.model.script.file_uris import path_of
-from penstock.model.script.sources import TableSource, table_read
 from penstock.uuid7 import new_uuid7
 
-_HASHED = 1024 * 1024  # bytes of a file up to which its content is hashed
+_HASHED = 4 * 1024 * 1024  # bytes of the files of a slice, the first ones, that are hashed
 _MOST = 10_000  # files of one slice that are recorded
 
 
@@ -38,7 +38,10 @@ def read_record(context: RunContext, planned: PlannedStep, pins: Pins) -> ReadRe
         target=model.target.qualified,
         run_id=context.run_id,
         lakes={lake: at for lake, at in pins.versions.items() if lake in lakes},
-        inputs=(*tables_of(model), *files_of(model, planned.bindings, root)),
+        inputs=(
+            *(InputRead("table", str(table)) for table in model.changing_inputs),
+            *files_of(model, planned.bindings, root),
+        ),
         arguments={name: text for name, text in context.plan.args.items() if name in names},
         tests=hash_of_tests(model),
         version=_version(),
@@ -50,53 +53,33 @@ def _version() -> str:
     return version("penstock")
 
 
-def tables_of(model: Model) -> Iterator[InputRead]:
-    """Yield the tables that a model reads as they are; an earlier snapshot does not change."""
-    earlier = {
-        source.table
-        for source in model.query.sources
-        if isinstance(source, TableSource) and source.at is not None
-    }
-    now = {
-        table_read(source)
-        for source in model.query.sources
-        if not (isinstance(source, TableSource) and source.at is not None)
-    }
-    for table in model.inputs:
-        if table in now or table not in earlier:
-            yield InputRead("table", str(table))
-
-
 def files_of(model: Model, bindings: Bindings, root: Path) -> Iterator[InputRead]:
     """Yield the files of this machine that a slice reads, and the paths of others."""
-    count = 0
+    left = _HASHED
+    for path in islice(_paths(model, bindings, root), _MOST):
+        if isinstance(path, str):
+            yield InputRead("file", path)
+            continue
+        stat = path.stat()
+        name = str(path.relative_to(root) if path.is_relative_to(root) else path)
+        content = None
+        if stat.st_size <= left:
+            left -= stat.st_size
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+        yield InputRead("file", name, size=stat.st_size, time=stat.st_mtime_ns, hash=content)
+
+
+def _paths(model: Model, bindings: Bindings, root: Path) -> Iterator[Path | str]:
+    """Yield files of this machine, those of directories too, and URIs as they are."""
     for source in model.query.files:
         paths = path_of(source, bindings, model.query.arguments)
         for text in paths if isinstance(paths, list) else [paths]:
-            for found in _files(str(text), root):
-                yield found
-                count += 1
-                if count == _MOST:
-                    return
-
-
-def _files(text: str, root: Path) -> Iterator[InputRead]:
-    if "://" in text:
-        yield InputRead("file", text)
-        return
-    for match in map(Path, matching(text, root)):
-        inside = sorted(match.rglob("*")) if match.is_dir() else [match]
-        for path in inside:
-            if path.is_file() and path.name[0] not in "._":
-                yield _file(path, root)
-
-
-def _file(path: Path, root: Path) -> InputRead:
-    stat = path.stat()
-    name = str(path.relative_to(root) if path.is_relative_to(root) else path)
-    small = stat.st_size <= _HASHED
-    content = hashlib.sha256(path.read_bytes()).hexdigest() if small else None
-    return InputRead("file", name, size=stat.st_size, time=stat.st_mtime_ns, hash=content)
+            if "://" in str(text):
+                yield str(text)
+                continue
+            for match in map(Path, matching(str(text), root)):
+                inside = sorted(match.rglob("*")) if match.is_dir() else [match]
+                yield from (path for path in inside if path.is_file() and path.name[0] not in "._")
 
 
 def hash_of_tests(model: Model) -> str:

@@ -263,6 +263,9 @@ class Runner:
         if not all(each.ended for each in above):
             return False
         line.lost = _losses(line.step, above, self._plan)
+        if line.step.anew:  # what is dropped is made again whole, or stays
+            lost = next((why for each in line.step.slices if (why := line.lost(each))), None)
+            line.lost = lambda _: lost
         line.changed = _changes(line.step, above, self._plan)
         return True
 

@@ -293,7 +293,7 @@ Table(
 
 
 def definitions(connection: Connection) -> None:
-    """What a slice was defined by, and which slices were dropped.
+    """Record what a slice was defined by, and which slices were dropped.
 
     Slices that were recorded before have NULL in the new columns: their definition is not known.
     """
@@ -315,7 +315,7 @@ def severities(connection: Connection) -> None:
 
 
 def lineages(connection: Connection) -> None:
-    """What the columns of a version derive from: NULL in versions recorded before."""
+    """Record what the columns of a version derive from: NULL in versions recorded before."""
     _add_columns(connection, "penstock_schema_version", {"lineage": "TEXT"})
 
 

@@ -11,6 +11,7 @@ from penstock.model.python_steps.python_step import PythonStep
 from penstock.model.query.query import Query
 from penstock.model.script.arguments import Argument
 from penstock.model.script.declaration import Declaration
+from penstock.model.script.sources import is_earlier, table_read
 from penstock.model.time.time_format import TYPES
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.asset import TableName
@@ -126,3 +127,11 @@ class Model(Declaration):
     def inputs(self) -> tuple[TableName, ...]:
         """Everything upstream, each once, in order."""
         return tuple(dict.fromkeys((*self.reads, *self.on, *self.depends_on)))
+
+    @property
+    def changing_inputs(self) -> tuple[TableName, ...]:
+        """Return its inputs without those that its query reads at an earlier snapshot only."""
+        read = [(table_read(source), is_earlier(source)) for source in self.query.sources]
+        now = {table for table, earlier in read if not earlier}
+        then = {table for table, earlier in read if earlier}
+        return tuple(table for table in self.inputs if table in now or table not in then)

@@ -74,6 +74,11 @@ def table_read(source: QuerySource) -> TableName | None:
     return None if isinstance(source, FileSource) else source.table
 
 
+def is_earlier(source: QuerySource) -> bool:
+    """Return whether a source is read at an earlier snapshot, which nothing changes any more."""
+    return isinstance(source, TableSource) and source.at is not None
+
+
 #: what a query may write -> what it means
 FUNCTIONS = {
     "READ_CSV": "read_csv",

@@ -15,7 +15,7 @@ from enum import Enum
 from penstock.errors import Diagnostic
 from penstock.model.definition.graph import makers_of, table_key
 from penstock.model.definition.model import Model
-from penstock.model.script.sources import TableSource, table_read
+from penstock.model.script.sources import is_earlier, table_read
 from penstock.model.slicing.windows import SourceWindow, windows_of
 from penstock.model.time.needs import COMMON, EARLIER, Need, Rule, Shift, Window
 from penstock.model.time.partition import TIME_KINDS
@@ -94,16 +94,20 @@ def _edges(
     for key, windows, through in _read(model, made, ()):
         upstream = made[key]
         need = declared.get(key) or _need(model, upstream, windows, partition_column)
+        if need.rule is Rule.SAME and _are_alike(model, upstream):
+            need = replace(need, rule=Rule.MOMENTS)  # the same slices have the same moments
         yield Edge(model, upstream, need, through)
+
+
+def _are_alike(model: Model, upstream: Model) -> bool:
+    by_time = sliced(model) is sliced(upstream) is Sliced.MOMENTS
+    return by_time and model.slicing == upstream.slicing
 
 
 def _read(
     model: Model, made: Mapping[str, Model], through: tuple[str, ...]
 ) -> Iterator[tuple[str, _Windows, tuple[str, ...]]]:
-    """Yield the tables of models that one reads, each with what its query says of it.
-
-    What is read at an earlier snapshot does not change any more, and is no input.
-    """
+    """Yield the tables of models that one reads, each with what its query says of it."""
     windows, keys = _by_table(model)
     for key in keys:
         upstream = made.get(key)
@@ -120,20 +124,15 @@ def _read(
 
 
 def _by_table(model: Model) -> tuple[dict[str, _Windows], tuple[str, ...]]:
-    said = windows_of(model.query) if model.inputs else {}
+    inputs = model.changing_inputs
+    said = windows_of(model.query) if inputs else {}
     windows: dict[str, _Windows] = {}
-    earlier: set[str] = set()
-    for source in model.query.sources:
+    for source in model.query.sources if inputs else ():
         table = table_read(source)
-        if table is None:
-            continue
-        if isinstance(source, TableSource) and source.at is not None:
-            earlier.add(table_key(table))
-            continue
-        key = table_key(table)
-        windows[key] = (*windows.get(key, ()), *said.get(source, (None,)))
-    keys = (table_key(table) for table in model.inputs)
-    return windows, tuple(key for key in keys if key in windows or key not in earlier)
+        if table is not None and not is_earlier(source):
+            key = table_key(table)
+            windows[key] = (*windows.get(key, ()), *said.get(source, (None,)))
+    return windows, tuple(table_key(table) for table in inputs)
 
 
 def _need(

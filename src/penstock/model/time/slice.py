@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from penstock.errors import PartitionError
@@ -29,7 +30,7 @@ from penstock.model.time.interval import (
     interval_of,
     union,
 )
-from penstock.model.time.partition import TIME_KINDS, PartitionSpec, bounds
+from penstock.model.time.partition import TIME_KINDS, PartitionSpec, bounds, bucket_of
 from penstock.sql.tokens import NAME, STRING, Token
 
 
@@ -121,6 +122,22 @@ def moments_of(slices: Sequence[Slice], spec: PartitionSpec | None) -> Intervals
             return None
         found.append(span)
     return union(found)
+
+
+def in_time(spec: PartitionSpec | None) -> Callable[[str], tuple[int, Any]]:
+    """Return the order of partitions by their values, which sort as times do; with a format of its
+    own by their times, and values of another one come last.
+    """
+
+    def key(value: str) -> tuple[int, Any]:
+        if spec is None or spec.format is None:
+            return 0, value
+        try:
+            return 0, bucket_of(spec, value)
+        except PartitionError:
+            return 1, value
+
+    return key
 
 
 def zone_of(spec: PartitionSpec | None) -> ZoneInfo:
