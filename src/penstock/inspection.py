@@ -110,6 +110,8 @@ class Inspection:
         """Return which slices of what it reads each model needs, by its name:
         ``project.edges["orders"]``.
         """
+        if not any(model.inputs for model in self.models):
+            return {}
         from penstock.model.slicing.needs import edges_of
 
         return edges_of(self.models, lambda lake: self.settings.lakes[lake].partition_column)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock.model.time.interval import UNITS, Interval
+from penstock.model.time.interval import Interval
 from penstock.model.time.partition import PartitionSpec
-from penstock.model.time.slice import WHOLE, AutoRestatement, Part, Slice, described, meets
+from penstock.model.time.slice import WHOLE, Part, Slice, described, meets
 
 DAILY, MONTHLY, DYNAMIC = (
     PartitionSpec("daily"),
@@ -50,20 +50,3 @@ def test_a_reader_needs_slices_with_a_moment_in_common(
 ) -> None:
     assert meets(of_mine, [other], of_other)(mine) is needs
     assert not meets(of_mine, [], of_other)(mine)
-
-
-NOW = datetime(2026, 3, 30, 10, 20, tzinfo=UTC)
-KNOWN = (Interval(datetime(2026, 3, 20, tzinfo=UTC), datetime(2026, 3, 30, tzinfo=UTC)),)
-
-
-def test_it_is_due_by_its_cron_in_the_zone_of_the_model() -> None:
-    assert AutoRestatement("@daily").due(NOW) == NOW.replace(hour=0, minute=0)
-    paris = AutoRestatement("@daily", "Europe/Paris")
-    assert paris.due(NOW) == datetime(2026, 3, 29, 22, tzinfo=UTC)
-
-
-def test_it_is_about_the_last_intervals() -> None:
-    last = AutoRestatement("@daily", intervals=3).window(KNOWN, UNITS["day"])
-    assert last == (Interval(datetime(2026, 3, 27, tzinfo=UTC), KNOWN[0].end),)
-    assert AutoRestatement("@daily").window(KNOWN, UNITS["day"]) == KNOWN
-    assert AutoRestatement("@daily", intervals=3).window((), UNITS["day"]) == ()

@@ -23,7 +23,7 @@ from penstock.model.script.constants import Bindings, Constant
 from penstock.model.script.file_uris import path_of
 from penstock.model.script.sources import FileSource, FunctionSource, QuerySource, TableSource
 from penstock.model.time.slice import WHOLE
-from penstock.model.time.time_format import TYPES, as_written
+from penstock.model.time.time_macros import TYPES, as_written
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import quote_identifier, quoted
 from penstock.sql.literals import plain_text_literal, text_literal

@@ -91,6 +91,8 @@ def make_plan(
 
 def _completed(planned: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep]:
     """Return the steps with what they need first. Of models that are not selected only that."""
+    if not any(asked.known.edges.values()):
+        return list(planned)
     names = {model.name for model in asked.steps}
     above = {name for model in asked.steps for name in asked.graph.upstream(model.name)}
     added = above - names if asked.request.upstream else set[str]()

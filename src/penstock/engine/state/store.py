@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from penstock.engine.state import reading
+from penstock.engine.state.migrations import migrate, version_of
 from penstock.engine.state.other_writers import marked
 from penstock.engine.state.records import (
     WHOLE,
@@ -38,10 +39,8 @@ from penstock.engine.state.tables import (
     SLICE,
     STEP,
     UNCOUNTED,
-    migrate,
     to_moment,
     to_text,
-    version_of,
 )
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from penstock.model.script.constants import Bindings
 from penstock.model.time.interval import Interval
 from penstock.model.time.moments import read_moment, read_range
 from penstock.model.time.partition import validate
-from penstock.model.time.time_format import TIMES, TYPES, argument_of, is_of_interval
+from penstock.model.time.time_macros import TIMES, TYPES, argument_of, is_of_interval
 from penstock.sql.tokens import ARGUMENT
 
 START, END, NOW = "start", "end", "execution_time"

@@ -15,7 +15,7 @@ from penstock.model.block.audit_blocks import AuditBlock
 from penstock.model.block.audit_tests import AUDITS, Audit
 from penstock.model.block.draft import Draft
 from penstock.model.block.syntax import Property, Value, Wrong, groups
-from penstock.model.time.time_format import TIMES
+from penstock.model.time.time_macros import TIMES
 from penstock.model.values.data_test import WARN, CustomTest, DataTest, ExpressionTest
 from penstock.sql.dialect import normalized, to_spark
 from penstock.sql.identifiers import nearest

@@ -17,7 +17,7 @@ from penstock.model.script.declaration import About, Declaration, Layout, Option
 from penstock.model.time.cron import Cron
 from penstock.model.time.interval import UNITS
 from penstock.model.time.moments import fixed_moment
-from penstock.model.time.slice import AutoRestatement
+from penstock.model.time.restatement import AutoRestatement
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.asset import DEFAULT_SCHEMA, Asset, Materialize, TableName
 from penstock.model.values.custom_strategy import Materialization

@@ -12,7 +12,7 @@ from penstock.model.query.query import Query
 from penstock.model.script.arguments import Argument
 from penstock.model.script.declaration import Declaration
 from penstock.model.script.sources import is_earlier, table_read
-from penstock.model.time.time_format import TYPES
+from penstock.model.time.time_macros import TYPES
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.asset import TableName
 from penstock.model.values.data_test import CustomTest

@@ -21,7 +21,7 @@ from penstock.model.query.query import ScriptKind, read_query
 from penstock.model.script.arguments import OF_SLICE, Argument, bind
 from penstock.model.script.at_text import MacroError
 from penstock.model.time.partition import PartitionSpec
-from penstock.model.time.time_format import TYPES
+from penstock.model.time.time_macros import TYPES
 from penstock.model.values.asset import TableName
 from penstock.model.values.data_test import CustomTest
 from penstock.model.values.names import Names

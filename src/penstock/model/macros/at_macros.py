@@ -16,7 +16,7 @@ from penstock.model.macros import at_library
 from penstock.model.macros.at_library import LIBRARY
 from penstock.model.macros.at_scope import AtMacros, Builtin, Made, Scope
 from penstock.model.script.at_text import Lambda, MacroError, bare, substituted, tokens_of, unpacked
-from penstock.model.time.time_format import TIMES
+from penstock.model.time.time_macros import TIMES
 from penstock.sql.query.edits import Mapped, edited
 from penstock.sql.tokens import STRING, Unclosed, words
 

@@ -23,7 +23,7 @@ from penstock.model.script.at_text import (
     substituted,
     tokens_of,
 )
-from penstock.model.time.time_format import TIMES, argument_of
+from penstock.model.time.time_macros import TIMES, argument_of
 from penstock.sql.identifiers import fold, quote_identifier
 from penstock.sql.query.edits import Edit, edited
 from penstock.sql.tokens import NAME, NUMBER, STRING, WORD, Token, closing

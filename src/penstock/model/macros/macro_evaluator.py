@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.lazy import exp
 from penstock.model.script.at_text import tokens_of
-from penstock.model.time.time_format import TIMES
+from penstock.model.time.time_macros import TIMES
 from penstock.sql.dialect import SPARK, backticked
 from penstock.sql.tokens import STRING
 

@@ -17,8 +17,8 @@ from penstock.errors import ArgumentError, Diagnostic, Location
 from penstock.model.script.argument_types import NAMES, TYPES, WRONG, ArgumentType, Wrong, type_of
 from penstock.model.time.interval import Interval
 from penstock.model.time.partition import TIME_KINDS, PartitionSpec, bounds
-from penstock.model.time.time_format import TYPES as TYPES_OF_TIMES
-from penstock.model.time.time_format import value_of
+from penstock.model.time.time_macros import TYPES as TYPES_OF_TIMES
+from penstock.model.time.time_macros import value_of
 from penstock.sql.identifiers import nearest
 
 PARTITION, PARTITION_START, PARTITION_END = "partition", "partition_start", "partition_end"

@@ -17,8 +17,8 @@ from penstock.model.query.query import Query
 from penstock.model.script.arguments import OF_SLICE, PARTITION, PARTITION_END
 from penstock.model.script.sources import QuerySource
 from penstock.model.time.needs import Bound, Shift, Window
-from penstock.model.time.slice import TOKEN
-from penstock.model.time.time_format import as_written, is_of_interval
+from penstock.model.time.partition_token import TOKEN
+from penstock.model.time.time_macros import as_written, is_of_interval
 from penstock.sql.identifiers import fold
 from penstock.sql.query.nesting import Range, Unclear, and_parts
 from penstock.sql.query.reading import Select, Source, read_query, selects

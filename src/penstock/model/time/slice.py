@@ -1,37 +1,25 @@
 """Slices: the whole table, one partition, or a range of time ``[start, end)``.
 
 Each has one text for people, ``str(slice)``, and one for state, ``slice.text``.
-
-The schedule by which a model restates itself, and how much of it (kinds.md,
-``auto_restatement_cron`` and ``auto_restatement_intervals``).
-
-``'{partition}'`` in a script: where it stands for the slice's value, and where it is misplaced.
-
-It is a text of its own, so that the value is bound and never becomes SQL (annotations.md,
-"Partition values").
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from penstock.errors import PartitionError
-from penstock.model.time.cron import Cron
 from penstock.model.time.interval import (
     Interval,
     Intervals,
-    IntervalUnit,
-    intersect,
     interval_of,
     union,
 )
 from penstock.model.time.partition import TIME_KINDS, PartitionSpec, bounds, bucket_of
-from penstock.sql.tokens import NAME, STRING, Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,59 +149,3 @@ def _of_value(spec: PartitionSpec, value: str) -> Interval | None:
     except PartitionError:
         return None
     return Interval(start.astimezone(UTC), end.astimezone(UTC))
-
-
-@dataclass(frozen=True, slots=True)
-class AutoRestatement:
-    """``intervals`` is how many of a model by time; None for all, and for other models."""
-
-    cron: str
-    zone: str = "UTC"
-    intervals: int | None = None
-
-    def due(self, now: datetime) -> datetime:
-        """Return when it was due last: what was made before that is made again."""
-        return Cron(self.cron, self.zone).floor(now)
-
-    def window(self, recorded: Iterable[Interval], unit: IntervalUnit) -> Intervals:
-        """Return what of the recorded intervals it is about: the last
-        ``intervals`` units, or all.
-        """
-        known = union(recorded)
-        if self.intervals is None or not known:
-            return known
-        end = known[-1].end
-        first = unit.next(unit.ceil(end), -self.intervals)
-        return intersect(known, (Interval(first, end),)) if first < end else ()
-
-
-TOKEN = "{partition}"
-
-Problem = tuple[str, str]  # what is wrong, and what would be right
-
-BARE = (f"{TOKEN} stands without quotes", f"write '{TOKEN}'")
-INSIDE = (
-    f"{TOKEN} stands inside a longer text, where it is not replaced",
-    f"concatenate: 'before' || '{TOKEN}' || 'after'",
-)
-
-
-def is_bare(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether the brace at ``index`` begins the token without quotes."""
-    following = [token.text for token in tokens[index + 1 : index + 3]]
-    return following == ["partition", "}"]
-
-
-def misplaced(tokens: Sequence[Token], index: int, *, partitioned: bool) -> Problem | None:
-    """Return what is wrong with the token at ``index``, whose text contains ``{partition}``."""
-    token = tokens[index]
-    if token.kind == NAME and token.value == TOKEN:
-        return f"{TOKEN} stands in quotes that make it a name", f"write '{TOKEN}'"
-    if token.kind == NAME or token.value != TOKEN:
-        return INSIDE
-    if not partitioned:
-        return "the script is not partitioned", "add `-- partitioned daily` to the header"
-    neighbours = (*tokens[max(index - 1, 0) : index], *tokens[index + 1 : index + 2])
-    if any(neighbour.kind == STRING for neighbour in neighbours):
-        return f"'{TOKEN}' stands next to another text, where it is not replaced", INSIDE[1]
-    return None

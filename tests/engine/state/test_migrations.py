@@ -1,4 +1,7 @@
-"""Numbered migrations lead to the tables that the code expects."""
+"""Numbered migrations lead to the tables that the code expects.
+
+Tests ``engine/state/migrations.py`` and ``engine/state/tables.py``.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,9 @@ from sqlalchemy import insert, inspect, update
 
 from penstock.engine.results import CheckResult
 from penstock.engine.state import reading
+from penstock.engine.state.migrations import MIGRATIONS, definitions, first, migrate, version_of
 from penstock.engine.state.store import State
-from penstock.engine.state.tables import (
-    CHECK,
-    META,
-    METADATA,
-    MIGRATIONS,
-    SLICE,
-    definitions,
-    first,
-    migrate,
-    to_text,
-    version_of,
-)
+from penstock.engine.state.tables import CHECK, META, METADATA, SLICE, to_text
 from penstock.errors import CatalogVersionUnsupported
 from penstock.lake.catalog.catalog import Catalog
 from tests.engine.state.builders import START, run_record
