@@ -274,15 +274,12 @@ def idle(tally: Tally) -> str:
     hint = ""
     if tally.states.get(STALE):
         hint += "; their definition has changed: penstock restate makes them again"
-    if tally.states.get(BEHIND):
+    whose = {CHANGED: "what another writer changed", BEHIND: "what is behind its input"}
+    left = " and ".join(what for state, what in whose.items() if tally.states.get(state))
+    if left:
         hint += (
-            "; their input has other rows since: this run leaves them as they are, penstock "
-            "restate makes them again"
-        )
-    if tally.states.get(CHANGED):
-        hint += (
-            "; a rerun would not make what another writer changed what the SELECT returns: roll "
-            "the table back, or drop what is to be made again"
+            f"; a rerun would not make {left} what the SELECT returns: roll the table back, or "
+            "drop what is to be made again"
         )
     return f"nothing to do: {said(tally)}{hint}"
 
