@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from penstock.model.lineage.models import ProjectLineage, Schemas
     from penstock.model.lineage.trace import Trace
     from penstock.model.slicing.needs import Edge
+    from penstock.model.slicing.table_reads import TableRead
 
 
 T = TypeVar("T")
@@ -116,6 +117,15 @@ class Inspection:
 
         return edges_of(self.models, lambda lake: self.settings.lakes[lake].partition_column)
 
+    @cached_property
+    def _table_reads(self) -> Mapping[str, tuple[TableRead, ...]]:
+        """Return the tables whose changes of rows put slices of each model behind."""
+        if not any(model.inputs for model in self.models):
+            return {}
+        from penstock.model.slicing.table_reads import table_reads_of
+
+        return table_reads_of(self.models)
+
     def plan(
         self,
         *models: Positional,
@@ -173,7 +183,7 @@ class Inspection:
 
         by_name = {model.name: model for model in self.models}
         restates = planner is not None or any(model.auto_restatement for model in self.models)
-        slices = self._known(behind=request.behind)
+        slices = self._known(behind=request.behind, late=request.late)
         known = Known(
             _remembering(slices.states),
             _remembering(slices.intervals),
@@ -208,10 +218,11 @@ class Inspection:
             said = f"what the run drops or alters is not known: {error.message}"
             return replace(plan, notices=(*plan.notices, said))
 
-    def _known(self, *, behind: bool = True) -> KnownSlices:
+    def _known(self, *, behind: bool = True, late: bool = True) -> KnownSlices:
         from penstock.engine.planning.slice_states import KnownSlices
 
-        return KnownSlices(self.settings, self._catalog, self.edges if behind else {})
+        edges, tables = (self.edges, self._table_reads) if behind else ({}, {})
+        return KnownSlices(self.settings, self._catalog, edges, tables, late)
 
     def status(
         self,
@@ -231,9 +242,13 @@ class Inspection:
         from penstock.engine.planning.ranges import SliceRange
 
         if model is None:
-            known = statuses(self.settings, self._catalog, self.models, self.edges)
+            known = statuses(
+                self.settings, self._catalog, self.models, self.edges, self._table_reads
+            )
         else:
-            known = status_of(self.settings, self._catalog, self.model(model), self.edges)
+            known = status_of(
+                self.settings, self._catalog, self.model(model), self.edges, self._table_reads
+            )
         if from_ is None and to is None:
             return known
         models = self.models if model is None else [self.model(model)]
@@ -251,7 +266,8 @@ class Inspection:
         """Everything about one model: ``project.show("orders")``. Starts no Spark."""
         from penstock.engine.answers.status import detail_of
 
-        return detail_of(self.settings, self._catalog, self.model(model), self.edges)
+        shown = self.model(model)
+        return detail_of(self.settings, self._catalog, shown, self.edges, self._table_reads)
 
     def lineage(self, of: str, direction: str = "upstream", *, rows: bool = False) -> Trace:
         """Return what columns derive from, over all hops: ``project.lineage("orders.id").columns``.

@@ -143,7 +143,8 @@ def _input_options() -> tuple[Callable[[Any], Any], ...]:
         click.option(
             "--behind/--no-behind",
             default=None,
-            help="Whether slices whose input has changed since are made again [default: they are].",
+            help="Whether slices whose input has changed since are made again. By default those of "
+            "the request are; with --behind all of the selected models, and those with late rows.",
         ),
     )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
-from penstock.engine.planning.behind import Inputs, Read
+from penstock.engine.planning.behind import Inputs, Read, TableChanges
 from penstock.engine.planning.ranges import (
     CHANGED,
     FAILED,
@@ -25,8 +25,10 @@ from penstock.engine.planning.ranges import (
 from penstock.engine.planning.slice_states import (
     Recorded,
     SliceState,
+    TableReads,
     inputs_of,
     recorded_of,
+    table_changes,
     where_of,
 )
 from penstock.engine.results import (
@@ -128,7 +130,11 @@ def _grouped(records: Iterable[Any]) -> dict[str, tuple[Any, ...]]:
 
 
 def statuses(
-    settings: Settings, catalogs: Catalogs, models: Sequence[Model], edges: Edges
+    settings: Settings,
+    catalogs: Catalogs,
+    models: Sequence[Model],
+    edges: Edges,
+    tables: TableReads,
 ) -> Statuses:
     """The slices of all models of a project, and the tables in their lakes that none makes."""
     lakes = sorted({model.target.lake for model in models})
@@ -141,14 +147,18 @@ def statuses(
         for model in made
     }
     recorded = {model.name: _recorded(model, own[model.name]) for model in made}
+    changes = table_changes(catalogs, tables, recorded)
     known = [
-        model_status(model, own[model.name], _inputs(model, edges, recorded)) for model in made
+        model_status(model, own[model.name], _inputs(model, edges, recorded, changes))
+        for model in made
     ]
     others = (each for name, state in states.items() for each in unmade(state, name, models))
     return Statuses((*known, *others))
 
 
-def status_of(settings: Settings, catalogs: Catalogs, model: Model, edges: Edges) -> Statuses:
+def status_of(
+    settings: Settings, catalogs: Catalogs, model: Model, edges: Edges, tables: TableReads
+) -> Statuses:
     """The slices of one model."""
     above = {edge.upstream.name: edge.upstream for edge in edges.get(model.name, ())}
     states = {
@@ -156,19 +166,26 @@ def status_of(settings: Settings, catalogs: Catalogs, model: Model, edges: Edges
         for each in {**above, model.name: model}.values()
     }
     recorded = {each.name: _recorded(each, states[each.name]) for each in above.values()}
-    inputs = _inputs(model, edges, recorded)
+    own = {model.name: _recorded(model, states[model.name])}
+    inputs = _inputs(model, edges, recorded, table_changes(catalogs, tables, own))
     return Statuses([model_status(model, states[model.name], inputs)])
 
 
-def _inputs(model: Model, edges: Edges, recorded: Mapping[str, Recorded]) -> Inputs:
-    return inputs_of(edges.get(model.name, ()), recorded)
+def _inputs(
+    model: Model,
+    edges: Edges,
+    recorded: Mapping[str, Recorded],
+    changes: Mapping[str, Sequence[TableChanges]],
+) -> Inputs:
+    return inputs_of(edges.get(model.name, ()), recorded, changes.get(model.name, ()))
 
 
 def _recorded(model: Model, state: LakeState) -> Recorded:
     """Return what is recorded of a model, as far as its readers look at it."""
     target = model.target.qualified
     slices = tuple(each for each in state.slices if each.target == target)
-    return Recorded(slices, state.outside, state.lost.get(target, Undone()))
+    lost = state.lost.get(target, Undone())
+    return Recorded(slices, state.outside, lost, reads=state.reads)
 
 
 def read_state(
@@ -328,7 +345,9 @@ def unmade(state: LakeState, lake: str, models: Iterable[Model]) -> list[ModelSt
     ]
 
 
-def detail_of(settings: Settings, catalogs: Catalogs, model: Model, edges: Edges) -> ModelDetail:
+def detail_of(
+    settings: Settings, catalogs: Catalogs, model: Model, edges: Edges, tables: TableReads
+) -> ModelDetail:
     catalog, target = catalogs(model.target.lake), model.target.qualified
     versions: tuple[SchemaVersion, ...] = ()
     runs: tuple[StepRun, ...] = ()
@@ -347,7 +366,7 @@ def detail_of(settings: Settings, catalogs: Catalogs, model: Model, edges: Edges
                     fold(name): own[COMMENT] for name, own in tags.items() if COMMENT in own
                 }
     return ModelDetail(
-        status=status_of(settings, catalogs, model, edges)[0],
+        status=status_of(settings, catalogs, model, edges, tables)[0],
         path=str(model.path),
         keys=model.keys,
         inputs=tuple(str(table) for table in model.inputs),

@@ -6,17 +6,22 @@ nothing. A slice whose record does not say what it read is not known to be behin
 rows that were written again as they were have not changed.
 
 A whole table that a sliced model reads is meant as it was when the slice was made: it puts nobody
-behind.
+behind. Where the query reads it by the bounds of its slice, rows that came or went within them
+since are late.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import accumulate
+from typing import ClassVar
 
+from penstock.engine.planning.ranges import BEHIND, LATE, MATERIALIZED
 from penstock.model.slicing.needs import Edge
+from penstock.model.slicing.table_reads import TableRead
 from penstock.model.time.interval import Interval
 from penstock.model.time.needs import Rule
 from penstock.model.time.slice import WHOLE, Slice, span_of, zone_of
@@ -33,6 +38,7 @@ class Behind:
     slice: Slice
     snapshot: int
     read: int
+    state: ClassVar[str] = BEHIND
 
     def __str__(self) -> str:
         """As people read it: ``raw/orders 2026-01-02: snapshot 41, read 37``."""
@@ -58,21 +64,194 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """Rows of a table changed within the bounds of a slice after it was read: ``files`` with some,
+    and ``rows`` that the catalog holds. Not ``certain``: by the bounds of files, that span others.
+    """
+
+    table: str
+    files: int
+    rows: int
+    certain: bool
+    state: ClassVar[str] = LATE
+
+    def __str__(self) -> str:
+        """As people read it: ``late rows in raw.events: 1 file``."""
+        parts = [(self.files, "file"), (self.rows, "row")]
+        what = " and ".join(f"{n:,} {word}{'' if n == 1 else 's'}" for n, word in parts if n)
+        if self.certain:
+            return f"late rows in {self.table}: {what}"
+        return f"perhaps late rows in {self.table}: {what}, by bounds that span several slices"
+
+
+@dataclass(frozen=True, slots=True)
+class CannotTell:
+    """It is not known whether rows of a table are late: that does not put a slice behind."""
+
+    table: str
+    why: str
+    state: ClassVar[str] = MATERIALIZED
+
+    def __str__(self) -> str:
+        return f"cannot tell whether {self.table} has changed: {self.why}"
+
+
+Cause = Behind | Late | CannotTell
+
+
+@dataclass(frozen=True, slots=True)
+class RowsTouched:
+    """A file, or a row that the catalog holds, with the snapshots in which rows of it changed.
+
+    ``low`` and ``high`` bound the moments of its rows, None where not known; ``values`` looks them
+    up, each with the last snapshot of it, and returns None where that is too dear.
+    """
+
+    snapshots: tuple[int, ...]
+    low: datetime | None
+    high: datetime | None
+    values: Callable[[], Mapping[datetime, int] | None] = lambda: None
+    is_row: bool = False
+
+    def is_in(self, first: datetime, end: datetime, read: int) -> bool | None:
+        """Return whether rows that changed after ``read`` are of these moments; None: perhaps."""
+        low, high = self.low, self.high
+        if low is None or high is None or high < first or low >= end:
+            return False
+        if first <= low and high < end and self.snapshots[0] > read:
+            return True
+        values = self.values()
+        if values is None:
+            return None
+        return any(first <= each < end and at > read for each, at in values.items())
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges:
+    """The snapshots in which rows of a table ``changed``, in order, and, by the columns that the
+    reader compares with the bounds of its slice, where. ``back`` are its rollbacks, each with the
+    snapshot that it went back to, ``anew`` the snapshot in which it was made anew. Nothing is known
+    of what was before ``known_since``.
+    """
+
+    read: TableRead
+    changed: tuple[int, ...] = ()
+    touched: Mapping[str, tuple[RowsTouched, ...]] = field(default_factory=dict)
+    back: Mapping[int, int] = field(default_factory=dict)
+    anew: int = -1
+    known_since: int = -1
+
+    @property
+    def name(self) -> str:
+        return self.read.table.qualified
+
+    def causes(self, made: Mapping[Slice, int]) -> Iterator[tuple[Slice, Cause]]:
+        """Yield what puts slices behind, by when they read the table."""
+        changed = [at for at in self.changed if at not in self.back]
+        lines = {column: _Bounds.of(of) for column, of in self.touched.items()}
+        for slice_, read in made.items():
+            later = [at for at in changed if at > read]
+            later += [at for at, to in self.back.items() if at > read > to]
+            if read < self.known_since:
+                yield slice_, CannotTell(self.name, "its snapshots have expired since")
+            elif later and not self.read.windows:
+                yield slice_, Behind(self.name, WHOLE, max(later), read)
+            elif later and (self.anew > read or any(at in self.back for at in later)):
+                why = "it was rolled back since" if self.anew <= read else "it was made anew since"
+                yield slice_, CannotTell(self.name, why)
+            elif later and (cause := self._late(lines, slice_, read)) is not None:
+                yield slice_, cause
+
+    def _late(self, lines: Mapping[str, _Bounds], slice_: Slice, read: int) -> Cause | None:
+        certain: list[RowsTouched] = []
+        perhaps: list[RowsTouched] = []
+        for column, first, end in self.read.moments(slice_):
+            line = lines.get(column, _Bounds())
+            if line.unknown > read:
+                return CannotTell(self.name, f"files have no bounds of {column}")
+            for each in line.within(first, end):
+                if (
+                    each.snapshots[-1] > read
+                    and (is_in := each.is_in(first, end, read)) is not False
+                ):
+                    (perhaps if is_in is None else certain).append(each)
+        found = certain or perhaps
+        if not found:
+            return None
+        rows = sum(each.is_row for each in found)
+        return Late(self.name, len(found) - rows, rows, bool(certain))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What was touched in the order of time; ``highs`` is the last moment of all up to each.
+
+    ``unknown`` is the last snapshot of what has no bounds.
+    """
+
+    of_time: Sequence[tuple[datetime, datetime, RowsTouched]] = ()
+    highs: Sequence[datetime] = ()
+    unknown: int = -1
+
+    @classmethod
+    def of(cls, touched: Iterable[RowsTouched]) -> _Bounds:
+        every = list(touched)
+        known = [(t.low, t.high, t) for t in every if t.low is not None and t.high is not None]
+        known.sort(key=lambda each: each[0])
+        without = (t.snapshots[-1] for t in every if t.low is None or t.high is None)
+        highs = list(accumulate((high for _, high, _ in known), max))
+        return cls(known, highs, max(without, default=-1))
+
+    def within(self, first: datetime, end: datetime) -> Iterator[RowsTouched]:
+        for low, high, each in self.of_time[bisect_left(self.highs, first) :]:
+            if low >= end:
+                return
+            if high >= first:
+                yield each
+
+
+@dataclass(frozen=True, slots=True)
 class Inputs:
-    """All that one model reads."""
+    """All that one model reads. ``late`` is the state of slices with late rows: `LATE` where a run
+    leaves them, else `BEHIND`.
+    """
 
     every: tuple[Input, ...] = ()
+    tables: tuple[TableChanges, ...] = ()
+    late: str = LATE
 
-    def behind(self, made: Mapping[Slice, Read]) -> Mapping[Slice, Behind]:
+    def __bool__(self) -> bool:
+        return bool(self.every or self.tables)
+
+    def behind(self, made: Mapping[Slice, Read]) -> Mapping[Slice, Cause]:
         """Return why slices are behind, of those that were ``made``, by what they read."""
-        found: dict[Slice, Behind] = {}
+        found: dict[Slice, Cause] = {}
         for each in self.every:
-            lake = each.edge.upstream.target.lake
-            left = {s: at for s, of in made.items() if (at := of.get(lake)) is not None}
-            late = {s: at for s, at in left.items() if at < each.newest and s not in found}
+            late = _left(each.edge.upstream.target.lake, made, found, each.newest)
             if late:
                 found |= _RULES[each.edge.need.rule](each, late)
+        for table in self.tables:
+            newest = max((*table.changed, *table.back, table.known_since), default=-1)
+            for slice_, why in table.causes(_left(table.read.table.lake, made, {}, newest)):
+                known = found.get(slice_)
+                if known is None or _WEIGHT.index(known.state) < _WEIGHT.index(why.state):
+                    found[slice_] = why
         return found
+
+    def state(self, cause: Cause) -> str:
+        """Return the state of a slice that was made, and would be behind for this."""
+        return self.late if cause.state == LATE else cause.state
+
+
+_WEIGHT = (MATERIALIZED, LATE, BEHIND)
+
+
+def _left(
+    lake: str, made: Mapping[Slice, Read], found: Mapping[Slice, Cause], newest: int
+) -> dict[Slice, int]:
+    """Return when slices read a lake, of those that did before ``newest`` and are not known."""
+    read = {slice_: at for slice_, of in made.items() if (at := of.get(lake)) is not None}
+    return {slice_: at for slice_, at in read.items() if at < newest and slice_ not in found}
 
 
 def _by_moments(of: Input, made: Mapping[Slice, int]) -> dict[Slice, Behind]:

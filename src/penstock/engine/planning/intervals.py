@@ -13,6 +13,7 @@ from types import MappingProxyType
 from penstock.engine.planning.ranges import (
     BEHIND,
     CHANGED,
+    LATE,
     MATERIALIZED,
     MISSING,
     RUNNING,
@@ -32,8 +33,8 @@ from penstock.model.time.moments import read_moment, read_range
 from penstock.model.time.partition import MAX_SLICES, Moment
 from penstock.model.time.time_range import TimeRange
 
-MADE = (MATERIALIZED, STALE, BEHIND)
-_PENDING = {STALE, CHANGED, BEHIND}
+MADE = (MATERIALIZED, STALE, BEHIND, LATE)
+_PENDING = {STALE, CHANGED, BEHIND, LATE}
 _INSTANT = timedelta(microseconds=1)
 
 
@@ -96,7 +97,9 @@ class IntervalHistory:
     @property
     def recorded(self) -> Intervals:
         """Return what no run has to make."""
-        there = {MATERIALIZED, STALE, RUNNING} | (set() if self.remakes else {CHANGED, BEHIND})
+        there = {MATERIALIZED, STALE, RUNNING, LATE} | (
+            set() if self.remakes else {CHANGED, BEHIND}
+        )
         return self.of_states(*there)
 
     def before(self, moment: datetime) -> Intervals:

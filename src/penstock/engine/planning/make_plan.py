@@ -12,6 +12,7 @@ from penstock.engine.planning.intervals import Due, IntervalHistory, ModelInterv
 from penstock.engine.planning.plan import Asked, Known, Plan, PlannedStep, bindings_of, value_of
 from penstock.engine.planning.plan_notices import notices_of, with_lagging
 from penstock.engine.planning.ranges import (
+    BEHIND,
     MATERIALIZED,
     Calendar,
     SliceRange,
@@ -205,10 +206,20 @@ def _of_moment(asked: Asked) -> list[PlannedStep]:
             with _placed_at(model, "target"):
                 due = _due(line, asked.request.partition, alone)
                 step = _with_touched(of_intervals(model, line, due, after), line, planned, asked)
+        elif own is not None and asked.request.late:
+            step = of_slices(model, together(*made, *_behind(model, asked)), after)
         else:
             step = PlannedStep(model, made, after)
         planned.append(finished(step, asked))
     return planned
+
+
+def _behind(model: Model, asked: Asked) -> list[Slice]:
+    """Return the slices of a partitioned model that are behind, where a run can take them back."""
+    states = asked.known.slices([model]).get(model.name, SliceStates())
+    if not states.remakes:
+        return []
+    return [Part(text) for text, state in states.items() if text and state == BEHIND]
 
 
 def _with_touched(

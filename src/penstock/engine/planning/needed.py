@@ -18,6 +18,7 @@ from penstock.engine.planning.ranges import (
     BEHIND,
     CHANGED,
     FAILED,
+    LATE,
     MATERIALIZED,
     MISSING,
     RUNNING,
@@ -35,7 +36,7 @@ from penstock.model.time.needs import Rule
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.time.slice import WHOLE, Part, Slice, span_of, zone_of
 
-PRESENT = (MATERIALIZED, STALE, BEHIND, CHANGED, UNFINISHED)
+PRESENT = (MATERIALIZED, STALE, BEHIND, LATE, CHANGED, UNFINISHED)
 #: of a table that is needed as it is: it is there, and is not right
 _HELD = (FAILED, SKIPPED, WAITING)
 _INSTANT = timedelta(microseconds=1)

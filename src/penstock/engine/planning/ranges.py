@@ -30,6 +30,7 @@ from penstock.model.time.slice import WHOLE, Part, Slice
     OTHER,
     BEHIND,
     WAITING,
+    LATE,
 ) = (
     "materialized",
     "stale",
@@ -42,6 +43,7 @@ from penstock.model.time.slice import WHOLE, Part, Slice
     "other kind",
     "behind",
     "waiting",
+    "late",
 )
 _TO_MAKE = frozenset({MISSING, FAILED, SKIPPED, WAITING})
 _TO_REMAKE = frozenset({CHANGED, BEHIND, UNFINISHED})
@@ -259,6 +261,7 @@ def said(tally: Tally) -> str:
         RUNNING,
         CHANGED,
         BEHIND,
+        LATE,
         STALE,
         MATERIALIZED,
     )
@@ -274,6 +277,8 @@ def idle(tally: Tally) -> str:
     hint = ""
     if tally.states.get(STALE):
         hint += "; their definition has changed: penstock restate makes them again"
+    if tally.states.get(LATE):
+        hint += "; penstock run --behind makes slices with late rows again"
     whose = {CHANGED: "what another writer changed", BEHIND: "what is behind its input"}
     left = " and ".join(what for state, what in whose.items() if tally.states.get(state))
     if left:

@@ -69,6 +69,7 @@ class RunOptions:
             upstream=self.upstream,
             allow_missing=self.allow_missing,
             behind=self.behind is not False,
+            late=self.behind is True,
         )
 
 

@@ -14,12 +14,13 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
-from penstock.engine.planning.behind import Changed, Input, Inputs, Read
+from penstock.engine.planning.behind import Changed, Input, Inputs, Read, TableChanges
 from penstock.engine.planning.intervals import Event, IntervalHistory
 from penstock.engine.planning.ranges import (
     BEHIND,
     CHANGED,
     FAILED,
+    LATE,
     MATERIALIZED,
     MISSING,
     OTHER,
@@ -41,6 +42,7 @@ from penstock.errors import PartitionError
 from penstock.lake.catalog.snapshots.history import rollbacks
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Edge
+from penstock.model.slicing.table_reads import TableRead
 from penstock.model.time.interval import interval_of
 from penstock.model.time.partition import TIME_KINDS, PartitionSpec, bucket_at, render
 from penstock.model.time.slice import WHOLE as WHOLE_TABLE
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 
     from penstock.lake.catalog.catalog import Catalog
 
+TableReads = Mapping[str, Sequence[TableRead]]  # of models, by their names
 Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
 
 
@@ -110,7 +113,7 @@ class Recorded:
         self, states: Mapping[str, SliceState], records: Mapping[str, SliceRecord]
     ) -> Iterator[tuple[str, SliceState]]:
         """Yield those that are materialized, and were made from input that has changed since."""
-        if not self.inputs.every:
+        if not self.inputs:
             return
         made = {
             _slice_of(text): read
@@ -118,10 +121,16 @@ class Recorded:
             if state.name == MATERIALIZED and (read := self._read(records[text])) is not None
         }
         for slice_, why in self.inputs.behind(made).items():
-            yield slice_.text, SliceState(BEHIND, BEHIND, behind=str(why))
+            name = self.inputs.state(why)
+            yield slice_.text, SliceState(name, name, behind=str(why))
 
     def _read(self, record: SliceRecord) -> Read | None:
         return None if record.read_id is None else self.reads.get(record.read_id)
+
+    def first_read(self, lake: str) -> int | None:
+        """The earliest snapshot at which a slice read a lake; None where none is known."""
+        read = (self._read(record) for record in self.slices)
+        return min((of[lake] for of in read if of is not None and lake in of), default=None)
 
     def changes(self, model: Model) -> list[Changed]:
         """The slices that are there, each with the snapshot in which it last got other rows."""
@@ -198,7 +207,7 @@ class Recorded:
         told = (
             event
             if event.state != MATERIALIZED or (why := behind.get(event.interval)) is None
-            else replace(event, state=BEHIND, behind=str(why))
+            else replace(event, state=self.inputs.state(why), behind=str(why))
             for event in found.events
         )
         return replace(found, events=tuple(told))
@@ -276,11 +285,15 @@ def recorded_of(
 
 @dataclass(frozen=True, slots=True)
 class KnownSlices:
-    """Knowledge of the catalogs, asked when a plan needs it; see `plan.Known`."""
+    """Knowledge of the catalogs, asked when a plan needs it; see `plan.Known`. ``tables`` are those
+    whose changes of rows models are behind; ``late``: slices with late rows are to be made.
+    """
 
     settings: Settings
     catalogs: Catalogs
     edges: Mapping[str, Sequence[Edge]] = field(default_factory=dict)
+    tables: TableReads = field(default_factory=dict)
+    late: bool = False
     is_gone: Callable[[ProcessId], bool] = is_gone
 
     def states(self, models: Sequence[Model]) -> Mapping[str, SliceStates]:
@@ -317,8 +330,13 @@ class KnownSlices:
         above = {e.upstream.name: e.upstream for e in edges if e.upstream.name not in names}
         found = self._of_models(models, tried=tried)
         known = {**found, **self._of_models(list(above.values()), tried=False)}
+        tables = table_changes(self.catalogs, self.tables, found)
+        late = BEHIND if self.late else LATE
         return {
-            name: replace(each, inputs=inputs_of(self.edges.get(name, ()), known))
+            name: replace(
+                each,
+                inputs=inputs_of(self.edges.get(name, ()), known, tables.get(name, ()), late),
+            )
             for name, each in found.items()
         }
 
@@ -355,14 +373,44 @@ class KnownSlices:
         return found
 
 
-def inputs_of(edges: Sequence[Edge], known: Mapping[str, Recorded]) -> Inputs:
+def inputs_of(
+    edges: Sequence[Edge],
+    known: Mapping[str, Recorded],
+    tables: Sequence[TableChanges] = (),
+    late: str = BEHIND,
+) -> Inputs:
     """Return what a model reads; ``known`` are the records of the models that it does."""
     inputs = [
         Input(edge, partial(above.changes, edge.upstream), above.newest)
         for edge in edges
         if (above := known.get(edge.upstream.name)) is not None
     ]
-    return Inputs(tuple(inputs))
+    return Inputs(tuple(inputs), tuple(tables), late)
+
+
+def table_changes(
+    catalogs: Catalogs, tables: TableReads, known: Mapping[str, Recorded]
+) -> Mapping[str, list[TableChanges]]:
+    """Return what became of the tables that models read since their slices did, by their names."""
+    by_lake: dict[str, list[TableRead]] = defaultdict(list)
+    since: dict[str, int] = {}
+    for name, recorded in known.items():
+        for read in tables.get(name, ()):
+            lake = read.table.lake
+            first = recorded.first_read(lake)
+            if first is not None:
+                by_lake[lake].append(read)
+                since[lake] = min(first, since.get(lake, first))
+    found: dict[str, list[TableChanges]] = defaultdict(list)
+    for lake, of in by_lake.items():
+        catalog = catalogs(lake)
+        if catalog is not None:
+            # Late: projects whose models read only each other load nothing of it.
+            from penstock.engine.planning.table_changes import changes_of
+
+            for changes in changes_of(catalog, of, since[lake]):
+                found[changes.read.reader.name].append(changes)
+    return found
 
 
 def _slice_states(model: Model, recorded: Recorded) -> SliceStates:

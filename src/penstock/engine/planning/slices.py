@@ -203,7 +203,8 @@ class RunRequest:
     (aware) is when it fired. ``full_refresh``: the tables are rebuilt. ``range``: the slices of
     many days, in place of ``partition``. ``upstream``: of models that are not selected, what the
     selected ones need and is missing is made first; ``allow_missing``: they do without it;
-    ``behind``: slices whose input has changed since are made again.
+    ``behind``: slices whose input has changed since are made again; ``late``: those with late rows
+    too, and all of a model that is partitioned, not only the one that a run is for.
     """
 
     partition: Partition | None = None
@@ -217,6 +218,7 @@ class RunRequest:
     upstream: bool = False
     allow_missing: bool = False
     behind: bool = True
+    late: bool = False
 
     @property
     def inputs(self) -> dict[str, Any]:

@@ -19,10 +19,11 @@ from penstock.model.script.sources import is_earlier, table_read
 from penstock.model.slicing.windows import SourceWindow, windows_of
 from penstock.model.time.needs import COMMON, EARLIER, Need, Rule, Shift, Window
 from penstock.model.time.partition import TIME_KINDS
+from penstock.model.values.asset import TableName
 from penstock.model.values.strategy import Output
 from penstock.sql.identifiers import fold
 
-_Windows = tuple[SourceWindow | None, ...]
+Windows = tuple[SourceWindow | None, ...]
 
 
 class Sliced(Enum):
@@ -106,7 +107,7 @@ def _are_alike(model: Model, upstream: Model) -> bool:
 
 def _read(
     model: Model, made: Mapping[str, Model], through: tuple[str, ...]
-) -> Iterator[tuple[str, _Windows, tuple[str, ...]]]:
+) -> Iterator[tuple[str, Windows, tuple[str, ...]]]:
     """Yield the tables of models that one reads, each with what its query says of it."""
     windows, keys = _by_table(model)
     for key in keys:
@@ -123,10 +124,19 @@ def _read(
             yield key, windows.get(key, ()), through
 
 
-def _by_table(model: Model) -> tuple[dict[str, _Windows], tuple[str, ...]]:
+def said_of(model: Model) -> Iterator[tuple[TableName, Windows]]:
+    """Yield the tables that a model reads as they are now, with what its query says of each of the
+    places where it does.
+    """
+    windows, _ = _by_table(model)
+    for table in model.changing_inputs:
+        yield table, windows.get(table_key(table), ())
+
+
+def _by_table(model: Model) -> tuple[dict[str, Windows], tuple[str, ...]]:
     inputs = model.changing_inputs
     said = windows_of(model.query) if inputs else {}
-    windows: dict[str, _Windows] = {}
+    windows: dict[str, Windows] = {}
     for source in model.query.sources if inputs else ():
         table = table_read(source)
         if table is not None and not is_earlier(source):
@@ -136,7 +146,7 @@ def _by_table(model: Model) -> tuple[dict[str, _Windows], tuple[str, ...]]:
 
 
 def _need(
-    model: Model, upstream: Model, said: _Windows, partition_column: Callable[[str], str]
+    model: Model, upstream: Model, said: Windows, partition_column: Callable[[str], str]
 ) -> Need:
     rule = _RULES[sliced(model), sliced(upstream)]
     if rule is Rule.SAME and not _same_values(model, upstream):

@@ -171,10 +171,19 @@ def changes_of_others(
     """
     c = metadata.of(connection).snapshot_changes.c
     extra = c.commit_extra_info
-    foreign = or_(extra.is_(None), and_(*(extra.not_like(pattern) for pattern in own)))
-    query = select(c.snapshot_id, c.changes_made).where(c.snapshot_id > since, foreign)
+    query = select(c.snapshot_id, c.changes_made).where(c.snapshot_id > since)
+    if own:
+        foreign = or_(extra.is_(None), and_(*(extra.not_like(pattern) for pattern in own)))
+        query = query.where(foreign)
     rows = connection.execute(query.order_by(c.snapshot_id))
     return [parse_changes(id_, text or "") for id_, text in rows]
+
+
+def first_snapshot(connection: Connection) -> int:
+    """Return the first snapshot whose changes are still known."""
+    c = metadata.of(connection).snapshot_changes.c
+    found: int | None = connection.execute(select(func.min(c.snapshot_id))).scalar()
+    return 0 if found is None else found
 
 
 def first_change_by_others(
@@ -269,15 +278,29 @@ def _of_rows(
         yield select(begin, end, value).where(or_(begin > since, end > since))
 
 
+class AddedFile(NamedTuple):
+    """A data file as the catalog has it, ``path`` perhaps relative to the table's. A merged one has
+    rows of several snapshots.
+    """
+
+    path: str
+    is_relative: bool | None
+    bytes: int
+    is_merged: bool
+
+
 class Touched(NamedTuple):
     """A file, or an inlined row, that snapshots ``first`` to ``last`` changed rows of: one, or of a
-    merged file any of them. ``low`` and ``high`` bound a column in it, None where not known.
+    merged file any of them. ``low`` and ``high`` bound a column in it, None where not known. Of a
+    file that was added ``file`` says where it is; ``is_row`` of a row that the catalog holds.
     """
 
     first: int
     last: int
     low: str | None
     high: str | None
+    file: AddedFile | None = None
+    is_row: bool = False
 
     def holds(self, snapshot_id: int) -> bool:
         return self.first <= snapshot_id <= self.last
@@ -291,10 +314,11 @@ def bounds_touched(
     """
     found: list[Touched] = []
     for query in _bounds_of_files(connection, table_id, column[0], since):
-        for begin, merged, end, low, high in connection.execute(query):
+        for begin, merged, end, low, high, *place in connection.execute(query):
             last = max(begin, merged or begin)
             if last > since:
-                found.append(Touched(begin, last, low, high))
+                file = _added(place, merged)
+                found.append(Touched(begin, last, low, high, file))
             if end is not None and end > since:
                 found.append(Touched(end, end, low, high))
     for stored in inlined.row_tables(connection, table_id):
@@ -308,8 +332,15 @@ def bounds_touched(
         for first, last, text in connection.execute(query):
             bound = text.decode() if isinstance(text, bytes) else text
             moments = (each for each in (first, last) if each is not None and each > since)
-            found += [Touched(each, each, bound, bound) for each in moments]
+            found += [Touched(each, each, bound, bound, is_row=True) for each in moments]
     return found
+
+
+def _added(place: Sequence[Any], merged: int | None) -> AddedFile | None:
+    if not place:
+        return None
+    path, is_relative, size = place
+    return AddedFile(path, is_relative, size, is_merged=merged is not None)
 
 
 def _bounds_of_files(
@@ -321,7 +352,8 @@ def _bounds_of_files(
     files = t.data_file.outerjoin(t.file_column_stats, stats)
     of_table, bounds = f.table_id == table_id, (s.min_value, s.max_value)
     late = or_(f.begin_snapshot > since, f.end_snapshot > since, f.partial_max > since)
-    query = select(f.begin_snapshot, f.partial_max, f.end_snapshot, *bounds)
+    place = (f.path, f.path_is_relative, f.file_size_bytes)
+    query: Select[Any] = select(f.begin_snapshot, f.partial_max, f.end_snapshot, *bounds, *place)
     yield query.select_from(files).where(of_table, late)
     late = or_(d.begin_snapshot > since, d.partial_max > since)
     deleted = files.join(t.delete_file, f.data_file_id == d.data_file_id)

@@ -1,0 +1,142 @@
+"""Read from catalogs which rows of tables changed after they were read, for what is behind them.
+
+By one query of the changes of a lake, and a few for each table that has some. Compactions and
+flushes change no rows. Bounds of files say which slices rows may be of; where those of a small file
+span several, its values are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache, partial
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from penstock.engine.planning.behind import RowsTouched, TableChanges
+from penstock.lake.catalog import reads
+from penstock.lake.catalog.database.location import resolve
+from penstock.lake.catalog.snapshots import history
+from penstock.lake.catalog.snapshots.history import AddedFile, Rollbacks, Touched
+from penstock.lake.format.conflicts import ParsedChanges
+from penstock.lake.reading.column_values import distinct
+from penstock.model.slicing.table_reads import TableRead
+from penstock.model.time.slice import zone_of
+from penstock.sql.identifiers import fold
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.format.files import Table
+    from penstock.lake.format.schema import Column
+
+_MOST_BYTES = 16 * 1024 * 1024  # of a file whose values are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class _Lake:
+    """What one lake went through after ``since``; ``first`` is its first snapshot that is known."""
+
+    catalog: Catalog
+    connection: Connection
+    since: int
+    first: int
+    latest: int
+    every: tuple[ParsedChanges, ...]
+    rollbacks: Mapping[int, Rollbacks]
+
+
+def changes_of(catalog: Catalog, of: Iterable[TableRead], since: int) -> list[TableChanges]:
+    """Return what became of each table after a snapshot."""
+    with catalog.reading() as connection:
+        latest = reads.newest(connection).id
+        every = tuple(history.changes_of_others(connection, since, ())) if latest > since else ()
+        rolled = history.rollbacks(connection, since) if every else {}
+        first = history.first_snapshot(connection)
+        lake = _Lake(catalog, connection, since, first, latest, every, rolled)
+        return [_of_table(lake, each) for each in of]
+
+
+def _of_table(lake: _Lake, read: TableRead) -> TableChanges:
+    name, found = read.table, TableChanges(read, known_since=lake.first - 1)
+    if not lake.every:
+        return found
+    path = lake.catalog.data_path
+    table = reads.find_table(lake.connection, path, lake.latest, name.schema, name.table)
+    if table is None:  # a view, or gone: its readers say so
+        return found
+    key, undone = (fold(name.schema), fold(name.table)), lake.rollbacks.get(table.id, Rollbacks())
+    moments = tuple(
+        each.snapshot_id
+        for each in lake.every
+        if not undone.undid(each.snapshot_id)
+        and (table.id in each.inserted | each.deleted or key in each.created_tables)
+    )
+    back = dict(undone.made)
+    anew = max((e.snapshot_id for e in lake.every if key in e.created_tables), default=-1)
+    touched: dict[str, tuple[RowsTouched, ...]] = {}
+    for column in read.columns if moments else ():
+        touched[column] = tuple(_touched(lake, table, column, read, moments))
+    return TableChanges(read, moments, touched, back, anew, lake.first - 1)
+
+
+def _touched(
+    lake: _Lake, table: Table, name: str, read: TableRead, moments: tuple[int, ...]
+) -> Iterable[RowsTouched]:
+    column = next((each for each in table.schema.columns if fold(each.name) == name), None)
+    if column is None or column.id is None:
+        return
+    of = _reader(column, zone_of(read.reader.partition))
+    own = (column.id, column.name)
+    for each in history.bounds_touched(lake.connection, table.id, own, lake.since):
+        within = tuple(at for at in moments if each.holds(at))
+        if within:
+            low, high = (None if text is None else of(text) for text in (each.low, each.high))
+            yield RowsTouched(within, low, high, _values(table, column.id, each, of), each.is_row)
+
+
+def _values(
+    table: Table, column_id: int, touched: Touched, read: Callable[[str], datetime | None]
+) -> Callable[[], Mapping[datetime, int] | None]:
+    """Return a way to the values of a file, each with the last snapshot that added a row of it."""
+    file = touched.file
+    if file is None or file.bytes > _MOST_BYTES:
+        return lambda: None
+    return cache(partial(_look, table.path, column_id, file, touched.first, read))
+
+
+def _look(
+    base: str,
+    column_id: int,
+    file: AddedFile,
+    first: int,
+    read: Callable[[str], datetime | None],
+) -> Mapping[datetime, int] | None:
+    path = resolve(base, file.path, file.is_relative)
+    found = distinct(path, column_id, by_snapshot=file.is_merged)
+    if found is None:
+        return None
+    values: dict[datetime, int] = {}
+    for text, snapshot in found:
+        moment = read(text)
+        if moment is None:
+            return None
+        values[moment] = max(values.get(moment, first), first if snapshot is None else snapshot)
+    return values
+
+
+def _reader(column: Column, zone: ZoneInfo) -> Callable[[str], datetime | None]:
+    """Return how values of a column are read as moments; those without a zone are the reader's."""
+    if column.type != "varchar" and not column.type.startswith(("date", "timestamp")):
+        return lambda _: None
+
+    def read(text: str) -> datetime | None:
+        try:
+            moment = datetime.fromisoformat(text.strip())
+        except ValueError:
+            return None
+        return (moment.replace(tzinfo=zone) if moment.tzinfo is None else moment).astimezone(UTC)
+
+    return read

@@ -1,0 +1,97 @@
+"""Map models to the tables whose changes of rows, not of slices, put their slices behind. Pure.
+
+Those are tables that no model makes, and whole tables that a sliced model reads. A whole table is
+behind any change of rows in a table that no model makes, and so is a slice of a model that says
+``needs <asset> all``. A slice is behind late rows only: of what its query reads by the bounds of
+its slice in every place (`windows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.model.definition.graph import makers_of, table_key
+from penstock.model.definition.model import Model
+from penstock.model.slicing.needs import Sliced, Windows, said_of, sliced
+from penstock.model.slicing.windows import SourceWindow
+from penstock.model.time.needs import Rule
+from penstock.model.time.slice import Slice, span_of, zone_of
+from penstock.model.values.asset import TableName
+from penstock.model.values.strategy import Output
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """``windows`` say what the query reads of the table, by the bounds of a slice of the reader.
+    Without any every change of rows counts.
+    """
+
+    reader: Model
+    table: TableName
+    windows: tuple[SourceWindow, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns, folded, that the query compares with the bounds of its slice."""
+        return tuple(dict.fromkeys(each.column for each in self.windows))
+
+    def moments(self, slice_: Slice) -> Iterator[tuple[str, datetime, datetime]]:
+        """Yield from when until when a slice reads rows, by each column that says so."""
+        spec = self.reader.partition
+        own, zone = span_of(slice_, spec), zone_of(spec)
+        if own is None:
+            return
+        for each in self.windows:
+            window = each.window.of(own, zone)
+            if window is not None:
+                yield each.column, window.start, window.end
+
+
+def table_reads_of(models: Iterable[Model]) -> Mapping[str, tuple[TableRead, ...]]:
+    """Return what models read of such tables, by their names; those that read none are left out."""
+    every = {model.name: model for model in models}
+    made = {key: every[name] for key, name in makers_of(every.values()).items()}
+    found: dict[str, tuple[TableRead, ...]] = {}
+    for model in every.values():
+        if model.strategy.runs and not model.strategy.by_statements:
+            reads = tuple(_reads(model, made))
+            if reads:
+                found[model.name] = reads
+    return found
+
+
+def _reads(model: Model, made: Mapping[str, Model]) -> Iterator[TableRead]:
+    declared = {table_key(table): need.rule for table, need in model.input_needs}
+    said: dict[str, tuple[TableName, Windows]] = {}
+    for table, windows in _below(model, made):
+        known = said.get(table_key(table), (table, ()))[1]
+        said[table_key(table)] = (table, (*known, *windows))
+    is_whole = sliced(model) is Sliced.NOT
+    for key, (table, windows) in said.items():
+        rule, maker = declared.get(key), made.get(key)
+        if rule is Rule.NONE or (rule is not None and maker is not None):
+            continue  # slices, or the whole table of a model: `needs` has it
+        if rule is Rule.ALL or (is_whole and maker is None):
+            yield TableRead(model, table)
+            continue
+        if is_whole or (maker is not None and sliced(maker) is not Sliced.NOT):
+            continue
+        certain = tuple(each for each in windows if each is not None)
+        if certain and len(certain) == len(windows):
+            yield TableRead(model, table, tuple(dict.fromkeys(certain)))
+
+
+def _below(model: Model, made: Mapping[str, Model]) -> Iterator[tuple[TableName, Windows]]:
+    """Yield the tables that a model reads, those of views that it reads among them."""
+    triggers = set(model.on) - {*model.reads, *model.depends_on}
+    for table, windows in said_of(model):
+        maker = made.get(table_key(table))
+        if table in triggers or (maker is not None and (maker is model or not maker.strategy.runs)):
+            continue
+        if maker is not None and maker.strategy.output is Output.VIEW:
+            outer = tuple(each for each in windows if each)
+            yield from ((below, (*outer, *own)) for below, own in _below(maker, made))
+        else:
+            yield table, windows

@@ -1,0 +1,101 @@
+"""Rows that DuckDB adds to a table, or removes: which slices of its readers that puts behind.
+
+Tests ``lake/reading/column_values.py`` and ``model/slicing/table_reads.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.project import Project
+from tests import duck
+from tests.engine.toy import write_project
+
+HEAD = "-- pipeline\n-- materialize ducklake://main/"
+BOUNDED = "SELECT id, ds FROM events WHERE ds >= '{partition}' AND ds < date_add('{partition}', 1)"
+SCRIPTS = {
+    "models/day": f"{HEAD}day\n-- partitioned daily start=2026-01-01\n{BOUNDED}",
+    "models/seen": f"{HEAD}seen\n-- partitioned daily start=2026-01-01\nSELECT id FROM events",
+    "models/total": f"{HEAD}total\nSELECT count(*) AS n FROM events",
+}
+NOW = datetime(2026, 1, 4, 12, tzinfo=UTC)
+
+
+def lake_of(root: Path, inline: int = 0) -> AbstractContextManager[duck.Duck]:
+    uri = f"ducklake:sqlite:{root}/p/lake/meta.sqlite"
+    return duck.attach(uri, root / "p" / "lake" / "data", inline=inline)
+
+
+@pytest.fixture
+def project(tmp_path: Path, spark: SparkSession) -> Iterator[Project]:
+    duck.required()
+    root = write_project(tmp_path / "p", SCRIPTS)
+    (root / "lake").mkdir()
+    with lake_of(tmp_path) as duckdb:
+        duckdb.execute(
+            "CREATE TABLE events AS SELECT d AS id, DATE '2026-01-01' + d::INT AS ds "
+            "FROM range(3) AS _(d)"
+        )
+    with Project.load(root) as project:
+        assert project.run(from_="2026-01-01", to="2026-01-03").state == "done"
+        yield project
+
+
+def behind(project: Project, model: str) -> dict[str | None, str | None]:
+    slices = project.status(model)[0].slices
+    return {each.slice: each.reason for each in slices if each.state == "behind"}
+
+
+def test_late_rows_put_their_days_behind_and_no_others(project: Project, tmp_path: Path) -> None:
+    assert (behind(project, "day"), behind(project, "total")) == ({}, {})
+    with lake_of(tmp_path) as duckdb:
+        duckdb.execute("INSERT INTO events VALUES (7, DATE '2026-01-02')")
+    late = {"2026-01-02": "late rows in main.events: 1 file"}
+    assert (behind(project, "day"), behind(project, "seen")) == (late, {})
+    assert list(behind(project, "total")) == [None]
+    plan = project.plan("day", from_="2026-01-01", to="2026-01-03")
+    assert "1 late" in (plan.steps[0].skipped or "")
+    (step,) = project.plan("day", from_="2026-01-01", to="2026-01-03", behind=True).steps
+    assert [each.text for each in step.slices] == ["2026-01-02"]
+    (step,) = project.plan("day", behind=True, fire_time=NOW).steps
+    assert [each.text for each in step.slices] == ["2026-01-02", "2026-01-04"]
+    project.run("day", behind=True, fire_time=NOW)
+    assert behind(project, "day") == {}
+
+
+def test_values_of_a_small_file_say_which_days_it_has(project: Project, tmp_path: Path) -> None:
+    with lake_of(tmp_path) as duckdb:
+        duckdb.execute("INSERT INTO events VALUES (7, DATE '2026-01-01'), (8, DATE '2026-01-03')")
+    assert list(behind(project, "day")) == ["2026-01-01", "2026-01-03"]
+    with lake_of(tmp_path) as duckdb:
+        duckdb.execute("CALL ducklake_merge_adjacent_files('lake')")
+    assert list(behind(project, "day")) == ["2026-01-01", "2026-01-03"]
+
+
+def test_rows_that_the_catalog_holds_and_deleted_ones(project: Project, tmp_path: Path) -> None:
+    with lake_of(tmp_path, inline=10) as duckdb:
+        duckdb.execute("INSERT INTO events VALUES (7, DATE '2026-01-02')")
+        assert behind(project, "day") == {"2026-01-02": "late rows in main.events: 1 row"}
+        duckdb.execute("CALL ducklake_flush_inlined_data('lake')")
+        assert list(behind(project, "day")) == ["2026-01-02"]
+    with lake_of(tmp_path) as duckdb:
+        duckdb.execute("DELETE FROM events WHERE id = 0")
+    found = behind(project, "day")
+    assert "perhaps late rows" in (found["2026-01-01"] or "")
+
+
+def test_a_compaction_puts_nobody_behind(project: Project, tmp_path: Path) -> None:
+    with lake_of(tmp_path) as duckdb:
+        duckdb.execute("INSERT INTO events VALUES (9, DATE '2026-02-01')")
+    assert behind(project, "day") == {}
+    project.run("total")
+    with lake_of(tmp_path) as duckdb:
+        duckdb.execute("CALL ducklake_merge_adjacent_files('lake')")
+        duckdb.execute("CALL ducklake_rewrite_data_files('lake')")
+    assert (behind(project, "day"), behind(project, "total")) == ({}, {})
