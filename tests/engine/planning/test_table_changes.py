@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
@@ -27,7 +28,7 @@ SCRIPTS = {
 NOW = datetime(2026, 1, 4, 12, tzinfo=UTC)
 
 
-def lake_of(root: Path, inline: int = 0) -> AbstractContextManager[duck.Duck]:
+def lake_of(root: Path, inline: int = 0) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
     uri = f"ducklake:sqlite:{root}/p/lake/meta.sqlite"
     return duck.attach(uri, root / "p" / "lake" / "data", inline=inline)
 
@@ -37,8 +38,8 @@ def project(tmp_path: Path, spark: SparkSession) -> Iterator[Project]:
     duck.required()
     root = write_project(tmp_path / "p", SCRIPTS)
     (root / "lake").mkdir()
-    with lake_of(tmp_path) as duckdb:
-        duckdb.execute(
+    with lake_of(tmp_path) as writer:
+        writer.execute(
             "CREATE TABLE events AS SELECT d AS id, DATE '2026-01-01' + d::INT AS ds "
             "FROM range(3) AS _(d)"
         )
@@ -54,8 +55,8 @@ def behind(project: Project, model: str) -> dict[str | None, str | None]:
 
 def test_late_rows_put_their_days_behind_and_no_others(project: Project, tmp_path: Path) -> None:
     assert (behind(project, "day"), behind(project, "total")) == ({}, {})
-    with lake_of(tmp_path) as duckdb:
-        duckdb.execute("INSERT INTO events VALUES (7, DATE '2026-01-02')")
+    with lake_of(tmp_path) as writer:
+        writer.execute("INSERT INTO events VALUES (7, DATE '2026-01-02')")
     late = {"2026-01-02": "late rows in main.events: 1 file"}
     assert (behind(project, "day"), behind(project, "seen")) == (late, {})
     assert list(behind(project, "total")) == [None]
@@ -70,32 +71,32 @@ def test_late_rows_put_their_days_behind_and_no_others(project: Project, tmp_pat
 
 
 def test_values_of_a_small_file_say_which_days_it_has(project: Project, tmp_path: Path) -> None:
-    with lake_of(tmp_path) as duckdb:
-        duckdb.execute("INSERT INTO events VALUES (7, DATE '2026-01-01'), (8, DATE '2026-01-03')")
+    with lake_of(tmp_path) as writer:
+        writer.execute("INSERT INTO events VALUES (7, DATE '2026-01-01'), (8, DATE '2026-01-03')")
     assert list(behind(project, "day")) == ["2026-01-01", "2026-01-03"]
-    with lake_of(tmp_path) as duckdb:
-        duckdb.execute("CALL ducklake_merge_adjacent_files('lake')")
+    with lake_of(tmp_path) as writer:
+        writer.execute("CALL ducklake_merge_adjacent_files('lk')")
     assert list(behind(project, "day")) == ["2026-01-01", "2026-01-03"]
 
 
 def test_rows_that_the_catalog_holds_and_deleted_ones(project: Project, tmp_path: Path) -> None:
-    with lake_of(tmp_path, inline=10) as duckdb:
-        duckdb.execute("INSERT INTO events VALUES (7, DATE '2026-01-02')")
+    with lake_of(tmp_path, inline=10) as writer:
+        writer.execute("INSERT INTO events VALUES (7, DATE '2026-01-02')")
         assert behind(project, "day") == {"2026-01-02": "late rows in main.events: 1 row"}
-        duckdb.execute("CALL ducklake_flush_inlined_data('lake')")
+        writer.execute("CALL ducklake_flush_inlined_data('lk')")
         assert list(behind(project, "day")) == ["2026-01-02"]
-    with lake_of(tmp_path) as duckdb:
-        duckdb.execute("DELETE FROM events WHERE id = 0")
+    with lake_of(tmp_path) as writer:
+        writer.execute("DELETE FROM events WHERE id = 0")
     found = behind(project, "day")
     assert "perhaps late rows" in (found["2026-01-01"] or "")
 
 
 def test_a_compaction_puts_nobody_behind(project: Project, tmp_path: Path) -> None:
-    with lake_of(tmp_path) as duckdb:
-        duckdb.execute("INSERT INTO events VALUES (9, DATE '2026-02-01')")
+    with lake_of(tmp_path) as writer:
+        writer.execute("INSERT INTO events VALUES (9, DATE '2026-02-01')")
     assert behind(project, "day") == {}
     project.run("total")
-    with lake_of(tmp_path) as duckdb:
-        duckdb.execute("CALL ducklake_merge_adjacent_files('lake')")
-        duckdb.execute("CALL ducklake_rewrite_data_files('lake')")
+    with lake_of(tmp_path) as writer:
+        writer.execute("CALL ducklake_merge_adjacent_files('lk')")
+        writer.execute("CALL ducklake_rewrite_data_files('lk')")
     assert (behind(project, "day"), behind(project, "total")) == ({}, {})

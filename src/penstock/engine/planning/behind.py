@@ -184,7 +184,7 @@ class TableChanges:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """What was touched in the order of time; ``highs`` is the last moment of all up to each.
+    """Hold what was touched in the order of time; ``highs`` is the last moment of all up to each.
 
     ``unknown`` is the last snapshot of what has no bounds.
     """

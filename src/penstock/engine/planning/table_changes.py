@@ -37,7 +37,7 @@ _MOST_BYTES = 16 * 1024 * 1024  # of a file whose values are looked at
 
 @dataclass(frozen=True, slots=True)
 class _Lake:
-    """What one lake went through after ``since``; ``first`` is its first snapshot that is known."""
+    """Hold what one lake went through after ``since``; ``first`` is its first snapshot that is known."""
 
     catalog: Catalog
     connection: Connection
