@@ -37,7 +37,7 @@ _MOST_BYTES = 16 * 1024 * 1024  # of a file whose values are looked at
 
 @dataclass(frozen=True, slots=True)
 class _Lake:
-    """The changes of one lake after ``since``; ``first`` is the first snapshot that it still has."""
+    """The changes of a lake after ``since``; ``first`` is the first snapshot that it still has."""
 
     catalog: Catalog
     connection: Connection
