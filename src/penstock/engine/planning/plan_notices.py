@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.engine.planning.intervals import without_start
-from penstock.engine.planning.ranges import CHANGED, FAILED, SKIPPED, STALE
+from penstock.engine.planning.ranges import BEHIND, CHANGED, FAILED, LATE, SKIPPED, STALE
 from penstock.errors import ArgumentError
 from penstock.model.definition.model import Model
 from penstock.model.time.slice import WHOLE
@@ -26,6 +26,7 @@ def notices_of(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
     if asked.request.range is None:
         yield from without_start(asked.lines)
     yield from _left_out(asked.cascade)
+    yield from _behind(steps, asked)
 
 
 def with_lagging(steps: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep]:
@@ -51,6 +52,32 @@ def _lagging(step: PlannedStep, states: Mapping[str, frozenset[str]], asked: Ask
             said = (step.skipped or "").replace("up to date", "nothing to do", 1)
             return replace(step, skipped=f"{said}; {model.name}, which it reads, is {state}")
     return step
+
+
+def _behind(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
+    """Yield which slices of partitioned models are behind that the run does not make."""
+    models = [s.model for s in steps if s.model.partition is not None and s.model.inputs]
+    if not models or not asked.request.behind or asked.request.full_refresh:
+        return
+    planned = {step.name: {each.text for each in step.slices} for step in steps}
+    for name, states in asked.known.slices(models).items():
+        left = [
+            text
+            for text, state in states.items()
+            if state in (BEHIND, LATE) and text not in planned[name]
+        ]
+        if left:
+            number = len(left)
+            what = f"{number:,} slice{'' if number == 1 else 's'} behind {_ITS[number > 1]} input"
+            do = f"penstock run {name} --behind" if states.remakes else _NOT_TAKEN_BACK
+            yield f"{name}: this run leaves {what}: {do}"
+
+
+_ITS = {False: "its", True: "their"}
+_NOT_TAKEN_BACK = (
+    "a rerun would not take back what they wrote; roll the table back, or drop what is to be made "
+    "again"
+)
 
 
 def _changed(step: PlannedStep) -> str | None:
