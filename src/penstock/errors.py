@@ -34,6 +34,7 @@
     │   ├── DataPathError          the data path cannot be written
     │   └── CommitError
     │       ├── CommitConflict     did not land: another commit excludes it
+    │       ├── ClaimLost          did not land: another run has taken over its slices
     │       ├── RetriesExhausted   did not land: too many others were quicker
     │       └── CommitUnknown      the connection was lost during COMMIT
     └── StepError                  a step of a run failed (exit code 1)
@@ -263,6 +264,10 @@ class CommitError(LakeError):
 
 class CommitConflict(CommitError):
     """Did not land: a snapshot of another writer excludes it. Staged files are removed."""
+
+
+class ClaimLost(CommitError):
+    """Did not land: the run was silent for too long, and its claim of the slices has ended."""
 
 
 class RetriesExhausted(CommitError):

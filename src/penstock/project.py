@@ -174,6 +174,7 @@ class Project(Inspection):
         upstream: bool = False,
         allow_missing: bool = False,
         behind: bool | None = None,
+        wait: bool = True,
         new_catalog: bool = False,
         on_event: EventSink | None = None,
     ) -> RunResult:
@@ -184,10 +185,9 @@ class Project(Inspection):
         ``models`` and ``select`` name the steps; without any, all run. ``partition`` is a slice's
         value, or a date or datetime in it (in its own time zone unless it has one); without it,
         time kinds take the slice of ``fire_time`` (aware; now), ``dynamic`` what ``payload`` says.
-        What is not explained here is as for `penstock run`. ``jobs`` steps run side by side
-        (default: ``[run] jobs``, or by cores). ``on_event`` receives progress and notices, printed
-        without it. Failed steps are raised by `RunResult.raise_for_status`; ArgumentError and
-        PartitionError are raised here.
+        The rest is as for `penstock run`. ``jobs`` run side by side (``[run] jobs``, or by cores).
+        ``on_event`` receives progress and notices, printed without it. Failed steps are raised by
+        `RunResult.raise_for_status`.
         """
         request = self._request(
             *models,
@@ -205,7 +205,9 @@ class Project(Inspection):
             allow_missing=allow_missing,
             behind=behind,
         )
-        return self._execute(self._planned(request), jobs, on_event, new_catalog=new_catalog)
+        return self._execute(
+            self._planned(request), jobs, on_event, new_catalog=new_catalog, wait=wait
+        )
 
     def restatement(
         self,
@@ -281,6 +283,7 @@ class Project(Inspection):
         on_event: EventSink | None,
         *,
         new_catalog: bool = False,
+        wait: bool = True,
     ) -> RunResult:
         from penstock.engine.planning.no_op import idle_run, is_idle
         from penstock.engine.planning.run_arguments import require_jobs
@@ -296,7 +299,13 @@ class Project(Inspection):
         with showing(on_event, live=not self._connections.draws_bars()) as sink:
             session = self._session(sink)
             return run_plan(
-                plan, settings=self.settings, session=session, lakes=lakes, sink=sink, jobs=jobs
+                plan,
+                settings=self.settings,
+                session=session,
+                lakes=lakes,
+                sink=sink,
+                jobs=jobs,
+                waits=wait,
             )
 
     def adopt(self, model: str, until: str | None = None, *, dry_run: bool = False) -> Adopted:

@@ -46,6 +46,11 @@ Examples:
     is_flag=True,
     help="Create a new catalog even if the data path holds files of a lake.",
 )
+@click.option(
+    "--no-wait",
+    is_flag=True,
+    help="Leave out slices that another run is making, instead of waiting for it.",
+)
 @common_options
 @click.pass_context
 def command(
@@ -54,6 +59,7 @@ def command(
     *,
     jobs: int | None,
     new_catalog: bool,
+    no_wait: bool,
     project_dir: Path | None,
     as_json: bool,
     **request: Any,
@@ -68,8 +74,10 @@ def command(
     them. A slice that fails stops no other: only the same slices of its readers are skipped. Run
     the command again after a failure, Ctrl-C or a kill: it continues with what is left.
 
+    A slice that another run is making is waited for, and not made again if that run has made it.
+
     The exit code is 0 when all is done (or there is nothing to do), 1 when something failed, 2 for
-    a wrong request, 130 after Ctrl-C.
+    a wrong request, 3 when something waits that was asked for, 130 after Ctrl-C.
 
     --full-refresh rebuilds the tables of the named models with their current definitions. Of a
     partitioned model every slice is dropped, and only the one of this run is made. Tests run before
@@ -77,7 +85,8 @@ def command(
     """
     asked = read_request(**request)
     with load_project(project_dir) as project, watch(as_json=as_json) as sink:
-        result = project.run(**asked, jobs=jobs, new_catalog=new_catalog, on_event=sink)
+        options: dict[str, Any] = {"jobs": jobs, "new_catalog": new_catalog, "wait": not no_wait}
+        result = project.run(**asked, **options, on_event=sink)
         left = what_is_left(project, result)
     if as_json:
         click.echo(to_json({"result": plain_result(result)}))

@@ -97,9 +97,7 @@ class IntervalHistory:
     @property
     def recorded(self) -> Intervals:
         """Return what no run has to make."""
-        there = {MATERIALIZED, STALE, RUNNING, LATE} | (
-            set() if self.remakes else {CHANGED, BEHIND}
-        )
+        there = {MATERIALIZED, STALE, LATE} | (set() if self.remakes else {CHANGED, BEHIND})
         return self.of_states(*there)
 
     def before(self, moment: datetime) -> Intervals:

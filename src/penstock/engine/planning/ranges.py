@@ -45,7 +45,7 @@ from penstock.model.time.slice import WHOLE, Part, Slice
     "waiting",
     "late",
 )
-_TO_MAKE = frozenset({MISSING, FAILED, SKIPPED, WAITING})
+_TO_MAKE = frozenset({MISSING, FAILED, SKIPPED, WAITING, RUNNING})  # running: if it fails
 _TO_REMAKE = frozenset({CHANGED, BEHIND, UNFINISHED})
 
 

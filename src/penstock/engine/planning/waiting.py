@@ -16,7 +16,7 @@ from itertools import groupby
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals, start_above
 from penstock.engine.planning.needed import Lack, There, lacking, touching
 from penstock.engine.planning.plan import Asked, PlannedStep
-from penstock.engine.planning.ranges import RUNNING, SliceStates
+from penstock.engine.planning.ranges import SliceStates
 from penstock.engine.planning.restatement_scope import together
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Edge, Sliced, sliced
@@ -85,7 +85,7 @@ class _Completion:
         name, reader = edge.upstream.name, edge.reader.name
         while (step := self.steps.get(name)) is not None and step.blocked is None:
             found = self._lacking(edge, self.steps[reader].slices, step.slices)
-            added = [each.slice for of in found.values() for each in of if each.state != RUNNING]
+            added = [each.slice for of in found.values() for each in of]
             if not added:
                 return
             known = () if step.skipped else step.slices

@@ -1,19 +1,66 @@
-"""Slices that another run has made since a step was planned to make what was lacking.
+"""Two runs at once: slices are claimed before they are made, and what another run has made since a
+step was planned to make what was lacking is known then.
 
-They are not made again: an append would add their rows twice. What a user asked for by name, or
+Such slices are not made again: an append would add their rows twice. What a user asked for by name, or
 with ``--all``, is made whatever another run did.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.session.run_context import RunContext
-from penstock.engine.state.records import SliceRecord
+from penstock.engine.state.claims import Asked, Claim, Held
+from penstock.engine.state.records import WHOLE, SliceRecord
+from penstock.events import Notice
 from penstock.model.time.interval import Interval, Intervals, interval_of, minus
 from penstock.model.time.slice import Slice
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The ``slices`` of a batch that the run holds, and why it does not hold others."""
+
+    claim: Claim | None
+    slices: tuple[Slice, ...]
+    held: Mapping[Slice, str] = field(default_factory=dict)
+
+
+def claim(context: RunContext, planned: PlannedStep) -> Claimed:
+    """Claim the slices of a batch: all of them, waiting for other runs, or those that are free
+    where the run does not wait. Raises Cancelled.
+    """
+    if planned.blocked is not None:  # it fails, whoever holds it
+        return Claimed(None, planned.slices)
+    claims, target, said = context.claims, planned.model.target, ""
+    whole = planned.rebuilds or planned.model.in_order
+    texts = (WHOLE,) if whole else tuple(slice_.text for slice_ in planned.slices)
+    asked = Asked(target.lake, target.qualified, texts, context.run_id, claims.waits or whole)
+    while True:
+        context.check_cancelled()
+        own, held = claims.take(context.states[target.lake], asked)
+        if not held or not claims.waits:
+            break
+        now = _holders(held)
+        if now != said:
+            said = now
+            what = " ".join(part for part in (str(target), planned.slice) if part)
+            context.sink(Notice(f"waits for {what}: {now}", planned.name))
+        context.cancelled.wait(claims.timing.look)
+    why = {
+        slice_: f"{_holders({text: held[text]})} is making it"
+        for slice_ in planned.slices
+        if (text := WHOLE if whole else slice_.text) in held
+    }
+    if own is None:
+        return Claimed(None, (), why)
+    return Claimed(own, tuple(each for each in planned.slices if each not in why), why)
+
+
+def _holders(held: Held) -> str:
+    return ", ".join(dict.fromkeys(map(str, held.values())))
 
 
 @dataclass(frozen=True, slots=True)

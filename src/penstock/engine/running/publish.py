@@ -1,6 +1,7 @@
-"""The one place where what became of a batch's slices is published and recorded.
+"""Make a batch, slices of one step that one query makes and one commit publishes, and record them.
 
-What passed its tests is recorded in the transaction of its data, with what failed beside it. Where
+It begins with what is recorded, stages a candidate, tests it slice by slice, and publishes what
+passes. What fails leaves the table as it was. What passed its tests is recorded in the transaction of its data, with what failed beside it. Where
 the data needs no snapshot, the records have a transaction of their own.
 """
 
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING
 
 from penstock.destinations.values import Staged
 from penstock.engine.planning.intervals import replaced
+from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.python import files
 from penstock.engine.python.files import WrittenFile
 from penstock.engine.results import CheckResult, ColumnInfo
-from penstock.engine.running.attempt import Attempt
+from penstock.engine.running.attempt import Attempt, known_of
 from penstock.engine.running.bisect import Verdict
 from penstock.engine.running.sources import run_python
-from penstock.engine.running.writers import Candidate
+from penstock.engine.running.writers import Candidate, write
+from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import (
     Publication,
     Requirement,
@@ -27,12 +30,16 @@ from penstock.engine.state.records import (
     lies_among_others,
 )
 from penstock.engine.state.store import State, StepRecords
-from penstock.errors import DataTestFailed
+from penstock.errors import DataFileMissing, DataTestFailed
+from penstock.model.definition.graph import table_key
 from penstock.model.time.interval import Interval, interval_of
 from penstock.model.values.asset import TableName
+from penstock.model.values.strategy import Output
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from penstock.destinations.destination import Transaction
 
 
@@ -50,7 +57,49 @@ class MadeSlice:
         return tuple(check for check in self.publication.checks if check.outcome == "failed")
 
 
-def publish(
+def execute(context: RunContext, planned: PlannedStep) -> list[MadeSlice]:
+    """Make the slices of a step, once, and return what became of each; of a range of time that
+    does not pass its tests as a whole, of its parts.
+
+    Raises NotJoint for slices that are to be made one by one, Cancelled, or what the tree of errors
+    has; then nothing was published.
+    """
+    known, required = known_of(context, planned)
+    try:
+        with Attempt.begin(context, planned) as attempt:
+            if planned.model.strategy.output is Output.FILES:
+                return _execute_files(attempt, known.get(planned.only.text))
+            candidate = write(attempt, known)
+            found = candidate.verdicts()
+            attempt.say_tests([each.checks for each in found])
+            passed = [each.slice for each in found if not each.failed]
+            if 0 < len(passed) < len(found):
+                candidate = candidate.keep(passed)
+            return _publish(candidate, found, required)
+    except DataFileMissing as error:
+        raise _with_maker(error, context, planned) from error.__cause__
+
+
+def _with_maker(
+    error: DataFileMissing, context: RunContext, planned: PlannedStep
+) -> DataFileMissing:
+    """The error, with the model in its hint that makes the table of the missing file."""
+    path, name = str(error.data.get("path")), error.data.get("table")
+    for table in (planned.model.target, *planned.model.inputs):
+        catalog = context.lakes[table.lake].catalog
+        known = catalog.known_table(table.schema, table.table, catalog.latest())
+        maker = context.plan.makers.get(table_key(table))
+        if known is None or maker is None:
+            continue
+        if path.startswith(known.path) or name == table.qualified:
+            error.hint = (
+                f"restore the file, or rebuild {table}: penstock run {maker} --full-refresh"
+            )
+            break
+    return error
+
+
+def _publish(
     candidate: Candidate, found: Sequence[Verdict], required: Requirement | None
 ) -> list[MadeSlice]:
     """Commit the slices that passed their tests, of all that were ``found``, and record them all.
@@ -67,6 +116,7 @@ def publish(
         base=attempt.tx.base.id,
         divided=attempt.planned.only.text if divided else None,
         read=attempt.read,
+        claim=attempt.context.claim,
     )
     if passed:
         if candidate.files:
@@ -93,30 +143,39 @@ def commit(tx: Transaction, state: State, records: StepRecords) -> int | None:
     return None
 
 
-def execute_files(attempt: Attempt, known: SliceRecord | None) -> list[MadeSlice]:
+def _execute_files(attempt: Attempt, known: SliceRecord | None) -> list[MadeSlice]:
     """A step that writes files and no table: nothing of the lake changes but its records."""
     written = run_python(attempt).files
     attempt.say("publishing")
     unchanged = files.is_unchanged(known, written)
+    run_id, planned, claim = attempt.context.run_id, attempt.planned, attempt.context.claim
     if not unchanged:
-        files.move(written)
+        _move(attempt, written)
     state = "unchanged" if unchanged else "done"
-    run_id, planned = attempt.context.run_id, attempt.planned
     made = files.record(run_id, planned, attempt.target, written, state)
     others = files.records(run_id, planned, written)
-    commit(
-        attempt.tx,
-        attempt.state,
-        StepRecords((*others, made), attempt.tx.base.id, read=attempt.read),
-    )
+    records = StepRecords((*others, made), attempt.tx.base.id, read=attempt.read, claim=claim)
+    commit(attempt.tx, attempt.state, records)
     return [MadeSlice(made, None)]
 
 
 def _publish_files(attempt: Attempt, written: tuple[WrittenFile, ...]) -> None:
     """Files of a step that makes a table too: in their places before it is published."""
-    files.move(written)
+    _move(attempt, written)
     made = files.records(attempt.context.run_id, attempt.planned, written)
-    attempt.state.write(StepRecords(made, attempt.tx.base.id).write)
+    records = StepRecords(made, attempt.tx.base.id, claim=attempt.context.claim)
+    attempt.state.write(records.write)
+
+
+def _move(attempt: Attempt, written: tuple[WrittenFile, ...]) -> None:
+    """Move files to their places while nobody can take over the claim: no other writer runs."""
+
+    def act(connection: Connection) -> None:
+        if attempt.context.claim is not None:
+            attempt.context.claim.check(connection)
+        files.move(written)
+
+    attempt.state.write(act)
 
 
 def _published(

@@ -23,6 +23,7 @@ from penstock.engine.python.files import remove_abandoned
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.step import INTERRUPTED, run_step, skip
 from penstock.engine.session.run_context import RunContext
+from penstock.engine.state.claims import Claims
 from penstock.engine.state.records import RunRecord, this_process
 from penstock.engine.state.store import State, now
 from penstock.errors import PenstockError
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 # The results of a batch, one for each of its slices.
 Results = Mapping[Slice, StepResult]
 StepFunction = Callable[[RunContext, PlannedStep], Results]
+Ends = tuple[str, str]  # a state, and why
 _PACE = 2.0
 _POLL = 0.2  # seconds; only how soon a signal is noticed on systems that do not wake the wait
 GOOD = frozenset({"done", "unchanged"})
@@ -61,8 +63,9 @@ def run_plan(
     lakes: Mapping[str, Destination],
     sink: EventSink,
     jobs: int | None,
+    waits: bool = True,
 ) -> RunResult:
-    """Execute ``plan``. ``lakes`` are all that its steps read or write, attached for writing.
+    """Execute ``plan``. ``waits`` for slices that other runs hold. ``lakes`` are all that its steps read or write, attached for writing.
 
     Failures of steps are in the result; what is raised concerns the run itself (a catalog that
     cannot be written, for one).
@@ -85,6 +88,7 @@ def run_plan(
             states={name: State(lakes[name].catalog) for name in targets},
             sink=noting,
             later=later,
+            claims=Claims(waits=waits),
         )
         _begin(context)
         counts = tuple(0 if step.skipped else len(step.slices) for step in plan.steps)
@@ -92,7 +96,8 @@ def run_plan(
         sink(RunStarted(context.run_id, names, plan.partition, counts))
         for notice in plan.notices:
             noting(Notice(notice))
-        result = Runner(plan, context, run_step, jobs or settings.jobs).execute()
+        with context.claims:
+            result = Runner(plan, context, run_step, jobs or settings.jobs).execute()
         _end(context, result)
     sink(RunFinished(result.run_id, result.state, result.seconds))
     return replace(result, notices=tuple(notices))
@@ -127,7 +132,8 @@ def _end(context: RunContext, result: RunResult) -> None:
 class _Line:
     """The batches of one model: at most one of them runs at a time, as all commit to one table.
 
-    ``lost`` says of a slice why nothing can be made of it, by what failed above, and ``changed``
+    ``lost`` says of a slice how it ends where nothing can be made of it, by what failed or is held
+    by another run above (``held``), and ``changed``
     whether anything that it needs got other rows. The results of its
     slices are in the order in which they ended; ``count`` is how many of them have. A slice that
     was divided has the results of its ``parts``.
@@ -135,9 +141,10 @@ class _Line:
 
     step: PlannedStep
     batches: Iterator[PlannedStep]
-    lost: Callable[[Slice], str | None] | None = None
+    lost: Callable[[Slice], Ends | None] | None = None
     changed: Sequence[Callable[[Slice], bool]] = ()
     ended: bool = False
+    held: dict[Slice, StepResult] = field(default_factory=dict)
     results: dict[Slice, StepResult] = field(default_factory=dict)
     parts: dict[Slice, tuple[Slice, ...]] = field(default_factory=dict)
     count: int = 0
@@ -161,15 +168,15 @@ class _Line:
         """Return what ended badly, and not because it waits."""
         return {slice_: made for slice_, made in self.bad.items() if made.state != WAITING}
 
-    def lacks(self, slice_: Slice) -> tuple[str, str] | None:
+    def lacks(self, slice_: Slice) -> Ends | None:
         """Return how a slice ends that cannot be made, and why."""
         waits = self.step.waits.get(slice_)
         if waits is not None:
             return WAITING, waits
         assert self.lost is not None, "set where it is due"
-        reason = self.lost(slice_)
-        if reason is not None:
-            return "skipped", reason
+        ends = self.lost(slice_)
+        if ends is not None:
+            return ends
         if slice_ in self.step.if_changed and not any(needs(slice_) for needs in self.changed):
             return "unchanged", "what it reads has not changed"
         return None
@@ -275,6 +282,9 @@ class Runner:
             if line.failed and line.step.model.in_order:
                 self._end_rest(line, "skipped", f"an interval before it failed: {_why(line)}")
                 return None
+            if line.held and line.step.model.in_order:
+                self._end_rest(line, WAITING, _why_held(line))
+                return None
             lost = {slice_: line.lacks(slice_) for slice_ in batch.slices}
             for slice_, ends in lost.items():
                 if ends is not None:
@@ -292,6 +302,7 @@ class Runner:
             line = self._lines[batch.name]
             results = future.result()
             line.results |= results
+            line.held |= {each: made for each, made in results.items() if made.state == WAITING}
             if len(batch.slices) == 1:
                 line.parts[batch.only] = tuple(results)
             line.count += len(batch.slices)
@@ -307,6 +318,8 @@ class Runner:
         (result,) = ended(step, state, reason)
         line.results[step.only] = result
         line.count += 1
+        if state == WAITING and step.only not in line.step.waits:
+            line.held[step.only] = result
         if state in {"skipped", WAITING}:
             with contextlib.suppress(PenstockError):  # it is only for the next run to know
                 self._skip(self._world, step, state, reason)
@@ -342,22 +355,23 @@ class Runner:
         return WAITING if any(line.bad for line in self._lines.values()) else "done"
 
 
-def _losses(step: PlannedStep, above: Sequence[_Line], plan: Plan) -> Callable[[Slice], str | None]:
-    """Why a slice cannot be made: the first failure above it, however far up."""
+def _losses(
+    step: PlannedStep, above: Sequence[_Line], plan: Plan
+) -> Callable[[Slice], Ends | None]:
+    """Return how a slice ends that cannot be made: by the first failure above it, however far up, or by
+    what another run holds.
+    """
     edges = {edge.upstream.name: edge for edge in plan.edges.get(step.name, ())}
+
+    def needs(line: _Line, slices: Mapping[Slice, StepResult]) -> Callable[[Slice], bool]:
+        edge = edges.get(line.step.name) or edge_by_kinds(step.model, line.step.model)
+        return touching(edge, slices, whole=True)
+
     found = [
-        (
-            touching(
-                edges.get(line.step.name) or edge_by_kinds(step.model, line.step.model),
-                line.failed,
-                whole=True,
-            ),
-            _cause(line),
-        )
-        for line in above
-        if line.failed
+        *((needs(e, e.failed), ("skipped", _cause(e))) for e in above if e.failed),
+        *((needs(e, e.held), (WAITING, _why_held(e))) for e in above if e.held),
     ]
-    return lambda slice_: next((reason for needs, reason in found if needs(slice_)), None)
+    return lambda slice_: next((ends for needs, ends in found if needs(slice_)), None)
 
 
 def _changes(
@@ -372,6 +386,16 @@ def _changes(
         done = [slice_ for slice_, made in results.items() if made.state == "done"]
         found.append(touching(edge, done))
     return found
+
+
+def _why_held(line: _Line) -> str:
+    first = next(iter(line.held.values()))
+    what = line.step.name if first.slice is None else f"{line.step.name} {first.slice}"
+    return (
+        first.reason
+        if "needs " in (first.reason or "") and first.reason
+        else f"needs {what}, which another run is making"
+    )
 
 
 def _cause(line: _Line) -> str:

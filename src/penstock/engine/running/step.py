@@ -10,16 +10,17 @@ from dataclasses import dataclass, replace
 from penstock.durations import seconds_of
 from penstock.engine.planning.no_op import ended
 from penstock.engine.planning.plan import PlannedStep
+from penstock.engine.planning.ranges import WAITING
 from penstock.engine.results import StepResult
-from penstock.engine.running.batch import execute
 from penstock.engine.running.bisect import Divide, bisect, halves, singly
-from penstock.engine.running.concurrent_runs import Meanwhile, meanwhile
-from penstock.engine.running.publish import MadeSlice, tests_failed
+from penstock.engine.running.concurrent_runs import Meanwhile, claim, meanwhile
+from penstock.engine.running.publish import MadeSlice, execute, tests_failed
 from penstock.engine.running.taking_up import take_up
 from penstock.engine.session.run_context import Cancelled, RunContext
 from penstock.engine.state.records import SliceRecord, StepRecord
 from penstock.engine.state.store import State, now
 from penstock.errors import (
+    ClaimLost,
     CommitConflict,
     CommitUnknown,
     PenstockError,
@@ -91,6 +92,31 @@ def run_step(context: RunContext, planned: PlannedStep) -> Results:
     What one batch cannot do is tried by halves, or one by one, so that a slice that fails stops no
     other.
     """
+    run = _Run(context, planned)
+    try:
+        claimed = claim(context, planned)
+    except Exception as error:  # the catalog, Ctrl-C
+        return _told(run, 0.0, _failure(run, error))
+    found = {slice_: _told_held(run, slice_, why) for slice_, why in claimed.held.items()}
+    if not claimed.slices:
+        return found
+    if found:
+        planned = context.plan.narrowed(planned, claimed.slices)
+    try:
+        return {**found, **_claimed(replace(context, claim=claimed.claim), planned)}
+    finally:
+        context.claims.release(claimed.claim)
+
+
+def _told_held(run: _Run, slice_: Slice, why: str) -> StepResult:
+    """The result of a slice that another run holds."""
+    context, planned = run.context, replace(run.planned, slices=(slice_,))
+    context.sink(StepFinished(planned.name, WAITING, 0.0, reason=why, slice=planned.slice))
+    return _ended(planned, slice_, WAITING, why)
+
+
+def _claimed(context: RunContext, planned: PlannedStep) -> Results:
+    """Make slices that the run holds."""
     found: dict[Slice, StepResult] = {}
     units = _units(planned)
 
@@ -146,7 +172,10 @@ def _batch(run: _Run, group: Group, found: dict[Slice, StepResult]) -> Results |
         if divided is not None:
             return divided
         results = _failure(run, error)
-    seconds = time.monotonic() - began
+    return _told(run, time.monotonic() - began, results)
+
+
+def _told(run: _Run, seconds: float, results: Results) -> Results:
     run.context.sink(_finished(run.planned, list(results.values()), seconds))
     return {
         slice_: replace(result, seconds=seconds / len(results))
@@ -262,7 +291,9 @@ def _divided(run: _Run, group: Group, error: Exception) -> Divide[Slice] | None:
     """The groups in which to try what failed as a whole; None where that would not help, or the
     outcome of a commit is not known.
     """
-    stopped = run.context.cancelled.is_set() or isinstance(error, Cancelled | CommitUnknown)
+    stopped = run.context.cancelled.is_set() or isinstance(
+        error, Cancelled | ClaimLost | CommitUnknown
+    )
     if len(group) < 2 or stopped:
         return None
     hopeless = isinstance(error, QueryFailed) and not worth_retrying(error)

@@ -23,13 +23,12 @@ from penstock.engine.python.files import WrittenFile
 from penstock.engine.results import CheckResult
 from penstock.engine.running.attempt import Attempt, Known
 from penstock.engine.running.bisect import Checks, Verdict, tested, verdicts
-from penstock.engine.running.descriptions import describe, undescribable
 from penstock.engine.running.manual import counts_slice, recorded
 from penstock.engine.running.redefinition import Start, prepare, start_joint, start_table
 from penstock.engine.running.sources import joint_rows, rows_of
 from penstock.engine.running.view import candidate as rows_of_view
 from penstock.engine.running.view import stage as stage_view
-from penstock.engine.running.writing import StepRows
+from penstock.engine.running.writing import StepRows, describe, undescribable
 from penstock.engine.strategies.registry import strategy_of
 from penstock.engine.strategies.target import AnyTarget, Step, WriteTarget
 from penstock.engine.strategies.time_range import rows_of as rows_within

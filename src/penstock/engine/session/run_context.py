@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.config import Settings
 from penstock.engine.planning.plan import Plan
 from penstock.engine.session.spark import lakes_for, session_for
+from penstock.engine.state.claims import Claim, Claims
 from penstock.engine.state.store import State
 from penstock.events import EventSink
 from penstock.model.definition.model import Model
@@ -28,7 +29,9 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """``lakes`` and ``states`` are by the names of penstock.toml."""
+    """``lakes`` and ``states`` are by the names of penstock.toml. ``claims`` are those of
+    the run.
+    """
 
     run_id: str
     plan: Plan
@@ -39,6 +42,8 @@ class RunContext:
     sink: EventSink
     later: Executor | None = None  # for work that no step waits for; ends with the run
     cancelled: threading.Event = field(default_factory=threading.Event)
+    claims: Claims = field(default_factory=Claims)
+    claim: Claim | None = None  # of the batch that is made in this world
 
     # Sessions of steps that set configuration of their own: `interrupt` stops their jobs too.
     own_sessions: list[SparkSession] = field(default_factory=list)

@@ -218,6 +218,26 @@ def reads(connection: Connection) -> None:
     _add_columns(connection, _SLICE, {"read_id": "TEXT"})
 
 
+_CLAIMS = MetaData()
+
+_CLAIM = Table(
+    "penstock_claim",
+    _CLAIMS,
+    _key("target"),
+    _key("slice"),
+    *_texts("run_id", "host", "process_started", "machine"),
+    *_texts("user_name", "claimed_at", "expires_at"),
+    _version_of("fence"),
+    _version_of("pid"),
+)
+Index("penstock_claim_run", _CLAIM.c.run_id)
+
+
+def claims(connection: Connection) -> None:
+    """Slices that runs are making."""
+    _CLAIMS.create_all(connection, checkfirst=False)
+
+
 # Number n is the n-th.
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     first,
@@ -227,4 +247,5 @@ MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     inputs,
     built,
     reads,
+    claims,
 )

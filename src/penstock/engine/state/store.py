@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from penstock.engine.state import reading
+from penstock.engine.state.claims import Claim, release
 from penstock.engine.state.migrations import migrate, version_of
 from penstock.engine.state.other_writers import marked
 from penstock.engine.state.records import (
@@ -69,6 +70,7 @@ class State:
     def end_run(self, run_id: str, state: str) -> None:
         with self._catalog.writing() as connection:
             finish_run(connection, run_id, state, now())
+            release(connection, run_id)
 
     def begin_step(self, *steps: StepRecord) -> None:
         with self._catalog.writing() as connection:
@@ -300,7 +302,8 @@ def fail(connection: Connection, what: Publication) -> None:
 class StepRecords:
     """The outcomes of the slices of one step: ``published`` with the data, ``failed`` by their
     tests. ``base`` is the snapshot that the step read its own lake at; ``divided`` is the slice
-    that these are parts of, where it was recorded as one. ``read`` is what they were made from.
+    that these are parts of, where it was recorded as one. ``read`` is what they were made from,
+    ``claim`` has to be held still.
     """
 
     published: tuple[Publication, ...]
@@ -308,9 +311,14 @@ class StepRecords:
     failed: tuple[Publication, ...] = ()
     divided: str | None = None
     read: ReadRecord | None = None
+    claim: Claim | None = None
 
     def write(self, connection: Connection, snapshot_id: int | None = None) -> None:
-        """``snapshot_id`` is None where the data needed no snapshot. Raises CommitConflict."""
+        """``snapshot_id`` is None where the data needed no snapshot. Raises CommitConflict and
+        ClaimLost.
+        """
+        if self.claim is not None:
+            self.claim.check(connection)
         if self.divided is not None:
             begun = [
                 StepRecord(what.run_id, what.step, what.target, what.slice, "running", what.at)

@@ -114,6 +114,24 @@ BUILT = Table(
     _text("built_at", null=False),
 )
 
+# Slices that a run is making, held until ``expires_at`` by the clock of the database; WHOLE is the
+# whole table. ``fence`` grows from claim to claim.
+CLAIM = Table(
+    "penstock_claim",
+    METADATA,
+    _text("target", key=True),
+    _text("slice", key=True),
+    _text("run_id", null=False),
+    _number("fence", null=False),
+    _text("host", null=False),
+    _number("pid", null=False),
+    _text("process_started", null=False),
+    _text("machine", null=False),  # where the number of a process means that process
+    _text("user_name", null=False),
+    _text("claimed_at", null=False),
+    _text("expires_at", null=False),
+)
+
 CHECK = Table(
     "penstock_check",
     METADATA,

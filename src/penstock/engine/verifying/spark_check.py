@@ -18,7 +18,7 @@ from penstock.engine.inputs.pinned_tables import Pins, Readable
 from penstock.engine.inputs.resolve import Reader, Resolved, Views, query_start, resolve
 from penstock.engine.inputs.self_reference import Beginning
 from penstock.engine.inputs.time_values import time_values
-from penstock.engine.running.descriptions import undescribable
+from penstock.engine.running.writing import undescribable
 from penstock.engine.session.spark import lakes_for, session_for
 from penstock.engine.verifying.column_check import missing_columns
 from penstock.errors import Diagnostic, NotFound, PenstockError, QueryFailed
