@@ -186,8 +186,7 @@ class Project(Inspection):
         value, or a date or datetime in it (in its own time zone unless it has one); without it,
         time kinds take the slice of ``fire_time`` (aware; now), ``dynamic`` what ``payload`` says.
         The rest is as for `penstock run`. ``jobs`` run side by side (``[run] jobs``, or by cores).
-        ``on_event`` receives progress and notices, printed without it. Failed steps are raised by
-        `RunResult.raise_for_status`.
+        ``on_event`` gets progress and notices; `RunResult.raise_for_status` raises failures.
         """
         request = self._request(
             *models,

@@ -358,8 +358,8 @@ class Runner:
 def _losses(
     step: PlannedStep, above: Sequence[_Line], plan: Plan
 ) -> Callable[[Slice], Ends | None]:
-    """Return how a slice ends that cannot be made: by the first failure above it, however far up, or by
-    what another run holds.
+    """Return how a slice ends that cannot be made: by the first failure above it, however far
+    up, or by what another run holds.
     """
     edges = {edge.upstream.name: edge for edge in plan.edges.get(step.name, ())}
 
