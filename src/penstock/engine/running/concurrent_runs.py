@@ -1,8 +1,8 @@
 """Two runs at once: slices are claimed before they are made, and what another run has made since a
 step was planned to make what was lacking is known then.
 
-Such slices are not made again: an append would add their rows twice. What a user asked for by name, or
-with ``--all``, is made whatever another run did.
+Such slices are not made again: an append would add their rows twice. What a user asked for by name,
+or with ``--all``, is made whatever another run did.
 """
 
 from __future__ import annotations

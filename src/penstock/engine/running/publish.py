@@ -1,8 +1,9 @@
 """Make a batch, slices of one step that one query makes and one commit publishes, and record them.
 
 It begins with what is recorded, stages a candidate, tests it slice by slice, and publishes what
-passes. What fails leaves the table as it was. What passed its tests is recorded in the transaction of its data, with what failed beside it. Where
-the data needs no snapshot, the records have a transaction of their own.
+passes. What fails leaves the table as it was. What passed its tests is recorded in the transaction
+of its data, with what failed beside it. Where the data needs no snapshot, the records have a
+transaction of their own.
 """
 
 from __future__ import annotations

@@ -65,7 +65,8 @@ def run_plan(
     jobs: int | None,
     waits: bool = True,
 ) -> RunResult:
-    """Execute ``plan``. ``waits`` for slices that other runs hold. ``lakes`` are all that its steps read or write, attached for writing.
+    """Execute ``plan``. ``lakes`` are all that its steps read or write, attached for
+    writing. ``waits`` for slices that other runs hold.
 
     Failures of steps are in the result; what is raised concerns the run itself (a catalog that
     cannot be written, for one).
