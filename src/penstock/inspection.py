@@ -221,8 +221,11 @@ class Inspection:
     def _known(self, *, behind: bool = True, late: bool = True) -> KnownSlices:
         from penstock.engine.planning.slice_states import KnownSlices
 
-        edges, tables = (self.edges, self._table_reads) if behind else ({}, {})
-        return KnownSlices(self.settings, self._catalog, edges, tables, late)
+        if not behind:
+            return KnownSlices(self.settings, self._catalog)
+        return KnownSlices(
+            self.settings, self._catalog, self.edges, lambda: self._table_reads, late
+        )
 
     def status(
         self,

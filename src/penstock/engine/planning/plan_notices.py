@@ -26,7 +26,8 @@ def notices_of(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
     if asked.request.range is None:
         yield from without_start(asked.lines)
     yield from _left_out(asked.cascade)
-    yield from _behind(steps, asked)
+    if asked.request.range is not None:  # which has asked for the states of slices
+        yield from _behind(steps, asked)
 
 
 def with_lagging(steps: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep]:

@@ -292,7 +292,7 @@ class KnownSlices:
     settings: Settings
     catalogs: Catalogs
     edges: Mapping[str, Sequence[Edge]] = field(default_factory=dict)
-    tables: TableReads = field(default_factory=dict)
+    tables: Callable[[], TableReads] = dict
     late: bool = False
     is_gone: Callable[[ProcessId], bool] = is_gone
 
@@ -330,7 +330,8 @@ class KnownSlices:
         above = {e.upstream.name: e.upstream for e in edges if e.upstream.name not in names}
         found = self._of_models(models, tried=tried)
         known = {**found, **self._of_models(list(above.values()), tried=False)}
-        tables = table_changes(self.catalogs, self.tables, found)
+        is_made = any(each.reads for each in found.values())
+        tables = table_changes(self.catalogs, self.tables(), found) if is_made else {}
         late = BEHIND if self.late else LATE
         return {
             name: replace(

@@ -46,39 +46,48 @@ class _Lake:
     latest: int
     every: tuple[ParsedChanges, ...]
     rollbacks: Mapping[int, Rollbacks]
+    ids: Mapping[tuple[str, str], int]
 
 
 def changes_of(catalog: Catalog, of: Iterable[TableRead], since: int) -> list[TableChanges]:
     """Return what became of each table after a snapshot."""
     with catalog.reading() as connection:
         latest = reads.newest(connection).id
-        every = tuple(history.changes_of_others(connection, since, ())) if latest > since else ()
-        rolled = history.rollbacks(connection, since) if every else {}
-        first = history.first_snapshot(connection)
-        lake = _Lake(catalog, connection, since, first, latest, every, rolled)
+        if latest <= since:
+            return []
+        every = tuple(history.changes_of_others(connection, since, ()))
+        first = every[0].snapshot_id if every else latest
+        if first > since + 1:
+            first = history.first_snapshot(connection)
+        ids = history.tables_by_name(connection, latest)
+        rolled = history.rollbacks(connection, since)
+        lake = _Lake(catalog, connection, since, first, latest, every, rolled, ids)
         return [_of_table(lake, each) for each in of]
 
 
 def _of_table(lake: _Lake, read: TableRead) -> TableChanges:
     name, found = read.table, TableChanges(read, known_since=lake.first - 1)
-    if not lake.every:
+    key = (fold(name.schema), fold(name.table))
+    own = lake.ids.get(key)
+    if own is None:  # a view, or gone: its readers say so
         return found
-    path = lake.catalog.data_path
-    table = reads.find_table(lake.connection, path, lake.latest, name.schema, name.table)
-    if table is None:  # a view, or gone: its readers say so
-        return found
-    key, undone = (fold(name.schema), fold(name.table)), lake.rollbacks.get(table.id, Rollbacks())
+    undone = lake.rollbacks.get(own, Rollbacks())
     moments = tuple(
         each.snapshot_id
         for each in lake.every
         if not undone.undid(each.snapshot_id)
-        and (table.id in each.inserted | each.deleted or key in each.created_tables)
+        and (own in each.inserted | each.deleted or key in each.created_tables)
     )
     back = dict(undone.made)
     anew = max((e.snapshot_id for e in lake.every if key in e.created_tables), default=-1)
     touched: dict[str, tuple[RowsTouched, ...]] = {}
-    for column in read.columns if moments else ():
-        touched[column] = tuple(_touched(lake, table, column, read, moments))
+    table = None
+    if moments and read.columns:
+        path = lake.catalog.data_path
+        table = reads.find_table(lake.connection, path, lake.latest, name.schema, name.table)
+    if table is not None:
+        for column in read.columns:
+            touched[column] = tuple(_touched(lake, table, column, read, moments))
     return TableChanges(read, moments, touched, back, anew, lake.first - 1)
 
 

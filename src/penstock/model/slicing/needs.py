@@ -19,7 +19,6 @@ from penstock.model.script.sources import is_earlier, table_read
 from penstock.model.slicing.windows import SourceWindow, windows_of
 from penstock.model.time.needs import COMMON, EARLIER, Need, Rule, Shift, Window
 from penstock.model.time.partition import TIME_KINDS
-from penstock.model.values.asset import TableName
 from penstock.model.values.strategy import Output
 from penstock.sql.identifiers import fold
 
@@ -124,13 +123,9 @@ def _read(
             yield key, windows.get(key, ()), through
 
 
-def said_of(model: Model) -> Iterator[tuple[TableName, Windows]]:
-    """Yield the tables that a model reads as they are now, with what its query says of each of the
-    places where it does.
-    """
-    windows, _ = _by_table(model)
-    for table in model.changing_inputs:
-        yield table, windows.get(table_key(table), ())
+def said_of(model: Model) -> Mapping[str, Windows]:
+    """Return what a model's query says of each place where it reads a table, by the tables."""
+    return _by_table(model)[0]
 
 
 def _by_table(model: Model) -> tuple[dict[str, Windows], tuple[str, ...]]:

@@ -64,34 +64,46 @@ def table_reads_of(models: Iterable[Model]) -> Mapping[str, tuple[TableRead, ...
 
 def _reads(model: Model, made: Mapping[str, Model]) -> Iterator[TableRead]:
     declared = {table_key(table): need.rule for table, need in model.input_needs}
-    said: dict[str, tuple[TableName, Windows]] = {}
-    for table, windows in _below(model, made):
-        known = said.get(table_key(table), (table, ()))[1]
-        said[table_key(table)] = (table, (*known, *windows))
-    is_whole = sliced(model) is Sliced.NOT
-    for key, (table, windows) in said.items():
+    is_whole, bounded = sliced(model) is Sliced.NOT, list[TableName]()
+    below = {table_key(table): table for table in _below(model, made)}
+    for key, table in below.items():
         rule, maker = declared.get(key), made.get(key)
         if rule is Rule.NONE or (rule is not None and maker is not None):
             continue  # slices, or the whole table of a model: `needs` has it
         if rule is Rule.ALL or (is_whole and maker is None):
             yield TableRead(model, table)
-            continue
-        if is_whole or (maker is not None and sliced(maker) is not Sliced.NOT):
-            continue
+        elif not is_whole and (maker is None or sliced(maker) is Sliced.NOT):
+            bounded.append(table)
+    said = _said(model, made) if bounded else {}
+    for table in bounded:
+        windows = said.get(table_key(table), ())
         certain = tuple(each for each in windows if each is not None)
         if certain and len(certain) == len(windows):
             yield TableRead(model, table, tuple(dict.fromkeys(certain)))
 
 
-def _below(model: Model, made: Mapping[str, Model]) -> Iterator[tuple[TableName, Windows]]:
+def _below(model: Model, made: Mapping[str, Model]) -> Iterator[TableName]:
     """Yield the tables that a model reads, those of views that it reads among them."""
     triggers = set(model.on) - {*model.reads, *model.depends_on}
-    for table, windows in said_of(model):
+    for table in model.changing_inputs:
         maker = made.get(table_key(table))
         if table in triggers or (maker is not None and (maker is model or not maker.strategy.runs)):
             continue
         if maker is not None and maker.strategy.output is Output.VIEW:
-            outer = tuple(each for each in windows if each)
-            yield from ((below, (*outer, *own)) for below, own in _below(maker, made))
+            yield from _below(maker, made)
         else:
-            yield table, windows
+            yield table
+
+
+def _said(model: Model, made: Mapping[str, Model]) -> Mapping[str, Windows]:
+    """Return what a query, and those of views that it reads, say of each place of a table."""
+    found: dict[str, Windows] = {}
+    for key, windows in said_of(model).items():
+        maker = made.get(key)
+        if maker is None or maker is model or maker.strategy.output is not Output.VIEW:
+            found[key] = (*found.get(key, ()), *windows)
+            continue
+        outer = tuple(each for each in windows if each)
+        for below, own in _said(maker, made).items():
+            found[below] = (*found.get(below, ()), *outer, *own)
+    return found
