@@ -173,7 +173,8 @@ def test_parse() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["format.types", "format.schema", "format.statistics", "format.conflicts", "catalog.catalog"]
+    "name",
+    ["format.types", "format.schema", "format.statistics", "format.conflicts", "catalog.catalog"],
 )
 def test_no_spark(name: str) -> None:
     """In a process of its own: importing the catalog must not bring PySpark in."""
