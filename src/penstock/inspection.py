@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from penstock.engine.answers.schema_history import VersionChanges
     from penstock.engine.answers.sparkless_query import SmallReads
     from penstock.engine.inputs.resolve import Resolved
+    from penstock.engine.planning.estimates import Estimate
     from penstock.engine.planning.make_plan import Planner
-    from penstock.engine.planning.plan import Plan
+    from penstock.engine.planning.plan import Known, Plan
+    from penstock.engine.planning.reasons import Held
     from penstock.engine.planning.run_arguments import Fired, Positional
     from penstock.engine.planning.slice_states import KnownSlices
     from penstock.engine.planning.slices import Partition, RunRequest
@@ -149,25 +151,56 @@ class Inspection:
         altered, or the step refused. Reads the catalogs, and starts no Spark. Raises ArgumentError,
         PartitionError.
         """
-        plan = self._planned(
-            self._request(
-                *models,
-                partition=partition,
-                select=select,
-                args=args,
-                fire_time=fire_time,
-                payload=payload,
-                trigger=trigger,
-                full_refresh=full_refresh,
-                from_=from_,
-                to=to,
-                all_=all_,
-                upstream=upstream,
-                allow_missing=allow_missing,
-                behind=behind,
-            )
+        request = self._request(
+            *models,
+            partition=partition,
+            select=select,
+            args=args,
+            fire_time=fire_time,
+            payload=payload,
+            trigger=trigger,
+            full_refresh=full_refresh,
+            from_=from_,
+            to=to,
+            all_=all_,
+            upstream=upstream,
+            allow_missing=allow_missing,
+            behind=behind,
         )
+        return self._told(request)
+
+    def estimates(self, plan: Plan) -> Mapping[str, Estimate]:
+        """Return what the steps of a `plan` will take, by past runs:
+        ``project.estimates(project.plan())["orders"].seconds``.
+        """
+        from penstock.engine.planning.estimates import estimates
+
+        return estimates(plan, self._catalog)
+
+    def _told(self, request: RunRequest) -> Plan:
+        """The plan of a request, with what it does to tables and why it makes each slice."""
+        from penstock.engine.planning.reasons import with_reasons
+
+        known = self._plan_known(request)
+        plan = self._planned(request, known=known)
+        with suppress(LakeError):  # which the stages of its steps say
+            plan = with_reasons(plan, known, self._held(plan))
         return self._staged(plan)
+
+    def _held(self, plan: Plan) -> Held:
+        """Return who holds slices of a model, of the runs that go on now."""
+        from penstock.engine.state.store import holders_of
+
+        lakes = dict.fromkeys(step.model.target.lake for step in plan.steps if step.slices)
+        catalogs = ((lake, self._catalog(lake)) for lake in lakes)
+        known = {lake: holders_of(catalog) for lake, catalog in catalogs if catalog is not None}
+
+        def held(model: Model, texts: Sequence[str]) -> Mapping[str, str]:
+            ask = known.get(model.target.lake)
+            of = {} if ask is None else ask(model.target.qualified, texts)
+            return {text: str(holding) for text, holding in of.items()}
+
+        return held
 
     def _request(self, *models: Positional, **options: Any) -> RunRequest:
         """The request of a run: ``options`` are those of `RunOptions`."""
@@ -175,16 +208,28 @@ class Inspection:
 
         return RunOptions(**options).request(models, [model.name for model in self.models])
 
-    def _planned(self, request: RunRequest, planner: Planner | None = None) -> Plan:
+    def _planned(
+        self,
+        request: RunRequest,
+        planner: Planner | None = None,
+        known: Known | None = None,
+    ) -> Plan:
         self._connections.check_open()
-        from penstock.destinations.capabilities import KINDS
         from penstock.engine.planning.make_plan import make_plan
-        from penstock.engine.planning.plan import Known
 
         by_name = {model.name: model for model in self.models}
-        restates = planner is not None or any(model.auto_restatement for model in self.models)
+        known = known or self._plan_known(request, restates=planner is not None)
+        return make_plan(by_name, self.graph, request, known, planner)
+
+    def _plan_known(self, request: RunRequest, *, restates: bool = False) -> Known:
+        """Return what a plan asks of the catalogs: all its answers are of one moment."""
+        self._connections.check_open()
+        from penstock.destinations.capabilities import KINDS
+        from penstock.engine.planning.plan import Known
+
+        restates = restates or any(model.auto_restatement for model in self.models)
         slices = self._known(behind=request.behind, late=request.late)
-        known = Known(
+        return Known(
             _remembering(slices.states),
             _remembering(slices.intervals),
             slices.pasts,
@@ -192,7 +237,6 @@ class Inspection:
             {name: KINDS[lake.kind] for name, lake in self.settings.lakes.items()},
             self.edges,
         )
-        return make_plan(by_name, self.graph, request, known, planner)
 
     def _snapshots(self) -> dict[str, int]:
         """The latest snapshots of the lakes that can be read."""

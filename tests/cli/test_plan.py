@@ -38,7 +38,7 @@ def plan(root: Path, *options: str) -> Result:
 def test_each_step_has_its_slice(root: Path) -> None:
     result = plan(root, "--payload", '{"tenant": "acme"}')
     lines = {line.split()[0]: line.split()[3:] for line in result.stdout.splitlines()}
-    assert lines["tenants"] == ["acme", "planned"]
+    assert lines["tenants"] == ["acme", "missing", "planned"]
     assert len(lines["days"][0]) == len("2026-05-16")
     assert len(lines["months"][0]) == len("2026-05")
     assert lines["later"][1:] == ["skipped", "(before", "start)"]

@@ -44,7 +44,8 @@ class Event:
 
     ``since`` is the snapshot of other writers behind it, ``of`` the text of the slice, or attempt,
     that it is a part of. ``changed`` is the snapshot in which it last got other rows, ``read`` the
-    snapshots of lakes that it was made from, where that is known; ``behind`` why it is.
+    snapshots of lakes that it was made from, where that is known; ``behind`` why it is, and
+    ``is_late`` that this is because of late rows.
     """
 
     at: str
@@ -55,6 +56,7 @@ class Event:
     changed: int | None = None
     read: Mapping[str, int] | None = None
     behind: str | None = None
+    is_late: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from penstock.engine.planning.stages import (
     table_stages,
 )
 from penstock.engine.state import reading
+from penstock.engine.state.reading import SlicesAlike
 from penstock.engine.state.records import SliceRecord
 from penstock.engine.state.store import State
 from penstock.lake.catalog.definitions.views import load_views
@@ -54,7 +55,7 @@ class _Lake:
     tables: Mapping[tuple[str, str], Table | None]
     views: frozenset[tuple[str, str]]
     slices: Mapping[tuple[str, str], SliceRecord]
-    groups: Mapping[str, Mapping[str | None, int]]
+    groups: Mapping[str, Sequence[SlicesAlike]]
 
     @classmethod
     def read(cls, catalog: Catalog, column: str, steps: Sequence[PlannedStep]) -> _Lake:
@@ -74,7 +75,7 @@ class _Lake:
             of = [target.qualified for target in targets]
             first = {step.slices[0].text for step in steps}
             slices = [] if state is None else reading.slices_named(state, of, first)
-            groups = {} if state is None else reading.slicings(state, of)
+            groups = {} if state is None else reading.slices_alike(state, of)
         return cls(
             catalog,
             latest,
@@ -87,10 +88,10 @@ class _Lake:
 
     def facts(self, model: Model, known: SliceRecord | None) -> TableFacts:
         target = model.target
-        key, groups = _key(target.schema, target.table), self.groups.get(target.qualified, {})
+        key, groups = _key(target.schema, target.table), self.groups.get(target.qualified, ())
 
         def records(unless: str | None) -> Sequence[SliceRecord]:
-            if all(slicing is not None and slicing == unless for slicing in groups):
+            if all(each.slicing is not None and each.slicing == unless for each in groups):
                 return ()
             return State(self.catalog).slices(target.qualified, unless=unless)
 
@@ -104,8 +105,13 @@ class _Lake:
             made_in=table.begin_snapshot,
             count=partial(self._count, table, known),
             records=records,
-            is_recorded=lambda since: max(groups.values(), default=-1) >= since,
+            is_recorded=lambda since: max((each.last for each in groups), default=-1) >= since,
         )
+
+    def has_one_definition(self, model: Model) -> bool:
+        """Return whether all slices of its table were made by the model as it is."""
+        groups = self.groups.get(model.target.qualified, ())
+        return {each.definition_hash for each in groups} == {model.definition_hash}
 
     def _count(self, table: Table, known: SliceRecord | None, place: Place | None) -> int:
         if place is None:
@@ -160,10 +166,13 @@ class KnownTables:
         stages = table_stages(model, facts, known, place=place, rebuild=rebuild)
         if any(isinstance(stage, DropTable | Refuse) for stage in stages):
             return stages
-        altered = self._altered(model, facts, known)
+        same = lake.has_one_definition(model) or (
+            known is not None and known.definition_hash == model.definition_hash
+        )
+        altered = self._altered(model, facts, same=same)
         return stages if altered is None else (*stages, altered)
 
-    def _altered(self, model: Model, facts: TableFacts, known: SliceRecord | None) -> Stage | None:
+    def _altered(self, model: Model, facts: TableFacts, *, same: bool) -> Stage | None:
         """Decide what becomes of the columns of a table that stays. A query that has not changed
         has the same, unless it selects all of a table.
         """
@@ -171,8 +180,7 @@ class KnownTables:
             return None
         if model.strategy.output is not Output.TABLE:
             return None
-        same = known is not None and known.definition_hash == model.definition_hash
-        if same and "*" not in model.query.text:
+        if same and not (model.reads and "*" in model.query.text):
             return None
         selected = self.columns(model)
         return None if selected is None else column_stage(model, selected, facts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from penstock.destinations.capabilities import Capabilities
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
@@ -23,6 +24,9 @@ from penstock.model.time.moments import read_moment
 from penstock.model.time.slice import WHOLE, Part, Slice, described
 from penstock.notebook import count, line, listed, table
 
+if TYPE_CHECKING:
+    from penstock.engine.planning.slice_reason import ReasonedRange
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PlannedStep:
@@ -38,7 +42,8 @@ class PlannedStep:
     made ``anew`` is dropped in the commit of the first batch, unless another run has made rows of
     it after the snapshot ``as_of``. Of slices that are made because they are lacking, ``seen`` has
     the runs that had recorded slices of the model when that was found. ``stages`` are what becomes
-    of its table before that, where a plan was asked to tell. ``waits`` are those of its slices
+    of its table before that, and ``ranges`` why its slices are made, where a plan was asked to
+    tell. ``waits`` are those of its slices
     that cannot be made yet, each with what it waits for; ``if_changed`` those that are made only if
     the run changes rows of what they need.
     """
@@ -59,6 +64,7 @@ class PlannedStep:
     stages: tuple[Stage, ...] = ()
     waits: Mapping[Slice, str] = field(default_factory=dict)
     if_changed: frozenset[Slice] = frozenset()
+    ranges: tuple[ReasonedRange, ...] = ()
 
     def __repr__(self) -> str:
         named = f"{self.name} {self.slice}" if self.slice else self.name

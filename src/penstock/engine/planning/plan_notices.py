@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.engine.planning.restatement_scope import Cascade
     from penstock.engine.planning.slices import RunRequest
 
+MANY = 10_000  # slices of a run, above which a notice says how many
 _LAGGING = (FAILED, SKIPPED, CHANGED, STALE)
 
 
@@ -115,8 +116,18 @@ def _notices(steps: Sequence[PlannedStep], request: RunRequest) -> Iterator[str]
             yield f"{step.name} is {what}: {step.again}"
         if changed := _changed(step):
             yield changed
+    number = sum(_number(step) for step in steps if not step.skipped)
+    if number > MANY:
+        yield (
+            f"the run makes {number:,} slices, more than {MANY:,}: if that is not what is meant, "
+            "give a shorter range, or the models a later start"
+        )
     if request.full_refresh:
         yield from _refreshed([step.model for step in steps if not step.skipped], request)
+
+
+def _number(step: PlannedStep) -> int:
+    return len(step.slices) if step.tally is None else step.tally.to_make
 
 
 def _refreshed(steps: Sequence[Model], request: RunRequest) -> Iterator[str]:

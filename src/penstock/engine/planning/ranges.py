@@ -54,12 +54,15 @@ class SliceStates(Mapping[str, str]):
     """The states of slices that are there or were tried, by their texts.
 
     ``runs`` are those that recorded them. ``remakes``: what another writer changed, what is behind
-    its input, and what was made before its time was over, is to be made.
+    its input, and what was made before its time was over, is to be made. ``causes`` say of slices
+    what put them behind, or who changed them; ``late`` are behind because of late rows.
     """
 
     of: Mapping[str, str] = field(default_factory=dict)
     runs: Mapping[str, str] = field(default_factory=dict)
     remakes: bool = True
+    causes: Mapping[str, str] = field(default_factory=dict)
+    late: frozenset[str] = frozenset()
 
     def __getitem__(self, text: str) -> str:
         return self.of[text]
@@ -287,6 +290,11 @@ def idle(tally: Tally) -> str:
             "drop what is to be made again"
         )
     return f"nothing to do: {said(tally)}{hint}"
+
+
+def by_others(snapshot: int) -> str:
+    """Return what another writer did to a slice, for people."""
+    return f"by another writer, snapshot {snapshot}"
 
 
 def _text(moment: Moment) -> str:

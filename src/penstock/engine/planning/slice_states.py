@@ -30,6 +30,7 @@ from penstock.engine.planning.ranges import (
     UNFINISHED,
     WAITING,
     SliceStates,
+    by_others,
 )
 from penstock.engine.planning.restatement_scope import BuildTimes, rebuilds
 from penstock.engine.state import reading
@@ -60,13 +61,15 @@ Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run h
 @dataclass(frozen=True, slots=True)
 class SliceState:
     """``name`` is the state of a slice; ``made`` that of what is recorded of it, whatever was tried
-    since; ``since`` the snapshot of other writers behind it. ``behind`` says of which input it is.
+    since; ``since`` the snapshot of other writers behind it. ``behind`` says of which input it is,
+    and ``is_late`` that this is because of late rows.
     """
 
     name: str
     made: str
     since: int | None = None
     behind: str | None = None
+    is_late: bool = False
 
     @classmethod
     def of(cls, state: str, since: int | None = None) -> SliceState:
@@ -122,7 +125,8 @@ class Recorded:
         }
         for slice_, why in self.inputs.behind(made).items():
             name = self.inputs.state(why)
-            yield slice_.text, SliceState(name, name, behind=str(why))
+            is_late = why.state == LATE
+            yield slice_.text, SliceState(name, name, behind=str(why), is_late=is_late)
 
     def _read(self, record: SliceRecord) -> Read | None:
         return None if record.read_id is None else self.reads.get(record.read_id)
@@ -207,7 +211,12 @@ class Recorded:
         told = (
             event
             if event.state != MATERIALIZED or (why := behind.get(event.interval)) is None
-            else replace(event, state=self.inputs.state(why), behind=str(why))
+            else replace(
+                event,
+                state=self.inputs.state(why),
+                behind=str(why),
+                is_late=why.state == LATE,
+            )
             for event in found.events
         )
         return replace(found, events=tuple(told))
@@ -417,7 +426,13 @@ def table_changes(
 def _slice_states(model: Model, recorded: Recorded) -> SliceStates:
     known = recorded.states(model)
     states = {text: state.name for text, state in known.items() if state.name != OTHER}
-    return SliceStates(states, recorded.runs, remakes=recorded.remakes(model))
+    causes = {text: why for text, state in known.items() if (why := _cause(state)) is not None}
+    late = frozenset(text for text, state in known.items() if state.is_late)
+    return SliceStates(states, recorded.runs, recorded.remakes(model), causes, late)
+
+
+def _cause(state: SliceState) -> str | None:
+    return state.behind or (None if state.since is None else by_others(state.since))
 
 
 def _by_lake(models: Iterable[Model]) -> Mapping[str, list[Model]]:

@@ -103,6 +103,7 @@ class Asked:
 
 
 Held = Mapping[str, Holding]  # the slices that other runs hold, by their texts
+Holders = Callable[[str, Sequence[str]], Held]  # of a target and slices
 
 
 def take(connection: Connection, asked: Asked, lease: float) -> tuple[Claim | None, Held]:
@@ -147,6 +148,17 @@ def extend(connection: Connection, run_id: str, lease: float) -> None:
     """Extend all claims of a run that nobody has taken over."""
     until = to_text(_clock(connection) + timedelta(seconds=lease))
     connection.execute(update(CLAIM).where(CLAIM.c.run_id == run_id).values(expires_at=until))
+
+
+def holders(connection: Connection) -> Holders:
+    """Return which slices runs hold now, of all targets."""
+    by_target: dict[str, list[Row[Any]]] = {}
+    at: datetime | None = None
+    for row in connection.execute(select(CLAIM)):
+        at = at or _clock(connection)
+        if not _has_ended(row, at):
+            by_target.setdefault(row.target, []).append(row)
+    return lambda target, slices: _held(slices, by_target.get(target, ()))
 
 
 def _held(slices: Sequence[str], rows: Sequence[Row[Any]]) -> dict[str, Holding]:

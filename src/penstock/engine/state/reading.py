@@ -75,6 +75,11 @@ def _is_old(connection: Connection) -> bool:
     return _is_before(connection, 2)
 
 
+def has_claims(connection: Connection) -> bool:
+    """Return whether the tables are of a version with claims."""
+    return not _is_before(connection, 8)
+
+
 def _rows_of(connection: Connection, table: Table) -> Select[Any]:
     """All columns of a table, NULL for those that it does not have yet."""
     return select(
@@ -178,16 +183,25 @@ def slices_named(
     return [_slice(row) for row in connection.execute(query.where(SLICE.c.slice.in_(values)))]
 
 
-def slicings(connection: Connection, targets: Sequence[str]) -> dict[str, dict[str | None, int]]:
-    """By target, what kinds of slices are recorded, None where that is not known, and the last
-    snapshot that one of each is recorded at.
+class SlicesAlike(NamedTuple):
+    """Slices of a target that were made by one definition. ``slicing`` is None where it is not
+    known, ``last`` the last snapshot that one of them is recorded at.
     """
-    kinds = [] if _is_old(connection) else [SLICE.c.slicing]
-    query = select(SLICE.c.target, func.max(SLICE.c.snapshot_id), *kinds)
-    query = query.where(SLICE.c.target.in_(targets)).group_by(SLICE.c.target, *kinds)
-    found: dict[str, dict[str | None, int]] = defaultdict(dict)
-    for target, last, *kind in connection.execute(query):
-        found[target][kind[0] if kind else None] = last
+
+    slicing: str | None
+    definition_hash: str
+    last: int
+
+
+def slices_alike(connection: Connection, targets: Sequence[str]) -> dict[str, list[SlicesAlike]]:
+    """Return what kinds of slices are recorded, by target."""
+    slicing = null().label("slicing") if _is_old(connection) else SLICE.c.slicing
+    kinds = (SLICE.c.target, slicing, SLICE.c.definition_hash)
+    query = select(*kinds, func.max(SLICE.c.snapshot_id)).where(SLICE.c.target.in_(targets))
+    grouped = [kind for kind in kinds if kind is not slicing or not _is_old(connection)]
+    found: dict[str, list[SlicesAlike]] = defaultdict(list)
+    for target, *kind in connection.execute(query.group_by(*grouped)):
+        found[target].append(SlicesAlike(*kind))
     return found
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from penstock.engine.state import reading
-from penstock.engine.state.claims import Claim, release
+from penstock.engine.state.claims import Claim, Holders, holders, release
 from penstock.engine.state.migrations import migrate, version_of
 from penstock.engine.state.other_writers import marked
 from penstock.engine.state.records import (
@@ -152,6 +152,17 @@ def find_tables(connection: Connection) -> bool:
     version = version_of(connection)
     connection.execution_options(**{reading.VERSION: version})
     return bool(version)
+
+
+def holders_of(catalog: Catalog) -> Holders:
+    """Return which slices of a lake's tables runs are making now."""
+
+    nobody: Holders = lambda _, __: {}  # noqa: E731 - a value of this type
+
+    def ask(connection: Connection) -> Holders:
+        return holders(connection) if reading.has_claims(connection) else nobody
+
+    return State(catalog).read(ask, nobody)
 
 
 def now() -> datetime:

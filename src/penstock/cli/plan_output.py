@@ -1,0 +1,174 @@
+"""Print a plan: its steps with the reasons of their slices, what they need, and estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.output import print_table, say
+from penstock.cli.paths import local
+from penstock.cli.tables import Look
+from penstock.engine.planning.plan import TOGETHER
+from penstock.engine.planning.ranges import said
+from penstock.engine.planning.slice_reason import PLANNED
+from penstock.engine.planning.stages import as_dict
+from penstock.progress.lines import state_text
+from penstock.progress.view import count, seconds
+
+if TYPE_CHECKING:
+    from penstock.engine.planning.estimates import Estimate
+    from penstock.engine.planning.plan import Plan, PlannedStep
+    from penstock.engine.planning.ranges import Tally
+    from penstock.engine.planning.slice_reason import ReasonedRange
+
+_COLUMNS = ("step", "table", "strategy", "slice", "reason", "state")
+_NEEDS = ("step", "input", "needs")
+_RANGES = 8  # of a step that text shows
+
+Estimates = Mapping[str, "Estimate"]
+
+
+def print_plan(plan: Plan) -> None:
+    """Print the steps of a plan, and a line for each further range of slices."""
+    for notice in plan.notices:
+        say(local(f"notice: {notice}"), err=True)
+    rows = [row for step in plan.steps for row in _rows(step)]
+    print_table(_COLUMNS, rows, look=Look(("strategy", "table"), ("state",)))
+
+
+def _rows(step: PlannedStep) -> Iterator[Sequence[str]]:
+    shown = step_as_dict(step)
+    first = next(iter(step.ranges), None)
+    several = len(step.ranges) > 1
+    slice_ = _slice(first) if first is not None and several else shown["slice"]
+    reason = "" if first is None else first.because
+    names = ("step", "table", "strategy")
+    yield [local(text or "") for text in (*map(shown.get, names), slice_, reason, shown["state"])]
+    for each in step.ranges[1:_RANGES]:
+        yield ["", "", "", _slice(each), local(each.because), _state(each)]
+    left = step.ranges[_RANGES:]
+    if left:
+        number = sum(each.count for each in left)
+        yield ["", "", "", f"{count(number, 'slice')} more, see --json", "", ""]
+
+
+def _slice(range_: ReasonedRange) -> str:
+    return range_.slices if range_.count == 1 else f"{range_.slices} ({range_.count:,})"
+
+
+def _state(range_: ReasonedRange) -> str:
+    return "" if range_.state == PLANNED else local(state_text(range_.state, range_.until))
+
+
+def print_explained(plan: Plan, estimates: Estimates) -> None:
+    """Print which slices of inputs each step needs, which slices share a job, and estimates."""
+    say("")
+    needs = [[local(need[name]) for name in _NEEDS] for need in needs_as_dicts(plan)]
+    print_table(_NEEDS, needs, look=Look((), ("needs",)), empty="No input is a model's.")
+    if not estimates:
+        return
+    say("")
+    steps = {step.name: step for step in plan.steps}
+    rows = [
+        [name, count(each.slices, "slice"), job_of(steps[name]), _number(each.rows), _time(each)]
+        for name, each in estimates.items()
+    ]
+    print_table(("step", "slices", "jobs", "rows", "time"), rows, look=Look((), ("jobs",)))
+    say(f"\n{_total(estimates)}")
+
+
+def _number(rows: int | None) -> str:
+    return "unknown" if rows is None else f"about {rows:,}"
+
+
+def _time(estimate: Estimate) -> str:
+    return "unknown" if estimate.seconds is None else f"about {seconds(estimate.seconds)}"
+
+
+def _total(estimates: Estimates) -> str:
+    """Return the sum of what is known: ``24 slices; about 12,000 rows, 3 min 05 s of work``."""
+    every = list(estimates.values())
+    number = sum(each.slices for each in every)
+    known = [each for each in every if each.seconds is not None]
+    if not known:
+        return f"{count(number, 'slice')}; no past run to estimate from"
+    rows = sum(each.rows or 0 for each in known)
+    took = seconds(sum(each.seconds or 0 for each in known))
+    text = f"{count(number, 'slice')}; about {rows:,} rows and {took} of work, by past runs"
+    new = len(every) - len(known)
+    return f"{text}, without {count(new, 'step')} of which there are none" if new else text
+
+
+def plan_as_dict(plan: Plan, estimates: Estimates | None) -> dict[str, Any]:
+    """Return a plan as JSON has it; with ``estimates``, which ``--explain`` asks for."""
+    steps = [step_as_dict(step) for step in plan.steps]
+    if estimates is None:
+        return {"steps": steps, "notices": plan.notices}
+    for step, shown in zip(plan.steps, steps, strict=True):
+        estimate = estimates.get(step.name)
+        shown["jobs"] = job_of(step) or None
+        shown["estimate"] = None if estimate is None else estimate.to_dict()
+    return {"steps": steps, "notices": plan.notices, "needs": list(needs_as_dicts(plan))}
+
+
+def needs_as_dicts(plan: Plan) -> Iterator[dict[str, str]]:
+    """Yield which slices of each input the steps need."""
+    for step in plan.steps:
+        for edge in plan.edges.get(step.name, ()):
+            through = f", through {', '.join(edge.through)}" if edge.through else ""
+            needs = f"{edge.need}{through}"
+            yield {"step": step.name, "input": edge.upstream.name, "needs": needs}
+
+
+def step_as_dict(step: PlannedStep) -> dict[str, Any]:
+    """Return a step as JSON has it."""
+    waiting = len(step.waits) == len(step.slices) > 0
+    state = "skipped" if step.skipped else "failed" if step.fails else "planned"
+    state = "waiting" if waiting and not step.skipped else state
+    tally = [] if step.tally is None else [f"{said(step.tally)}{_way(step)}"]
+    waits = [] if waiting else [f"waiting: {why}" for why in dict.fromkeys(step.waits.values())]
+    planned = "; ".join([*tally, *waits, *map(str, step.stages)])
+    planned = next(iter(step.waits.values())) if waiting else planned
+    shown: dict[str, Any] = {
+        "step": step.name,
+        "table": str(step.model.target),
+        "strategy": step.model.strategy.name,
+        "slice": step.slice,
+        "state": state_text(state, step.skipped or step.fails or planned),
+        "after": step.after,
+        "restated": step.again,
+        "ranges": [each.to_dict() for each in step.ranges],
+    }
+    if step.tally is not None:
+        shown |= _of_range(step, step.tally)
+    if step.waits:
+        shown["waits"] = {str(slice_): why for slice_, why in step.waits.items()}
+    return shown | ({"stages": [*map(as_dict, step.stages)]} if step.stages else {})
+
+
+def job_of(step: PlannedStep) -> str:
+    """Return which slices of a step share a job, and why not all do; empty for one slice."""
+    if len(step.slices) < 2:
+        number = sum(each.count for each in step.ranges)
+        return "in one job" if number > 1 else ""
+    if step.apart is not None:
+        return f"one by one, as {step.apart}"
+    return "in one job" if len(step.slices) <= TOGETHER else f"{TOGETHER} slices a job"
+
+
+def _way(step: PlannedStep) -> str:
+    return f"; {job_of(step)}" if len(step.slices) > 1 else ""
+
+
+def _of_range(step: PlannedStep, tally: Tally) -> dict[str, Any]:
+    first, last = (step.slices[0], step.slices[-1]) if step.slices else (None, None)
+    return {
+        "slices": tally.to_make,
+        "first": first and str(first),
+        "last": last and str(last),
+        "states": tally.states,
+        "together": step.apart is None and tally.to_make > 1,
+        "apart": step.apart,
+        "early": tally.early,
+        "later": tally.later,
+    }

@@ -1,0 +1,225 @@
+"""Say why a run makes each slice of a plan: ranges of slices, each with one reason. Pure.
+
+What is known of a slice decides first (it is missing, has failed, is
+behind); of one that is materialized, why it is made all the same. Slices that follow each other and
+have the same reason are one range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import groupby
+
+from penstock.engine.planning.intervals import IntervalHistory
+from penstock.engine.planning.plan import Known, Plan, PlannedStep
+from penstock.engine.planning.ranges import (
+    BEHIND,
+    CHANGED,
+    FAILED,
+    LATE,
+    MISSING,
+    OTHER,
+    RUNNING,
+    SKIPPED,
+    STALE,
+    UNFINISHED,
+    WAITING,
+    SliceStates,
+    by_others,
+)
+from penstock.engine.planning.slice_reason import HELD, PLANNED, Reason, ReasonedRange
+from penstock.engine.planning.slices import RunRequest
+from penstock.errors import PartitionError
+from penstock.model.definition.model import Model
+from penstock.model.time.interval import Interval, intersect, minus
+from penstock.model.time.partition import TIME_KINDS, PartitionSpec, between
+from penstock.model.time.slice import WHOLE, Part, Slice
+
+_OF_STATE: Mapping[str, Reason] = {
+    MISSING: Reason.MISSING,
+    OTHER: Reason.MISSING,
+    WAITING: Reason.MISSING,
+    RUNNING: Reason.MISSING,
+    FAILED: Reason.FAILED,
+    SKIPPED: Reason.FAILED,
+    BEHIND: Reason.BEHIND,
+    LATE: Reason.LATE,
+    STALE: Reason.CHANGED,
+    CHANGED: Reason.CHANGED,
+    UNFINISHED: Reason.NOT_OVER,
+}
+_OF_DEFINITION = "its definition"
+_WHY: Mapping[str, str] = {
+    SKIPPED: "its input failed",
+    WAITING: "it waited for its input",
+    RUNNING: "another run is making it",
+    STALE: _OF_DEFINITION,
+}
+#: the runs that hold slices of a model, by its name and the texts of slices
+Held = Callable[[Model, Sequence[str]], Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A slice, or a part of one that has one state."""
+
+    slice: Slice
+    reason: Reason
+    why: str | None
+    state: str
+    until: str | None
+
+    @property
+    def kind(self) -> tuple[Reason, str]:
+        return self.reason, self.state
+
+
+def with_reasons(plan: Plan, known: Known, held: Held = lambda _, __: {}) -> Plan:
+    """Return the plan with the ranges of its steps. ``known`` is what the plan was made of."""
+    made = [step for step in plan.steps if step.slices and not step.skipped]
+    by_time = [step.model for step in made if step.model.by_time is not None]
+    states = known.slices([step.model for step in made if step.model.by_time is None])
+    painted = known.intervals(by_time) if by_time else {}
+    reasons = _Reasons(plan.request, states, painted, held)
+    return replace(plan, steps=tuple(_reasoned(step, reasons) for step in plan.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reasons:
+    """Derive reasons from what is known of the slices of a plan, by the names of models."""
+
+    request: RunRequest
+    states: Mapping[str, SliceStates] = field(default_factory=dict)
+    painted: Mapping[str, IntervalHistory] = field(default_factory=dict)
+    held: Held = lambda _, __: {}
+
+    def pieces(self, step: PlannedStep) -> Iterator[_Piece]:
+        held = self.held(step.model, [each.text for each in step.slices])
+        for slice_ in step.slices:
+            waits, holder = step.waits.get(slice_), held.get(slice_.text)
+            state = WAITING if waits else HELD if holder else PLANNED
+            for part, reason, why in self._parts(step, slice_):
+                yield _Piece(part, reason, why, state, waits or holder)
+
+    def _parts(
+        self, step: PlannedStep, slice_: Slice
+    ) -> Iterator[tuple[Slice, Reason, str | None]]:
+        if not isinstance(slice_, Interval):
+            states = self.states.get(step.name, SliceStates())
+            state = LATE if slice_.text in states.late else states.get(slice_.text, MISSING)
+            yield slice_, *self._reason(step, slice_, state, states.causes.get(slice_.text))
+            return
+        painted = self.painted.get(step.name, IntervalHistory())
+        known: list[tuple[Interval, str, str | None]] = []
+        for event in painted.events:
+            state = LATE if event.is_late else event.state
+            cause = event.behind or (None if event.since is None else by_others(event.since))
+            within = intersect((event.interval,), (slice_,))
+            known += ((part, state, cause) for part in within)
+        lacking = minus((slice_,), (part for part, _, _ in known))
+        known += ((part, MISSING, None) for part in lacking)
+        for part, state, cause in sorted(known, key=lambda each: each[0]):
+            yield part, *self._reason(step, slice_, state, cause)
+
+    def _reason(
+        self, step: PlannedStep, slice_: Slice, state: str, cause: str | None
+    ) -> tuple[Reason, str | None]:
+        reason = _OF_STATE.get(state)
+        if self.request.full_refresh:
+            return Reason.FORCED, "--full-refresh"
+        if reason is not None and not (step.again and reason is Reason.CHANGED):
+            return reason, cause or _WHY.get(state)
+        if step.again:
+            return Reason.RESTATED, step.again
+        if slice_ in step.if_changed:
+            return Reason.BEHIND, "if its input changes in this run"
+        return self._made_anyhow(step)
+
+    def _made_anyhow(self, step: PlannedStep) -> tuple[Reason, str | None]:
+        """Return why a slice is made that lacks nothing."""
+        request, model = self.request, step.model
+        if request.range is not None and request.range.all:
+            return Reason.FORCED, "--all"
+        if request.partition is not None and step.slices != (WHOLE,):
+            return Reason.FORCED, "asked for by itself"
+        if model.by_time is not None and model.by_time.lookback:
+            return Reason.LATE, "lookback"
+        if model.partition is not None:
+            return Reason.NOT_OVER, None
+        if request.range is not None:
+            return Reason.BEHIND, "slices that it reads are made"
+        return Reason.FORCED, "made in each run"
+
+
+def _reasoned(step: PlannedStep, reasons: _Reasons) -> PlannedStep:
+    if not step.slices or step.skipped:
+        return step
+    model, found = step.model, list[ReasonedRange]()
+    for _, pieces in groupby(reasons.pieces(step), key=lambda each: each.kind):
+        for run in _runs(list(pieces), model.partition):
+            found.append(_range(run, model))
+    return replace(step, ranges=tuple(found))
+
+
+def _runs(pieces: Sequence[_Piece], spec: PartitionSpec | None) -> Iterator[Sequence[_Piece]]:
+    """Cut pieces where one does not follow upon the one before."""
+    follows = _follows_of([each.slice for each in pieces], spec)
+    start = 0
+    for at in range(1, len(pieces)):
+        if not follows(pieces[at - 1].slice, pieces[at].slice):
+            yield pieces[start:at]
+            start = at
+    yield pieces[start:]
+
+
+def _follows_of(
+    slices: Sequence[Slice], spec: PartitionSpec | None
+) -> Callable[[Slice, Slice], bool]:
+    first, last = slices[0], slices[-1]
+    if isinstance(first, Interval):
+        return lambda a, b: isinstance(a, Interval) and isinstance(b, Interval) and a.end == b.start
+    if not isinstance(first, Part) or not isinstance(last, Part) or spec is None:
+        return lambda _, __: True
+    if spec.kind not in TIME_KINDS:  # values have no order
+        return lambda _, __: True
+    places = _places(spec, first.value, last.value)
+    return lambda a, b: places.get(b.text, 0) - places.get(a.text, 0) == 1
+
+
+@lru_cache(maxsize=256)
+def _places(spec: PartitionSpec, first: str, last: str) -> Mapping[str, int]:
+    """Return the place of each slice in the order of time; of too many none."""
+    try:
+        return {value: at for at, value in enumerate(between(spec, first, last))}
+    except PartitionError:
+        return {}
+
+
+def _range(pieces: Sequence[_Piece], model: Model) -> ReasonedRange:
+    first, last = pieces[0], pieces[-1]
+    return ReasonedRange(
+        first.slice,
+        last.slice,
+        _count(pieces, model),
+        first.reason,
+        _first_of([each.why for each in pieces]),
+        first.state,
+        _first_of([each.until for each in pieces]),
+    )
+
+
+def _count(pieces: Sequence[_Piece], model: Model) -> int:
+    if model.by_time is None:
+        return len(pieces)
+    intervals = (each.slice for each in pieces if isinstance(each.slice, Interval))
+    return sum(1 for _ in model.by_time.units(model.by_time.whole(intervals)))
+
+
+def _first_of(texts: Sequence[str | None]) -> str | None:
+    """Return the first text, and how many others there are."""
+    known = list(dict.fromkeys(text for text in texts if text is not None))
+    if not known:
+        return None
+    return known[0] if len(known) == 1 else f"{known[0]}, and {len(known) - 1:,} more"

@@ -1,0 +1,73 @@
+"""Reasons for which a run makes slices: the closed list, and ranges of slices with one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from penstock.model.time.interval import Interval
+from penstock.model.time.slice import Slice
+
+PLANNED, HELD = "planned", "held"  # with `ranges.WAITING` the states of ranges
+
+
+class Reason(StrEnum):
+    """A reason to make a slice. docs/plans.md explains each."""
+
+    MISSING = "missing"
+    FAILED = "failed"
+    BEHIND = "behind"
+    CHANGED = "changed"
+    RESTATED = "restated"
+    FORCED = "forced"
+    LATE = "late"
+    NOT_OVER = "not over yet"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonedRange:
+    """Slices of one step that follow each other, and why they are made.
+
+    ``count`` is in slices, or units of time. ``why`` says more of the reason. ``state`` is
+    ``planned``, ``waiting`` or ``held``, and ``until`` what it waits for, or who holds it.
+    """
+
+    first: Slice
+    last: Slice
+    count: int
+    reason: Reason
+    why: str | None = None
+    state: str = PLANNED
+    until: str | None = None
+
+    @property
+    def slices(self) -> str:
+        """The range for people, without its number: ``2026-01-01 to 2026-01-09``."""
+        first, last = self.first, self.last
+        if isinstance(first, Interval) and isinstance(last, Interval):
+            return str(Interval(first.start, last.end))
+        return str(first) if first == last else f"{first} to {last}"
+
+    @property
+    def because(self) -> str:
+        """The reason for people: ``behind (raw/orders 2026-01-02: snapshot 41, read 37)``."""
+        return str(self.reason) if self.why is None else f"{self.reason} ({self.why})"
+
+    def __str__(self) -> str:
+        """``2026-01-01 to 2026-01-09 missing (9)``."""
+        number = f" ({self.count:,})" if self.count > 1 else ""
+        return f"{self.slices} {self.because}{number}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "slices": self.slices,
+            "first": str(self.first),
+            "last": str(self.last),
+            "count": self.count,
+            "reason": self.reason.value,
+            "why": self.why,
+            "state": self.state,
+            "until": self.until,
+        }

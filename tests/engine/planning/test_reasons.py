@@ -1,0 +1,199 @@
+"""The reasons for which a plan makes slices, as ranges. No Spark.
+
+Tests ``engine/planning/slice_reason.py`` as well.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.engine.planning.plan import PlannedStep
+from penstock.engine.planning.slice_reason import Reason
+from penstock.engine.state.claims import Asked, take
+from penstock.engine.state.store import State
+from penstock.model.time.interval import Interval
+from penstock.project import Project
+from tests.engine.state.builders import publication, run_record, step_record
+from tests.engine.toy import write_project
+
+HEAD = "-- pipeline\n-- partitioned daily start=2026-01-01\n-- materialize ducklake://main/{}\n"
+SCRIPTS = {
+    "models/days": HEAD.format("days") + "SELECT '{partition}' AS day",
+    "models/reader": HEAD.format("reader") + "SELECT day FROM days WHERE day = '{partition}'",
+    "models/whole": "-- pipeline\n-- materialize ducklake://main/whole\nSELECT 1 AS a",
+    "models/timed": """
+        MODEL (name timed, kind INCREMENTAL_BY_TIME_RANGE (time_column day, lookback 1),
+               start '2026-01-01', end '2026-01-09');
+        SELECT CAST('2026-01-01' AS DATE) AS day FROM src WHERE day BETWEEN @start_ds AND @end_ds
+        """,
+}
+NOW = datetime(2026, 1, 12, 3, tzinfo=UTC)
+LATER = datetime(2026, 2, 1, tzinfo=UTC)
+DAYS: dict[str, Any] = {"from_": "2026-01-01", "to": "2026-01-09", "fire_time": NOW}
+
+
+class Shop:
+    """A project whose state a test writes, without a run."""
+
+    def __init__(self, root: Path) -> None:
+        self.project = Project.load(write_project(root / "p", SCRIPTS))
+        lake = self.project.lake("main")
+        for name in ("days", "reader"):
+            lake.sql(f"CREATE TABLE {name} (day VARCHAR, _wm_partition VARCHAR)")
+        lake.sql("CREATE TABLE whole (a INTEGER)")
+        lake.sql("CREATE TABLE timed (day DATE)")
+        self.catalog, self.state = lake.catalog, State(lake.catalog)
+        self.state.begin_run(run_record())
+
+    def made(self, name: str, *slices: str, **changes: Any) -> None:
+        model = self.project.model(name)
+        known: dict[str, Any] = {"definition_hash": model.definition_hash, "at": LATER}
+        known |= {"columns": (), **changes}
+        for slice_ in slices:
+            what = publication(
+                step=name,
+                target=model.target.qualified,
+                slice=slice_,
+                strategy=model.strategy.name,
+                slicing=model.slicing,
+                **known,
+            )
+            self.state.confirm(what, self.catalog.latest().id)
+
+    def failed(self, name: str, slice_: str, state: str = "failed") -> None:
+        target = self.project.model(name).target.qualified
+        tried = step_record(step=name, target=target, slice=slice_, started_at=LATER)
+        self.state.begin_step(tried)
+        self.state.end_step(("r1", name, slice_), state, "as it is")
+
+    def step(self, name: str, **request: Any) -> PlannedStep:
+        return next(step for step in self.project.plan(**request).steps if step.name == name)
+
+    def said(self, name: str, **request: Any) -> list[str]:
+        return [str(each) for each in self.step(name, **request).ranges]
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+def days(*numbers: int) -> list[str]:
+    return [f"2026-01-{number:02d}" for number in numbers]
+
+
+def test_slices_that_follow_each_other_are_one_range(shop: Shop) -> None:
+    assert shop.said("days", select="days", **DAYS) == ["2026-01-01 to 2026-01-09 missing (9)"]
+    shop.made("days", *days(4, 5))
+    shop.failed("days", "2026-01-07")
+    assert shop.said("days", select="days", **DAYS) == [
+        "2026-01-01 to 2026-01-03 missing (3)",
+        "2026-01-06 missing",
+        "2026-01-07 failed",
+        "2026-01-08 to 2026-01-09 missing (2)",
+    ]
+
+
+def test_a_skipped_slice_failed_because_of_its_input(shop: Shop) -> None:
+    shop.failed("days", "2026-01-01", "skipped")
+    shop.failed("days", "2026-01-02", "waiting")
+    request = DAYS | {"to": "2026-01-02"}
+    assert shop.said("days", select="days", **request) == [
+        "2026-01-01 failed (its input failed)",
+        "2026-01-02 missing (it waited for its input)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "request_", "reason"),
+    [
+        ({}, {"all_": True}, "forced (--all)"),
+        ({"definition_hash": "old"}, {"all_": True}, "changed (its definition)"),
+        ({"at": datetime(2026, 1, 1, 9, tzinfo=UTC)}, {}, "not over yet"),
+    ],
+)
+def test_what_is_there_is_made_for_a_reason(
+    shop: Shop, changes: dict[str, Any], request_: dict[str, Any], reason: str
+) -> None:
+    shop.made("days", "2026-01-01", **changes)
+    request = DAYS | {"to": "2026-01-01"} | request_
+    assert shop.said("days", select="days", **request) == [f"2026-01-01 {reason}"]
+
+
+def test_a_slice_that_is_asked_for_by_itself_is_forced(shop: Shop) -> None:
+    shop.made("days", "2026-01-01")
+    said = shop.said("days", select="days", partition="2026-01-01", fire_time=NOW)
+    assert said == ["2026-01-01 forced (asked for by itself)"]
+    refreshed = shop.said("days", select="days", partition="2026-01-01", full_refresh=True)
+    assert refreshed == ["2026-01-01 forced (--full-refresh)"]
+
+
+def test_a_whole_table_is_made_in_each_run(shop: Shop) -> None:
+    assert shop.said("whole", select="whole") == ["whole table missing"]
+    shop.made("whole", "")
+    assert shop.step("whole", select="whole").ranges[0].reason is Reason.FORCED
+
+
+def test_a_slice_whose_input_the_run_makes_is_behind_if_that_changes(shop: Shop) -> None:
+    shop.made("days", *days(2, 3))
+    shop.made("reader", *days(1, 2, 3))
+    request = DAYS | {"to": "2026-01-03"}
+    assert shop.said("reader", select=["days", "reader"], **request) == [
+        "2026-01-01 behind (if its input changes in this run)"
+    ]
+
+
+def test_what_waits_says_for_what(shop: Shop) -> None:
+    shop.failed("days", "2026-01-02")
+    step = shop.step("reader", select="reader", **(DAYS | {"to": "2026-01-02"}))
+    (range_,) = step.ranges
+    assert (range_.state, range_.reason, range_.count) == ("waiting", Reason.MISSING, 2)
+    assert range_.until == "days 2026-01-01 missing, and 1 more"
+
+
+def test_what_another_run_holds_says_who(shop: Shop) -> None:
+    target = shop.project.model("days").target.qualified
+    shop.state.write(
+        lambda connection: (
+            take(connection, Asked("main", target, ("2026-01-02",), "other"), 30) and None
+        )
+    )
+    step = shop.step("days", select="days", **(DAYS | {"to": "2026-01-03"}))
+    assert [(str(each), each.state) for each in step.ranges] == [
+        ("2026-01-01 missing", "planned"),
+        ("2026-01-02 missing", "held"),
+        ("2026-01-03 missing", "planned"),
+    ]
+    assert (step.ranges[1].until or "").startswith("run other (")
+
+
+def test_intervals_are_cut_by_their_reasons(shop: Shop) -> None:
+    assert shop.said("timed", select="timed") == ["2026-01-01 to 2026-01-09 missing (9)"]
+    first = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 5, tzinfo=UTC))
+    shop.made("timed", first.text)
+    assert shop.said("timed", select="timed") == [
+        "2026-01-04 late (lookback)",
+        "2026-01-05 to 2026-01-09 missing (5)",
+    ]
+
+
+def test_a_skipped_step_has_no_ranges(shop: Shop) -> None:
+    shop.made("days", "2026-01-01")
+    step = shop.step("days", select="days", **(DAYS | {"to": "2026-01-01"}))
+    assert (step.ranges, bool(step.skipped)) == ((), True)
+
+
+def test_a_run_of_very_many_slices_is_noticed(shop: Shop) -> None:
+    long_ago = NOW - timedelta(days=11_000)
+    scripts = {"models/days": SCRIPTS["models/days"].replace("2026-01-01", f"{long_ago:%Y-%m-%d}")}
+    root = write_project(shop.project.settings.root.parent / "q", scripts)
+    plan = Project.load(root).plan(from_=long_ago.date(), to="2026-01-11", fire_time=NOW)
+    (notice,) = plan.notices
+    assert notice.startswith("the run makes 11,000 slices, more than 10,000: ")
+    assert [str(each) for each in plan.steps[0].ranges] == [
+        f"{long_ago:%Y-%m-%d} to 2026-01-11 missing (11,000)"
+    ]
