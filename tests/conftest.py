@@ -31,7 +31,7 @@ settings.load_profile("penstock")
 # collector's threads, take what the tests themselves need (66 of them took 182 s instead of 245,
 # once, beside other work on 2 cores). Without the second compiler Java has 48 MB for compiled code,
 # which Spark's generated classes fill in minutes: then nothing is compiled, and the session dies.
-_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 
 # A commit waits for the disk: 16 times in a small lake's test on SQLite, 17 times on a DuckDB file.
@@ -42,7 +42,7 @@ _ROOM, _RAM = 4 << 30, 12 << 30
 
 def pytest_configure() -> None:
     """Also for the processes that tests start: Java takes it from the environment."""
-    os.environ.setdefault("JDK_JAVA_OPTIONS", _JVM)
+    os.environ.setdefault("JDK_JAVA_OPTIONS", JVM)
     if "TMPDIR" not in os.environ and _has_room():
         os.environ["TMPDIR"], tempfile.tempdir = str(_MEMORY), None
     if "PENSTOCK_CACHE_DIR" not in os.environ:  # workers have that of the process that starts them

@@ -167,3 +167,33 @@ def test_a_reader_that_needs_all_is_made_with_any_of_it(tmp_path: Path) -> None:
     asked = RunRequest(range=SliceRange("2026-01-01", "2026-01-02"))
     plan = plan_of(tmp_path, {"raw": RAW, "mart": mart}, known, asked)
     assert made(plan, "mart") == days(1, 2)
+
+
+def test_a_range_makes_the_intervals_that_read_what_it_makes(tmp_path: Path) -> None:
+    models = {"raw": RAW, "mart": BY_TIME.format(name="mart", of="raw")}
+    four = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 5, tzinfo=UTC))
+    lines = {"mart": IntervalHistory((Event("a", four, MATERIALIZED),))}
+    known = {"raw": states(MATERIALIZED, (1, 4))}
+    asked = RunRequest(range=SliceRange("2026-01-01", "2026-01-02"))
+    plan = plan_of(tmp_path, models, known, asked, lines)
+    assert made(plan, "raw") == days(2)
+    (mart,) = (step for step in plan.steps if step.name == "mart")
+    assert [str(each) for each in mart.if_changed] == ["2026-01-02"]
+    left = plan_of(tmp_path, models, known, replace(asked, behind=False), lines)
+    assert made(left, "mart") == []
+
+
+def test_where_late_rows_are_asked_for_a_whole_table_that_is_made_may_have_them(
+    tmp_path: Path,
+) -> None:
+    models = {
+        "raw": "SELECT 1 AS n, '2026-01-01' AS day",
+        "mart": f"{DAILY}SELECT * FROM raw {DAY}",
+    }
+    models["seen"] = f"{DAILY}SELECT * FROM raw"
+    known = {"raw": {"": FAILED}, "mart": states(MATERIALIZED, (1,))}
+    known["seen"] = states(MATERIALIZED, (1,))
+    asked = RunRequest(range=SliceRange("2026-01-01", "2026-01-01"))
+    assert made(plan_of(tmp_path, models, known, asked), "mart") == []
+    plan = plan_of(tmp_path, models, known, replace(asked, late=True))
+    assert (made(plan, "mart"), made(plan, "seen")) == (days(1), [])

@@ -176,6 +176,11 @@ class ModelIntervals:
         )
         return Due(chosen, tally, None if chosen else idle(tally), lacking=not request.all)
 
+    def materialized(self, request: SliceRange | None) -> Intervals:
+        """Return what is up to date, of a range where one is asked for."""
+        made = self.painted.of_states(MATERIALIZED)
+        return made if request is None else intersect(made, (self._asked(request),))
+
     def states_of(self, request: SliceRange) -> tuple[Event, ...]:
         """Return what is known of a range, and what of it is missing, in the order of time."""
         asked = self._asked(request)

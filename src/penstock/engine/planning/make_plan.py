@@ -13,7 +13,6 @@ from penstock.engine.planning.plan import Asked, Known, Plan, PlannedStep, bindi
 from penstock.engine.planning.plan_notices import notices_of, with_lagging
 from penstock.engine.planning.ranges import (
     BEHIND,
-    MATERIALIZED,
     Calendar,
     SliceRange,
     SliceStates,
@@ -205,7 +204,8 @@ def _of_moment(asked: Asked) -> list[PlannedStep]:
             alone = not slices
             with _placed_at(model, "target"):
                 due = _due(line, asked.request.partition, alone)
-                step = _with_touched(of_intervals(model, line, due, after), line, planned, asked)
+                above = {each.name: each for each in planned}
+                step = _with_touched(of_intervals(model, line, due, after), line, above, asked)
         elif own is not None and asked.request.late:
             step = of_slices(model, together(*made, *_behind(model, asked)), after)
         else:
@@ -223,16 +223,17 @@ def _behind(model: Model, asked: Asked) -> list[Slice]:
 
 
 def _with_touched(
-    step: PlannedStep, line: ModelIntervals, planned: Sequence[PlannedStep], asked: Asked
+    step: PlannedStep, line: ModelIntervals, above: Mapping[str, PlannedStep], asked: Asked
 ) -> PlannedStep:
-    """Add the intervals whose inputs are made in this run, to be made if these change."""
-    above = {each.name: each for each in planned}
+    """Add the intervals whose inputs are made in this run, to be made if these change: of a range
+    those within it. ``above`` are the steps before.
+    """
     if step.blocked or not line.painted.remakes or not asked.request.behind:
         return step
     if not any(each.upstream.name in above for each in asked.known.edges.get(step.name, ())):
         return step
     own = union(each for each in step.slices if isinstance(each, Interval))
-    made = list(line.by_time.units(minus(line.painted.of_states(MATERIALIZED), own)))
+    made = list(line.by_time.units(minus(line.materialized(asked.request.range), own)))
     again = union(e for e in touched(step.model, made, above, asked) if isinstance(e, Interval))
     if not again:
         return step
@@ -288,7 +289,8 @@ def of_range(asked: Asked) -> list[PlannedStep]:
             "no selected model is partitioned: there is no range to make",
             hint="leave out --from and --to, or select models that are partitioned or by time",
         )
-    calendar, planned = Calendar(range_, request.fire_time, asked.above), {}
+    calendar = Calendar(range_, request.fire_time, asked.above)
+    planned: dict[str, PlannedStep] = {}
     ranges = {model.name: calendar.of(model) for model in steps if model.partition is not None}
     states = asked.known.slices(steps)
     for model in steps:
@@ -300,6 +302,8 @@ def of_range(asked: Asked) -> list[PlannedStep]:
                 step = of_intervals(model, line, line.of(range_), after)
                 if step.blocked is not None:  # nothing is recorded of what was asked for in vain
                     raise ArgumentError(f"{model.name}: {step.blocked}")
+                if not range_.all:
+                    step = _with_touched(step, line, planned, asked)
             planned[model.name] = finished(step, asked)
             continue
         if model.partition is not None:

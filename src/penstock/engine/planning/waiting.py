@@ -213,12 +213,15 @@ def there_of(models: Iterable[Model], asked: Asked) -> dict[str, There]:
 def touched(
     model: Model, slices: Sequence[Slice], steps: Mapping[str, PlannedStep], asked: Asked
 ) -> list[Slice]:
-    """Return those of a model's slices that need a slice which a plan makes."""
+    """Return those of a model's slices that need a slice which a plan makes. Where late rows are
+    asked for, also those that read a whole table which it makes by the bounds of their slice.
+    """
     found: dict[Slice, None] = {}
     for edge in asked.known.edges.get(model.name, ()):
         above = steps.get(edge.upstream.name)
         if edge.is_self or above is None or above.skipped or above.blocked:
             continue
-        needs = touching(edge, above.slices)
+        whole = asked.request.late and edge.need.has_late_rows
+        needs = touching(edge, above.slices, whole=whole)
         found |= dict.fromkeys(slice_ for slice_ in slices if needs(slice_))
     return list(found)

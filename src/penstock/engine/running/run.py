@@ -385,7 +385,8 @@ def _changes(
         line = lines.get(edge.upstream.name)
         results = {} if line is None else line.results
         done = [slice_ for slice_, made in results.items() if made.state == "done"]
-        found.append(touching(edge, done))
+        whole = plan.request.late and edge.need.has_late_rows
+        found.append(touching(edge, done, whole=whole))
     return found
 
 

@@ -144,12 +144,14 @@ def _need(
     model: Model, upstream: Model, said: Windows, partition_column: Callable[[str], str]
 ) -> Need:
     rule = _RULES[sliced(model), sliced(upstream)]
+    known = [each for each in said if each is not None]
     if rule is Rule.SAME and not _same_values(model, upstream):
         return Need(Rule.TABLE)
+    if rule is Rule.TABLE:
+        return Need(rule, by_query=bool(known) and len(known) == len(said))
     if rule is not Rule.MOMENTS:
         return Need(rule)
     common = EARLIER if model is upstream else COMMON
-    known = [each for each in said if each is not None]
     certain = _slice_columns(upstream, partition_column)
     windows = dict.fromkeys(each.window for each in known)
     if not known or len(known) < len(said) or any(each.column not in certain for each in known):

@@ -114,7 +114,8 @@ class Rule(Enum):
 @dataclass(frozen=True, slots=True)
 class Need:
     """``windows`` say the moments of the rule MOMENTS. ``said`` is what the model says of it, as
-    written; ``by_query``: the query says it, and not the kinds of the two models.
+    written; ``by_query``: the query says it, and not the kinds of the two models. A whole table
+    that it reads by the bounds of the slice in every place has late rows.
     """
 
     rule: Rule
@@ -126,8 +127,14 @@ class Need:
         what = self.rule.value
         if self.rule is Rule.MOMENTS and self.windows != (COMMON,):
             what = f"the slices from {' and from '.join(map(str, self.windows))} of its own"
+        if self.has_late_rows:
+            return f"{what}, and rows within its bounds that come late"
         why = f"needs {self.said}" if self.said else "its query" if self.by_query else None
         return what if why is None else f"{what} ({why})"
+
+    @property
+    def has_late_rows(self) -> bool:
+        return self.rule is Rule.TABLE and self.by_query
 
     def moments(self, slice_: Interval, zone: ZoneInfo) -> tuple[Interval, ...]:
         """Return the moments that a slice of the reader needs, each window's own."""
