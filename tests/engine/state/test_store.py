@@ -240,7 +240,7 @@ def test_what_slices_were_made_from_is_recorded_once_for_all_of_them(state: Stat
     read = ReadRecord("read-1", "main.a", "r1", {"main": 6, "other": 2}, inputs, {"n": None})
     days = ("2026-01-01", "2026-01-02")
     made = tuple(publication(slice=day, read_id="read-1") for day in days)
-    state.write(lambda connection: StepRecords(made, 6, read=read).write(connection, 7))
+    state.write(lambda connection: StepRecords(made, 6, reads=(read,)).write(connection, 7))
     assert {each.read_id for each in state.slices("main.a")} == {"read-1"}
     with state.reading() as connection:
         assert connection is not None

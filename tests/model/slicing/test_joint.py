@@ -66,7 +66,7 @@ def test_a_condition_on_the_slice_at_the_bottom_is_enough(tmp_path: Path, query:
     [
         ("SELECT 1 AS a", "no condition on the partition"),
         ("SELECT a FROM s WHERE b = 1", "no condition on the partition"),
-        ("SELECT a, '{partition}' AS p FROM s WHERE day = '{partition}'", "outside of a WHERE"),
+        ("SELECT a, $partition_end AS p FROM s WHERE day = '{partition}'", "outside of a WHERE"),
         ("SELECT a FROM s WHERE day = '{partition}' LIMIT 3", "LIMIT"),
         ("SELECT a FROM s WHERE day = '{partition}' OR b", "an OR"),
         ("SELECT a FROM s WHERE day = '{partition}' AND end > 1 OR b", "an OR"),

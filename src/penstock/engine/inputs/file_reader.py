@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _READING = re.compile(r"reading file (file:\S*?)\. ")
 _CAUSED_BY = re.compile(r"Caused by: [\w.$]+: (?:\[[\w.]+\] )?(.+?)(?: SQLSTATE: .*)?(?:\n|$)")
+FILE = "file"  # in the data of an error: the path of the file that is wrong
 _CORRECT = {
     "csv": "correct the row, or say how the file is written: delim, quote, header, columns",
     "json": "correct it: read_json reads an object a line, or one array",
@@ -86,7 +87,8 @@ class Files:
         if fault is None:
             why = "the file is gone" if path and not path.exists() else innermost(error)
             fault = Fault(path or Path(self.paths[0]), why or error.message)
-        return QueryFailed(fault.text(self.root), hint=_CORRECT[self.format], data=error.data)
+        data = {**error.data, FILE: str(fault.path)}
+        return QueryFailed(fault.text(self.root), hint=_CORRECT[self.format], data=data)
 
     def _reader(self, session: SparkSession) -> DataFrameReader:
         reader = session.read.format(self.format).options(**self.options)

@@ -26,7 +26,7 @@ _SAMPLE = 64 * 1024  # bytes of a file by which it is judged
 _WHOLE = 64 * 1024 * 1024  # bytes of a JSON document that is read whole to find what is wrong
 _FILES = 100  # of a directory or pattern, that are inspected
 _OPEN: Mapping[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
-_UNREAD = (".zst", ".zstd", ".snappy", ".lz4", ".deflate")
+UNREAD = (".zst", ".zstd", ".snappy", ".lz4", ".deflate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def local_files(paths: Sequence[str]) -> list[Path]:
     for path in (Path(text) for text in paths if "://" not in text):
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
         files += [file for file in inside if file.is_file() and file.name[0] not in "._"]
-    return [path for path in files if path.suffix not in _UNREAD][:_FILES]
+    return [path for path in files if path.suffix not in UNREAD][:_FILES]
 
 
 def separators_of(path: Path, options: Mapping[str, str]) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ def not_utf8(path: Path) -> Fault | None:
     """Return where a file is not UTF-8. Spark puts a replacement character in such places."""
     decoder: codecs.IncrementalDecoder = codecs.lookup("utf-8").incrementaldecoder()
     line = 1
-    with _open(path) as file:
+    with open_file(path) as file:
         while True:
             part = file.read(1 << 20)
             try:
@@ -170,8 +170,8 @@ def fault_in(kind: str, path: Path, options: Mapping[str, str], cause: str) -> F
 def _csv_fault(path: Path, options: Mapping[str, str], cause: str) -> Fault | None:
     text = cause.partition('For input string: "')[2].rpartition('"')[0]
     width = None
-    with _open(path) as file, suppress(csv.Error, TypeError):  # of more than one character
-        rows = _rows(codecs.iterdecode(file, options["encoding"], errors="replace"), options)
+    with open_file(path) as file, suppress(csv.Error, TypeError):  # of more than one character
+        rows = csv_rows(codecs.iterdecode(file, options["encoding"], errors="replace"), options)
         for row in rows:
             width = width or len(row)
             if row and len(row) != width:
@@ -184,8 +184,8 @@ def _csv_fault(path: Path, options: Mapping[str, str], cause: str) -> Fault | No
 
 def other_columns(path: Path, options: Mapping[str, str], columns: Sequence[str]) -> Fault | None:
     """Return how the columns of a CSV file differ in number from those that ``columns`` names."""
-    with _open(path) as file, suppress(csv.Error, TypeError):
-        rows = _rows(codecs.iterdecode(file, options["encoding"], errors="replace"), options)
+    with open_file(path) as file, suppress(csv.Error, TypeError):
+        rows = csv_rows(codecs.iterdecode(file, options["encoding"], errors="replace"), options)
         first = next((row for row in rows if row), None)
         if first is None or not columns or len(first) == len(columns):
             return None
@@ -202,8 +202,10 @@ def other_columns(path: Path, options: Mapping[str, str], columns: Sequence[str]
     return None
 
 
-def _rows(lines: Iterable[str], options: Mapping[str, str]) -> _Rows:
-    """The rows of CSV as Spark splits them. A line of comment is an empty row."""
+def csv_rows(lines: Iterable[str], options: Mapping[str, str], *, strict: bool = False) -> _Rows:
+    """The rows of CSV as Spark splits them. A line of comment is an empty row; ``strict``: what is
+    not well quoted raises csv.Error.
+    """
     quote, escape, comment = (options.get(name) for name in ("quote", "escape", "comment"))
     return csv.reader(
         ("\n" if comment and line.startswith(comment) else line for line in lines),
@@ -211,13 +213,14 @@ def _rows(lines: Iterable[str], options: Mapping[str, str]) -> _Rows:
         quotechar=quote or None,
         quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
         escapechar=escape if quote and escape and escape != quote else None,
+        strict=strict,
     )
 
 
 def _json_fault(path: Path, options: Mapping[str, str], _cause: str) -> Fault | None:
     if options["multiLine"] == "true":
         return _document_fault(path, options["encoding"])
-    with _open(path) as file:
+    with open_file(path) as file:
         for number, line in enumerate(codecs.iterdecode(file, options["encoding"], "replace"), 1):
             try:
                 json.loads(line.rstrip("\r\n") or "null")
@@ -227,7 +230,7 @@ def _json_fault(path: Path, options: Mapping[str, str], _cause: str) -> Fault | 
 
 
 def _document_fault(path: Path, encoding: str) -> Fault | None:
-    with _open(path) as file:
+    with open_file(path) as file:
         content: bytes = file.read(_WHOLE + 1)
     try:
         json.loads("null" if len(content) > _WHOLE else _text(content, encoding))
@@ -254,13 +257,13 @@ _FAULTS: Mapping[str, Callable[[Path, Mapping[str, str], str], Fault | None]] = 
 
 
 def _is_empty(path: Path) -> bool:
-    with _open(path) as file:
+    with open_file(path) as file:
         return not file.read(_SAMPLE).strip()
 
 
 def _splits(text: str, options: Mapping[str, str]) -> bool:
     try:
-        widths = {len(row) for row in _rows(_lines(text), options) if row}
+        widths = {len(row) for row in csv_rows(_lines(text), options) if row}
     except (csv.Error, TypeError):  # a quote of more than one character
         return False
     return len(widths) == 1 and widths.pop() > 1
@@ -274,14 +277,14 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _sample(path: Path, encoding: str) -> str:
-    with _open(path) as file:
+    with open_file(path) as file:
         content: bytes = file.read(_SAMPLE)
     return _text(content, encoding)
 
 
 def _document(path: Path, encoding: str) -> object:
     """The one document that a file is; None when it is none, or too large to tell."""
-    with _open(path) as file:
+    with open_file(path) as file:
         content: bytes = file.read(_WHOLE + 1)
     try:
         return None if len(content) > _WHOLE else json.loads(_text(content, encoding))
@@ -293,7 +296,8 @@ def _text(content: bytes, encoding: str) -> str:
     return content.decode(encoding, "replace").removeprefix("\ufeff")
 
 
-def _open(path: Path) -> IO[bytes]:
+def open_file(path: Path) -> IO[bytes]:
+    """Open a file of this machine, decompressed."""
     opener = _OPEN.get(path.suffix)
     file: IO[bytes] = path.open("rb") if opener is None else opener(path)
     return file

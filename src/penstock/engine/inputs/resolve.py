@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 from penstock.destinations.values import Rows
@@ -70,6 +70,22 @@ def query_start(query: Query) -> Location:
     return query.source.location(query.parts[-1].statement.start)
 
 
+class Read(Protocol):
+    """Files of one source of a query."""
+
+    def read(self, session: SparkSession) -> DataFrame: ...
+
+    def notices(self) -> Iterable[str]: ...
+
+    def blamed(self, error: PenstockError) -> QueryFailed | None:
+        """Return Spark's error about one of the files in the user's words; None for others."""
+        ...
+
+
+FilesRead = Mapping[FileSource, Read]
+Shape = Callable[[RenderedQuery, Mapping[QuerySource, str]], str]
+
+
 class Views:
     """The temporary views of one step, under names that no other step uses.
 
@@ -122,7 +138,7 @@ class Resolved:
     names: Mapping[str, str]  # view -> what the user calls it
     start: Location
     one_task: bool = False
-    files: Mapping[FileSource, Files | SeedFile] = field(default_factory=dict)
+    files: FilesRead = field(default_factory=dict)
     asof: tuple[AsofNotice, ...] = ()
 
     def notices(self) -> Iterator[str]:
@@ -162,26 +178,32 @@ def resolve(
     args: Mapping[str, Any] = MappingProxyType({}),
     beginning: Beginning | None = None,
     given: Mapping[QuerySource, DataFrame] = MappingProxyType({}),
-    shape: Callable[[RenderedQuery], str] | None = None,
+    sliced: FilesRead = MappingProxyType({}),
+    shape: Shape | None = None,
 ) -> Resolved:
     """Analyse the query; nothing runs yet (but the inference of a file's types).
 
     ``args`` are values of ``:name`` markers that the text has besides those of ``bindings``.
     ``beginning`` is a table that reads as empty; ``given`` are rows to read in place of sources.
-    ``shape`` makes the text of a query for many slices.
+    ``shape`` makes the text of a query for many slices, by the names of its sources; ``sliced``
+    are the files of all of them.
 
     Raises QueryFailed, NotFound, ArgumentError, each placed; NotJoint for macros in such a text.
     """
     session, views = reader.session, reader.views
     view_names = {source: views.name() for source in query.sources}
     rendered, macros = render(query, quoted(view_names), reader.pins)
-    rendered = rendered if shape is None else _shaped(rendered, shape, calls=macros is not None)
+    rendered = (
+        rendered
+        if shape is None
+        else _shaped(rendered, shape, view_names, calls=macros is not None)
+    )
     values = {**args, **rendered.args(bindings)}
     analysis = analysed(rendered) if query.tables else None
     filters = predicates(analysis, view_names, values, session_zone(session)) if analysis else {}
     empty = beginning.source_in(query.sources) if beginning else None
-    inputs = {
-        source: _files(source, query, bindings, reader.root)
+    inputs: dict[FileSource, Read] = {
+        source: sliced.get(source) or files_of(source, query, bindings, reader.root)
         for source in query.files
         if source not in given
     }
@@ -207,11 +229,11 @@ def resolve(
 
 
 def _shaped(
-    rendered: RenderedQuery, shape: Callable[[RenderedQuery], str], *, calls: bool
+    rendered: RenderedQuery, shape: Shape, names: Mapping[QuerySource, str], *, calls: bool
 ) -> RenderedQuery:
     if calls:
         raise NotJoint("it calls macros")
-    return replace(rendered, sql=shape(rendered))
+    return replace(rendered, sql=shape(rendered, names))
 
 
 @contextlib.contextmanager
@@ -399,15 +421,15 @@ def read_source(
     root: Path,
 ) -> Rows:
     """The rows of one source of a query, on its own."""
-    inputs: dict[FileSource, Files | SeedFile] = {}
+    inputs: dict[FileSource, Read] = {}
     if isinstance(source, FileSource):
-        inputs[source] = _files(source, query, bindings, root)
+        inputs[source] = files_of(source, query, bindings, root)
     return _read(source, inputs, bindings, pins, session)
 
 
 def _read(
     source: QuerySource,
-    inputs: Mapping[FileSource, Files | SeedFile],
+    inputs: FilesRead,
     bindings: Bindings,
     pins: Pins,
     session: SparkSession,
@@ -432,7 +454,8 @@ def _read(
         raise
 
 
-def _files(source: FileSource, query: Query, bindings: Bindings, root: Path) -> Files | SeedFile:
+def files_of(source: FileSource, query: Query, bindings: Bindings, root: Path) -> Files | SeedFile:
+    """Find the files that a query reads. Raises what is wrong with the call, or its files."""
     options = {name: value.evaluate(bindings) for name, value in source.options}
     path = path_of(source, bindings, query.arguments)
     if source.function == FUNCTION:

@@ -19,7 +19,7 @@ from penstock.engine.inputs.self_reference import Beginning
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.results import CheckResult
 from penstock.engine.running.manual import run_statements
-from penstock.engine.running.read_inputs import read_record
+from penstock.engine.running.read_inputs import read_records
 from penstock.engine.running.writing import Writer
 from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import ReadRecord, Requirement, SliceRecord
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """``tx`` is committed to by nothing else of the run; ``held`` is released when all is
-    published. ``pins`` are the tables that it reads, ``read`` what is recorded of that.
+    published. ``pins`` are the tables that it reads, ``reads`` what is recorded of that, by the
+    texts of slices: one record for all that read the same.
     """
 
     context: RunContext
@@ -50,7 +51,7 @@ class Attempt:
     views: Views
     held: ExitStack
     pins: Pins
-    read: ReadRecord
+    reads: Mapping[str, ReadRecord]
 
     @classmethod
     @contextmanager
@@ -64,12 +65,15 @@ class Attempt:
             ExitStack() as held,
         ):
             pins = pin(context.lakes, model, tx.base, context.plan.makers)
-            read = read_record(context, planned, pins)
-            yield cls(context, planned, tx, views, held, pins, read)
+            yield cls(context, planned, tx, views, held, pins, read_records(context, planned, pins))
 
     @property
     def model(self) -> Model:
         return self.planned.model
+
+    def read_of(self, slice_: Slice) -> ReadRecord:
+        """Return what is recorded of what a slice, or a part of the only one, was made from."""
+        return self.reads.get(slice_.text) or self.reads[self.planned.slices[0].text]
 
     @property
     def target(self) -> str:

@@ -25,6 +25,7 @@ from penstock.engine.running.writers import Candidate, write
 from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import (
     Publication,
+    ReadRecord,
     Requirement,
     SliceRecord,
     column_infos,
@@ -116,7 +117,7 @@ def _publish(
         failed=tuple(_failed(candidate, each) for each in found if each.failed),
         base=attempt.tx.base.id,
         divided=attempt.planned.only.text if divided else None,
-        read=attempt.read,
+        reads=_reads(candidate, passed),
         claim=attempt.context.claim,
     )
     if passed:
@@ -155,7 +156,8 @@ def _execute_files(attempt: Attempt, known: SliceRecord | None) -> list[MadeSlic
     state = "unchanged" if unchanged else "done"
     made = files.record(run_id, planned, attempt.target, written, state)
     others = files.records(run_id, planned, written)
-    records = StepRecords((*others, made), attempt.tx.base.id, read=attempt.read, claim=claim)
+    reads = tuple(attempt.reads.values())
+    records = StepRecords((*others, made), attempt.tx.base.id, reads=reads, claim=claim)
     commit(attempt.tx, attempt.state, records)
     return [MadeSlice(made, None)]
 
@@ -217,8 +219,14 @@ def _published(
             same=same,
             kept_as="unchanged" if is_known else "done",
             made_before=made_before,
-            read_id=attempt.read.read_id,
+            read_id=attempt.read_of(verdict.slice).read_id,
         )
+
+
+def _reads(candidate: Candidate, passed: Sequence[Verdict]) -> tuple[ReadRecord, ...]:
+    """Each record of what the published slices were made from, once."""
+    reads = (candidate.attempt.read_of(each.slice) for each in passed)
+    return tuple({read.read_id: read for read in reads}.values())
 
 
 def _replacing(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
 from itertools import islice
@@ -21,11 +21,22 @@ from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import InputRead, ReadRecord
 from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
-from penstock.model.script.file_uris import path_of
+from penstock.model.script.file_uris import depends_on_slice, path_of
 from penstock.uuid7 import new_uuid7
 
 _HASHED = 4 * 1024 * 1024  # bytes of the files of a slice, the first ones, that are hashed
 _MOST = 10_000  # files of one slice that are recorded
+
+
+def read_records(context: RunContext, planned: PlannedStep, pins: Pins) -> Mapping[str, ReadRecord]:
+    """Return the records of what slices read, by their texts: each its own where its files are."""
+    slices = planned.slices
+    by_slice = any(depends_on_slice(each.path) for each in planned.model.query.files)
+    if len(slices) == 1 or not by_slice:
+        record = read_record(context, planned, pins)
+        return dict.fromkeys((slice_.text for slice_ in slices), record)
+    narrowed = ((each, context.plan.narrowed(planned, (each,))) for each in slices)
+    return {slice_.text: read_record(context, own, pins) for slice_, own in narrowed}
 
 
 def read_record(context: RunContext, planned: PlannedStep, pins: Pins) -> ReadRecord:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.engine.inputs.declared_columns import cast_to
-from penstock.engine.inputs.resolve import Resolved, resolve
+from penstock.engine.inputs.resolve import FilesRead, Resolved, files_of, resolve
 from penstock.engine.inputs.self_reference import Beginning
 from penstock.engine.python.files import WrittenFile, scratch
 from penstock.engine.python.step import Outcome, made_rows, runner_of
@@ -18,9 +18,10 @@ from penstock.engine.running.attempt import Attempt
 from penstock.engine.running.changes import Reading, reading_of, refuse_doubled
 from penstock.engine.running.writing import StepRows
 from penstock.engine.state.records import SliceRecord
-from penstock.errors import MergeKeyError, QueryFailed
-from penstock.model.query.render import trial_names
-from penstock.model.slicing.joint import Joint, joint_query
+from penstock.errors import MergeKeyError, PenstockError, QueryFailed
+from penstock.model.query.render import RenderedQuery, trial_names
+from penstock.model.script.sources import FileSource, QuerySource
+from penstock.model.slicing.joint import Joint, joint_query, slice_columns, sliced_files
 from penstock.model.slicing.slice_condition import NotJoint, SliceFilter
 from penstock.sql.identifiers import fold
 
@@ -81,17 +82,19 @@ def joint_rows(attempt: Attempt) -> Resolved:
     model, spec = attempt.model, attempt.model.partition
     assert spec is not None, "it has slices"
     values = tuple(slice_.text for slice_ in attempt.planned.slices)
+    attempt.say("querying")
+    files = sliced_files(model.query)
+    sliced = _files_of_slices(attempt, files) if files else {}
 
     def asked(text: Callable[[Joint], str]) -> Resolved:
-        return resolve(
-            model.query,
-            attempt.planned.bindings,
-            attempt.reader,
-            shape=lambda rendered: text(joint_query(rendered)),
-        )
+        def shape(rendered: RenderedQuery, names: Mapping[QuerySource, str]) -> str:
+            return text(joint_query(rendered, slice_columns(model.query, names)))
 
-    attempt.say("querying")
-    own = joint_query(model.query.render(trial_names(model.query.sources)))
+        bindings = attempt.planned.bindings
+        return resolve(model.query, bindings, attempt.reader, sliced=sliced, shape=shape)
+
+    names = trial_names(model.query.sources)
+    own = joint_query(model.query.render(names), slice_columns(model.query, names))
     told: list[SliceFilter] = []
     for number, condition in enumerate(own.conditions):
         if condition.by_time:
@@ -103,6 +106,21 @@ def joint_rows(attempt: Attempt) -> Resolved:
     if [fold(name) for name in resolved.df.columns].count(fold(attempt.column)) != 1:
         raise NotJoint(f"its SELECT has a column {attempt.column}")
     return resolved
+
+
+def _files_of_slices(attempt: Attempt, files: Mapping[FileSource, str]) -> FilesRead:
+    """The files of all slices whose path the slice is part of. Raises NotJoint."""
+    from penstock.engine.inputs.sliced_files import FilesOf, read_together
+
+    context, query, root = attempt.context, attempt.model.query, attempt.context.settings.root
+    found: dict[str, FilesOf | PenstockError] = {}
+    for slice_ in attempt.planned.slices:
+        bindings = context.plan.narrowed(attempt.planned, (slice_,)).bindings
+        try:
+            found[slice_.text] = {each: files_of(each, query, bindings, root) for each in files}
+        except PenstockError as error:  # the slice will fail on its own, in its own words
+            found[slice_.text] = error
+    return read_together(files, found, context.session)
 
 
 def _trial(joint: Joint, number: int) -> str:

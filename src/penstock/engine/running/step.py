@@ -29,7 +29,7 @@ from penstock.errors import (
     StepError,
 )
 from penstock.events import Notice, StepFinished, StepStarted
-from penstock.model.slicing.slice_condition import NotJoint
+from penstock.model.slicing.slice_condition import MadeApart, NotJoint
 from penstock.model.time.interval import Interval, union
 from penstock.model.time.slice import Slice
 from penstock.model.values.strategy import strategy_named
@@ -305,11 +305,28 @@ def _divided(run: _Run, group: Group, error: Exception) -> Divide[Slice] | None:
         return None
     else:
         run.end(run.planned.only, "failed", str(error))
+    groups = _apart(group, error)
+    divide = Divide(groups) if len(groups) > 1 else divide
     way = "one by one" if len(divide.groups) == len(group) else "by halves"
+    way = way if len(groups) < 2 else f"in {len(groups)} parts"
     why = str(error).splitlines()[0] if str(error) else type(error).__name__
     are = "is" if len(run.planned.slices) == 1 else "are"
     run.notice(f"{run.planned.slice} {are} made {way}: {why}")
     return divide
+
+
+def _apart(group: Group, error: Exception) -> list[Group]:
+    """The groups of slices that the error itself says: those that can be made together, or all but
+    that of a wrong file.
+    """
+    by_text = {slice_.text: slice_ for slice_ in group}
+    if isinstance(error, MadeApart):
+        return [tuple(by_text[text] for text in texts) for texts in error.groups]
+    wrong = error.data.get("slice") if isinstance(error, QueryFailed) else None
+    if wrong not in by_text:
+        return []
+    others = tuple(slice_ for slice_ in group if slice_.text != wrong)
+    return [others, (by_text[wrong],)]
 
 
 def _failure(run: _Run, error: Exception) -> Results:

@@ -313,7 +313,7 @@ def fail(connection: Connection, what: Publication) -> None:
 class StepRecords:
     """The outcomes of the slices of one step: ``published`` with the data, ``failed`` by their
     tests. ``base`` is the snapshot that the step read its own lake at; ``divided`` is the slice
-    that these are parts of, where it was recorded as one. ``read`` is what they were made from,
+    that these are parts of, where it was recorded as one. ``reads`` are what they were made from,
     ``claim`` has to be held still.
     """
 
@@ -321,7 +321,7 @@ class StepRecords:
     base: int
     failed: tuple[Publication, ...] = ()
     divided: str | None = None
-    read: ReadRecord | None = None
+    reads: tuple[ReadRecord, ...] = ()
     claim: Claim | None = None
 
     def write(self, connection: Connection, snapshot_id: int | None = None) -> None:
@@ -337,8 +337,8 @@ class StepRecords:
             ]
             divide_step(connection, begun, self.divided)
         as_of = self.base if snapshot_id is None else snapshot_id
-        if self.read is not None and self.published:
-            insert_read(connection, self.read)
+        for read in self.reads if self.published else ():
+            insert_read(connection, read)
         for what in self.published:
             made, made_in = what.made_by(snapshot_id)
             publish(connection, made_in, made, as_of=as_of)

@@ -329,7 +329,7 @@ def _not_constant(reading: _Reading, error: NotConstant, near: Token, hint: str)
 def _check_bindings(reading: _Reading, first: int, last: int) -> None:
     """Constants may use the partition and declared arguments only."""
     for token in reading.tokens[first : last + 1]:
-        if token.kind == STRING and token.value == TOKEN and not reading.scope.partitioned:
+        if token.kind == STRING and TOKEN in token.value and not reading.scope.partitioned:
             hint = "add `-- partitioned daily` to the header"
             reading.error(token.start, "the script is not partitioned", hint, "partition-token")
         if token.kind == ARGUMENT and token.value not in reading.scope.arguments:

@@ -166,7 +166,7 @@ class Query:
         """Return whether ``'{partition}'`` or an argument of the slice stands anywhere in it."""
         tokens = [token for part in self.parts for token in part.statement.tokens]
         return self.uses_interval or any(
-            (token.kind, token.value) == (STRING, TOKEN)
+            (token.kind == STRING and TOKEN in token.value)
             or (token.kind == ARGUMENT and token.value in OF_SLICE)
             for token in tokens
         )

@@ -111,19 +111,27 @@ class NotConstant(Exception):
         super().__init__(reason)
 
 
-def read_constant(tokens: Sequence[Token]) -> Constant:
-    """The constant that ``tokens`` (all of them) make. Raises :class:`NotConstant`."""
-    parts = [_operand(piece) for piece in split_at(tokens, "||")]
+def read_constant(tokens: Sequence[Token], *, in_path: bool = False) -> Constant:
+    """The constant that ``tokens`` (all of them) make. Raises :class:`NotConstant`.
+
+    ``in_path``: a longer text may have ``{partition}`` inside, as ``'a' || '{partition}'`` has it.
+    """
+    parts: list[Constant] = []
+    for piece in split_at(tokens, "||"):
+        part = _operand(piece, in_path)
+        parts += part.parts if isinstance(part, Concat) else (part,)
     return parts[0] if len(parts) == 1 else Concat(tuple(parts))
 
 
-def _operand(tokens: Sequence[Token]) -> Constant:
+def _operand(tokens: Sequence[Token], in_path: bool) -> Constant:
     if not tokens:
         raise NotConstant("a value is missing", None)
     first, last = tokens[0], tokens[-1]
     if len(tokens) == 1:
         if first.upper in _WORDS:
             return _WORDS[first.upper]
+        if in_path and first.kind == STRING and TOKEN in first.value:
+            return _path_text(first.value)
         build = _SINGLE.get(first.kind)
         if build is None:
             raise NotConstant(f"`{first.text}` is not a constant", first)
@@ -134,7 +142,16 @@ def _operand(tokens: Sequence[Token]) -> Constant:
     build_group = _GROUPS.get(tokens[opening].text)
     if build_group is None or closing(tokens, opening) != len(tokens) - 1:
         raise NotConstant("this is not a constant", first)
-    return build_group(tokens[opening + 1 : -1])
+    return build_group(tokens[opening + 1 : -1], in_path)
+
+
+def _path_text(text: str) -> Constant:
+    first, *others = text.split(TOKEN)
+    parts: list[Constant] = [Literal(first)]
+    for other in others:
+        parts += (PartitionValue(), Literal(other))
+    kept = [part for part in parts if part != Literal("")]
+    return kept[0] if len(kept) == 1 else Concat(tuple(kept))
 
 
 def _string(token: Token) -> Constant:
@@ -152,11 +169,15 @@ def _number(token: Token) -> Constant:
         return Literal(float(token.text))
 
 
-def _list(tokens: Sequence[Token]) -> Constant:
-    return ListOf(tuple(read_constant(piece) for piece in split_at(tokens, ",") if piece))
+def _group(tokens: Sequence[Token], in_path: bool) -> Constant:
+    return read_constant(tokens, in_path=in_path)
 
 
-def _struct(tokens: Sequence[Token]) -> Constant:
+def _list(tokens: Sequence[Token], in_path: bool) -> Constant:
+    return ListOf(tuple(_group(piece, in_path) for piece in split_at(tokens, ",") if piece))
+
+
+def _struct(tokens: Sequence[Token], _in_path: bool) -> Constant:
     fields: list[tuple[str, Constant]] = []
     for piece in split_at(tokens, ","):
         if len(piece) < 3 or piece[1].text not in {":", "="}:
@@ -171,8 +192,8 @@ _SINGLE: dict[str, Callable[[Token], Constant]] = {
     ARGUMENT: lambda token: ArgumentValue(token.value),
 }
 _WORDS = {"TRUE": Literal(True), "FALSE": Literal(False), "NULL": Literal(None)}
-_GROUPS: dict[str, Callable[[Sequence[Token]], Constant]] = {
-    "(": read_constant,
+_GROUPS: dict[str, Callable[[Sequence[Token], bool], Constant]] = {
+    "(": _group,
     "[": _list,
     "{": _struct,
 }

@@ -158,6 +158,13 @@ def depends_on_values(path: Constant) -> bool:
     return next(_values(path), None) is not None
 
 
+def depends_on_slice(constant: Constant) -> bool:
+    """Return whether the slice of a run decides what a path, or an option, is."""
+    return any(
+        isinstance(leaf, PartitionValue) or leaf.name in OF_SLICE for leaf in _values(constant)
+    )
+
+
 def partition_of_a_file(path: Constant, root: Path) -> str | None:
     """A partition for which the path leads to a file, where the partition stands in it once."""
     if path == PartitionValue():

@@ -129,7 +129,7 @@ def read_call(
         if name in options:
             raise NotConstant(f"the option {name} is given twice", piece[0])
         options[name] = _value(piece)
-    return read_constant(first), tuple(options.items())
+    return read_constant(first, in_path=True), tuple(options.items())
 
 
 def _value(piece: Sequence[Token]) -> Constant:

@@ -5,18 +5,26 @@ reads a query of a WITH or FROM that does. Its rows then belong to a slice each,
 column says, from the bottom up to the outermost SELECT. Nothing may look across slices: the column
 is added to GROUP BY and to the PARTITION BY of windows, and relations that have slices are joined
 by it; LIMIT and the like are refused. In doubt slices are made one by one.
+
+Files whose path the slice is part of say it as well: those of all slices are read at once, and one
+more column of theirs is the slice that each file is of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 
 from penstock.model.definition.model import Model
+from penstock.model.query.analysis import Part
+from penstock.model.query.query import Query
 from penstock.model.query.render import RenderedQuery, UnsupportedSql, trial_names
 from penstock.model.script.arguments import PARTITION, PARTITION_END, PARTITION_START
 from penstock.model.script.constants import ArgumentValue, Constant, PartitionValue
+from penstock.model.script.file_uris import depends_on_slice
+from penstock.model.script.sources import FileSource, QuerySource
 from penstock.model.slicing.slice_column import Reading, Scope, SlicedSelect
 from penstock.model.slicing.slice_condition import NotJoint, SliceCondition, SliceFilter
 from penstock.model.time.partition import TIME_KINDS
@@ -40,6 +48,8 @@ MONOTONE = (
     data_test.AcceptedRangeTest,
     data_test.RelationshipsTest,
 )
+_OF_FILES = "penstock_files_slice_"  # with a number
+_NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
 _VOLATILE = VOLATILE | {
     *("unix_timestamp", "input_file_name", "input_file_block_start", "input_file_block_length"),
     *("reflect", "java_method", "try_reflect"),
@@ -78,8 +88,10 @@ def why_apart(model: Model) -> str | None:
     """
     try:
         _require(model)
-        rendered = model.query.render(trial_names(model.query.sources))
-        return _why_not(rendered, translated=model.query.dialect != SPARK)
+        names = trial_names(model.query.sources)
+        columns = slice_columns(model.query, names)
+        rendered = model.query.render(names)
+        return _why_not(rendered, columns, translated=model.query.dialect != SPARK)
     except NotJoint as error:
         return str(error)
     except (UnsupportedSql, Unreadable):
@@ -89,12 +101,14 @@ def why_apart(model: Model) -> str | None:
 _LONG = 80  # characters that a message quotes
 
 
-def _why_not(rendered: RenderedQuery, *, translated: bool) -> str | None:
+def _why_not(
+    rendered: RenderedQuery, columns: Mapping[str, str], *, translated: bool
+) -> str | None:
     """Return why a query is not joint. What nobody wrote, or is long, is said by its line in the
     file.
     """
     try:
-        joint_query(rendered)
+        joint_query(rendered, columns)
     except NotJoint as error:
         if not error.quoted or not (translated or len(error.quoted) > _LONG):
             return str(error)
@@ -120,16 +134,30 @@ def _require(model: Model) -> None:
     if model.query.uses_interval:
         raise NotJoint("it reads by @start_... and @end_..., which each slice has of its own")
     _require_other_tables(model)
+    for source in model.query.files:
+        if any(depends_on_slice(value) for _, value in source.options):
+            raise NotJoint(f"an option of {source.function} depends on the partition")
     used = [
         token
         for part in model.query.parts
         for token in part.statement.tokens
-        if (token.kind, token.value) == (STRING, TOKEN)
-        or (token.kind == ARGUMENT and token.value in _OF_SLICE)
+        if (
+            (token.kind, token.value) == (STRING, TOKEN)
+            or (token.kind == ARGUMENT and token.value in _OF_SLICE)
+        )
+        and not _is_of_file(part, token)
     ]
     rendered = model.query.render(trial_names(model.query.sources))
     if len(used) != len(_markers(rendered)):
         raise NotJoint("what it reads depends on the partition")
+
+
+def _is_of_file(part: Part, token: Token) -> bool:
+    """Return whether a word is of a call that reads files."""
+    return any(
+        each.start <= token.start < each.end and isinstance(each.source, FileSource)
+        for each in part.sources
+    )
 
 
 def _require_other_tables(model: Model) -> None:
@@ -150,20 +178,35 @@ def _require_other_tables(model: Model) -> None:
 _OF_SLICE = (PARTITION, PARTITION_START, PARTITION_END)
 
 
-def joint_query(rendered: RenderedQuery) -> Joint:
-    """Raises NotJoint, and Unreadable for what cannot be parsed."""
+def sliced_files(query: Query) -> dict[FileSource, str]:
+    """Return the files that a query reads whose paths the slice is part of, each with the name of
+    its column that is to say the slice.
+    """
+    files = [source for source in query.files if depends_on_slice(source.path)]
+    return {source: f"{_OF_FILES}{number}" for number, source in enumerate(files)}
+
+
+def slice_columns(query: Query, names: Mapping[QuerySource, str]) -> dict[str, str]:
+    """Return the columns of `sliced_files` by the names that these have in the text."""
+    return {fold(names[of].strip("`")): column for of, column in sliced_files(query).items()}
+
+
+def joint_query(rendered: RenderedQuery, columns: Mapping[str, str] = _NO_COLUMNS) -> Joint:
+    """``columns`` are those of `slice_columns`. Raises NotJoint, and Unreadable for what cannot be
+    parsed.
+    """
     sql = rendered.sql
     if rendered.calls_macros:
         raise NotJoint("it calls macros")
     parse_query(sql)
     tokens = tokenize(sql)
     markers = _markers(rendered)
-    if not markers:
+    if not markers and not columns:
         raise NotJoint("it has no condition on the partition")
     _refuse(tokens)
     reading = Reading(sql, tokens, markers)
     try:
-        carried = reading.query(read_query(tokens), Scope(), None)
+        carried = reading.query(read_query(tokens), Scope(columns=columns), None)
     except Unclear as error:
         raise NotJoint(str(error)) from error
     if reading.seen != set(markers):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from penstock.model.script.arguments import PARTITION
 from penstock.model.slicing.slice_condition import (
     NotJoint,
     SliceCondition,
@@ -54,6 +55,7 @@ class SlicedSelect:
 
     ``equal`` are columns of slices that are the same; ``where`` is where a WHERE for that begins
     and ends, None for both where it has none. ``name`` is the new column; None for the model's.
+    ``listed`` are the places in its list that stand for the slice.
     """
 
     condition: SliceCondition | None
@@ -64,10 +66,12 @@ class SlicedSelect:
     selected: int
     puts: tuple[Insertion, ...]
     trial: str = ""
+    listed: tuple[tuple[int, int], ...] = ()
 
     def edits(self, told: SliceFilter | None, name: str) -> Iterator[Edit]:
         slice_ = self.column if told is None else told.slice
         yield Edit(self.selected, self.selected, f", {slice_} AS {quoted(name)} ")
+        yield from (Edit(start, end, slice_) for start, end in self.listed)
         for put in self.puts:
             yield Edit(put.at, put.at, f"{put.before}{slice_}{put.after}")
         same = "".join(f" AND {slice_} = {column}" for column in self.equal)
@@ -178,9 +182,17 @@ class Reading:
                 selected=self.tokens[select.clauses["FROM"]].start,
                 puts=(*puts, *self._grouped(select), *self._windows(select)),
                 trial=trial,
+                listed=tuple(self._listed(select)),
             )
         )
         return True
+
+    def _listed(self, select: Select) -> Iterator[tuple[int, int]]:
+        """Find the slice's value in the list: the column that says it stands there instead."""
+        for at in select.own(select.first, select.clauses["FROM"]):
+            if self.markers.get(at) == PARTITION:
+                self.seen.add(at)
+                yield self.tokens[at].start, self.tokens[at].end
 
     def _end(self, words: tuple[int, int]) -> int:
         return self.tokens[words[1] - 1].end

@@ -42,6 +42,14 @@ class NotJoint(Exception):
         super().__init__(message)
 
 
+class MadeApart(NotJoint):
+    """Some slices cannot be made with others: ``groups`` of their values can."""
+
+    def __init__(self, message: str, groups: Sequence[Sequence[str]]) -> None:
+        super().__init__(message)
+        self.groups = groups
+
+
 @dataclass(frozen=True, slots=True)
 class SliceFilter:
     """The column with the slice of a row, and the condition that it is one of the slices."""

@@ -1,0 +1,205 @@
+"""Files of many slices, read at once: the slice of a row is that of the file that it comes from.
+
+What is read must be what each slice reads on its own. Files that are missing, or not written as the
+others are, are found before anything is read; their slices are made apart. Columns that no call
+declares are inferred for each slice, and only slices of the same columns are read together.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.engine.inputs.file_reader import FILE, Files
+from penstock.engine.inputs.inferred_columns import agrees, described
+from penstock.engine.inputs.seed_file import SeedFile
+from penstock.errors import PenstockError, QueryFailed
+from penstock.model.script.sources import FileSource
+from penstock.model.slicing.slice_condition import MadeApart, NotJoint
+from penstock.spark.failures import explained, local_path
+from penstock.spark.functions import fn
+from penstock.sql.identifiers import fold
+from penstock.sql.literals import text_literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FilesOf = Mapping[FileSource, Files | SeedFile]
+_PATH = "penstock_files_path"
+_PATTERN = frozenset("*?[]{}\\")
+
+
+@dataclass(frozen=True, slots=True)
+class SlicedFiles:
+    """``files`` of several slices; ``slices`` has the slice of each, by its path. They have
+    ``columns``, a schema as JSON, where the call declares none. ``column`` is to say the slice.
+    """
+
+    files: Files
+    slices: Mapping[str, str]
+    column: str
+    columns: str | None = None
+
+    def read(self, session: SparkSession) -> DataFrame:
+        """The rows, with their slice as the last column. Raises NotJoint where Spark lists other
+        files than are known.
+        """
+        frame = self._frame(session)
+        if any(fold(name) in {"_metadata", _PATH, self.column} for name in frame.columns):
+            raise NotJoint(f"its files have a column {_PATH} or _metadata")
+        # Spark says here how it writes each path, as it does in the rows.
+        uris = {uri: self.slices.get(os.path.normpath(local_path(uri))) for uri in _uris(frame)}
+        if None in uris.values() or len(uris) != len(self.slices):
+            raise NotJoint("Spark lists other files than there are")
+        pairs = ", ".join(
+            f"({text_literal(uri)}, {text_literal(str(slice_))})" for uri, slice_ in uris.items()
+        )
+        known = session.sql(f"SELECT * FROM VALUES {pairs} AS t(`{_PATH}`, `{self.column}`)")
+        with_path = frame.select("*", fn.col("_metadata.file_path").alias(_PATH))
+        return with_path.join(fn.broadcast(known), [_PATH]).drop(_PATH)
+
+    def _frame(self, session: SparkSession) -> DataFrame:
+        if self.columns is None:
+            return self.files.read(session)
+        from pyspark.sql.types import StructType
+
+        reader = session.read.format(self.files.format).options(**self.files.options)
+        schema = StructType.fromJson(json.loads(self.columns))
+        return reader.schema(schema).load(list(self.files.paths))
+
+    def notices(self) -> tuple[str, ...]:
+        return ()
+
+    def blamed(self, error: PenstockError) -> QueryFailed | None:
+        """Spark's error about one of the files, in the user's words, with its slice."""
+        blamed = self.files.blamed(error)
+        if blamed is not None:
+            path = os.path.normpath(str(blamed.data.get(FILE)))
+            blamed.data["slice"] = self.slices.get(path)
+        return blamed
+
+
+def _uris(frame: DataFrame) -> list[str]:
+    return list(dict.fromkeys(frame.inputFiles()))
+
+
+def read_together(
+    columns: Mapping[FileSource, str],
+    of_slices: Mapping[str, FilesOf | PenstockError],
+    session: SparkSession,
+) -> dict[FileSource, SlicedFiles]:
+    """Return the files of all slices, by what reads them; ``columns`` are to say their slices.
+
+    ``of_slices`` are the files of each slice, or what is wrong with them, in the order of time.
+    Raises MadeApart where not all of them can be read together, and NotJoint.
+    """
+    inferred, wrong = _Inferred(session), dict[str, str]()
+    read: dict[str, dict[FileSource, _Listed]] = {}
+    for slice_, files in of_slices.items():
+        try:
+            if isinstance(files, PenstockError):
+                raise files
+            read[slice_] = {source: inferred.of(each) for source, each in files.items()}
+        except PenstockError as error:
+            wrong[slice_] = error.message
+    _require_one_group(list(of_slices), read, wrong)
+    first = next(iter(read.values()))
+    return {
+        source: _joined([each[source] for each in read.values()], list(read), column)
+        for source, column in columns.items()
+        if source in first
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """Files of one slice with their paths, each normal, and what is inferred of them."""
+
+    files: Files
+    paths: tuple[str, ...]
+    columns: str | None
+
+    @property
+    def form(self) -> Hashable:
+        """The same for files that can be read at once."""
+        return (
+            self.files.format,
+            *sorted(self.files.options.items()),
+            self.files.schema,
+            (self.columns),
+        )
+
+
+@dataclass(slots=True)
+class _Inferred:
+    """The columns of files that declare none, by how they are described."""
+
+    session: SparkSession
+    known: dict[Hashable, str] = field(default_factory=dict)
+
+    def of(self, files: Files | SeedFile) -> _Listed:
+        """Raises NotJoint, and QueryFailed where Spark cannot infer them."""
+        assert isinstance(files, Files), "a seed is one file for all slices"
+        paths = tuple(_listed(files))
+        if files.schema is not None:
+            return _Listed(files, paths, None)
+        described_ = described(files, [Path(path) for path in paths])
+        columns = None if described_ is None else self.known.get(described_)
+        if columns is None:
+            with explained():
+                schema = files.read(self.session).schema
+            columns = schema.json()
+            types = [each.dataType.simpleString() for each in schema]
+            if described_ is not None and agrees(described_, types):
+                self.known[described_] = columns
+        return _Listed(files, paths, columns)
+
+
+def _listed(files: Files) -> Iterator[str]:
+    """Yield the files of this machine, those in directories too. Raises NotJoint."""
+    for path in files.paths:
+        if "://" in path:
+            raise NotJoint(f"{path} is not of this machine")
+        if not _PATTERN.isdisjoint(path):
+            raise NotJoint(f"Spark reads {path} as a pattern")
+        inside = sorted(Path(path).iterdir()) if Path(path).is_dir() else [Path(path)]
+        for file in (each for each in inside if each == Path(path) or each.name[0] not in "._"):
+            if file.is_dir():
+                raise NotJoint(f"{path} has directories in it")
+            yield os.path.normpath(file.absolute())
+
+
+def _require_one_group(
+    slices: Sequence[str],
+    read: Mapping[str, Mapping[FileSource, _Listed]],
+    wrong: Mapping[str, str],
+) -> None:
+    """Raise MadeApart unless all slices can be read at once."""
+
+    def form(slice_: str) -> Hashable:
+        return tuple(each.form for each in read[slice_].values())
+
+    groups = [tuple(group) for _, group in groupby(read, key=form)]
+    if len(groups) == 1 and not wrong:
+        return
+    why = next(iter(wrong.values()), "")
+    if not why:
+        why = f"files of {groups[1][0]} have other columns, or are written in another way"
+    whole = [*groups, *((slice_,) for slice_ in wrong)]
+    raise MadeApart(why, sorted(whole, key=lambda group: slices.index(group[0])))
+
+
+def _joined(each: Sequence[_Listed], slices: Sequence[str], column: str) -> SlicedFiles:
+    """Raise NotJoint for a file that several slices read."""
+    found: dict[str, str] = {}
+    for listed, slice_ in zip(each, slices, strict=True):
+        for path in listed.paths:
+            if found.setdefault(path, slice_) != slice_:
+                raise NotJoint(f"{path} is read by {found[path]} and {slice_}")
+    files = replace(each[0].files, paths=tuple(found))
+    return SlicedFiles(files, found, column, each[0].columns)
