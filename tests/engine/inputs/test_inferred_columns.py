@@ -162,7 +162,7 @@ def test_spark_infers_what_is_described(tmp_path: Path, spark: SparkSession, see
         types = [each.dataType.simpleString() for each in read.read(spark).schema]
         assert agrees(said, types), (lines, said, types)
         assert seen.setdefault(said, types) == types
-    assert len(seen) > 5
+    assert len(seen) > 3
 
 
 @pytest.mark.spark

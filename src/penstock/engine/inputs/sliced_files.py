@@ -52,16 +52,20 @@ class SlicedFiles:
         frame = self._frame(session)
         if any(fold(name) in {"_metadata", _PATH, self.column} for name in frame.columns):
             raise NotJoint(f"its files have a column {_PATH} or _metadata")
-        # Spark says here how it writes each path, as it does in the rows.
+        # Spark says here how it encodes each path; in the rows it does so after `file:/`.
         uris = {uri: self.slices.get(os.path.normpath(local_path(uri))) for uri in _uris(frame)}
         if None in uris.values() or len(uris) != len(self.slices):
             raise NotJoint("Spark lists other files than there are")
         pairs = ", ".join(
-            f"({text_literal(uri)}, {text_literal(str(slice_))})" for uri, slice_ in uris.items()
+            f"({text_literal(form)}, {text_literal(str(slice_))})"
+            for uri, slice_ in uris.items()
+            for form in _forms(uri)
         )
         known = session.sql(f"SELECT * FROM VALUES {pairs} AS t(`{_PATH}`, `{self.column}`)")
         with_path = frame.select("*", fn.col("_metadata.file_path").alias(_PATH))
-        return with_path.join(fn.broadcast(known), [_PATH]).drop(_PATH)
+        rows = with_path.join(fn.broadcast(known), [_PATH], "left").drop(_PATH)
+        lost = fn.raise_error(fn.lit("a file that is read belongs to no slice"))
+        return rows.withColumn(self.column, fn.coalesce(self.column, lost.cast("string")))
 
     def _frame(self, session: SparkSession) -> DataFrame:
         if self.columns is None:
@@ -82,6 +86,11 @@ class SlicedFiles:
             path = os.path.normpath(str(blamed.data.get(FILE)))
             blamed.data["slice"] = self.slices.get(path)
         return blamed
+
+
+def _forms(uri: str) -> tuple[str, ...]:
+    path = uri.removeprefix("file://")
+    return (uri,) if path == uri else (uri, f"file:{path}")
 
 
 def _uris(frame: DataFrame) -> list[str]:
