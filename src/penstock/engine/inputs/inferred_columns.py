@@ -43,7 +43,7 @@ _LONG = range(-(2**63), 2**63)
 
 
 class _Doubt(Exception):
-    """What Spark makes of it is not certain."""
+    """Doubt about what Spark makes of a file."""
 
 
 def described(files: Files, paths: Sequence[Path]) -> Hashable | None:

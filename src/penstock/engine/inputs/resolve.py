@@ -183,21 +183,17 @@ def resolve(
 ) -> Resolved:
     """Analyse the query; nothing runs yet (but the inference of a file's types).
 
-    ``args`` are values of ``:name`` markers that the text has besides those of ``bindings``.
-    ``beginning`` is a table that reads as empty; ``given`` are rows to read in place of sources.
-    ``shape`` makes the text of a query for many slices, by the names of its sources; ``sliced``
-    are the files of all of them.
+    ``args`` are values of ``:name`` markers besides those of ``bindings``, ``beginning`` is a table
+    that reads as empty, ``given`` are rows to read in place of sources. ``shape`` makes the text of
+    a query for many slices, by the names of its sources; ``sliced`` are the files of all of them.
 
     Raises QueryFailed, NotFound, ArgumentError, each placed; NotJoint for macros in such a text.
     """
     session, views = reader.session, reader.views
     view_names = {source: views.name() for source in query.sources}
     rendered, macros = render(query, quoted(view_names), reader.pins)
-    rendered = (
-        rendered
-        if shape is None
-        else _shaped(rendered, shape, view_names, calls=macros is not None)
-    )
+    if shape is not None:
+        rendered = _shaped(rendered, shape, view_names, calls=macros is not None)
     values = {**args, **rendered.args(bindings)}
     analysis = analysed(rendered) if query.tables else None
     filters = predicates(analysis, view_names, values, session_zone(session)) if analysis else {}
@@ -208,9 +204,7 @@ def resolve(
         if source not in given
     }
     rows = {
-        source: Rows(given[source])
-        if source in given
-        else _read(source, inputs, bindings, reader.pins, session, file_filter=filters.get(source))
+        source: _read(source, inputs, bindings, reader, given, file_filter=filters.get(source))
         for source in query.sources
         if source != empty
     }
@@ -424,18 +418,21 @@ def read_source(
     inputs: dict[FileSource, Read] = {}
     if isinstance(source, FileSource):
         inputs[source] = files_of(source, query, bindings, root)
-    return _read(source, inputs, bindings, pins, session)
+    return _read(source, inputs, bindings, Reader(pins, session, Views(session), root))
 
 
 def _read(
     source: QuerySource,
     inputs: FilesRead,
     bindings: Bindings,
-    pins: Pins,
-    session: SparkSession,
+    reader: Reader,
+    given: Mapping[QuerySource, DataFrame] = MappingProxyType({}),
     *,
     file_filter: Predicate | None = None,
 ) -> Rows:
+    if source in given:
+        return Rows(given[source])
+    session, pins = reader.session, reader.pins
     try:
         with explained():
             if isinstance(source, FileSource):
