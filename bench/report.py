@@ -28,6 +28,7 @@ PROGRAMS = (  # in the order of the table
     "kinds",
     "asof",
     "backfill",
+    "files_a_day",
     "history",
     "changes",
     "planning",
