@@ -203,7 +203,7 @@ def test_arguments_are_bound_with_their_type(declared: str, rendered: str) -> No
         ("SELECT `{partition}`", (1, 8, "partition-token")),
         ("SELECT 'a' '{partition}'", (1, 12, "partition-token")),
         ("SELECT {partition}", (1, 8, "partition-token")),
-        ("SELECT * FROM read_csv('a/{partition}.csv')", (1, 24, "not-constant")),
+        ("SELECT * FROM read_csv('a', delim = '{partition}x')", (1, 37, "not-constant")),
         ("SELECT * FROM read_csv($y)", (1, 24, "argument")),
         ("SELECT * FROM read_csv(upper('a'))", (1, 24, "not-constant")),
         ("SELECT * FROM read_csv()", (1, 24, "not-constant")),

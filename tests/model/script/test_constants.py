@@ -84,3 +84,23 @@ def test_text_of_values(value: object, text: str) -> None:
 def test_constants_are_values() -> None:
     assert constant("'a' || '{partition}'") == constant("  'a'||'{partition}' -- x")
     assert len({constant("['a']"), constant("['a']"), constant("{'a': 1}")}) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("'data/{partition}.csv'", "data/2013-01-02.csv"),
+        ("'{partition}'", "2013-01-02"),
+        ("'{partition}/{partition}' || '.csv'", "2013-01-02/2013-01-02.csv"),
+        ("['a/{partition}', ('b' || '{partition}x')]", ["a/2013-01-02", "b2013-01-02x"]),
+        ("'plain'", "plain"),
+        ("$x", "a'b"),
+    ],
+)
+def test_a_path_may_have_the_partition_inside(text: str, value: object) -> None:
+    assert read_constant(tokenize(text, "spark"), in_path=True).evaluate(BINDINGS) == value
+
+
+def test_a_text_with_the_partition_inside_is_as_one_that_is_joined() -> None:
+    inside = read_constant(tokenize("'data/{partition}.csv'", "spark"), in_path=True)
+    assert inside == constant("'data/' || '{partition}' || '.csv'")

@@ -154,3 +154,44 @@ def test_the_slice_goes_up_through_queries(tmp_path: Path) -> None:
         ", w.`penstock_slice_1` AS `p` FROM w JOIN w AS v ON w.a = v.a"
         " WHERE w.`penstock_slice_1` = v.`penstock_slice_1` "
     )
+
+
+FILES = "read_csv('d/{partition}.csv')"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT * FROM {FILES}",
+        f"SELECT *, '{{partition}}' AS day, DATE '{{partition}}' AS d FROM {FILES} AS f",
+        "SELECT * FROM read_json('d/' || '{partition}' || '.json')",
+        "SELECT * FROM read_parquet(['a/{partition}', 'b/' || $partition])",
+        f"SELECT a, count(*) AS n FROM {FILES} AS f JOIN dim USING (a) GROUP BY a",
+        f"SELECT f.a FROM {FILES} AS f LEFT JOIN read_csv('e/{{partition}}.csv') AS g ON g.a = f.a",
+        f"SELECT f.a FROM {FILES} AS f JOIN s ON s.a = f.a WHERE s.day = '{{partition}}'",
+        f"WITH w AS (SELECT * FROM {FILES}) SELECT max(a) AS m, b FROM w GROUP BY b",
+        f"SELECT a FROM {FILES} UNION ALL SELECT b FROM s WHERE day = '{{partition}}'",
+        "SELECT a, '{partition}' AS p FROM s WHERE day = '{partition}'",
+    ],
+)
+def test_files_of_slices_say_the_slice(tmp_path: Path, query: str) -> None:
+    assert why_apart(model_of(tmp_path, query)) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("SELECT * FROM read_csv('d/all.csv')", "no condition on the partition"),
+        (f"SELECT * FROM {FILES} LIMIT 3", "LIMIT"),
+        ("SELECT * FROM read_csv('d/{partition}.csv', comment = '{partition}')", "an option of"),
+        (f"SELECT a FROM s WHERE a IN (SELECT a FROM {FILES})", "in an expression"),
+        (f"SELECT count(*) AS n FROM {FILES}", "without GROUP BY"),
+        (f"SELECT a FROM s LEFT JOIN {FILES} AS f USING (a)", "not joined by ON"),
+        (f"SELECT a FROM {FILES} UNION ALL SELECT a FROM s", "a part of its UNION"),
+        (f"SELECT a, $partition_start AS s FROM {FILES}", "outside of a WHERE"),
+        (f"SELECT a FROM {FILES} WHERE day > '{{partition}}'", "does not compare"),
+        (f"SELECT input_file_name() AS f FROM {FILES}", "not the same from run to run"),
+    ],
+)
+def test_files_of_slices_in_doubt(tmp_path: Path, query: str, why: str) -> None:
+    assert why in str(why_apart(model_of(tmp_path, query)))
