@@ -32,9 +32,7 @@ HEAD = """-- pipeline
 -- partitioned daily
 -- materialize ducklake://main/{name}
 """
-COLUMNS = (
-    ", columns = {'id': 'BIGINT', 'name': 'VARCHAR', 'amount': 'DOUBLE', 'at': 'TIMESTAMP'}"
-)
+COLUMNS = ", columns = {'id': 'BIGINT', 'name': 'VARCHAR', 'amount': 'DOUBLE', 'at': 'TIMESTAMP'}"
 #: model -> its call's options, and what follows the query
 MODELS = {
     "declared": (COLUMNS, ""),
