@@ -9,6 +9,7 @@
     │   ├── PartitionError         a partition value or its options
     │   ├── ArgumentError          an argument of a script or a command
     │   └── EnvironmentMissing     Java, PySpark or an extra is not installed
+    ├── PlanMoved                  what a saved plan was made from has changed (exit code 4)
     ├── LakeError
     │   ├── CatalogError
     │   │   ├── CatalogMissing     nothing there, and creation was not asked for
@@ -160,6 +161,12 @@ class ModelError(InputError):
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
         super().__init__("\n".join(str(d) for d in self.diagnostics))
+
+
+class PlanMoved(PenstockError):
+    """``data``: ``moved``, what has changed since, each as a text."""
+
+    exit_code = 4
 
 
 class LakeError(PenstockError):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from penstock.config import Settings
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from penstock.model.lineage.trace import Trace
     from penstock.model.slicing.needs import Edge
     from penstock.model.slicing.table_reads import TableRead
+    from penstock.model.values.asset import TableName
 
 
 T = TypeVar("T")
@@ -181,11 +183,59 @@ class Inspection:
         """The plan of a request, with what it does to tables and why it makes each slice."""
         from penstock.engine.planning.reasons import with_reasons
 
-        known = self._plan_known(request)
+        known, snapshots = self._plan_known(request), self._moments()
         plan = self._planned(request, known=known)
         with suppress(LakeError):  # which the stages of its steps say
-            plan = with_reasons(plan, known, self._held(plan))
+            plan = with_reasons(plan, known, self._held(plan), snapshots)
         return self._staged(plan)
+
+    def save_plan(self, plan: Plan, path: str | Path) -> None:
+        """Write a `plan` to a file, for `run`: ``project.save_plan(project.plan(), "today.json")``.
+
+        Raises ArgumentError where the file cannot be written.
+        """
+        from penstock.engine.planning.saved_plan import SavedPlan, write
+
+        write(Path(path), SavedPlan.of(plan, self.settings.name).to_json(plan))
+
+    def _unmoved(self, plan: Plan | str | Path) -> Plan:
+        """The plan of the request of a saved one, as it is now. Raises PlanMoved where it differs,
+        and ArgumentError for a file that is no plan of this project.
+        """
+        from penstock.engine.planning.plan import Plan as Planned
+        from penstock.engine.planning.saved_plan import Now, SavedPlan, moved, read, require_unmoved
+
+        name = self.settings.name
+        saved = SavedPlan.of(plan, name) if isinstance(plan, Planned) else read(Path(plan), name)
+        told = self._told(saved.request)
+        what = "the plan" if isinstance(plan, Planned) else str(plan)
+        models = {model.name: model for model in self.models}
+        now = Now(models, self._runs_now, self._rows_changed)
+        require_unmoved(moved(saved, SavedPlan.of(told, name), now), what)
+        return told
+
+    def _runs_now(self, model: Model) -> Mapping[str, str]:
+        known = self._known()
+        of = known.states if model.by_time is None else known.intervals
+        return of([model])[model.name].runs
+
+    def _rows_changed(self, table: TableName, since: int) -> bool:
+        """Return whether rows of a table changed after a snapshot."""
+        from penstock.engine.planning.table_changes import rows_changed
+
+        catalog = self._catalog(table.lake)
+        return catalog is not None and rows_changed(catalog, table, since)
+
+    def _moments(self) -> dict[str, tuple[int, str]]:
+        """The latest snapshots of the lakes that can be read, with their times."""
+        found = {}
+        for lake in dict.fromkeys(model.target.lake for model in self.models):
+            with suppress(LakeError):  # a run says that it cannot be read
+                catalog = self._catalog(lake)
+                if catalog is not None:
+                    latest = catalog.latest()
+                    found[lake] = (latest.id, latest.time.isoformat())
+        return found
 
     def _held(self, plan: Plan) -> Held:
         """Return who holds slices of a model, of the runs that go on now."""
@@ -239,7 +289,7 @@ class Inspection:
         )
 
     def _snapshots(self) -> dict[str, int]:
-        """The latest snapshots of the lakes that can be read."""
+        """The latest snapshots of the lakes that can be read; 0 of those that are not there."""
         found = {}
         for lake in dict.fromkeys(model.target.lake for model in self.models):
             with suppress(LakeError):  # a run says that it cannot be read

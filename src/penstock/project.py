@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.engine.planning.plan import Plan
     from penstock.engine.planning.restate import Restated
     from penstock.engine.planning.run_arguments import Fired, Positional
-    from penstock.engine.planning.slices import Partition
+    from penstock.engine.planning.slices import Partition, RunRequest
     from penstock.engine.results import (
         Adopted,
         Dropped,
@@ -176,6 +176,7 @@ class Project(Inspection):
         behind: bool | None = None,
         wait: bool = True,
         new_catalog: bool = False,
+        plan: Plan | str | Path | None = None,
         on_event: EventSink | None = None,
     ) -> RunResult:
         """Run the steps in the order of the graph::
@@ -186,6 +187,7 @@ class Project(Inspection):
         value, or a date or datetime in it (in its own time zone unless it has one); without it,
         time kinds take the slice of ``fire_time`` (aware; now), ``dynamic`` what ``payload`` says.
         The rest is as for `penstock run`. ``jobs`` run side by side (``[run] jobs``, or by cores).
+        ``plan``, a `plan` or a file of one, is run as it is; raises PlanMoved where it cannot be.
         ``on_event`` gets progress and notices; `RunResult.raise_for_status` raises failures.
         """
         request = self._request(
@@ -204,9 +206,17 @@ class Project(Inspection):
             allow_missing=allow_missing,
             behind=behind,
         )
-        return self._execute(
-            self._planned(request), jobs, on_event, new_catalog=new_catalog, wait=wait
-        )
+        planned = self._to_run(request, plan)
+        return self._execute(planned, jobs, on_event, new_catalog=new_catalog, wait=wait)
+
+    def _to_run(self, request: RunRequest, plan: Plan | str | Path | None) -> Plan:
+        """The plan to run: of the request, or as it was made before. Raises what both raise."""
+        if plan is None:
+            return self._planned(request)
+        from penstock.engine.planning.saved_plan import require_alone
+
+        require_alone(request)
+        return self._unmoved(plan)
 
     def restatement(
         self,

@@ -104,3 +104,23 @@ def contents(root: Path) -> dict[str, tuple[str, int]]:
         str(path): (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
         for path in files
     }
+
+
+def test_a_saved_plan_that_moved_ends_with_4(shop: Shop, tmp_path: Path) -> None:
+    root, file = str(shop.project.settings.root), str(tmp_path / "plan.json")
+    assert plan(shop, "days", *RANGE, "--out", file).exit_code == 0
+    shop.made("days", "2026-01-03")
+    result = CliRunner().invoke(main, ["run", "--project", root, "--plan", file])
+    assert result.exit_code == 4
+    assert "days 2026-01-03 made meanwhile by run r1" in result.stderr
+    as_json = CliRunner().invoke(main, ["run", "--project", root, "--plan", file, "--json"])
+    error = json.loads(as_json.stdout.splitlines()[-1])["error"]
+    assert (error["type"], len(error["data"]["moved"])) == ("PlanMoved", 1)
+
+
+def test_a_saved_plan_with_nothing_to_do_runs_nothing(shop: Shop, tmp_path: Path) -> None:
+    root, file = str(shop.project.settings.root), str(tmp_path / "plan.json")
+    one = ("days", "--from", "2026-01-02", "--to", "2026-01-02")
+    assert plan(shop, *one, "--out", file).exit_code == 0
+    result = CliRunner().invoke(main, ["run", "--project", root, "--plan", file])
+    assert (result.exit_code, "nothing to do" in result.output) == (0, True)

@@ -22,13 +22,20 @@ Examples:
   penstock plan --partition 2013-01-02
   penstock plan --from 2013-01-01 --to 2013-01-31
   penstock plan marts/delays_daily --explain
-  penstock plan --select "marts/*" --json""",
+  penstock plan --select "marts/*" --json
+  penstock plan --from 2013-01-01 --out january.json""",
 )
 @request_options
 @click.option(
     "--explain",
     is_flag=True,
     help="Also show what each step needs, what shares a job, and estimates.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Save the plan to a file, for penstock run --plan FILE.",
 )
 @common_options
 @click.pass_context
@@ -37,6 +44,7 @@ def command(
     /,
     *,
     explain: bool,
+    out: Path | None,
     project_dir: Path | None,
     as_json: bool,
     **request: Any,
@@ -57,12 +65,14 @@ def command(
     each input a slice of the step needs, and what says so, if not the kinds of the two; which
     slices share a job, or why not; and the rows and the time that past runs let expect.
 
-    Reads the catalogs, starts no Spark and writes nothing. The exit code is 2 when a step cannot
-    work.
+    Reads the catalogs, starts no Spark and writes nothing but the file of --out. The exit code is 2
+    when a step cannot work.
     """
     with load_project(project_dir) as project:
         plan = project.plan(**read_request(**request))
         estimates = project.estimates(plan) if explain else None
+        if out is not None:
+            project.save_plan(plan, out)
     if as_json:
         print_json(plan_as_dict(plan, estimates))
     else:

@@ -31,7 +31,8 @@ Examples:
   penstock run --from 2013-01-01 --to 2013-12-31
   penstock run marts/airline_ranking --arg min_flights=500
   penstock run raw/flights --full-refresh --partition 2013-01-02
-  penstock run --payload '{"region": "eu"}' --json""",
+  penstock run --payload '{"region": "eu"}' --json
+  penstock run --plan january.json""",
 )
 @request_options
 @click.option(
@@ -51,6 +52,13 @@ Examples:
     is_flag=True,
     help="Leave out slices that another run is making, instead of waiting for it.",
 )
+@click.option(
+    "--plan",
+    "plan",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Run exactly the plan that penstock plan --out FILE saved.",
+)
 @common_options
 @click.pass_context
 def command(
@@ -60,6 +68,7 @@ def command(
     jobs: int | None,
     new_catalog: bool,
     no_wait: bool,
+    plan: Path | None,
     project_dir: Path | None,
     as_json: bool,
     **request: Any,
@@ -77,7 +86,12 @@ def command(
     A slice that another run is making is waited for, and not made again if that run has made it.
 
     The exit code is 0 when all is done (or there is nothing to do), 1 when something failed, 2 for
-    a wrong request, 3 when something waits that was asked for, 130 after Ctrl-C.
+    a wrong request, 3 when something waits that was asked for, 4 when a saved plan is out of date,
+    130 after Ctrl-C.
+
+    --plan runs a saved plan as it is, and takes no other request. Where what it was made from has
+    changed since (a definition, slices that were made meanwhile, rows of a table that it reads),
+    nothing runs, and what has changed is named.
 
     --full-refresh rebuilds the tables of the named models with their current definitions. Of a
     partitioned model every slice is dropped, and only the one of this run is made. Tests run before
@@ -86,6 +100,7 @@ def command(
     asked = read_request(**request)
     with load_project(project_dir) as project, watch(as_json=as_json) as sink:
         options: dict[str, Any] = {"jobs": jobs, "new_catalog": new_catalog, "wait": not no_wait}
+        options["plan"] = plan
         result = project.run(**asked, **options, on_event=sink)
         left = what_is_left(project, result)
     if as_json:

@@ -17,9 +17,19 @@ from penstock.errors import ArgumentError
 from penstock.project import Project
 
 #: of how the run is executed, which no plan has
-EXECUTION = {"jobs": None, "new_catalog": False, "on_event": None, "wait": True}
+EXECUTION = {"jobs": None, "new_catalog": False, "on_event": None, "wait": True, "plan": None}
 #: of each command
-COMMON = {"models", "project_dir", "as_json", "jobs", "new_catalog", "no_wait", "explain"}
+COMMON = {
+    "models",
+    "project_dir",
+    "as_json",
+    "jobs",
+    "new_catalog",
+    "no_wait",
+    "explain",
+    "plan",
+    "out",
+}
 OPTIONS = {each.name: each.default for each in fields(RunOptions)}
 
 NAMES = ("raw/orders", "2026")

@@ -103,13 +103,24 @@ class PlannedStep:
         return slice_
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Facts that a plan was made from: the ``snapshots`` of lakes, each with its time, and the
+    ``runs`` that had recorded slices of models, by the names of these.
+    """
+
+    snapshots: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    runs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """Steps in the order of the graph. ``notices`` are worth saying before it runs.
 
     ``args`` are the texts of declared arguments that the request has, by name or in its payload.
     ``makers`` are the project's models by their tables, those that are not planned among them;
-    ``edges`` what models need of their inputs, by their names.
+    ``edges`` what models need of their inputs, by their names. ``seen`` is what it was made from,
+    where a plan was asked to tell.
     """
 
     steps: tuple[PlannedStep, ...]
@@ -118,6 +129,7 @@ class Plan:
     notices: tuple[str, ...] = ()
     makers: Makers = field(default_factory=dict)
     edges: Mapping[str, Sequence[Edge]] = field(default_factory=dict)
+    seen: Seen = field(default_factory=Seen)
 
     def __repr__(self) -> str:
         names = [step.name for step in self.steps]

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
+from types import MappingProxyType
 
 from penstock.engine.planning.intervals import IntervalHistory
-from penstock.engine.planning.plan import Known, Plan, PlannedStep
+from penstock.engine.planning.plan import Known, Plan, PlannedStep, Seen
 from penstock.engine.planning.ranges import (
     BEHIND,
     CHANGED,
@@ -76,14 +77,23 @@ class _Piece:
         return self.reason, self.state
 
 
-def with_reasons(plan: Plan, known: Known, held: Held = lambda _, __: {}) -> Plan:
-    """Return the plan with the ranges of its steps. ``known`` is what the plan was made of."""
+def with_reasons(
+    plan: Plan,
+    known: Known,
+    held: Held = lambda _, __: {},
+    snapshots: Mapping[str, tuple[int, str]] = MappingProxyType({}),
+) -> Plan:
+    """Return the plan with the ranges of its steps, and with what it was made from: ``known``, and
+    ``snapshots`` of the lakes.
+    """
     made = [step for step in plan.steps if step.slices and not step.skipped]
     by_time = [step.model for step in made if step.model.by_time is not None]
     states = known.slices([step.model for step in made if step.model.by_time is None])
     painted = known.intervals(by_time) if by_time else {}
     reasons = _Reasons(plan.request, states, painted, held)
-    return replace(plan, steps=tuple(_reasoned(step, reasons) for step in plan.steps))
+    runs = {name: of.runs for of_kind in (states, painted) for name, of in of_kind.items()}
+    steps = tuple(_reasoned(step, reasons) for step in plan.steps)
+    return replace(plan, steps=steps, seen=Seen(snapshots, runs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from penstock.lake.format.conflicts import ParsedChanges
 from penstock.lake.reading.column_values import distinct
 from penstock.model.slicing.table_reads import TableRead
 from penstock.model.time.slice import zone_of
+from penstock.model.values.asset import TableName
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
@@ -33,6 +34,21 @@ if TYPE_CHECKING:
     from penstock.lake.format.schema import Column
 
 _MOST_BYTES = 16 * 1024 * 1024  # of a file whose values are looked at
+
+
+def rows_changed(catalog: Catalog, table: TableName, since: int) -> bool:
+    """Return whether rows of a table changed after a snapshot: by a writer, or a rollback."""
+    key = (fold(table.schema), fold(table.table))
+    with catalog.reading() as connection:
+        own = history.tables_by_name(connection, reads.newest(connection).id).get(key)
+        if own is None:  # a view, or gone: the run says so
+            return False
+        if own in history.rollbacks(connection, since):
+            return True
+        return any(
+            own in each.inserted | each.deleted or key in each.created_tables
+            for each in history.changes_of_others(connection, since, ())
+        )
 
 
 @dataclass(frozen=True, slots=True)
