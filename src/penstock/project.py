@@ -186,9 +186,9 @@ class Project(Inspection):
         ``models`` and ``select`` name the steps; without any, all run. ``partition`` is a slice's
         value, or a date or datetime in it (in its own time zone unless it has one); without it,
         time kinds take the slice of ``fire_time`` (aware; now), ``dynamic`` what ``payload`` says.
-        The rest is as for `penstock run`. ``jobs`` run side by side (``[run] jobs``, or by cores).
-        ``plan``, a `plan` or a file of one, is run as it is; raises PlanMoved where it cannot be.
-        ``on_event`` gets progress and notices; `RunResult.raise_for_status` raises failures.
+        ``plan`` (or its file) is run as it is, or raises PlanMoved. The rest is as for `penstock
+        run`. ``jobs`` run side by side (``[run] jobs``, or by cores). ``on_event`` gets progress and
+        notices; `RunResult.raise_for_status` raises failures.
         """
         request = self._request(
             *models,
@@ -206,8 +206,8 @@ class Project(Inspection):
             allow_missing=allow_missing,
             behind=behind,
         )
-        planned = self._to_run(request, plan)
-        return self._execute(planned, jobs, on_event, new_catalog=new_catalog, wait=wait)
+        made = self._to_run(request, plan)
+        return self._execute(made, jobs, on_event, new_catalog=new_catalog, wait=wait)
 
     def _to_run(self, request: RunRequest, plan: Plan | str | Path | None) -> Plan:
         """The plan to run: of the request, or as it was made before. Raises what both raise."""
