@@ -186,9 +186,8 @@ class Project(Inspection):
         ``models`` and ``select`` name the steps; without any, all run. ``partition`` is a slice's
         value, or a date or datetime in it (in its own time zone unless it has one); without it,
         time kinds take the slice of ``fire_time`` (aware; now), ``dynamic`` what ``payload`` says.
-        ``plan`` (or its file) is run as it is, or raises PlanMoved. The rest is as for `penstock
-        run`. ``jobs`` run side by side (``[run] jobs``, or by cores). ``on_event`` gets progress and
-        notices; `RunResult.raise_for_status` raises failures.
+        ``plan`` (or its file) is run as it is, or raises PlanMoved. ``jobs`` run side by side. The
+        rest is as for `penstock run`; `RunResult.raise_for_status` raises failures.
         """
         request = self._request(
             *models,
