@@ -5,7 +5,7 @@ The half of the Python API that changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property, partial
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.engine.planning.plan import Known, Plan
     from penstock.engine.planning.reasons import Held
     from penstock.engine.planning.run_arguments import Fired, Positional
+    from penstock.engine.planning.slice_reason import DefinitionChange
     from penstock.engine.planning.slice_states import KnownSlices
     from penstock.engine.planning.slices import Partition, RunRequest
     from penstock.engine.results import (
@@ -146,12 +147,14 @@ class Inspection:
         upstream: bool = False,
         allow_missing: bool = False,
         behind: bool | None = None,
+        changed: bool = False,
     ) -> Plan:
         """Return what `run` would do: ``project.plan("orders").steps``.
 
         The ``stages`` of a step say what becomes of its table first, where that is dropped or
-        altered, or the step refused. Reads the catalogs, and starts no Spark. Raises ArgumentError,
-        PartitionError.
+        altered, or the step refused, its ``ranges`` why its slices are made, and the ``changes`` of
+        the plan what changed definitions touch. Reads the catalogs, and starts no Spark. Raises
+        ArgumentError, PartitionError.
         """
         request = self._request(
             *models,
@@ -168,6 +171,7 @@ class Inspection:
             upstream=upstream,
             allow_missing=allow_missing,
             behind=behind,
+            changed=changed,
         )
         return self._told(request)
 
@@ -183,11 +187,30 @@ class Inspection:
         """The plan of a request, with what it does to tables and why it makes each slice."""
         from penstock.engine.planning.reasons import with_reasons
 
-        known, snapshots = self._plan_known(request), self._moments()
+        known, snapshots = self._plan_known(request, restates=request.changed), self._moments()
         plan = self._planned(request, known=known)
         with suppress(LakeError):  # which the stages of its steps say
             plan = with_reasons(plan, known, self._held(plan), snapshots)
+            plan = replace(plan, changes=tuple(self._changes(plan, known)))
         return self._staged(plan)
+
+    def _changes(self, plan: Plan, known: Known) -> Iterator[DefinitionChange]:
+        """Return what changes of definitions touch, of the models of a plan and below them."""
+        from penstock.engine.planning.reasons import stale_slices
+
+        models = [step.model for step in plan.steps]
+        stale = stale_slices(models, known)
+        if not stale:
+            return iter(())
+        from penstock.engine.planning.changed import changes_of
+
+        request = replace(plan.request, range=None, partition=None, full_refresh=False)
+        request = replace(request, changed=True, upstream=False)
+        return changes_of(
+            models,
+            stale,
+            lambda name: self._planned(replace(request, select=(name,)), known=known),
+        )
 
     def save_plan(self, plan: Plan, path: str | Path) -> None:
         """Write a `plan` to a file, for `run`: ``project.save_plan(project.plan(), "today.json")``.
@@ -268,8 +291,13 @@ class Inspection:
         from penstock.engine.planning.make_plan import make_plan
 
         by_name = {model.name: model for model in self.models}
-        known = known or self._plan_known(request, restates=planner is not None)
-        return make_plan(by_name, self.graph, request, known, planner)
+        restates = planner is not None or request.changed
+        known = known or self._plan_known(request, restates=restates)
+        if not request.changed:
+            return make_plan(by_name, self.graph, request, known, planner)
+        from penstock.engine.planning.changed import of_changed, only_touched
+
+        return only_touched(make_plan(by_name, self.graph, request, known, of_changed))
 
     def _plan_known(self, request: RunRequest, *, restates: bool = False) -> Known:
         """Return what a plan asks of the catalogs: all its answers are of one moment."""
@@ -282,7 +310,7 @@ class Inspection:
         return Known(
             _remembering(slices.states),
             _remembering(slices.intervals),
-            slices.pasts,
+            _remembering(slices.pasts),
             self._snapshots() if restates or request.full_refresh else {},
             {name: KINDS[lake.kind] for name, lake in self.settings.lakes.items()},
             self.edges,

@@ -174,20 +174,19 @@ class Project(Inspection):
         upstream: bool = False,
         allow_missing: bool = False,
         behind: bool | None = None,
+        changed: bool = False,
         wait: bool = True,
         new_catalog: bool = False,
         plan: Plan | str | Path | None = None,
         on_event: EventSink | None = None,
     ) -> RunResult:
-        """Run the steps in the order of the graph::
-
-            project.run("orders", partition="2026-11-01").raise_for_status()
+        """Run the steps in order: ``project.run("orders", partition="2026-11-01")``.
 
         ``models`` and ``select`` name the steps; without any, all run. ``partition`` is a slice's
-        value, or a date or datetime in it (in its own time zone unless it has one); without it,
-        time kinds take the slice of ``fire_time`` (aware; now), ``dynamic`` what ``payload`` says.
-        ``plan`` (or its file) is run as it is, or raises PlanMoved. ``jobs`` run side by side. The
-        rest is as for `penstock run`; `RunResult.raise_for_status` raises failures.
+        value, or a date or datetime in it (in its own zone unless it has one); else time kinds take
+        the slice of ``fire_time`` (aware; now), ``dynamic`` what ``payload`` says. ``plan`` (or its
+        file) is run as it is, or raises PlanMoved. The rest is as for `penstock run`;
+        `RunResult.raise_for_status` raises failures.
         """
         request = self._request(
             *models,
@@ -204,6 +203,7 @@ class Project(Inspection):
             upstream=upstream,
             allow_missing=allow_missing,
             behind=behind,
+            changed=changed,
         )
         made = self._to_run(request, plan)
         return self._execute(made, jobs, on_event, new_catalog=new_catalog, wait=wait)

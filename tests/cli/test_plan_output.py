@@ -124,3 +124,18 @@ def test_a_saved_plan_with_nothing_to_do_runs_nothing(shop: Shop, tmp_path: Path
     assert plan(shop, *one, "--out", file).exit_code == 0
     result = CliRunner().invoke(main, ["run", "--project", root, "--plan", file])
     assert (result.exit_code, "nothing to do" in result.output) == (0, True)
+
+
+def test_a_plan_shows_what_changed_definitions_touch(shop: Shop) -> None:
+    path = shop.project.settings.root / "models" / "days.sql"
+    path.write_text(path.read_text().replace("SELECT", "SELECT 1 AS one,"))
+    shop.made("reader", *days(4, 5))
+    lines = plan(shop, "days").stdout.splitlines()
+    assert lines[-2:] == [
+        "changed: days; 3 slices; readers: reader (2)",
+        "penstock run --changed rebuilds what these changes touch",
+    ]
+    assert "restated" in plan(shop, "--changed").stdout
+    (change,) = json.loads(plan(shop, "days", "--json").stdout)["changes"]
+    assert (change["model"], change["slices"], change["refused"]) == ("days", 3, None)
+    assert plan(shop, "--changed", "whole").stdout == "Nothing is to be made.\n"

@@ -189,6 +189,11 @@ def request_options(function: F) -> F:
             is_flag=True,
             help="Rebuild the tables of the named models; their existing rows are dropped.",
         ),
+        click.option(
+            "--changed",
+            is_flag=True,
+            help="Rebuild slices that other definitions of the models made, and what reads them.",
+        ),
         *_input_options(),
     )
     for option in reversed(options):

@@ -33,7 +33,12 @@ def print_plan(plan: Plan) -> None:
     for notice in plan.notices:
         say(local(f"notice: {notice}"), err=True)
     rows = [row for step in plan.steps for row in _rows(step)]
-    print_table(_COLUMNS, rows, look=Look(("strategy", "table"), ("state",)))
+    look = Look(("strategy", "table"), ("state",))
+    print_table(_COLUMNS, rows, look=look, empty="Nothing is to be made.")
+    for change in plan.changes:
+        say(local(f"\n{change}" if change is plan.changes[0] else str(change)))
+    if any(change.refused is None for change in plan.changes) and not plan.request.changed:
+        say("penstock run --changed rebuilds what these changes touch")
 
 
 def _rows(step: PlannedStep) -> Iterator[Sequence[str]]:
@@ -102,13 +107,15 @@ def _total(estimates: Estimates) -> str:
 def plan_as_dict(plan: Plan, estimates: Estimates | None) -> dict[str, Any]:
     """Return a plan as JSON has it; with ``estimates``, which ``--explain`` asks for."""
     steps = [step_as_dict(step) for step in plan.steps]
+    changes = [each.to_dict() for each in plan.changes]
     if estimates is None:
-        return {"steps": steps, "notices": plan.notices}
+        return {"steps": steps, "notices": plan.notices, "changes": changes}
     for step, shown in zip(plan.steps, steps, strict=True):
         estimate = estimates.get(step.name)
         shown["jobs"] = job_of(step) or None
         shown["estimate"] = None if estimate is None else estimate.to_dict()
-    return {"steps": steps, "notices": plan.notices, "needs": list(needs_as_dicts(plan))}
+    needs = list(needs_as_dicts(plan))
+    return {"steps": steps, "notices": plan.notices, "changes": changes, "needs": needs}
 
 
 def needs_as_dicts(plan: Plan) -> Iterator[dict[str, str]]:

@@ -5,8 +5,10 @@ Tests ``engine/planning/slice_reason.py`` as well.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -39,12 +41,13 @@ DAYS: dict[str, Any] = {"from_": "2026-01-01", "to": "2026-01-09", "fire_time": 
 class Shop:
     """A project whose state a test writes, without a run."""
 
-    def __init__(self, root: Path) -> None:
-        self.project = Project.load(write_project(root / "p", SCRIPTS))
+    def __init__(self, root: Path, more: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.project = Project.load(write_project(root / "p", {**SCRIPTS, **more}))
         lake = self.project.lake("main")
-        for name in ("days", "reader"):
+        for name in ("days", "reader", *(["apart"] if more else [])):
             lake.sql(f"CREATE TABLE {name} (day VARCHAR, _wm_partition VARCHAR)")
-        lake.sql("CREATE TABLE whole (a INTEGER)")
+        for name in ("whole", *(["fu", "log"] if more else [])):
+            lake.sql(f"CREATE TABLE {name} (a INTEGER)")
         lake.sql("CREATE TABLE timed (day DATE)")
         self.catalog, self.state = lake.catalog, State(lake.catalog)
         self.state.begin_run(run_record())

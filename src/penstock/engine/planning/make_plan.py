@@ -71,6 +71,10 @@ def make_plan(
     chosen = _with_steps(
         select_steps(request.select, order, graph.upstream, graph.downstream), models, graph
     )
+    roots = chosen
+    if request.changed:  # with what reads them
+        below = frozenset(name for each in roots for name in graph.downstream(each))
+        chosen |= frozenset(name for name in below if models[name].strategy.runs)
     steps = [models[name] for name in order if name in chosen]
     known = known or Known()
     if not all(map(known.can_make, steps)):
@@ -79,7 +83,7 @@ def make_plan(
     args = args_of(steps, request)
     lines = _lines(models, graph, steps, request, known)
     ordered = [models[name] for name in order]
-    asked = Asked(request, ordered, graph, steps, args, known, lines)
+    asked = Asked(request, ordered, graph, steps, args, known, lines, roots=roots)
     if planner is None:
         asked = replace(asked, cascade=_by_themselves(asked))
         planner = _of_moment if request.range is None else of_range

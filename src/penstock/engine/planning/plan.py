@@ -25,7 +25,7 @@ from penstock.model.time.slice import WHOLE, Part, Slice, described
 from penstock.notebook import count, line, listed, table
 
 if TYPE_CHECKING:
-    from penstock.engine.planning.slice_reason import ReasonedRange
+    from penstock.engine.planning.slice_reason import DefinitionChange, ReasonedRange
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -120,7 +120,7 @@ class Plan:
     ``args`` are the texts of declared arguments that the request has, by name or in its payload.
     ``makers`` are the project's models by their tables, those that are not planned among them;
     ``edges`` what models need of their inputs, by their names. ``seen`` is what it was made from,
-    where a plan was asked to tell.
+    where a plan was asked to tell, and ``changes`` what changed definitions of its models touch.
     """
 
     steps: tuple[PlannedStep, ...]
@@ -130,6 +130,7 @@ class Plan:
     makers: Makers = field(default_factory=dict)
     edges: Mapping[str, Sequence[Edge]] = field(default_factory=dict)
     seen: Seen = field(default_factory=Seen)
+    changes: tuple[DefinitionChange, ...] = ()
 
     def __repr__(self) -> str:
         names = [step.name for step in self.steps]
@@ -219,6 +220,7 @@ class Known:
 class Asked:
     """Values that all steps of a plan share: ``steps`` are its models, in the order of ``order``,
     that of all; ``lines`` are those of models by time, ``cascade`` what is restated with them.
+    ``roots`` are the names of the models that were selected; others may be added to ``steps``.
     """
 
     request: RunRequest
@@ -229,6 +231,7 @@ class Asked:
     known: Known
     lines: Mapping[str, ModelIntervals]
     cascade: Cascade = field(default_factory=Cascade)
+    roots: frozenset[str] = frozenset()
 
     def above(self, model: Model) -> Iterator[Model]:
         """The models that one reads, however far."""

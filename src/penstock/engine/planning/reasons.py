@@ -96,6 +96,28 @@ def with_reasons(
     return replace(plan, steps=steps, seen=Seen(snapshots, runs))
 
 
+def stale_slices(models: Sequence[Model], known: Known) -> dict[str, tuple[Slice, ...]]:
+    """Return the slices that other definitions made, by the names of models that have any."""
+    timed = [model for model in models if model.by_time is not None]
+    states = known.slices([model for model in models if model.by_time is None])
+    painted = known.intervals(timed) if timed else {}
+    found: dict[str, tuple[Slice, ...]] = {}
+    for model in models:
+        if model.by_time is not None:
+            line = painted.get(model.name)
+            slices: tuple[Slice, ...] = () if line is None else line.of_states(STALE)
+        else:
+            of = states.get(model.name, SliceStates())
+            slices = tuple(_slice(text) for text, state in of.items() if state == STALE)
+        if slices:
+            found[model.name] = slices
+    return found
+
+
+def _slice(text: str) -> Slice:
+    return Part(text) if text else WHOLE
+
+
 @dataclass(frozen=True, slots=True)
 class _Reasons:
     """Derive reasons from what is known of the slices of a plan, by the names of models."""

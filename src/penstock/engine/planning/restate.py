@@ -189,12 +189,13 @@ def _reader(model: Model, reached: Cascade, asked: Asked) -> PlannedStep:
         if name in reached.passed and not _has_ranges(model) and not rebuilds(model):
             return of_slices(model, (WHOLE,), after)
         return PlannedStep(model, (), after, skipped="not restated: nothing of it is there yet")
-    return _again(model, again, asked, after)
+    return again_of(model, again, asked, after)
 
 
-def _again(
+def again_of(
     model: Model, again: ModelRestatement, asked: Asked, after: tuple[str, ...]
 ) -> PlannedStep:
+    """Return the step that makes what is there of a model again."""
     if again.anew:
         return _anew(model, asked, after, again.why)
     return replace(of_slices(model, again.slices, after), again=again.why)

@@ -49,6 +49,7 @@ class RunOptions:
     upstream: bool = False
     allow_missing: bool = False
     behind: bool | None = None
+    changed: bool = False
 
     def request(self, models: Sequence[Positional], names: Collection[str]) -> RunRequest:
         """The request of a run of ``models``, its positional arguments. Raises ArgumentError.
@@ -70,6 +71,7 @@ class RunOptions:
             allow_missing=self.allow_missing,
             behind=self.behind is not False,
             late=self.behind is True,
+            changed=self.changed,
         )
 
 

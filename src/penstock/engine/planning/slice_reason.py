@@ -1,4 +1,6 @@
-"""Reasons for which a run makes slices: the closed list, and ranges of slices with one of them."""
+"""Reasons for which a run makes slices: the closed list, ranges of slices with one of them, and the
+changes of definitions behind some.
+"""
 
 from __future__ import annotations
 
@@ -71,3 +73,48 @@ class ReasonedRange:
             "state": self.state,
             "until": self.until,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionChange:
+    """A model whose definition is not that of its slices: ``slices`` of them, None for a whole
+    table, and its ``readers`` that would be made again with them, each with how many slices.
+
+    ``refused`` says why it is not rebuilt, and ``left_out`` so of readers.
+    """
+
+    model: str
+    slices: int | None
+    readers: tuple[tuple[str, int | None], ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+    refused: str | None = None
+
+    def __str__(self) -> str:
+        """``changed: ids; 5 slices; readers: dn (5), fu (whole)``."""
+        said = f"changed: {self.model}; {_number(self.slices)}"
+        if self.readers:
+            readers = (f"{name} ({_short(number)})" for name, number in self.readers)
+            said += f"; readers: {', '.join(readers)}"
+        for name, why in self.left_out:
+            said += f"; not {name}: {why}"
+        if self.refused is not None:
+            return f"{said}; not rebuilt: {self.refused}"
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "model": self.model,
+            "slices": self.slices,
+            "readers": [{"model": name, "slices": number} for name, number in self.readers],
+            "left_out": [{"model": name, "why": why} for name, why in self.left_out],
+            "refused": self.refused,
+        }
+
+
+def _number(slices: int | None) -> str:
+    return "whole table" if slices is None else f"{slices:,} slice{'' if slices == 1 else 's'}"
+
+
+def _short(slices: int | None) -> str:
+    return "whole" if slices is None else f"{slices:,}"

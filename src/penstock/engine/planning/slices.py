@@ -204,7 +204,8 @@ class RunRequest:
     many days, in place of ``partition``. ``upstream``: of models that are not selected, what the
     selected ones need and is missing is made first; ``allow_missing``: they do without it;
     ``behind``: slices whose input has changed since are made again; ``late``: those with late rows
-    too, and all of a model that is partitioned, not only the one that a run is for.
+    too, and all of a model that is partitioned, not only the one that a run is for. ``changed``:
+    the slices that other definitions made, with what reads them.
     """
 
     partition: Partition | None = None
@@ -219,6 +220,7 @@ class RunRequest:
     allow_missing: bool = False
     behind: bool = True
     late: bool = False
+    changed: bool = False
 
     @property
     def inputs(self) -> dict[str, Any]:

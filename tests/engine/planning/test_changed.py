@@ -1,0 +1,164 @@
+"""What a change of definitions touches, and the plan that rebuilds exactly that. Spark runs
+one of them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.engine.planning.changed import NOTHING
+from penstock.errors import ArgumentError, PlanMoved
+from penstock.project import Project
+from tests.engine.planning.test_reasons import HEAD, Shop, days
+from tests.engine.toy import rows, write_project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MORE = {
+    "models/fu": "-- pipeline\n-- materialize ducklake://main/fu\nSELECT count(*) AS n FROM days",
+    "models/log": "-- pipeline\n-- materialize ducklake://main/log append\nSELECT * FROM fu",
+    "models/apart": HEAD.format("apart") + "SELECT '{partition}' AS day",
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    """Days of which five were made, a reader of three, a whole table and an append below."""
+    shop = Shop(tmp_path, MORE)
+    shop.made("days", *days(1, 2, 3, 4, 5))
+    shop.made("reader", *days(2, 3, 4))
+    shop.made("fu", "")
+    shop.made("log", "")
+    return shop
+
+
+def edited(shop: Shop, name: str = "days") -> Project:
+    path = shop.project.settings.root / "models" / f"{name}.sql"
+    path.write_text(path.read_text().replace("SELECT", "SELECT 1 AS one,"))
+    return Project.load(shop.project.settings.root)
+
+
+def planned(project: Project, *models: str, **request: Any) -> list[tuple[str, list[str]]]:
+    plan = project.plan(*models, changed=True, **request)
+    return [(step.name, [str(each) for each in step.slices]) for step in plan.steps]
+
+
+def test_nothing_has_changed(shop: Shop) -> None:
+    with Project.load(shop.project.settings.root) as project:
+        plan = project.plan(changed=True)
+        assert (plan.steps, plan.notices) == ((), (NOTHING,))
+        assert project.plan().changes == ()
+        assert project.run(changed=True).state == "done"
+
+
+def test_what_a_change_touches_is_rebuilt_and_nothing_else(shop: Shop) -> None:
+    with edited(shop) as project:
+        assert planned(project) == [
+            ("days", days(1, 2, 3, 4, 5)),
+            ("fu", ["whole table"]),
+            ("log", []),
+            ("reader", days(2, 3, 4)),
+        ]
+
+
+def test_steps_are_in_the_order_of_the_graph_and_say_why(shop: Shop) -> None:
+    with edited(shop) as project:
+        steps = {step.name: step for step in project.plan(changed=True).steps}
+    assert steps["reader"].after == ("days",)
+    assert [str(each) for each in steps["days"].ranges] == [
+        "2026-01-01 to 2026-01-05 restated (the definition of days has changed) (5)"
+    ]
+    assert "not rebuilt: " in (steps["log"].skipped or "")
+
+
+def test_only_selected_models_begin(shop: Shop) -> None:
+    with edited(shop) as project:
+        assert [name for name, _ in planned(project, "reader")] == []
+        assert [name for name, _ in planned(project, "days")] == ["days", "fu", "log", "reader"]
+
+
+def test_a_changed_reader_is_rebuilt_alone(shop: Shop) -> None:
+    with edited(shop, "reader") as project:
+        assert planned(project) == [("reader", days(2, 3, 4))]
+
+
+def test_formatting_is_no_change(shop: Shop) -> None:
+    path = shop.project.settings.root / "models" / "days.sql"
+    path.write_text(path.read_text().replace("SELECT", "select -- as before\n"))
+    with Project.load(shop.project.settings.root) as project:
+        assert planned(project) == []
+
+
+def test_a_plan_names_what_a_change_touches(shop: Shop) -> None:
+    with edited(shop) as project:
+        (change,) = project.plan().changes
+    assert str(change).startswith(
+        "changed: days; 5 slices; readers: fu (whole), reader (3); not log"
+    )
+    assert change.to_dict()["readers"] == [
+        {"model": "fu", "slices": None},
+        {"model": "reader", "slices": 3},
+    ]
+
+
+def test_intervals_that_another_definition_made_are_rebuilt_together(shop: Shop) -> None:
+    shop.made("timed", "2026-01-01T00:00:00Z/2026-01-04T00:00:00Z")
+    shop.made("timed", "2026-01-04T00:00:00Z/2026-01-06T00:00:00Z")
+    with edited(shop, "timed") as project:
+        assert planned(project) == [("timed", ["2026-01-01 to 2026-01-05"])]
+        (change,) = project.plan("timed").changes
+        assert str(change) == "changed: timed; 5 slices"
+
+
+def test_what_cannot_be_rebuilt_says_so(shop: Shop) -> None:
+    with edited(shop, "log") as project:
+        (step,) = project.plan(changed=True).steps
+        assert (step.skipped or "").startswith(
+            "its definition has changed, and it is not rebuilt: "
+        )
+        (change,) = project.plan().changes
+        assert "changed: log; whole table; not rebuilt: " in str(change)
+
+
+@pytest.mark.parametrize("request_", [{"partition": "2026-01-01"}, {"from_": "2026-01-01"}])
+def test_slices_cannot_be_asked_for_as_well(shop: Shop, request_: dict[str, str]) -> None:
+    with pytest.raises(ArgumentError, match="--changed says which slices are made"):
+        shop.project.plan(changed=True, **request_)  # type: ignore[arg-type]  # values of one kind
+
+
+def test_a_changed_plan_can_be_saved(shop: Shop, tmp_path: Path) -> None:
+    with edited(shop) as project:
+        project.save_plan(project.plan(changed=True), tmp_path / "plan.json")
+        again = project._unmoved(tmp_path / "plan.json")
+        assert [step.name for step in again.steps] == ["days", "fu", "log", "reader"]
+
+
+MADE = {
+    "models/ids": HEAD.format("ids") + "SELECT 1 AS id, '{partition}' AS day",
+    "models/dn": HEAD.format("dn") + "SELECT id, day FROM ids WHERE day = '{partition}'",
+    "models/fu": "-- pipeline\n-- materialize ducklake://main/fu\nSELECT sum(id) AS n FROM dn",
+    "models/other": HEAD.format("other") + "SELECT '{partition}' AS day",
+}
+
+
+def test_a_run_rebuilds_exactly_what_its_plan_shows(spark: SparkSession, tmp_path: Path) -> None:
+    root = write_project(tmp_path / "p", MADE)
+    with Project.load(root, spark=spark) as project:
+        project.run(from_="2026-01-01", to="2026-01-02").raise_for_status()
+    write_project(root, {"models/ids": MADE["models/ids"].replace("1 AS id", "5 AS id")})
+    with Project.load(root, spark=spark) as project:
+        plan = project.plan(changed=True)
+        assert [str(each) for each in plan.changes] == [
+            "changed: ids; 2 slices; readers: dn (2), fu (whole)"
+        ]
+        project.save_plan(plan, root / "plan.json")
+        result = project.run(plan=root / "plan.json").raise_for_status()
+        assert {each.name for each in result.steps} == {"ids", "dn", "fu"}
+        assert rows(project, "SELECT n FROM fu") == [(10,)]
+        assert project.plan(changed=True).steps == ()
+        with pytest.raises(PlanMoved, match="made meanwhile by run"):
+            project.run(plan=root / "plan.json")
