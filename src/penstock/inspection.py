@@ -206,11 +206,29 @@ class Inspection:
 
         request = replace(plan.request, range=None, partition=None, full_refresh=False)
         request = replace(request, changed=True, upstream=False)
-        return changes_of(
+        found = changes_of(
             models,
             stale,
             lambda name: self._planned(replace(request, select=(name,)), known=known),
         )
+        return (self._compared(change) for change in found)
+
+    def _compared(self, change: DefinitionChange) -> DefinitionChange:
+        """A change with what differs between the definitions, where that is recorded."""
+        from penstock.engine.planning.definition_diff import definition_diff
+        from penstock.engine.state.definitions import last_other
+        from penstock.engine.state.store import State
+
+        model = self.model(change.model)
+        target, catalog = model.target, self._catalog(model.target.lake)
+        old: Mapping[str, str] | None = None
+        if catalog is not None:
+            ask = partial(last_other, target=target.qualified, than=model.definition_hash)
+            old = State(catalog).read(ask, None)
+        if old is None:
+            return change
+        diff = definition_diff(old, model.definition_parts)
+        return replace(change, parts=diff.parts, diff=diff.lines)
 
     def save_plan(self, plan: Plan, path: str | Path) -> None:
         """Write a `plan` to a file, for `run`: ``project.save_plan(project.plan(), "today.json")``.

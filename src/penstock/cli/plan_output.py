@@ -66,7 +66,12 @@ def _state(range_: ReasonedRange) -> str:
 
 
 def print_explained(plan: Plan, estimates: Estimates) -> None:
-    """Print which slices of inputs each step needs, which slices share a job, and estimates."""
+    """Print what differs in changed definitions, which slices of inputs each step needs, which
+    slices share a job, and estimates.
+    """
+    for change in plan.changes:
+        for line in change.diff:
+            say(local(f"  {line}"))
     say("")
     needs = [[local(need[name]) for name in _NEEDS] for need in needs_as_dicts(plan)]
     print_table(_NEEDS, needs, look=Look((), ("needs",)), empty="No input is a model's.")

@@ -80,7 +80,9 @@ class DefinitionChange:
     """A model whose definition is not that of its slices: ``slices`` of them, None for a whole
     table, and its ``readers`` that would be made again with them, each with how many slices.
 
-    ``refused`` says why it is not rebuilt, and ``left_out`` so of readers.
+    ``refused`` says why it is not rebuilt, and ``left_out`` so of readers. ``parts`` are the names
+    of what differs between the two definitions, where that of the slices is recorded, and ``diff``
+    the difference in lines.
     """
 
     model: str
@@ -88,10 +90,13 @@ class DefinitionChange:
     readers: tuple[tuple[str, int | None], ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     refused: str | None = None
+    parts: tuple[str, ...] = ()
+    diff: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """``changed: ids; 5 slices; readers: dn (5), fu (whole)``."""
-        said = f"changed: {self.model}; {_number(self.slices)}"
+        """``changed: ids (query); 5 slices; readers: dn (5), fu (whole)``."""
+        parts = f" ({', '.join(self.parts)})" if self.parts else ""
+        said = f"changed: {self.model}{parts}; {_number(self.slices)}"
         if self.readers:
             readers = (f"{name} ({_short(number)})" for name, number in self.readers)
             said += f"; readers: {', '.join(readers)}"
@@ -109,6 +114,8 @@ class DefinitionChange:
             "readers": [{"model": name, "slices": number} for name, number in self.readers],
             "left_out": [{"model": name, "why": why} for name, why in self.left_out],
             "refused": self.refused,
+            "parts": list(self.parts),
+            "diff": list(self.diff),
         }
 
 

@@ -116,7 +116,8 @@ def _begin(context: RunContext) -> None:
         trigger=plan.request.trigger,
     )
     for name, state in context.states.items():
-        for dead in state.begin_run(record):
+        models = [s.model for s in plan.steps if s.model.target.lake == name and not s.skipped]
+        for dead in state.begin_run(record, models):
             context.sink(Notice(f"run {dead} on lake {name} was killed; marked abandoned"))
     remove_abandoned()
 

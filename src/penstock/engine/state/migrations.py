@@ -238,6 +238,22 @@ def claims(connection: Connection) -> None:
     _CLAIMS.create_all(connection, checkfirst=False)
 
 
+_RECORDED = MetaData()
+
+Table(
+    "penstock_definition",
+    _RECORDED,
+    _key("target"),
+    _key("definition_hash"),
+    *_texts("parts", "recorded_at"),
+)
+
+
+def recorded_definitions(connection: Connection) -> None:
+    """Record definitions, to show what has changed: not known of those that ran before."""
+    _RECORDED.create_all(connection, checkfirst=False)
+
+
 # Number n is the n-th.
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     first,
@@ -248,4 +264,5 @@ MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     built,
     reads,
     claims,
+    recorded_definitions,
 )

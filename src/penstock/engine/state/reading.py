@@ -80,6 +80,11 @@ def has_claims(connection: Connection) -> bool:
     return not _is_before(connection, 8)
 
 
+def has_definitions(connection: Connection) -> bool:
+    """Return whether the tables are of a version that records definitions."""
+    return not _is_before(connection, 9)
+
+
 def _rows_of(connection: Connection, table: Table) -> Select[Any]:
     """All columns of a table, NULL for those that it does not have yet."""
     return select(

@@ -32,6 +32,7 @@ from penstock.engine.state.records import (
 from penstock.engine.state.tables import (
     BUILT,
     CHECK,
+    DEFINITION,
     DROPPED,
     NONE_NEEDED,
     READ,
@@ -46,6 +47,7 @@ from penstock.engine.state.tables import (
 
 if TYPE_CHECKING:
     from penstock.destinations.catalog import Catalog
+    from penstock.model.definition.model import Model
 
 
 T = TypeVar("T")
@@ -58,12 +60,15 @@ class State:
         self._catalog = catalog
         self._is_migrated = False  # by this object: then reading need not ask for the version
 
-    def begin_run(self, run: RunRecord) -> list[str]:
-        """Record that a run starts; returns the ids of earlier runs found dead."""
+    def begin_run(self, run: RunRecord, models: Sequence[Model] = ()) -> list[str]:
+        """Record that a run starts, and the definitions of its models; returns the ids of earlier
+        runs found dead.
+        """
         with self._catalog.writing() as connection:
             migrate(connection)
             dead = abandon_dead_runs(connection, is_gone, run.started_at)
             insert_run(connection, run)
+            insert_definitions(connection, models, run.started_at)
         self._is_migrated = True
         return dead
 
@@ -183,6 +188,27 @@ def insert_run(connection: Connection, run: RunRecord) -> None:
             process_started=run.process.started,
         )
     )
+
+
+def insert_definitions(connection: Connection, models: Sequence[Model], at: datetime) -> None:
+    """Record the definitions that are not recorded yet."""
+    targets = [model.target.qualified for model in models]
+    known = select(DEFINITION.c.target, DEFINITION.c.definition_hash)
+    found = connection.execute(known.where(DEFINITION.c.target.in_(targets))) if targets else ()
+    there = {(target, text) for target, text in found}
+    new = {(m.target.qualified, m.definition_hash): m for m in models}
+    rows = [
+        {
+            "target": target,
+            "definition_hash": text,
+            "parts": json.dumps(model.definition_parts, sort_keys=True),
+            "recorded_at": to_text(at),
+        }
+        for (target, text), model in new.items()
+        if (target, text) not in there
+    ]
+    if rows:
+        connection.execute(insert(DEFINITION), rows)
 
 
 def finish_run(connection: Connection, run_id: str, state: str, at: datetime) -> None:

@@ -96,6 +96,16 @@ READ = Table(
     _text("version", null=False),  # of Penstock
 )
 
+# Definitions that slices were made by, by the hashes that their records have.
+DEFINITION = Table(
+    "penstock_definition",
+    METADATA,
+    _text("target", key=True),
+    _text("definition_hash", key=True),
+    _text("parts", null=False),  # JSON: texts by their names
+    _text("recorded_at", null=False),
+)
+
 # Attempts that began before their slice was dropped no longer count; WHOLE stands for all slices
 # of the target.
 DROPPED = Table(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import chain
 
 from penstock.errors import Diagnostic, Location
@@ -71,6 +73,28 @@ class Model(Declaration):
         """Its intervals, where it has some: by its kind, or as its query reads by them."""
         known = self.time_range
         return known if known and (known.column or self.query.uses_interval) else None
+
+    @property
+    def definition_parts(self) -> dict[str, str]:
+        """The parts of its definition, as texts by their names, for people to compare.
+
+        What macros and variables make of its query is a part of its own; so is each argument. Of
+        the values of settings, which may be secret, there are hashes.
+        """
+        query = self.query
+        parts = {"query": query.text}
+        if query.source.written is not None:
+            statements = (part.statement for part in (*query.parts, *query.after))
+            texts = (query.source.text[each.start : each.end].strip() for each in statements)
+            parts["query with its macros"] = ";\n".join(texts)
+        parts |= {f"query of {table}": inner.text for table, inner in query.embeds.items()}
+        parts |= {f"argument {a.name}": f"{a.type} = {a.default}" for a in query.arguments}
+        for each in query.settings:
+            parts[f"setting {each.name}"] = sha256(each.value.encode()).hexdigest()
+        if self.python is not None:
+            parts["Python code"] = self.python.digest
+        said = {name: value for name, value in self.meaning.items() if value not in (None, {}, [])}
+        return parts | {name: json.dumps(value, default=str) for name, value in said.items()}
 
     @property
     def run_arguments(self) -> tuple[Argument, ...]:

@@ -1,0 +1,31 @@
+"""Read the definitions that slices were made by, to show what has changed since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from sqlalchemy import Connection, func, select
+
+from penstock.engine.state.reading import has_definitions
+from penstock.engine.state.tables import DEFINITION, SLICE
+
+
+def last_other(connection: Connection, target: str, than: str) -> Mapping[str, str] | None:
+    """Return the parts of the definition that last made slices of a target, of those that are not
+    ``than``; None where it is not recorded.
+    """
+    if not has_definitions(connection):
+        return None
+    last = func.max(SLICE.c.snapshot_id)
+    hashes = select(SLICE.c.definition_hash).where(
+        SLICE.c.target == target, SLICE.c.definition_hash != than
+    )
+    hashes = hashes.group_by(SLICE.c.definition_hash).order_by(last.desc()).limit(1)
+    other = connection.execute(hashes).scalar()
+    own = (DEFINITION.c.target == target, DEFINITION.c.definition_hash == other)
+    parts = connection.execute(select(DEFINITION.c.parts).where(*own)).scalar()
+    if parts is None:
+        return None
+    found: dict[str, str] = json.loads(parts)
+    return found
