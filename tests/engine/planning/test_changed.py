@@ -153,7 +153,7 @@ def test_a_run_rebuilds_exactly_what_its_plan_shows(spark: SparkSession, tmp_pat
     with Project.load(root, spark=spark) as project:
         plan = project.plan(changed=True)
         assert [str(each) for each in plan.changes] == [
-            "changed: ids; 2 slices; readers: dn (2), fu (whole)"
+            "changed: ids (query); 2 slices; readers: dn (2), fu (whole)"
         ]
         project.save_plan(plan, root / "plan.json")
         result = project.run(plan=root / "plan.json").raise_for_status()
