@@ -79,3 +79,48 @@ def test_a_query_that_runs_whole_is_warned_of(tmp_path: Path, query: str, reason
         (found,) = [each for each in project.check() if each.rule == "incremental-whole"]
         assert reason in found.message
         assert found.location.line == 3
+
+
+FILES_HEADER = HEADER.replace("changes", "files")
+FILES_MODEL = MODEL.replace("changes", "files")
+FILES = "SELECT * FROM read_csv('in/*.csv', columns = {'id': 'INTEGER'}) JOIN dim USING (id)"
+
+
+@pytest.mark.parametrize(
+    ("text", "forms"),
+    [
+        (FILES_HEADER.format(options="key=id") + FILES, ["annotations", "model"]),
+        (FILES_HEADER.format(options="append") + FILES, ["annotations", "model"]),
+        (FILES_MODEL.format(kind="INCREMENTAL_BY_UNIQUE_KEY (unique_key id)") + FILES, ["model"]),
+        (FILES_MODEL.format(kind="INCREMENTAL_UNMANAGED") + FILES, ["model"]),
+    ],
+)
+def test_both_forms_of_new_files(tmp_path: Path, text: str, forms: list[str]) -> None:
+    with load(tmp_path, text) as project:
+        (model,) = project.models
+        assert (model.reads_files, model.reads_changes) == (True, False)
+        assert not [found for found in project.check() if found.rule.startswith("incremental")]
+        for form in forms:
+            assert "incremental files" in project.show_as("t", form)
+
+
+@pytest.mark.parametrize(
+    ("options", "query", "problem"),
+    [
+        ("", FILES, "only a merge or an append can read new files, and this is replace"),
+        ("append", "SELECT 1 AS id", "reads files by 0 calls, and it takes one"),
+        ("append", f"{FILES} UNION {FILES.replace('in', 'to')}", "by 2 calls"),
+        ("append", "SELECT * FROM read_csv('s3://b/x.csv')", "only files of this machine"),
+    ],
+)
+def test_what_new_files_do_not_go_with(
+    tmp_path: Path, options: str, query: str, problem: str
+) -> None:
+    with pytest.raises(ModelError, match=problem):
+        load(tmp_path, FILES_HEADER.format(options=options) + query)
+
+
+def test_slices_are_made_of_all_their_files(tmp_path: Path) -> None:
+    text = "-- partitioned daily\n" + FILES_HEADER.format(options="append") + FILES
+    with pytest.raises(ModelError, match="a slice is made of all files of it"):
+        load(tmp_path, text)

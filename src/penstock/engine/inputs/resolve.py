@@ -178,14 +178,14 @@ def resolve(
     args: Mapping[str, Any] = MappingProxyType({}),
     beginning: Beginning | None = None,
     given: Mapping[QuerySource, DataFrame] = MappingProxyType({}),
-    sliced: FilesRead = MappingProxyType({}),
+    own_files: FilesRead = MappingProxyType({}),
     shape: Shape | None = None,
 ) -> Resolved:
     """Analyse the query; nothing runs yet (but the inference of a file's types).
 
     ``args`` are values of ``:name`` markers besides those of ``bindings``, ``beginning`` is a table
-    that reads as empty, ``given`` are rows to read in place of sources. ``shape`` makes the text of
-    a query for many slices, by the names of its sources; ``sliced`` are the files of all of them.
+    that reads as empty, ``given`` are rows to read in place of sources, ``own_files`` files to read
+    in place of those that a call names. ``shape`` makes the text of a query for many slices.
 
     Raises QueryFailed, NotFound, ArgumentError, each placed; NotJoint for macros in such a text.
     """
@@ -199,7 +199,7 @@ def resolve(
     filters = predicates(analysis, view_names, values, session_zone(session)) if analysis else {}
     empty = beginning.source_in(query.sources) if beginning else None
     inputs: dict[FileSource, Read] = {
-        source: sliced.get(source) or files_of(source, query, bindings, reader.root)
+        source: own_files.get(source) or files_of(source, query, bindings, reader.root)
         for source in query.files
         if source not in given
     }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.answers import lineage
 from penstock.engine.checks.run import Tester
 from penstock.engine.inputs.pinned_tables import Pins, Readable, pin, table_name
-from penstock.engine.inputs.resolve import Reader, Resolved, Views, resolve
+from penstock.engine.inputs.resolve import FilesRead, Reader, Resolved, Views, resolve
 from penstock.engine.inputs.self_reference import Beginning
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.results import CheckResult
@@ -130,10 +130,17 @@ class Attempt:
         self,
         beginning: Beginning | None = None,
         given: Mapping[QuerySource, DataFrame] = MappingProxyType({}),
+        own_files: FilesRead = MappingProxyType({}),
     ) -> Resolved:
         """The model's query, with the values of its slice."""
+        query, bindings = self.model.query, self.planned.bindings
         resolved = resolve(
-            self.model.query, self.planned.bindings, self.reader, beginning=beginning, given=given
+            query,
+            bindings,
+            self.reader,
+            beginning=beginning,
+            given=given,
+            own_files=own_files,
         )
         for said in resolved.notices():
             self.notice(said)
@@ -196,4 +203,4 @@ def _depends_on_records(model: Model) -> bool:
     """Tell whether what a model makes follows from the records of its slices, and would be wrong on
     top of what another run recorded meanwhile. Others find that out by the rows.
     """
-    return model.strategy.builds_on_slices or model.reads_changes
+    return model.strategy.builds_on_slices or model.reads_changes or model.reads_files

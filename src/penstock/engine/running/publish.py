@@ -111,6 +111,8 @@ def _publish(
     attempt, passed = candidate.attempt, [each for each in found if not each.failed]
     if passed:
         attempt.say("publishing")
+        if candidate.new_files is not None:
+            candidate.new_files.require_unchanged(attempt.context.settings.root)
     divided = len(found) > len(attempt.planned.slices)
     records = StepRecords(
         published=tuple(_published(candidate, passed, required)),
@@ -119,6 +121,7 @@ def _publish(
         divided=attempt.planned.only.text if divided else None,
         reads=_reads(candidate, passed),
         claim=attempt.context.claim,
+        forgets_reads=candidate.new_files is not None,
     )
     if passed:
         if candidate.files:
@@ -225,7 +228,9 @@ def _published(
 
 def _reads(candidate: Candidate, passed: Sequence[Verdict]) -> tuple[ReadRecord, ...]:
     """Each record of what the published slices were made from, once."""
-    reads = (candidate.attempt.read_of(each.slice) for each in passed)
+    reads = [candidate.attempt.read_of(each.slice) for each in passed]
+    if candidate.new_files is not None:
+        reads = [candidate.new_files.recorded(read) for read in reads]
     return tuple({read.read_id: read for read in reads}.values())
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from itertools import islice
@@ -67,20 +68,30 @@ def _version() -> str:
 def files_of(model: Model, bindings: Bindings, root: Path) -> Iterator[InputRead]:
     """Yield the files of this machine that a slice reads, and the paths of others."""
     left = _HASHED
-    for path in islice(_paths(model, bindings, root), _MOST):
+    for path in islice(paths_of(model, bindings, root), _MOST):
         if isinstance(path, str):
             yield InputRead("file", path)
             continue
-        stat = path.stat()
-        name = str(path.relative_to(root) if path.is_relative_to(root) else path)
-        content = None
-        if stat.st_size <= left:
-            left -= stat.st_size
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
-        yield InputRead("file", name, size=stat.st_size, time=stat.st_mtime_ns, hash=content)
+        found = file_read(path, root)
+        if found.size is not None and found.size <= left:
+            left -= found.size
+            found = replace(found, hash=hash_of(path))
+        yield found
 
 
-def _paths(model: Model, bindings: Bindings, root: Path) -> Iterator[Path | str]:
+def file_read(path: Path, root: Path) -> InputRead:
+    """Return a file as it is now, without its content."""
+    stat = path.stat()
+    name = str(path.relative_to(root) if path.is_relative_to(root) else path)
+    return InputRead("file", name, size=stat.st_size, time=stat.st_mtime_ns)
+
+
+def hash_of(path: Path) -> str:
+    """Return the hash of a file's content."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def paths_of(model: Model, bindings: Bindings, root: Path) -> Iterator[Path | str]:
     """Yield files of this machine, those of directories too, and URIs as they are."""
     for source in model.query.files:
         paths = path_of(source, bindings, model.query.arguments)

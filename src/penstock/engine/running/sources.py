@@ -28,16 +28,20 @@ from penstock.sql.identifiers import fold
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from penstock.engine.running.new_files import NewFiles
+
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
     """``rows`` are staged one after the other; ``files`` were written besides, and wait to be
-    moved. ``inputs``: up to which snapshot the changes of each table are among them.
+    moved. ``inputs``: up to which snapshot the changes of each table are among them; ``new_files``
+    those of a model that reads such.
     """
 
     rows: Iterable[StepRows]
     files: tuple[WrittenFile, ...] = ()
     inputs: Mapping[str, int] | None = None
+    new_files: NewFiles | None = None
 
 
 def rows_of(attempt: Attempt, known: SliceRecord | None, *, begins: bool) -> SourceRows:
@@ -51,10 +55,23 @@ def rows_of(attempt: Attempt, known: SliceRecord | None, *, begins: bool) -> Sou
         return SourceRows(rows, outcome.files, reading.inputs)
     attempt.say("querying")
     beginning = Beginning.of(model, attempt.column) if begins else None
+    if model.reads_files:
+        return _rows_of_new_files(attempt, known, beginning)
     resolved = attempt.resolve(beginning, reading.given)
     if reading.given and model.strategy.merges:
         _refuse_doubled(attempt, resolved, attempt.resolve().df)
     return SourceRows((resolved,), inputs=reading.inputs)
+
+
+def _rows_of_new_files(
+    attempt: Attempt, known: SliceRecord | None, beginning: Beginning | None
+) -> SourceRows:
+    from penstock.engine.running.new_files import new_files
+
+    chosen = new_files(attempt, known)
+    attempt.notice(chosen.said)
+    resolved = attempt.resolve(beginning, own_files=chosen.files)
+    return SourceRows((resolved,), new_files=chosen)
 
 
 def run_python(attempt: Attempt) -> Outcome:
@@ -91,7 +108,7 @@ def joint_rows(attempt: Attempt) -> Resolved:
             return text(joint_query(rendered, slice_columns(model.query, names)))
 
         bindings = attempt.planned.bindings
-        return resolve(model.query, bindings, attempt.reader, sliced=sliced, shape=shape)
+        return resolve(model.query, bindings, attempt.reader, own_files=sliced, shape=shape)
 
     names = trial_names(model.query.sources)
     own = joint_query(model.query.render(names), slice_columns(model.query, names))

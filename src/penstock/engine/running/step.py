@@ -206,7 +206,8 @@ def _made(run: _Run, group: Group) -> dict[Slice, StepResult]:
     planned, context = run.planned, run.context
     if planned.blocked is not None:
         raise StepError(planned.blocked, location=planned.model.place("target"))
-    adds = planned.model.strategy.only_adds and len(planned.slices) == 1
+    adds = planned.model.strategy.only_adds and not planned.model.reads_files
+    adds = adds and len(planned.slices) == 1
     taken_up = take_up(context, planned) if adds else None
     if taken_up:
         return _results(run, taken_up)

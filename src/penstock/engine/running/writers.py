@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from penstock.destinations.destination import State, Written
     from penstock.destinations.values import TableSchema
+    from penstock.engine.running.new_files import NewFiles
     from penstock.engine.state.records import SliceRecord
 
 _CALLED = "\0slice\0"  # stands for the slice in the text of a test's query
@@ -55,7 +56,7 @@ class Candidate:
     """The staged result of a batch of one slice.
 
     ``inputs``: up to which snapshot the changes of each table are in it. ``files`` were written
-    besides the table.
+    besides the table, ``new_files`` are in its rows.
     """
 
     attempt: Attempt
@@ -64,6 +65,7 @@ class Candidate:
     staged: Staged = field(default_factory=Staged)
     inputs: Mapping[str, int] | None = None
     files: tuple[WrittenFile, ...] = ()
+    new_files: NewFiles | None = None
 
     def verdicts(self) -> Sequence[Verdict]:
         """The results of the data tests, of slices that pass or fail on their own."""
@@ -337,6 +339,7 @@ def _write_rows(attempt: Attempt, known: SliceRecord | None) -> Candidate:
         staged=staged,
         inputs=source.inputs,
         files=source.files,
+        new_files=source.new_files,
     )
 
 

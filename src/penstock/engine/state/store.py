@@ -340,7 +340,8 @@ class StepRecords:
     """The outcomes of the slices of one step: ``published`` with the data, ``failed`` by their
     tests. ``base`` is the snapshot that the step read its own lake at; ``divided`` is the slice
     that these are parts of, where it was recorded as one. ``reads`` are what they were made from,
-    ``claim`` has to be held still.
+    ``claim`` has to be held still. ``forgets_reads``: each record of what was read names all that
+    was before, so that only the last is kept.
     """
 
     published: tuple[Publication, ...]
@@ -349,6 +350,7 @@ class StepRecords:
     divided: str | None = None
     reads: tuple[ReadRecord, ...] = ()
     claim: Claim | None = None
+    forgets_reads: bool = False
 
     def write(self, connection: Connection, snapshot_id: int | None = None) -> None:
         """``snapshot_id`` is None where the data needed no snapshot. Raises CommitConflict and
@@ -370,6 +372,11 @@ class StepRecords:
             publish(connection, made_in, made, as_of=as_of)
         for what in self.failed:
             fail(connection, what)
+        if self.forgets_reads and self.published:
+            own = self.published[0].target
+            kept = [what.read_id for what in self.published if what.read_id]
+            gone = (READ.c.target == own, READ.c.read_id.not_in(kept))
+            connection.execute(delete(READ).where(*gone))
 
 
 def insert_slice(connection: Connection, record: SliceRecord) -> None:

@@ -90,6 +90,7 @@ def declare(
         options=_history_of(made),
         schema_change=_schema_change(made),
         reads_changes=annotations.reads_changes,
+        reads_files=annotations.reads_files,
         input_needs=needs,
         data_tests=annotations.data_tests,
         column_types=annotations.column_types,

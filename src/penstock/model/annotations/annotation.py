@@ -65,6 +65,7 @@ class Annotations:
     column_lineage: tuple[ColumnLineage, ...] = ()
     column_types: tuple[ColumnType, ...] = ()
     reads_changes: bool = False
+    reads_files: bool = False
     needs: tuple[NeedLine, ...] = ()
     freshness: str | None = None
     debounce_default: str | None = None
@@ -73,6 +74,11 @@ class Annotations:
     tag: str | None = None
     dialect: str = "spark"
     places: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def incremental(self) -> str | None:
+        """Return what of its input its runs read only where it is new."""
+        return steps.CHANGES if self.reads_changes else steps.FILES if self.reads_files else None
 
     def to_dict(self) -> dict[str, Any]:
         """The shape of ``annotation-cases.jsonl``: only what is set."""
@@ -86,7 +92,7 @@ class Annotations:
             "materialize": self.materialize and self.materialize.to_dict(),
             "data_tests": [test.to_dict() for test in self.data_tests],
             "column_lineage": [item.to_dict() for item in self.column_lineage],
-            "incremental": steps.CHANGES if self.reads_changes else None,
+            "incremental": self.incremental,
             "needs": [{"table": each.asset, "of": each.text} for each in self.needs],
             "freshness": self.freshness and {"duration": self.freshness},
             "debounce_default": self.debounce_default,
@@ -164,6 +170,7 @@ def _freeze(draft: Draft) -> Annotations:
         column_lineage=tuple(draft.column_lineage),
         column_types=tuple(draft.column_types),
         reads_changes=draft.reads_changes,
+        reads_files=draft.reads_files,
         needs=tuple(draft.needs),
         freshness=draft.freshness,
         debounce_default=draft.debounce_default,

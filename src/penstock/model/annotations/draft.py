@@ -28,6 +28,7 @@ class Draft:
     column_lineage: list[ColumnLineage] = field(default_factory=list)
     column_types: list[ColumnType] = field(default_factory=list)
     reads_changes: bool = False
+    reads_files: bool = False
     needs: list[NeedLine] = field(default_factory=list)
     freshness: str | None = None
     debounce_default: str | None = None

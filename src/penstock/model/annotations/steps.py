@@ -15,7 +15,7 @@ from penstock.model.time.partition import KINDS, PartitionSpec
 from penstock.model.values.schedule import Retry
 from penstock.sql.identifiers import nearest
 
-CHANGES = "changes"
+CHANGES, FILES = "changes", "files"  # what is new of an input
 MAX_TAG = 50
 MAX_RETRIES = 2**32 - 1
 _COUNT = re.compile(r"\+?\d+")
@@ -47,10 +47,11 @@ def use(line: CommentLine, draft: Draft) -> None:
 
 
 def incremental(line: CommentLine, draft: Draft) -> None:
-    if line.rest != CHANGES:
-        draft.refuse(line, "a model is incremental by `changes`", f"incremental {CHANGES}")
+    if line.rest not in {CHANGES, FILES}:
+        message = f"a model is incremental by `{CHANGES}` or `{FILES}`"
+        draft.refuse(line, message, f"incremental {CHANGES}")
     else:
-        draft.reads_changes = True
+        draft.reads_changes, draft.reads_files = line.rest == CHANGES, line.rest == FILES
         draft.places["incremental"] = line.location
 
 

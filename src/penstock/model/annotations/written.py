@@ -46,7 +46,7 @@ def lines_of(annotations: Annotations) -> list[str]:
         *(f"use {library}" for library in annotations.use_libs),
         *([_materialize(made)] if made else []),
         *([_partitioned(spec)] if spec else []),
-        *(["incremental changes"] if annotations.reads_changes else []),
+        *_said("incremental", annotations.incremental),
         *(f"needs {each.asset} {each.text}" for each in annotations.needs),
         *(_on(trigger) for trigger in annotations.triggers),
         *_said("trigger", annotations.join_mode),

@@ -52,6 +52,7 @@ class Draft:
     tags: tuple[str, ...] = ()
     formatted: bool = True
     reads_changes: bool = False
+    reads_files: bool = False
     enabled: bool = True
     places: dict[str, Location] = field(default_factory=dict)
     findings: list[Diagnostic] = field(default_factory=list)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from penstock.model.annotations.steps import CHANGES
+from penstock.model.annotations.steps import CHANGES, FILES
 from penstock.model.block import values
 from penstock.model.block.audits import read_audits
 from penstock.model.block.draft import Draft
@@ -144,8 +144,8 @@ def _formatting(draft: Draft, prop: Property) -> None:
 
 
 def _incremental(draft: Draft, prop: Property) -> None:
-    values.choice(prop.value, (CHANGES,))
-    draft.reads_changes = True
+    chosen = values.choice(prop.value, (CHANGES, FILES))
+    draft.reads_changes, draft.reads_files = chosen == CHANGES, chosen == FILES
     draft.places["incremental"] = draft.place(prop)
 
 

@@ -321,6 +321,7 @@ def _declaration(
         about=About(**draft.about),
         formatted=draft.formatted,
         reads_changes=draft.reads_changes,
+        reads_files=draft.reads_files,
         takes_statements=not kind.strategy.by_readers and not kind.queryless,
         places=places,
     )

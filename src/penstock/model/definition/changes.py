@@ -1,7 +1,10 @@
-"""Models that read what changed in their input: ``incremental changes``.
+"""Models that read what is new in their input: ``incremental changes``, ``incremental files``.
 
 A merge or an append whose query is row by row over one table (`sql.row_wise`) makes the same table
 from the rows that changed as from all of them. Other queries run whole, and it is said why.
+
+A merge or an append that reads files by one call reads those that it has not seen, and its query is
+of their rows alone.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from penstock.errors import Diagnostic, PenstockError
 from penstock.model.query.query import Query
 from penstock.model.query.render import UnsupportedSql, trial_names
 from penstock.model.script.declaration import Declaration
+from penstock.model.script.file_uris import text_of
 from penstock.model.script.sources import TableSource
 from penstock.sql.row_wise import why_not
 from penstock.sql.tables import analyse
@@ -20,6 +24,8 @@ from penstock.sql.text import Unreadable
 
 def findings(declaration: Declaration, query: Query | None) -> Iterator[Diagnostic]:
     """Yield what cannot go with ``incremental changes``, and a warning where every run is whole."""
+    if declaration.reads_files:
+        yield from _of_files(declaration, query)
     if not declaration.reads_changes:
         return
     where = declaration.place("incremental")
@@ -38,6 +44,26 @@ def findings(declaration: Declaration, query: Query | None) -> Iterator[Diagnost
         if why is not None:
             message = f"every run reads its input whole: {why}"
             yield Diagnostic("warning", message, where, hint, "incremental-whole")
+
+
+def _of_files(declaration: Declaration, query: Query | None) -> Iterator[Diagnostic]:
+    """Yield what cannot go with ``incremental files``."""
+    message, rule = None, "incremental-files"
+    by_time = declaration.time_range is not None and query is not None and query.uses_interval
+    if not declaration.strategy.reads_changes:
+        message = (
+            f"only a merge or an append can read new files, and this is {declaration.strategy}"
+        )
+        rule = "incremental-strategy"
+    elif declaration.partition is not None or by_time:
+        message, rule = "a slice is made of all files of it, new or not", "incremental-partitioned"
+    elif query is not None and len(query.files) != 1:
+        message = f"its query reads files by {len(query.files)} calls, and it takes one"
+    elif query is not None and "://" in text_of(query.files[0].path):
+        message = "only files of this machine are known by name, size and time"
+    if message is not None:
+        hint = "take `incremental files` away"
+        yield Diagnostic("error", message, declaration.place("incremental"), hint, rule)
 
 
 def changing_source(query: Query) -> TableSource | None:

@@ -234,6 +234,7 @@ def _annotations(declaration: Declaration) -> Annotations:
         tag=next(iter(declaration.tags), None),
         dialect=declaration.dialect,
         reads_changes=declaration.reads_changes,
+        reads_files=declaration.reads_files,
         needs=tuple(
             NeedLine(str(table), need.said, declaration.place("target"))
             for table, need in declaration.input_needs
@@ -308,6 +309,7 @@ def _properties(declaration: Declaration, dialect: str) -> Iterator[str]:
         if each:
             yield f"{name} (\n    {(',' + chr(10) + '    ').join(each)}\n  )"
     yield from ("incremental changes",) if declaration.reads_changes else ()
+    yield from ("incremental files",) if declaration.reads_files else ()
     yield from () if declaration.formatted else ("formatting false",)
 
 

@@ -72,7 +72,8 @@ class About:
 class Declaration:
     """``keys`` are columns, but for ``key_expressions``. ``time_range`` is that of kinds that have
     intervals, or may have them where their query reads by them. ``reads_changes``: its runs read
-    what changed in its input since the one before, where that gives the same table.
+    what changed in its input since the one before, where that gives the same table;
+    ``reads_files``: they read files that no run before has read.
     ``takes_statements``: some may follow its query. ``disable_restatement`` is None where the model
     says nothing of it, and its kind neither. ``input_needs`` is what it says of its inputs' slices.
 
@@ -97,6 +98,7 @@ class Declaration:
     disable_restatement: bool | None = None
     auto_restatement: AutoRestatement | None = None
     reads_changes: bool = False
+    reads_files: bool = False
     takes_statements: bool = False
     data_tests: tuple[DataTest, ...] = ()
     columns: tuple[ColumnType, ...] = ()

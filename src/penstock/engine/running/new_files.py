@@ -1,0 +1,165 @@
+"""Choose the files that a run reads where the model says ``incremental files``: those not seen yet.
+
+The slice's record names all files that are in the table's rows, with size, time and, of small ones,
+a hash of the content; it is written in the transaction of the rows. A file is seen when it is as
+that says, or has the same content. One that has changed since is read again by a merge; an append
+would have its rows twice, so it leaves the file, and says so. Rows of files that are gone stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.engine.inputs.file_reader import Files, files
+from penstock.engine.inputs.resolve import FilesRead
+from penstock.engine.running.read_inputs import file_read, hash_of, paths_of
+from penstock.engine.state.reading import read
+from penstock.engine.state.records import InputRead, ReadRecord, SliceRecord
+from penstock.errors import DefinitionChanged, QueryFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.engine.running.attempt import Attempt
+
+_HASHED = 4 * 1024 * 1024  # bytes of a file whose content is hashed
+_NAMED = 3  # files that a notice names
+
+
+@dataclass(frozen=True, slots=True)
+class NewFiles:
+    """``files`` to read in place of all, which are ``new``; ``seen`` are those in the table's rows
+    when they are read. ``said`` is worth a notice.
+    """
+
+    files: FilesRead
+    new: tuple[InputRead, ...]
+    seen: tuple[InputRead, ...]
+    said: str | None = None
+
+    def recorded(self, read_: ReadRecord) -> ReadRecord:
+        """Return the record of an attempt with all files whose rows are in the table."""
+        others = (each for each in read_.inputs if each.kind != "file")
+        return replace(read_, inputs=(*others, *self.seen))
+
+    def require_unchanged(self, root: Path) -> None:
+        """Raise QueryFailed for a file that changed while it was read."""
+        for file in self.new:
+            path = root / file.name
+            now = file_read(path, root) if path.exists() else None
+            if now is None or (now.size, now.time) != (file.size, file.time):
+                raise QueryFailed(
+                    f"{file.name} changed while it was read",
+                    hint="write files under another name, and rename them when they are whole",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Files as they are now: ``new`` ones, ``changed`` since they were read, and all ``seen``, as
+    they were read or under the time that they have now.
+    """
+
+    new: tuple[InputRead, ...]
+    changed: tuple[InputRead, ...]
+    seen: tuple[InputRead, ...]
+
+
+def choose(now: Sequence[InputRead], before: Mapping[str, InputRead], root: Path) -> Choice:
+    """Compare files with those that were read ``before``, by name."""
+    new, changed, seen = list[InputRead](), list[InputRead](), dict(before)
+    for file in now:
+        known = before.get(file.name)
+        if known is None:
+            new.append(file)
+        elif (file.size, file.time) != (known.size, known.time):
+            same = file.size == known.size and known.hash == _hash(file, root)
+            if same and known.hash is not None:
+                seen[file.name] = replace(file, hash=known.hash)
+            else:
+                changed.append(file)
+    return Choice(tuple(new), tuple(changed), tuple(seen.values()))
+
+
+def _hash(file: InputRead, root: Path) -> str | None:
+    small = file.size is not None and file.size <= _HASHED
+    return hash_of(root / file.name) if small else None
+
+
+def new_files(attempt: Attempt, known: SliceRecord | None) -> NewFiles:
+    """The files that a run reads; ``known`` is the record of the table. Raises QueryFailed where
+    there are none at all, and DefinitionChanged where an append cannot tell which are new.
+    """
+    model, root = attempt.model, attempt.context.settings.root
+    (source,) = model.query.files
+    bindings = attempt.planned.bindings
+    paths = [path for path in paths_of(model, bindings, root) if isinstance(path, Path)]
+    before, why = _before(attempt, known)
+    appends = model.strategy.only_adds
+    if why is not None and appends:
+        raise DefinitionChanged(
+            f"{model.target} cannot tell which files are new: {why}",
+            hint=f"rebuild it from all of them: `penstock run {model.name} --full-refresh`",
+            location=model.place("incremental"),
+            data={"table": model.target.qualified},
+        )
+    choice = choose([file_read(path, root) for path in paths], before, root)
+    wanted = choice.new if appends else (*choice.new, *choice.changed)
+    wanted = tuple(replace(file, hash=_hash(file, root)) for file in wanted)
+    options = {name: value.evaluate(bindings) for name, value in source.options}
+    rows: Files | NoRows | None = None
+    if wanted or paths:  # without new ones, any says the columns
+        texts = [file.name for file in wanted] or [str(paths[0])]
+        rows = files(source.function, texts, options, root=root, location=source.location)
+        rows = rows if wanted else NoRows(rows)
+    read_ = {file.name: file for file in (*choice.seen, *wanted)}
+    said = f"reads all files: {why}" if why else None
+    if appends and choice.changed:
+        said = _changed(choice.changed, model.name)
+    return NewFiles({} if rows is None else {source: rows}, wanted, tuple(read_.values()), said)
+
+
+def _before(attempt: Attempt, known: SliceRecord | None) -> tuple[dict[str, InputRead], str | None]:
+    """The files in the table's rows, and why all are read although it is there."""
+    model = attempt.model
+    if known is None:
+        return {}, None
+    if known.rolled_back is not None:
+        return {}, f"{model.target} was rolled back since they were read"
+    with attempt.state.reading() as connection:
+        found = connection and known.read_id and read(connection, known.read_id)
+    if not found:
+        return {}, "no run has recorded which it read"
+    if not model.strategy.only_adds and known.definition_hash != model.definition_hash:
+        return {}, "the model has changed"
+    return {each.name: each for each in found.inputs if each.kind == "file"}, None
+
+
+def _changed(changed: Sequence[InputRead], name: str) -> str:
+    """Say which files an append leaves."""
+    names = ", ".join(file.name for file in changed[:_NAMED])
+    more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
+    has = "has" if len(changed) == 1 else "have"
+    return (
+        f"{names}{more} {has} changed since the rows were appended, and stays as it was read: "
+        f"`penstock run {name} --full-refresh` reads all files again"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NoRows:
+    """No rows of ``files``, in their columns."""
+
+    files: Files
+
+    def read(self, session: SparkSession) -> DataFrame:
+        return self.files.read(session).limit(0)
+
+    def notices(self) -> tuple[str, ...]:
+        return ()
+
+    def blamed(self, _error: object) -> None:
+        """Say nothing of files that are not read."""

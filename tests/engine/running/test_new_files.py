@@ -1,0 +1,151 @@
+"""``incremental files``: each file is read once, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import func, select
+
+from penstock.engine.running.new_files import NewFiles, choose
+from penstock.engine.running.read_inputs import file_read, hash_of
+from penstock.engine.state.records import InputRead
+from penstock.engine.state.store import State
+from penstock.engine.state.tables import READ
+from penstock.errors import QueryFailed
+from penstock.events import ignore
+from penstock.project import Project
+from tests.engine.toy import rows, write_project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HEAD = "-- pipeline\n-- materialize ducklake://main/t {}\n-- incremental files\n"
+QUERY = "SELECT id, name FROM read_csv('in/*.csv')"
+
+
+def put(root: Path, name: str, *lines: str) -> Path:
+    path = root / "in" / f"{name}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(("id,name", *lines)) + "\n")
+    return path
+
+
+def read_of(root: Path, *paths: Path) -> list[InputRead]:
+    return [replace(file_read(path, root), hash=hash_of(path)) for path in paths]
+
+
+def by_name(files: Sequence[InputRead]) -> dict[str, InputRead]:
+    return {file.name: file for file in files}
+
+
+def test_a_file_is_known_by_name_size_time_and_content(tmp_path: Path) -> None:
+    a, b, c, d = (put(tmp_path, name, f"1,{name}") for name in "abcd")
+    before = by_name(read_of(tmp_path, a, b, c))
+    os.utime(a, ns=(1, 1))
+    put(tmp_path, "b", "1,x")
+    os.utime(b, ns=(2, 2))
+    put(tmp_path, "c", "1,longer")
+    now = [file_read(path, tmp_path) for path in (a, b, c, d)]
+    choice = choose(now, before, tmp_path)
+    assert [file.name for file in choice.new] == ["in/d.csv"]
+    assert [file.name for file in choice.changed] == ["in/b.csv", "in/c.csv"]
+    seen = by_name(choice.seen)
+    assert (seen["in/a.csv"].time, seen["in/b.csv"]) == (1, before["in/b.csv"])
+
+
+def test_files_that_are_gone_stay_known(tmp_path: Path) -> None:
+    a, b = (put(tmp_path, name, "1,x") for name in "ab")
+    before = by_name(read_of(tmp_path, a, b))
+    choice = choose([file_read(b, tmp_path)], before, tmp_path)
+    assert (choice.new, choice.changed, len(choice.seen)) == ((), (), 2)
+
+
+def test_a_file_must_not_change_while_it_is_read(tmp_path: Path) -> None:
+    a = put(tmp_path, "a", "1,x")
+    made = NewFiles({}, tuple(read_of(tmp_path, a)), ())
+    made.require_unchanged(tmp_path)
+    put(tmp_path, "a", "1,x", "2,y")
+    with pytest.raises(QueryFailed, match=r"in/a\.csv changed while it was read"):
+        made.require_unchanged(tmp_path)
+
+
+def load(root: Path, spark: SparkSession, options: str = "append", query: str = QUERY) -> Project:
+    return Project.load(
+        write_project(root, {"models/t": HEAD.format(options) + query}), spark=spark
+    )
+
+
+def notices(project: Project, *, full_refresh: bool = False) -> tuple[str, list[str]]:
+    result = project.run(on_event=ignore, full_refresh=full_refresh)
+    return result.steps[0].state, [notice.message for notice in result.notices]
+
+
+ALL = "SELECT * FROM t ORDER BY ALL"
+
+
+@pytest.mark.spark
+def test_an_append_reads_each_file_once(tmp_path: Path, spark: SparkSession) -> None:
+    put(tmp_path, "a", "1,x")
+    put(tmp_path, "b", "2,y")
+    with load(tmp_path, spark) as project:
+        assert notices(project) == ("done", [])
+        before = len(project.snapshots())
+        assert notices(project) == ("unchanged", [])
+        assert len(project.snapshots()) == before
+        put(tmp_path, "c", "3,z").with_suffix(".tmp")
+        assert notices(project) == ("done", [])
+        assert rows(project, ALL) == [(1, "x"), (2, "y"), (3, "z")]
+        state = State(project.lake("main").catalog)
+        with state.reading() as connection:
+            assert connection is not None
+            assert connection.execute(select(func.count()).select_from(READ)).scalar() == 1
+
+
+@pytest.mark.spark
+def test_a_changed_file_is_left_by_an_append(tmp_path: Path, spark: SparkSession) -> None:
+    put(tmp_path, "a", "1,x")
+    with load(tmp_path, spark) as project:
+        notices(project)
+        put(tmp_path, "a", "1,x", "2,y")
+        said = (
+            "in/a.csv has changed since the rows were appended, and stays as it was read: "
+            "`penstock run t --full-refresh` reads all files again"
+        )
+        assert notices(project) == ("unchanged", [said])
+        assert notices(project) == ("unchanged", [said])
+        assert rows(project, ALL) == [(1, "x")]
+        assert notices(project, full_refresh=True) == ("done", [])
+        assert rows(project, ALL) == [(1, "x"), (2, "y")]
+        assert notices(project) == ("unchanged", [])
+
+
+@pytest.mark.spark
+def test_a_merge_reads_a_changed_file_again(tmp_path: Path, spark: SparkSession) -> None:
+    put(tmp_path, "a", "1,x")
+    put(tmp_path, "b", "2,y")
+    with load(tmp_path, spark, "key=id") as project:
+        notices(project)
+        put(tmp_path, "a", "1,new", "3,z")
+        assert notices(project) == ("done", [])
+        assert rows(project, ALL) == [(1, "new"), (2, "y"), (3, "z")]
+        assert notices(project) == ("unchanged", [])
+    with load(tmp_path, spark, "key=id", QUERY + " WHERE id > 0") as project:
+        assert notices(project)[1] == ["reads all files: the model has changed"]
+
+
+@pytest.mark.spark
+def test_a_run_that_fails_has_read_nothing(tmp_path: Path, spark: SparkSession) -> None:
+    put(tmp_path, "a", "1,x")
+    with load(tmp_path, spark) as project:
+        notices(project)
+        put(tmp_path, "b", "2,y", "3")
+        result = project.run(on_event=ignore)
+        assert "in/b.csv, line 3: the row has 1 of 2 columns" in str(result.steps[0].error)
+        put(tmp_path, "b", "2,y", "3,z")
+        assert notices(project) == ("done", [])
+        assert rows(project, ALL) == [(1, "x"), (2, "y"), (3, "z")]
