@@ -19,6 +19,7 @@ from penstock.engine.state.tables import READ
 from penstock.errors import QueryFailed
 from penstock.events import ignore
 from penstock.project import Project
+from tests.engine.running.test_two_runs import both
 from tests.engine.toy import rows, write_project
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def load(root: Path, spark: SparkSession, options: str = "append", query: str = 
 
 
 def notices(project: Project, *, full_refresh: bool = False) -> tuple[str, list[str]]:
-    result = project.run(on_event=ignore, full_refresh=full_refresh)
+    result = project.run(select="t", on_event=ignore, full_refresh=full_refresh)
     return result.steps[0].state, [notice.message for notice in result.notices]
 
 
@@ -149,3 +150,37 @@ def test_a_run_that_fails_has_read_nothing(tmp_path: Path, spark: SparkSession) 
         put(tmp_path, "b", "2,y", "3,z")
         assert notices(project) == ("done", [])
         assert rows(project, ALL) == [(1, "x"), (2, "y"), (3, "z")]
+
+
+@pytest.mark.spark
+def test_two_runs_at_once_read_each_file_once(tmp_path: Path, spark: SparkSession) -> None:
+    for name in "abc":
+        put(tmp_path, name, f"{ord(name)},{name}")
+    with load(tmp_path, spark) as project:
+        results = both(project, spark, {})
+        assert [result.state for result in results] == ["done", "done"]
+        assert rows(project, ALL) == [(97, "a"), (98, "b"), (99, "c")]
+        put(tmp_path, "d", "100,d")
+        both(project, spark, {})
+        assert rows(project, "SELECT count(*) FROM t") == [(4,)]
+
+
+@pytest.mark.spark
+def test_a_rollback_and_an_append_of_before(tmp_path: Path, spark: SparkSession) -> None:
+    put(tmp_path, "a", "1,x")
+    plain = write_project(
+        tmp_path, {"models/t": HEAD.format("append").replace("-- inc", "--inc") + QUERY}
+    )
+    (plain / "models" / "t.sql").write_text(HEAD.format("append").rpartition("-- inc")[0] + QUERY)
+    with Project.load(plain, spark=spark) as project:
+        project.run(on_event=ignore)
+    with load(tmp_path, spark) as project:
+        assert notices(project) == ("unchanged", [])  # what an ordinary append has read is known
+        put(tmp_path, "b", "2,y")
+        notices(project)
+        first = project.snapshots()[-2].id
+        project.lake("main").table("t").rollback(version=first)
+        result = project.run(on_event=ignore)
+        assert "cannot tell which files are new: main.t was rolled back" in str(
+            result.steps[0].error
+        )
