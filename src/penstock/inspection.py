@@ -17,8 +17,9 @@ from penstock.engine.session.cache import columns, lineages
 from penstock.engine.session.connections import Connections
 from penstock.errors import LakeError
 from penstock.events import EventSink, ignore
-from penstock.model.definition.graph import Graph, named
+from penstock.model.definition.graph import Graph
 from penstock.model.definition.model import Model
+from penstock.model.definition.naming import named
 from penstock.model.project.loader import Loaded
 from penstock.notebook import count, line, listed, table
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.engine.planning.make_plan import Planner
     from penstock.engine.planning.plan import Known, Plan
     from penstock.engine.planning.reasons import Held
-    from penstock.engine.planning.run_arguments import Fired, Positional
+    from penstock.engine.planning.run_arguments import Ends, Fired, Positional
     from penstock.engine.planning.slice_reason import DefinitionChange
     from penstock.engine.planning.slice_states import KnownSlices
     from penstock.engine.planning.slices import Partition, RunRequest
@@ -136,13 +137,14 @@ class Inspection:
         *models: Positional,
         partition: Partition | None = None,
         select: str | Sequence[str] | None = None,
+        exclude: str | Sequence[str] | None = None,
         args: Mapping[str, object] | None = None,
         fire_time: Fired | None = None,
         payload: Mapping[str, Any] | None = None,
         trigger: str = "manual",
         full_refresh: bool = False,
         from_: Partition | None = None,
-        to: Partition | None = None,
+        to: Ends = None,
         all_: bool = False,
         upstream: bool = False,
         allow_missing: bool = False,
@@ -160,6 +162,7 @@ class Inspection:
             *models,
             partition=partition,
             select=select,
+            exclude=exclude,
             args=args,
             fire_time=fire_time,
             payload=payload,
@@ -297,7 +300,7 @@ class Inspection:
         """The request of a run: ``options`` are those of `RunOptions`."""
         from penstock.engine.planning.run_arguments import RunOptions
 
-        return RunOptions(**options).request(models, [model.name for model in self.models])
+        return RunOptions(**options).request(models, self.models)
 
     def _planned(
         self,
@@ -369,41 +372,46 @@ class Inspection:
 
     def status(
         self,
-        model: str | None = None,
-        *,
+        *models: str | None,
+        select: str | Sequence[str] | None = None,
+        exclude: str | Sequence[str] | None = None,
         from_: Partition | None = None,
-        to: Partition | None = None,
+        to: Ends = None,
     ) -> Statuses:
         """The slices of one model, or of all: ``project.status("orders")[0].state``. No Spark.
 
-        Of all, with the tables in these lakes that no model makes any more. With a range, those of
-        partitioned models that lie in it, the missing ones among them. Raises ArgumentError and
-        PartitionError for a range that a model cannot have.
+        Models are selected as in `run`. Of all, with the tables in these lakes that no model makes
+        any more. With a range, those of partitioned models that lie in it, the missing ones among
+        them. Raises ArgumentError, and PartitionError for a range that a model cannot have.
         """
-        from penstock.engine.answers.range_status import in_range
+        from penstock.engine.answers.range_status import in_range, of_selection
         from penstock.engine.answers.status import status_of, statuses
         from penstock.engine.planning.ranges import SliceRange
+        from penstock.engine.planning.run_arguments import selection_of
 
-        if model is None:
-            known = statuses(
-                self.settings, self._catalog, self.models, self.edges, self._table_reads
-            )
-        else:
-            known = status_of(
-                self.settings, self._catalog, self.model(model), self.edges, self._table_reads
-            )
-        if from_ is None and to is None:
-            return known
-        models = self.models if model is None else [self.model(model)]
-        asked = SliceRange(from_, to)
+        given = [each for each in models if each is not None]
+        selection, last = selection_of(given, select, exclude, to, self.models)
+        only = selection.only(self.models)
+        asked = None if from_ is None and last is None else SliceRange(from_, last)
         by_name = {each.name: each for each in self.models}
-        return in_range(
-            known,
-            models,
-            asked,
-            lambda timed: self._known().intervals(timed),
-            above=lambda of: [by_name[name] for name in self.graph.upstream(of.name)],
-        )
+
+        def known() -> Statuses:
+            of = (self.settings, self._catalog)
+            about = (self.edges, self._table_reads)
+            found = status_of(*of, only, *about) if only else statuses(*of, self.models, *about)
+            if asked is None:
+                return found
+            return in_range(
+                found,
+                [only] if only else self.models,
+                asked,
+                lambda timed: self._known().intervals(timed),
+                above=lambda of: [by_name[name] for name in self.graph.upstream(of.name)],
+            )
+
+        if only or not selection:
+            return known()
+        return of_selection(selection, by_name, self.graph, known)
 
     def show(self, model: str) -> ModelDetail:
         """Everything about one model: ``project.show("orders")``. Starts no Spark."""

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from penstock.engine.planning.plan import Plan
     from penstock.engine.planning.restate import Restated
-    from penstock.engine.planning.run_arguments import Fired, Positional
+    from penstock.engine.planning.run_arguments import Ends, Fired, Positional
+    from penstock.engine.planning.selection import Selection
     from penstock.engine.planning.slices import Partition, RunRequest
     from penstock.engine.results import (
         Adopted,
@@ -145,23 +146,47 @@ class Project(Inspection):
 
         return create_external(self.settings.root, self.models, self.externals, self._catalog)
 
-    def test(self, *names: str) -> Iterator[UnitTestResult]:
+    def test(
+        self,
+        *names: str,
+        select: str | Sequence[str] | None = None,
+        exclude: str | Sequence[str] | None = None,
+        to: str | Sequence[str] | None = None,
+    ) -> Iterator[UnitTestResult]:
         """The results of unit tests, each as it ends: ``project.test()``.
 
-        ``names`` are patterns of tests, models or files below ``tests/``; without one, all. No lake
-        is read or written. Raises ModelError and ArgumentError before any runs.
+        ``names`` are patterns of tests, models or files below ``tests/``, or select models as
+        ``select`` does; without one, all. No lake is written, and none is read but for ``state:``.
+        Raises ModelError and ArgumentError before any runs.
         """
         self._connections.check_open()
+        from penstock.engine.planning.run_arguments import selection_of
+        from penstock.engine.verifying.unit_test_files import WantedTests
         from penstock.engine.verifying.unit_tests import run_unit_tests
 
+        selection, last = selection_of((), select, exclude, to, self.models)
+        if last is not None:
+            raise ArgumentError(
+                f"unit tests have no range that could end at {last}", hint="--to names a model"
+            )
+
+        def selected(chosen: Selection) -> frozenset[str]:
+            by_name = {model.name: model for model in self.models}
+            return chosen.of(by_name, self.graph, self._in_state).names
+
         root, dialect = self.settings.root, self.settings.dialect
-        return run_unit_tests(root, names, self.models, self._session, dialect)
+        wanted = WantedTests(names, selection, selected)
+        return run_unit_tests(root, wanted, self.models, self._session, dialect)
+
+    def _in_state(self, word: str) -> set[str]:
+        return {each.model for each in self.status(select=f"state:{word}") if each.model}
 
     def run(
         self,
         *models: Positional,
         partition: Partition | None = None,
         select: str | Sequence[str] | None = None,
+        exclude: str | Sequence[str] | None = None,
         args: Mapping[str, object] | None = None,
         jobs: int | None = None,
         fire_time: Fired | None = None,
@@ -169,7 +194,7 @@ class Project(Inspection):
         trigger: str = "manual",
         full_refresh: bool = False,
         from_: Partition | None = None,
-        to: Partition | None = None,
+        to: Ends = None,
         all_: bool = False,
         upstream: bool = False,
         allow_missing: bool = False,
@@ -182,16 +207,15 @@ class Project(Inspection):
     ) -> RunResult:
         """Run the steps in order: ``project.run("orders", partition="2026-11-01")``.
 
-        ``models`` and ``select`` name the steps; without any, all run. ``partition`` is a slice's
-        value, or a date or datetime in it (in its own zone unless it has one); else time kinds take
-        the slice of ``fire_time`` (aware; now), ``dynamic`` what ``payload`` says. ``plan`` (or its
-        file) is run as it is, or raises PlanMoved. The rest is as for `penstock run`;
-        `RunResult.raise_for_status` raises failures.
+        The options are those of `penstock run`; ``to`` ends a range, or names models to have. A
+        ``partition`` may be a date or datetime in it; without it, time kinds take the slice of
+        ``fire_time`` (aware; now). ``plan``, or its file, is run as it is, or raises PlanMoved.
         """
         request = self._request(
             *models,
             partition=partition,
             select=select,
+            exclude=exclude,
             args=args,
             fire_time=fire_time,
             payload=payload,
@@ -274,7 +298,7 @@ class Project(Inspection):
         asked = SliceRange.of(from_, to, every=True) if from_ or to else None
         external = next((each for each in self.externals if each.is_called(model)), None)
         root = Root.of(external, self.models) if external else Root.at(self.model(model))
-        select = root.select(downstream=downstream)
+        select = root.select(self.graph, downstream=downstream)
         root.require(asked, downstream=downstream)
         request = RunRequest(
             select=select,

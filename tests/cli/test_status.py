@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from penstock.cli.main import main
@@ -42,3 +44,45 @@ def test_a_model_that_never_ran(tmp_path: Path) -> None:
     project = write_project(tmp_path / "p", {"models/t": "MODEL (name t, kind FULL);\nSELECT 1"})
     assert "t makes main.t (replace)" in printed(project, "status", "t")
     assert "No such result of a data test is recorded." in printed(project, "show", "t", "--tests")
+
+
+HEAD = "-- pipeline\n{}-- materialize ducklake://main/{}\n-- tag {}\nSELECT * FROM {}"
+SHOP = {
+    "models/raw/orders": HEAD.format("-- partitioned daily\n", "raw_orders", "hourly", "src"),
+    "models/marts/days": HEAD.format("", "days", "nightly", "raw_orders"),
+    "models/marts/months": HEAD.format("", "months", "nightly", "days"),
+}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_project(tmp_path_factory.mktemp("shop") / "p", SHOP)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "models"),
+    [
+        ((), ["marts/days", "marts/months", "raw/orders"]),
+        (("marts/",), ["marts/days", "marts/months"]),
+        (("tag:nightly", "--exclude", "months"), ["marts/days"]),
+        (("--to", "marts/days"), ["marts/days", "raw/orders"]),
+        (("raw/orders+1", "-s", "months"), ["marts/days", "marts/months", "raw/orders"]),
+        (("state:missing,raw/",), ["raw/orders"]),
+        (("state:failed",), []),
+        (("raw/", "--from", "2026-01-01", "--to", "2026-01-02"), ["raw/orders"]),
+        (("--from", "2026-01-01", "--to", "2026-01-02", "--to", "marts/days"), ["raw/orders"]),
+        (("state:missing", "--from", "2026-01-01", "--to", "2026-01-02"), ["raw/orders"]),
+    ],
+)
+def test_the_selected_models(shop: Path, arguments: tuple[str, ...], models: list[str]) -> None:
+    found = json.loads(printed(shop, "status", *arguments, "--json"))
+    assert sorted(each["model"] for each in found) == models
+
+
+def test_how_selected_models_are_printed(shop: Path) -> None:
+    assert printed(shop, "status", "raw/orders.sql").startswith("raw/orders makes main.raw_orders")
+    assert printed(shop, "status", "raw/").startswith("model ")
+    none = "No model is selected: none has such a slice.\n"
+    assert printed(shop, "status", "state:failed") == none
+    ranged = printed(shop, "status", "raw/", "--from", "2026-01-01", "--to", "2026-01-02")
+    assert "2 missing" in ranged

@@ -24,10 +24,17 @@ CONFIG_NAME = "penstock.toml"
 
 
 def complete_model(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """The names of models that begin with a text, for the shell; none of a project with errors."""
+    """The names of models that begin with a text, for the shell; none of a project with errors.
+
+    What stands before the last name of a selection stays, and tags follow ``tag:``.
+    """
+    cut = max(incomplete.rfind(sign) for sign in "+@,&|^( ") + 1
+    before, word = incomplete[:cut], incomplete[cut:]
     with suppress(Exception), load_project(ctx.params.get("project_dir")) as project:
         names = [model.name for model in project.models]
-        return sorted(name for name in names if name.startswith(incomplete))
+        if word.startswith("tag:"):
+            names = [f"tag:{tag}" for model in project.models for tag in model.tags]
+        return sorted({f"{before}{name}" for name in names if name.startswith(word)})
     return []
 
 
@@ -100,19 +107,12 @@ def common_options(function: F) -> F:
     return project_option(json_option(debug_option(function)))
 
 
-def _range_options(verb: str) -> tuple[Callable[[Any], Any], ...]:
-    return (
-        click.option(
-            "--from",
-            "from_",
-            metavar="A",
-            help=f"The first slice to {verb}: a partition, date or datetime.",
-        ),
-        click.option(
-            "--to",
-            metavar="B",
-            help=f"The last slice to {verb}, included [default: the last that is over].",
-        ),
+def _from_option(verb: str) -> Callable[[Any], Any]:
+    return click.option(
+        "--from",
+        "from_",
+        metavar="A",
+        help=f"The first slice to {verb}: a partition, date or datetime.",
     )
 
 
@@ -120,11 +120,77 @@ def range_options(verb: str) -> Callable[[F], F]:
     """``--from`` and ``--to``; the command receives ``from_`` and ``to``."""
 
     def add(function: F) -> F:
-        for option in reversed(_range_options(verb)):
+        to = click.option(
+            "--to",
+            metavar="B",
+            help=f"The last slice to {verb}, included [default: the last that is over].",
+        )
+        return _all_of((_from_option(verb), to))(function)
+
+    return add
+
+
+def _all_of(options: Sequence[Callable[[Any], Any]]) -> Callable[[F], F]:
+    def add(function: F) -> F:
+        for option in reversed(options):
             function = option(function)
         return function
 
     return add
+
+
+def _select_options() -> tuple[Callable[[Any], Any], ...]:
+    return (
+        click.option(
+            "--select",
+            "-s",
+            multiple=True,
+            metavar="MODEL",
+            shell_complete=complete_model,
+            help="Select models, as MODEL does: names, tables, files, folders/, patterns, tag:, "
+            "state:; +MODEL with what it needs, MODEL+ with what reads it (docs/selecting.md).",
+        ),
+        click.option(
+            "--exclude",
+            multiple=True,
+            metavar="MODEL",
+            shell_complete=complete_model,
+            help="Leave models out; selected in the same way.",
+        ),
+    )
+
+
+def selected_range_options(verb: str) -> Callable[[F], F]:
+    """``MODEL...``, ``--select`` and ``--exclude``, ``--from`` and ``--to``, which names models
+    too; the command receives ``models``, ``select``, ``exclude``, ``from_`` and ``to``.
+    """
+    return _all_of(
+        (
+            click.argument("models", nargs=-1, metavar="[MODEL]...", shell_complete=complete_model),
+            _from_option(verb),
+            click.option(
+                "--to",
+                multiple=True,
+                metavar="B|MODEL",
+                shell_complete=complete_model,
+                help=f"The last slice to {verb}, included [default: the last that is over]; or a "
+                "model: only that and what it needs. May be given for both.",
+            ),
+            *_select_options(),
+        )
+    )
+
+
+def selection_options(function: F) -> F:
+    """``--select``, ``--exclude`` and ``--to`` of models."""
+    to = click.option(
+        "--to",
+        multiple=True,
+        metavar="MODEL",
+        shell_complete=complete_model,
+        help="Only this model and what it needs.",
+    )
+    return _all_of((*_select_options(), to))(function)
 
 
 def _input_options() -> tuple[Callable[[Any], Any], ...]:
@@ -152,24 +218,15 @@ def _input_options() -> tuple[Callable[[Any], Any], ...]:
 def request_options(function: F) -> F:
     """The request of a run; the command passes the values on to `read_request`."""
     options = (
-        click.argument("models", nargs=-1, metavar="[MODEL]...", shell_complete=complete_model),
+        selected_range_options("make"),
         click.option(
             "--partition", metavar="VALUE", help="The partition to make, such as 2013-01-02."
         ),
-        *_range_options("make"),
         click.option(
             "--all",
             "all_",
             is_flag=True,
             help="With a range: also rebuild existing slices.",
-        ),
-        click.option(
-            "--select",
-            "-s",
-            multiple=True,
-            metavar="MODEL",
-            shell_complete=complete_model,
-            help="Select models by name or pattern, as MODEL does; may be given several times.",
         ),
         click.option(
             "--arg",
@@ -196,9 +253,7 @@ def request_options(function: F) -> F:
         ),
         *_input_options(),
     )
-    for option in reversed(options):
-        function = option(function)
-    return function
+    return _all_of(options)(function)
 
 
 def read_request(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import common_options, complete_model, load_project, range_options
+from penstock.cli.options import common_options, load_project, selected_range_options
 from penstock.cli.output import print_json, print_table, say
 from penstock.cli.paths import local
 from penstock.cli.tables import Look
@@ -34,15 +34,24 @@ Examples:
   penstock status
   penstock status clean/flights
   penstock status clean/flights --from 2013-01-01 --to 2013-12-31
+  penstock status state:failed state:behind
+  penstock status --to marts/delays_daily
   penstock status --json""",
 )
-@click.argument("model", shell_complete=complete_model, required=False)
-@range_options("show")
+@selected_range_options("show")
 @common_options
 def command(
-    model: str | None, from_: str | None, to: str | None, project_dir: Path | None, as_json: bool
+    *,
+    models: tuple[str, ...],
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    from_: str | None,
+    to: tuple[str, ...],
+    project_dir: Path | None,
+    as_json: bool,
 ) -> None:
-    """Show the state of every model, or of each slice of MODEL. Starts no Spark.
+    """Show the state of every model, or of those selected; of one MODEL each slice. Starts no
+    Spark.
 
     A slice is missing, running, materialized, failed, skipped (something that it depends on
     failed), waiting (for a slice of an input that is not there), unfinished (made before its time
@@ -53,14 +62,20 @@ def command(
 
     With --from and --to: the slices of partitioned models in a range, the missing ones among them.
     """
+    from penstock.engine.planning.run_arguments import selection_of
+
     with load_project(project_dir) as project:
-        statuses = project.status(model, from_=from_, to=to)
+        statuses = project.status(*models, select=select, exclude=exclude, from_=from_, to=to)
+        selection, last = selection_of(models, select, exclude, to, project.models)
+        alone = selection.only(project.models) is not None
     if as_json:
         print_json(statuses)
-    elif model is not None:
+    elif alone and statuses:
         print_slices(statuses[0])
-    elif from_ is not None or to is not None:
+    elif from_ is not None or last is not None:
         print_ranges(statuses)
+    elif selection:
+        print_models(statuses, empty="No model is selected: none has such a slice.")
     else:
         print_models(statuses)
 
@@ -86,7 +101,9 @@ def _missing(status: ModelStatus) -> str:
     return ", ".join([*said[:_RUNS], *more])
 
 
-def print_models(statuses: tuple[ModelStatus, ...]) -> None:
+def print_models(
+    statuses: tuple[ModelStatus, ...], empty: str = "The project has no models yet."
+) -> None:
     rows = [
         (
             status.model or "(none)",
@@ -100,7 +117,7 @@ def print_models(statuses: tuple[ModelStatus, ...]) -> None:
         for status in statuses
     ]
     columns = ("model", "table", "strategy", "slices", "rows", "snapshot", "last made")
-    print_table(columns, rows, look=_MODELS, empty="The project has no models yet.")
+    print_table(columns, rows, look=_MODELS, empty=empty)
 
 
 def print_slices(status: ModelStatus) -> None:

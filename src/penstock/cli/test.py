@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.options import common_options, load_project
+from penstock.cli.options import common_options, load_project, selection_options
 from penstock.cli.output import print_json, say, starting, to_json
 from penstock.cli.paths import local
 from penstock.progress.view import count, seconds
@@ -28,22 +28,30 @@ Examples:
   penstock test
   penstock test clean/flights
   penstock test tests/delays.yaml 'test_late_*'
+  penstock test --select state:changed+ --exclude marts/
   penstock test --json""",
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
+@selection_options
 @common_options
 @click.pass_context
 def command(
-    ctx: click.Context, *, names: tuple[str, ...], project_dir: Path | None, as_json: bool
+    ctx: click.Context,
+    /,
+    *,
+    names: tuple[str, ...],
+    project_dir: Path | None,
+    as_json: bool,
+    **selection: tuple[str, ...],
 ) -> None:
     """Run the unit tests in tests/*.yaml: the query of a model over the rows of its test.
 
-    NAME is a test, a model, a file, or a pattern of these. All tests share one session of Spark;
-    no lake is read or written. Exit code 1 when a test fails.
+    NAME is a test, a file, a pattern of these, or selects models as --select does. All tests share
+    one session of Spark; no lake is read or written. Exit code 1 when a test fails.
     """
     results: list[UnitTestResult] = []
     with starting() as on_event, load_project(project_dir, on_event) as project:
-        for result in project.test(*names):
+        for result in project.test(*names, **selection):
             results.append(result)
             if not as_json:
                 for line in lines(result, project.settings.root):
@@ -52,6 +60,8 @@ def command(
         print_json({"tests": results})
     elif results:
         say(_summary(results))
+    elif names or any(selection.values()):
+        say("no unit test is selected")
     else:
         say("no unit tests: write them in tests/*.yaml")
     if any(result.state in {"failed", "error"} for result in results):

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from penstock.engine.planning.plan import Plan
-from penstock.engine.planning.selection import select_steps
 from penstock.errors import ArgumentError, PartitionError
 from penstock.project import Project
 from tests.engine.toy import write_project
@@ -145,39 +144,6 @@ def test_a_value_that_would_leave_its_place_in_a_path_stops_the_run(
     assert plan(tmp_path, {"models/raw": raw}, payload={"f": "x"}).steps[0].slice == "x"
     with pytest.raises((PartitionError, ArgumentError), match="becomes part of a path"):
         plan(tmp_path, {"models/raw": raw}, **request_)
-
-
-NAMES = ("raw/a", "raw/b", "clean/c", "marts/d")
-UP = {"raw/a": (), "raw/b": (), "clean/c": ("raw/a", "raw/b")}
-UP["marts/d"] = ("raw/a", "raw/b", "clean/c")
-DOWN = {name: tuple(other for other in NAMES if name in UP[other]) for name in NAMES}
-
-
-@pytest.mark.parametrize(
-    ("expressions", "expected"),
-    [
-        ((), set(NAMES)),
-        (("raw/a",), {"raw/a"}),
-        (("raw/*",), {"raw/a", "raw/b"}),
-        (("+clean/c",), {"raw/a", "raw/b", "clean/c"}),
-        (("clean/c+",), {"clean/c", "marts/d"}),
-        (("+clean/c+",), set(NAMES)),
-        (("raw/a", "marts/d"), {"raw/a", "marts/d"}),
-        (("raw/b+",), {"raw/b", "clean/c", "marts/d"}),
-    ],
-)
-def test_selects(expressions: tuple[str, ...], expected: set[str]) -> None:
-    assert select_steps(expressions, NAMES, UP.__getitem__, DOWN.__getitem__) == expected
-
-
-def test_a_misspelt_name_is_told_the_nearest() -> None:
-    with pytest.raises(ArgumentError, match="did you mean 'clean/c'"):
-        select_steps(("claen/c",), NAMES, UP.__getitem__, DOWN.__getitem__)
-
-
-def test_a_strange_name_is_told_all() -> None:
-    with pytest.raises(ArgumentError, match="steps are: clean/c, marts/d"):
-        select_steps(("zzzzz",), NAMES, UP.__getitem__, DOWN.__getitem__)
 
 
 DAYS = (

@@ -1,17 +1,16 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.errors import ArgumentError, ModelError
+from penstock.errors import ModelError
 from penstock.model.annotations.annotated import declare
 from penstock.model.annotations.annotation import parse
 from penstock.model.definition.build_model import ScriptFile, build_model
-from penstock.model.definition.graph import Graph, named
+from penstock.model.definition.graph import Graph
 from penstock.model.definition.model import Model
 from penstock.model.values.names import Names
 
@@ -33,26 +32,6 @@ def model(name: str, *reads: str, on: tuple[str, ...] = (), tests: tuple[str, ..
     built, findings = build_model(ScriptFile(name, text, declaration), NAMES, ())
     assert built is not None, findings
     return built
-
-
-@pytest.mark.parametrize("name", ["b", "main.b", "main.main.b"])
-def test_a_model_is_found_by_its_name_or_its_tables(name: str) -> None:
-    assert named(DIAMOND, name).name == "b"
-
-
-def test_what_no_model_is_called() -> None:
-    with pytest.raises(ArgumentError) as raised:
-        named(DIAMOND, "bb")
-    assert raised.value.message == "model 'bb' does not exist"
-    assert raised.value.hint == "did you mean 'b'?"
-
-
-def test_of_many_models_some_are_named() -> None:
-    many = [replace(DIAMOND[0], name=f"m{at:03}") for at in range(100)]
-    with pytest.raises(ArgumentError) as raised:
-        named(many, "zz")
-    first = ", ".join(f"m00{at}" for at in range(10))
-    assert raised.value.hint == f"models are {first}, ..."
 
 
 DIAMOND = (

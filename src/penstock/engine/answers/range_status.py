@@ -1,17 +1,43 @@
-"""The slices of models in a range of time: made, failed or missing. Without Spark."""
+"""Narrow statuses to a selection of models, or to the slices in a range of time. Without Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
-from penstock.engine.planning.ranges import Calendar, SliceRange
+from penstock.engine.planning.ranges import MISSING, Calendar, SliceRange
+from penstock.engine.planning.selection import Selection
 from penstock.engine.results import ModelStatus, SliceStatus, Statuses
+from penstock.model.definition.graph import Graph
 from penstock.model.definition.model import Model
 
 Intervals = Callable[[Sequence[Model]], Mapping[str, IntervalHistory]]
+
+
+def of_selection(
+    selection: Selection,
+    models: Mapping[str, Model],
+    graph: Graph,
+    statuses: Callable[[], Statuses],
+) -> Statuses:
+    """The statuses of the selected models. Raises ArgumentError, before it asks for any."""
+    known = cache(statuses)
+
+    def in_state(word: str) -> set[str]:
+        # Late: only ``state:`` asks.
+        from penstock.engine.planning.selectors import STATES
+
+        return {
+            each.model
+            for each in known()
+            if each.model and STATES[word] & ({of.state for of in each.slices} or {MISSING})
+        }
+
+    names = selection.of(models, graph, in_state).names
+    return Statuses(each for each in known() if each.model in names)
 
 
 def in_range(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC
+from functools import partial
 
 from penstock.destinations.capabilities import refusals
 from penstock.engine.planning.intervals import Due, IntervalHistory, ModelIntervals, start_above
@@ -29,7 +30,6 @@ from penstock.engine.planning.restatement_scope import (
     together,
 )
 from penstock.engine.planning.run_arguments import args_of, check_arguments
-from penstock.engine.planning.selection import select_steps
 from penstock.engine.planning.slices import RunRequest, StepSlice, resolve_slices
 from penstock.engine.planning.waiting import complete, touched
 from penstock.errors import ArgumentError
@@ -67,23 +67,27 @@ def make_plan(
             f"fire_time {request.fire_time} has no time zone",
             hint="give one: datetime.now(UTC), or fire_time.replace(tzinfo=ZoneInfo(...))",
         )
-    order = graph.order()
-    chosen = _with_steps(
-        select_steps(request.select, order, graph.upstream, graph.downstream), models, graph
+    order, known = graph.order(), known or Known()
+    selected = request.selection.of(
+        models, graph, partial(_in_state, models, graph, request, known, planner)
     )
-    roots = chosen
+    if selected.idle is not None:
+        one = request.range is None and any(model.partition for model in models.values())
+        return Plan((), request, notices=(f"{selected.idle}{OF_MOMENT if one else ''}",))
+    chosen = roots = _with_steps(selected.names, models, graph)
     if request.changed:  # with what reads them
         below = frozenset(name for each in roots for name in graph.downstream(each))
+        below -= selected.excluded
         chosen |= frozenset(name for name in below if models[name].strategy.runs)
     steps = [models[name] for name in order if name in chosen]
-    known = known or Known()
     if not all(map(known.can_make, steps)):
         raise next(refusals(steps, known.destinations))
     check_arguments(models.values(), request.args)
     args = args_of(steps, request)
     lines = _lines(models, graph, steps, request, known)
     ordered = [models[name] for name in order]
-    asked = Asked(request, ordered, graph, steps, args, known, lines, roots=roots)
+    asked = Asked(request, ordered, graph, steps, args, known, lines)
+    asked = replace(asked, roots=roots, excluded=selected.excluded)
     if planner is None:
         asked = replace(asked, cascade=_by_themselves(asked))
         planner = _of_moment if request.range is None else of_range
@@ -93,13 +97,35 @@ def make_plan(
     return Plan(tuple(planned), request, args, notices, makers, known.edges)
 
 
+def _in_state(  # noqa: PLR0917 - `make_plan`'s own arguments, and the word
+    models: Mapping[str, Model],
+    graph: Graph,
+    request: RunRequest,
+    known: Known,
+    planner: Planner | None,
+    word: str,
+) -> frozenset[str]:
+    """Return the models of which the request looks at a slice in this state."""
+    # Late: only ``state:`` asks.
+    from penstock.engine.planning.selected_states import in_state
+
+    ordered = [models[name] for name in graph.order()]
+    made = [model for model in ordered if model.strategy.runs]
+    request = replace(request, select=(), exclude=(), to=(), full_refresh=False, changed=False)
+    lines = _lines(models, graph, made, request, known)
+    asked = Asked(request, ordered, graph, made, {}, known, lines)
+    chains_ = _chains(ordered, {model.name for model in made})
+    plan = partial(make_plan, models, graph, request, known, planner)
+    return in_state(word, asked, chains_, plan)
+
+
 def _completed(planned: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep]:
     """Return the steps with what they need first. Of models that are not selected only that."""
     if not any(asked.known.edges.values()):
         return list(planned)
     names = {model.name for model in asked.steps}
     above = {name for model in asked.steps for name in asked.graph.upstream(model.name)}
-    added = above - names if asked.request.upstream else set[str]()
+    added = above - names - asked.excluded if asked.request.upstream else set[str]()
     if added:
         steps = [m for m in asked.order if m.name in names or (m.name in added and m.strategy.runs)]
         asked = replace(asked, steps=steps, args=args_of(steps, asked.request))
@@ -116,6 +142,7 @@ def _completed(planned: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep
     return [replace(step, after=within.after(step.model)) for step in kept] if added else kept
 
 
+OF_MOMENT = ": without --from and --to, one slice of each partitioned model is looked at"
 NOT_ASKED = "nothing that the selected models need of it is missing"
 
 

@@ -221,6 +221,7 @@ class Asked:
     """Values that all steps of a plan share: ``steps`` are its models, in the order of ``order``,
     that of all; ``lines`` are those of models by time, ``cascade`` what is restated with them.
     ``roots`` are the names of the models that were selected; others may be added to ``steps``.
+    Nothing adds models that are ``excluded``.
     """
 
     request: RunRequest
@@ -232,6 +233,7 @@ class Asked:
     lines: Mapping[str, ModelIntervals]
     cascade: Cascade = field(default_factory=Cascade)
     roots: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
 
     def above(self, model: Model) -> Iterator[Model]:
         """The models that one reads, however far."""

@@ -132,7 +132,7 @@ def _number(step: PlannedStep) -> int:
 
 def _refreshed(steps: Sequence[Model], request: RunRequest) -> Iterator[str]:
     """Yield what a full refresh drops that the run does not make again. Raises ArgumentError."""
-    if not request.select:
+    if not request.select and not request.to:
         raise ArgumentError(
             "a full refresh drops what is there: it is for the models that you name",
             hint="for example: penstock run MODEL --full-refresh",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from penstock.engine.inputs.pinned_tables import table_name
@@ -29,7 +30,7 @@ from penstock.engine.planning.restatement_scope import (
 from penstock.engine.strategies.time_range import rows_in_ranges
 from penstock.errors import ArgumentError, TableNotFound
 from penstock.model.definition.external import External
-from penstock.model.definition.graph import table_key
+from penstock.model.definition.graph import Graph, table_key
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, union
 from penstock.model.time.slice import WHOLE, Slice
@@ -76,10 +77,10 @@ class Root:
         readers = (each.name for each in models if key in map(table_key, each.inputs))
         return cls(str(external.table), readers=tuple(readers))
 
-    def select(self, *, downstream: bool) -> tuple[str, ...]:
-        """Return what of the graph is restated. Raises ArgumentError where nothing is."""
+    def select(self, graph: Graph, *, downstream: bool) -> tuple[str, ...]:
+        """Return the models that are restated. Raises ArgumentError where none is."""
         if self.model is not None and self.model.strategy.runs:
-            return (f"{self.name}+",) if downstream else (self.name,)
+            return (self.name, *graph.downstream(self.name)) if downstream else (self.name,)
         kind = "external" if self.model is None else "EMBEDDED"
         if not downstream:
             raise ArgumentError(
@@ -92,7 +93,9 @@ class Root:
                 f"no model reads {self.name}, so nothing is to be restated",
                 hint="penstock lineage shows who reads what",
             )
-        return (f"{self.name}+",) if self.model else tuple(f"{name}+" for name in self.readers)
+        roots = (self.name,) if self.model else self.readers
+        found = ((name, *graph.downstream(name)) for name in roots)
+        return tuple(dict.fromkeys(chain.from_iterable(found)))
 
     def require(self, asked: SliceRange | None, *, downstream: bool) -> None:
         """Raises ArgumentError for a model that cannot be restated, or not like that."""

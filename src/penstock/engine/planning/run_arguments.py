@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, cast
 
 from penstock.engine.planning.ranges import SliceRange
+from penstock.engine.planning.selection import Selection
 from penstock.engine.planning.slices import Partition, RunRequest
 from penstock.errors import ArgumentError
 from penstock.lake.snapshot import time_of
 from penstock.model.definition.model import Model
+from penstock.model.definition.naming import Naming
 from penstock.model.script import arguments
+from penstock.model.time.moments import is_moment
+from penstock.model.time.partition import is_in_time
 from penstock.sql.identifiers import names_of
 
 
@@ -26,6 +31,8 @@ def require_jobs(jobs: int | None) -> None:
 
 Fired = datetime | str
 Positional = str | Sequence[str] | Partition | None
+Ends = Partition | Sequence[Partition] | None  # the last slice of a range, and models to have
+_HOPS = re.compile(r"\d+\+(?!\d)")  # as selections begin, and no date does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,35 +45,38 @@ class RunOptions:
 
     partition: Partition | None = None
     select: str | Sequence[str] | None = None
+    exclude: str | Sequence[str] | None = None
     args: Mapping[str, object] | None = None
     fire_time: Fired | None = None
     payload: Mapping[str, Any] | None = None
     trigger: str = "manual"
     full_refresh: bool = False
     from_: Partition | None = None
-    to: Partition | None = None
+    to: Ends = None
     all_: bool = False
     upstream: bool = False
     allow_missing: bool = False
     behind: bool | None = None
     changed: bool = False
 
-    def request(self, models: Sequence[Positional], names: Collection[str]) -> RunRequest:
-        """The request of a run of ``models``, its positional arguments. Raises ArgumentError.
+    def request(self, given: Sequence[Positional], models: Sequence[Model]) -> RunRequest:
+        """The request of a run of what is ``given`` by position, in a project of these models.
 
-        ``names`` are those of the project's models.
+        Raises ArgumentError.
         """
-        named = names_of(() if self.select is None else self.select, "select")
-        chosen, partition = asked(models, self.partition, names)
+        chosen, partition = asked(given, self.partition, [model.name for model in models])
+        selection, last = selection_of(chosen, self.select, self.exclude, self.to, models)
         return RunRequest(
             partition=partition,
-            select=(*chosen, *named),
+            select=selection.select,
+            exclude=selection.exclude,
+            to=selection.to,
             args={k: None if v is None else str(v) for k, v in (self.args or {}).items()},
             fire_time=fired(self.fire_time),
             payload=self.payload,
             trigger=self.trigger,
             full_refresh=self.full_refresh,
-            range=SliceRange.of(self.from_, self.to, every=self.all_),
+            range=SliceRange.of(self.from_, last, every=self.all_),
             upstream=self.upstream,
             allow_missing=self.allow_missing,
             behind=self.behind is not False,
@@ -96,8 +106,8 @@ def asked(
 ) -> tuple[tuple[str, ...], Partition | None]:
     """The models and the slice of a run, of its positional arguments and ``partition``.
 
-    These are models, by name or pattern; a date, or a text that begins with a digit and names no
-    model, is the slice. Raises ArgumentError.
+    These are models, in the selection language; a date, or a text that begins with a digit and
+    names no model (as ``1+orders`` does), is the slice. Raises ArgumentError.
     """
     models: list[str] = []
     for each in given:
@@ -105,7 +115,7 @@ def asked(
             continue
         if isinstance(each, list | tuple):
             models += map(str, each)
-        elif isinstance(each, str) and (each in names or not each[:1].isdigit()):
+        elif isinstance(each, str) and (each in names or _names_models(each)):
             models.append(each)
         elif isinstance(each, str | date) and partition is None:
             partition = each
@@ -117,6 +127,54 @@ def asked(
                 "args={...})",
             )
     return tuple(models), partition
+
+
+def _names_models(text: str) -> bool:
+    return not text[:1].isdigit() or _HOPS.match(text) is not None
+
+
+def selection_of(
+    given: Sequence[str],
+    select: str | Sequence[str] | None,
+    exclude: str | Sequence[str] | None,
+    to: Ends,
+    models: Sequence[Model],
+) -> tuple[Selection, Partition | None]:
+    """The selection of a request, and the last slice of its range. Raises ArgumentError."""
+    last, within = ends(to, models)
+    chosen = (*given, *names_of(() if select is None else select, "select"))
+    without = names_of(() if exclude is None else exclude, "exclude")
+    return Selection(chosen, without, within), last
+
+
+def ends(to: Ends, models: Sequence[Model]) -> tuple[Partition | None, tuple[str, ...]]:
+    """The last slice of a range and the models to have, of what ``to`` names.
+
+    A text is the end where it is a date or another moment, or a partition as some model writes it;
+    else it is of models. Raises ArgumentError for two ends.
+    """
+    if to is None:
+        return None, ()
+    last: list[Partition] = []
+    chosen: list[str] = []
+    for each in to if isinstance(to, list | tuple) else [to]:
+        if isinstance(each, date) or (isinstance(each, str) and _is_end(each, models)):
+            last.append(each)
+        else:
+            chosen += names_of(cast("str", each), "to")
+    if len(last) > 1:
+        raise ArgumentError(
+            f"a range has one end, and --to gives two: {last[0]} and {last[1]}",
+            hint="the others that --to may name are models",
+        )
+    return last[0] if last else None, tuple(chosen)
+
+
+def _is_end(text: str, models: Sequence[Model]) -> bool:
+    specs = {model.partition for model in models if model.partition is not None}
+    if is_moment(text, datetime.now(UTC)) or any(is_in_time(spec, text) for spec in specs):
+        return True
+    return not _names_models(text) and not Naming(models).find(text)
 
 
 def check_arguments(models: Iterable[Model], args: Mapping[str, str | None]) -> None:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 from penstock.engine.planning.ranges import SliceRange
+from penstock.engine.planning.selection import Selection
 from penstock.errors import PartitionError
 from penstock.model.definition.model import Model
 from penstock.model.time import partition
@@ -197,7 +198,7 @@ Partition = Moment
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """``select``: names, patterns, ``+name`` (and upstream), ``name+`` (and downstream).
+    """``select``, ``exclude`` and ``to`` are of the selection language: see `Selection`.
 
     ``args`` are texts, or None for NULL, by name. ``payload`` is what a trigger sent; ``fire_time``
     (aware) is when it fired. ``full_refresh``: the tables are rebuilt. ``range``: the slices of
@@ -210,6 +211,8 @@ class RunRequest:
 
     partition: Partition | None = None
     select: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    to: tuple[str, ...] = ()
     args: Mapping[str, str | None] = field(default_factory=dict)
     fire_time: datetime = field(default_factory=lambda: datetime.now(UTC))
     payload: Mapping[str, Any] | None = None
@@ -221,6 +224,10 @@ class RunRequest:
     behind: bool = True
     late: bool = False
     changed: bool = False
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(self.select, self.exclude, self.to)
 
     @property
     def inputs(self) -> dict[str, Any]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
+from penstock.engine.planning.selection import Selection
 from penstock.errors import ArgumentError, Diagnostic, Location, ModelError
 from penstock.model.definition.model import Model
 from penstock.model.definition.unit_test import UnitTest, read_unit_tests
@@ -64,6 +68,68 @@ def model_of(test: UnitTest, models: Sequence[Model]) -> Model:
         hint=f"did you mean {near}?" if near else "give a model's name or table",
         location=test.location,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class WantedTests:
+    """The unit tests that a caller asks for: by ``patterns`` of their own names, models and files,
+    and by models; ``selected`` gives the names of those that a selection selects.
+    """
+
+    patterns: Sequence[str] = ()
+    selection: Selection = field(default_factory=Selection)
+    selected: Callable[[Selection], Collection[str]] = lambda _: ()
+
+    def of(
+        self, tests: Sequence[UnitTest], root: Path, models: Sequence[Model]
+    ) -> tuple[UnitTest, ...]:
+        """Return the tests that a pattern or a selected model has, all without either.
+
+        Raises ArgumentError for a pattern of no test and no model, with the nearest name.
+        """
+        if not self.patterns and not self.selection:
+            return tuple(tests)
+        called = {id(test): _called(test, root) for test in tests}
+        direct: set[int] = set()
+        select = list(self.selection.select)
+        for pattern in self.patterns:
+            matching = {key for key, names in called.items() if _has(names, pattern)}
+            direct |= matching
+            if not matching:
+                self._require_models(pattern, sorted({n for of in called.values() for n in of}))
+                select.append(pattern)
+        if not self.patterns and not select:
+            direct = set(called)
+        chosen = self.selected(Selection(tuple(select))) if select else ()
+        within = Selection(exclude=self.selection.exclude, to=self.selection.to)
+        allowed = self.selected(within) if within else None
+        of = {id(test): _model_name(test, models) for test in tests}
+        wanted = (test for test in tests if id(test) in direct or of[id(test)] in chosen)
+        return tuple(test for test in wanted if allowed is None or of[id(test)] in allowed)
+
+    def _require_models(self, pattern: str, known: Sequence[str]) -> None:
+        try:
+            self.selected(Selection((pattern,)))
+        except ArgumentError as error:
+            near = nearest(pattern, known)
+            hint = f"did you mean {near}?" if near else error.hint
+            message = f"no unit test, model or file of tests is {pattern!r}"
+            raise ArgumentError(message, hint=hint) from None
+
+
+def _model_name(test: UnitTest, models: Sequence[Model]) -> str:
+    with suppress(ArgumentError):  # `check` says so, and the result of the test
+        return model_of(test, models).name
+    return test.model
+
+
+def _has(names: Iterable[str], pattern: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names)
+
+
+def _called(test: UnitTest, root: Path) -> tuple[str, ...]:
+    path = Path(test.location.path).relative_to(root).as_posix()
+    return test.name, test.model, path, f"{path}::{test.name}"
 
 
 def text_of(path: Path, location: Location) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,13 @@ from penstock.engine.verifying.row_values import (
     same,
 )
 from penstock.engine.verifying.unit_test_bindings import bindings_of
-from penstock.engine.verifying.unit_test_files import DIRECTORY, find_unit_tests, model_of, text_of
+from penstock.engine.verifying.unit_test_files import (
+    DIRECTORY,
+    WantedTests,
+    find_unit_tests,
+    model_of,
+    text_of,
+)
 from penstock.errors import (
     ArgumentError,
     Location,
@@ -49,7 +54,7 @@ from penstock.model.values.names import Names, UnknownName
 from penstock.spark.failures import explained
 from penstock.spark.functions import run_sql
 from penstock.sql.dialect import normalized, to_spark
-from penstock.sql.identifiers import fold, nearest
+from penstock.sql.identifiers import fold
 from penstock.sql.types import spark_type
 
 if TYPE_CHECKING:
@@ -79,43 +84,17 @@ class UnitTestResult:
 
 def run_unit_tests(
     root: Path,
-    patterns: Sequence[str],
+    wanted: WantedTests,
     models: Sequence[Model],
     session: Callable[[], SparkSession],
     dialect: str,
 ) -> Iterator[UnitTestResult]:
-    """The results of the chosen tests, each as it ends; without one Spark does not start.
+    """The results of the wanted tests, each as it ends; without one Spark does not start.
 
     Raises ModelError and ArgumentError before any runs.
     """
-    tests = chosen(find_unit_tests(root), patterns, root)
+    tests = wanted.of(find_unit_tests(root), root, models)
     return UnitTests(models, session(), root, dialect).run(tests) if tests else iter(())
-
-
-def chosen(tests: Sequence[UnitTest], patterns: Sequence[str], root: Path) -> tuple[UnitTest, ...]:
-    """The tests whose name, model or file (below the project) a pattern has; all without one.
-
-    Raises ArgumentError for a pattern that has none, with the nearest name.
-    """
-    if not patterns:
-        return tuple(tests)
-    called = {id(test): _called(test, root) for test in tests}
-    for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for names in called.values() for name in names):
-            known = sorted({name for names in called.values() for name in names})
-            near = nearest(pattern, known)
-            hint = f"did you mean {near}?" if near else f"known: {', '.join(known) or 'none'}"
-            raise ArgumentError(f"no unit test, model or file of tests is {pattern!r}", hint=hint)
-    return tuple(
-        test
-        for test in tests
-        if any(fnmatchcase(name, pattern) for name in called[id(test)] for pattern in patterns)
-    )
-
-
-def _called(test: UnitTest, root: Path) -> tuple[str, ...]:
-    path = Path(test.location.path).relative_to(root).as_posix()
-    return test.name, test.model, path, f"{path}::{test.name}"
 
 
 @dataclass(frozen=True, slots=True)

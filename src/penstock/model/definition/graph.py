@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 
-from penstock.errors import ArgumentError, Diagnostic, Location, ModelError
+from penstock.errors import Diagnostic, Location, ModelError
 from penstock.model.definition.model import Model
 from penstock.model.script.file_uris import asset_key, may_be
 from penstock.model.script.sources import table_read
 from penstock.model.values.asset import TableName
 from penstock.model.values.history import current_view
-from penstock.sql.identifiers import listed, nearest
 
 Edges = Mapping[str, tuple[str, ...]]
 Makers = Mapping[str, str]
@@ -37,7 +36,7 @@ class Graph:
     def order(self) -> tuple[str, ...]:
         """Every name after its parents; by name where the graph leaves it open."""
         waiting = {name: len(parents) for name, parents in self.parents.items()}
-        children = self._children()
+        children = self.children()
         ready = [name for name, count in waiting.items() if count == 0]
         heapify(ready)
         ordered: list[str] = []
@@ -69,9 +68,10 @@ class Graph:
 
     def downstream(self, name: str) -> tuple[str, ...]:
         """Everything after ``name``, however far, in order. ``KeyError`` for an unknown name."""
-        return self._reach(name, self._children())
+        return self._reach(name, self.children())
 
-    def _children(self) -> dict[str, tuple[str, ...]]:
+    def children(self) -> dict[str, tuple[str, ...]]:
+        """Return those directly after each model, by its name."""
         found: dict[str, list[str]] = {name: [] for name in self.parents}
         for name, parents in self.parents.items():
             for parent in parents:
@@ -108,25 +108,6 @@ def check_graph(models: Sequence[Model]) -> tuple[Diagnostic, ...]:
 def table_key(table: TableName) -> str:
     """The same for all spellings of one table's name."""
     return asset_key(str(table))
-
-
-def names_of(model: Model) -> tuple[str, ...]:
-    """All that a model may be called: by its own name, and by those of its table."""
-    target = model.target
-    return model.name, target.qualified, target.full, str(target)
-
-
-def named(models: Sequence[Model], name: str) -> Model:
-    """The model with this name, or whose table has it. Raises ArgumentError with the nearest."""
-    for model in models:
-        if name in names_of(model):
-            return model
-    names = [model.name for model in models]
-    near = nearest(name, names)
-    raise ArgumentError(
-        f"model {name!r} does not exist",
-        hint=f"did you mean {near!r}?" if near else f"models are {listed(names) or 'none'}",
-    )
 
 
 def makers_of(models: Iterable[Model]) -> Makers:

@@ -268,6 +268,16 @@ def wall_time(spec: PartitionSpec, moment: Moment) -> tuple[datetime, datetime]:
     )
 
 
+def is_in_time(spec: PartitionSpec, text: str) -> bool:
+    """Return whether a text is a moment, or a value, of a partition by time."""
+    if spec.kind not in TIME_KINDS:
+        return False
+    try:
+        return wall_time(spec, text) is not None
+    except PartitionError:
+        return False
+
+
 def _whole(kind: TimeKind, bucket: datetime) -> tuple[datetime, datetime]:
     return bucket, kind.step(bucket) - timedelta(microseconds=1)
 
