@@ -51,7 +51,7 @@ class Files:
     """Files to read: Spark's format and options, and a schema (DDL) or None to infer it.
 
     ``root`` is the project's directory: paths in messages are as below it. ``columns`` are the
-    names that the call gives.
+    names that the call gives. ``by_name``: they are to be matched by name (`united_files`).
     """
 
     format: str
@@ -60,6 +60,7 @@ class Files:
     schema: str | None = None
     root: Path = field(default=Path(), compare=False)
     columns: tuple[str, ...] = field(default=(), compare=False)
+    by_name: bool = False
 
     def read(self, session: SparkSession) -> DataFrame:
         key = ("files", self.format, tuple(sorted(self.options.items())), self.schema)
@@ -169,7 +170,8 @@ _STRFTIME = {
     "%j": "DDD",
     "%z": "xx",
 }
-_SCHEMA = "schema"  # not an option of Spark: taken out before reading
+# Not options of Spark: taken out before reading.
+_SCHEMA, _BY_NAME = "schema", "byName"
 
 _CSV: Mapping[str, Option] = {
     "header": _flag("header"),
@@ -186,6 +188,7 @@ _CSV: Mapping[str, Option] = {
     "all_varchar": lambda value: {"inferSchema": str(not _boolean(value)).lower()},
     "multiline": _flag("multiLine"),
     "columns": _columns,
+    "union_by_name": _flag(_BY_NAME),
 }
 _JSON: Mapping[str, Option] = {
     "encoding": _encoding,
@@ -227,7 +230,7 @@ def files(
     converted = dict(defaults)
     for name, value in options.items():
         converted |= _convert(function, name, value, known, location)
-    schema = converted.pop(_SCHEMA, None)
+    schema, by_name = converted.pop(_SCHEMA, None), converted.pop(_BY_NAME, "") == "true"
     if schema is not None:
         converted.pop("inferSchema", None)
     resolved = tuple(
@@ -240,7 +243,7 @@ def files(
         raise QueryFailed(text, hint=unfit.hint, location=location) from None
     asked = {name.lower(): value for name, value in options.items()}.get("columns")
     columns = tuple(map(str, asked)) if isinstance(asked, Mapping | list) else ()
-    return Files(kind, resolved, converted, schema, root, columns)
+    return Files(kind, resolved, converted, schema, root, columns, by_name)
 
 
 def _convert(

@@ -16,9 +16,9 @@ from uuid import uuid4
 
 from penstock.destinations.values import Rows
 from penstock.engine.inputs.asof import AsofNotice, with_asof
-from penstock.engine.inputs.file_reader import Files, files, innermost
+from penstock.engine.inputs.file_reader import files, innermost
 from penstock.engine.inputs.pinned_tables import Pins
-from penstock.engine.inputs.seed_file import SeedFile, seed_file
+from penstock.engine.inputs.seed_file import seed_file
 from penstock.engine.inputs.self_reference import Beginning
 from penstock.errors import (
     ArgumentError,
@@ -451,13 +451,23 @@ def _read(
         raise
 
 
-def files_of(source: FileSource, query: Query, bindings: Bindings, root: Path) -> Files | SeedFile:
+def files_of(source: FileSource, query: Query, bindings: Bindings, root: Path) -> Read:
     """Find the files that a query reads. Raises what is wrong with the call, or its files."""
     options = {name: value.evaluate(bindings) for name, value in source.options}
     path = path_of(source, bindings, query.arguments)
     if source.function == FUNCTION:
         return seed_file(str(path), options, root=root, location=source.location)
-    return files(source.function, path, options, root=root, location=source.location)
+    return call_files(source, path, options, root)
+
+
+def call_files(source: FileSource, path: object, options: Mapping[str, Any], root: Path) -> Read:
+    """Find the files of a call at another path than it says, as it reads them."""
+    read = files(source.function, path, options, root=root, location=source.location)
+    if not read.by_name:
+        return read
+    from penstock.engine.inputs.united_files import by_name
+
+    return by_name(read, options, source.location)
 
 
 def moment(at: TimeTravel, bindings: Bindings) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.inputs.file_reader import FILE, Files
 from penstock.engine.inputs.inferred_columns import agrees, described
-from penstock.engine.inputs.seed_file import SeedFile
+from penstock.engine.inputs.resolve import Read
 from penstock.errors import PenstockError, QueryFailed
 from penstock.model.script.sources import FileSource
 from penstock.model.slicing.slice_condition import MadeApart, NotJoint
@@ -29,7 +29,7 @@ from penstock.sql.literals import text_literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FilesOf = Mapping[FileSource, Files | SeedFile]
+FilesOf = Mapping[FileSource, Read]
 _PATH = "penstock_files_path"
 _PATTERN = frozenset("*?[]{}\\")
 
@@ -151,9 +151,10 @@ class _Inferred:
     session: SparkSession
     known: dict[Hashable, str] = field(default_factory=dict)
 
-    def of(self, files: Files | SeedFile) -> _Listed:
+    def of(self, files: Read) -> _Listed:
         """Raises NotJoint, and QueryFailed where Spark cannot infer them."""
-        assert isinstance(files, Files), "a seed is one file for all slices"
+        if not isinstance(files, Files):
+            raise NotJoint("files of a slice differ, and are united by name")
         paths = tuple(_listed(files))
         if files.schema is not None:
             return _Listed(files, paths, None)

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.engine.inputs.file_reader import Files, files
-from penstock.engine.inputs.resolve import FilesRead
+from penstock.engine.inputs.resolve import FilesRead, Read, call_files
 from penstock.engine.running.read_inputs import file_read, hash_of, paths_of
 from penstock.engine.state.reading import read
 from penstock.engine.state.records import InputRead, ReadRecord, SliceRecord
@@ -110,10 +109,10 @@ def new_files(attempt: Attempt, known: SliceRecord | None) -> NewFiles:
     wanted = choice.new if appends else (*choice.new, *choice.changed)
     wanted = tuple(replace(file, hash=_hash(file, root)) for file in wanted)
     options = {name: value.evaluate(bindings) for name, value in source.options}
-    rows: Files | NoRows | None = None
+    rows: Read | None = None
     if wanted or paths:  # without new ones, any says the columns
         texts = [file.name for file in wanted] or [str(paths[0])]
-        rows = files(source.function, texts, options, root=root, location=source.location)
+        rows = call_files(source, texts, options, root)
         rows = rows if wanted else NoRows(rows)
     read_ = {file.name: file for file in (*choice.seen, *wanted)}
     said = f"reads all files: {why}" if why else None
@@ -153,7 +152,7 @@ def _changed(changed: Sequence[InputRead], name: str) -> str:
 class NoRows:
     """No rows of ``files``, in their columns."""
 
-    files: Files
+    files: Read
 
     def read(self, session: SparkSession) -> DataFrame:
         return self.files.read(session).limit(0)
