@@ -150,3 +150,9 @@ def test_to_names_models_for_a_full_refresh(tmp_path: Path) -> None:
     assert names(plan) == {"a", "b"}
     with pytest.raises(ArgumentError, match="it is for the models that you name"):
         plan_of(tmp_path, models, {}, RunRequest(exclude=("b",), full_refresh=True))
+
+
+def test_what_changes_are_followed_to_leaves_out_the_excluded(tmp_path: Path) -> None:
+    models = {"a": "SELECT 1 AS n", "b": "SELECT n FROM a", "c": "SELECT n FROM b"}
+    asked = RunRequest(select=("a",), exclude=("c",), changed=True)
+    assert names(plan_of(tmp_path, models, {"a": {"": STALE}}, asked)) == {"a", "b"}
