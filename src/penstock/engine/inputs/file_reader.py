@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.inputs.input_files import (
+    PADDED,
     Fault,
     Unfit,
     fault_in,
@@ -51,7 +52,8 @@ class Files:
     """Files to read: Spark's format and options, and a schema (DDL) or None to infer it.
 
     ``root`` is the project's directory: paths in messages are as below it. ``columns`` are the
-    names that the call gives. ``by_name``: they are to be matched by name (`united_files`).
+    names that the call gives. ``by_name``: they are to be matched by name (`united_files`);
+    ``padded``: short rows end with NULL (`padded_rows`).
     """
 
     format: str
@@ -61,8 +63,13 @@ class Files:
     root: Path = field(default=Path(), compare=False)
     columns: tuple[str, ...] = field(default=(), compare=False)
     by_name: bool = False
+    padded: bool = False
 
     def read(self, session: SparkSession) -> DataFrame:
+        if self.padded:
+            from penstock.engine.inputs.padded_rows import read_padded
+
+            return read_padded(session, list(self.paths), self.options, self.schema)
         key = ("files", self.format, tuple(sorted(self.options.items())), self.schema)
         reader = cache_of(session).get(key, lambda: self._reader(session))
         return reader.load(list(self.paths))
@@ -80,7 +87,8 @@ class Files:
         if path is not None and not any(path.is_relative_to(parent) for parent in self.paths):
             return None
         inside = local_files(self.paths) if path is None else [path] if path.is_file() else []
-        faults = (fault_in(self.format, file, self.options, cause) for file in inside)
+        options = {**self.options, PADDED: "true"} if self.padded else self.options
+        faults = (fault_in(self.format, file, options, cause) for file in inside)
         fault = next(filter(None, faults), None)
         if fault is None and self.format == "csv":
             widths = (other_columns(file, self.options, self.columns) for file in inside)
@@ -171,7 +179,7 @@ _STRFTIME = {
     "%z": "xx",
 }
 # Not options of Spark: taken out before reading.
-_SCHEMA, _BY_NAME = "schema", "byName"
+_SCHEMA, _BY_NAME, _PADDED = "schema", "byName", "padded"
 
 _CSV: Mapping[str, Option] = {
     "header": _flag("header"),
@@ -189,6 +197,7 @@ _CSV: Mapping[str, Option] = {
     "multiline": _flag("multiLine"),
     "columns": _columns,
     "union_by_name": _flag(_BY_NAME),
+    "null_padding": _flag(_PADDED),
 }
 _JSON: Mapping[str, Option] = {
     "encoding": _encoding,
@@ -231,6 +240,7 @@ def files(
     for name, value in options.items():
         converted |= _convert(function, name, value, known, location)
     schema, by_name = converted.pop(_SCHEMA, None), converted.pop(_BY_NAME, "") == "true"
+    padded = converted.pop(_PADDED, "") == "true"
     if schema is not None:
         converted.pop("inferSchema", None)
     resolved = tuple(
@@ -243,7 +253,7 @@ def files(
         raise QueryFailed(text, hint=unfit.hint, location=location) from None
     asked = {name.lower(): value for name, value in options.items()}.get("columns")
     columns = tuple(map(str, asked)) if isinstance(asked, Mapping | list) else ()
-    return Files(kind, resolved, converted, schema, root, columns, by_name)
+    return Files(kind, resolved, converted, schema, root, columns, by_name, padded)
 
 
 def _convert(

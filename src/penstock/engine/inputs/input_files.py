@@ -11,6 +11,7 @@ import codecs
 import csv
 import gzip
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ _SAMPLE = 64 * 1024  # bytes of a file by which it is judged
 _WHOLE = 64 * 1024 * 1024  # bytes of a JSON document that is read whole to find what is wrong
 _FILES = 100  # of a directory or pattern, that are inspected
 _OPEN: Mapping[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+_VALUE = re.compile(r'For input string: "(.*?)"(?=\s|$)')  # in Spark's words
+PADDED = "padded"  # among the options: short rows are right
 UNREAD = (".zst", ".zstd", ".snappy", ".lz4", ".deflate")
 
 
@@ -168,13 +171,15 @@ def fault_in(kind: str, path: Path, options: Mapping[str, str], cause: str) -> F
 
 
 def _csv_fault(path: Path, options: Mapping[str, str], cause: str) -> Fault | None:
-    text = cause.partition('For input string: "')[2].rpartition('"')[0]
+    known = _VALUE.search(cause)
+    text = "" if known is None else known[1]
     width = None
     with open_file(path) as file, suppress(csv.Error, TypeError):  # of more than one character
         rows = csv_rows(codecs.iterdecode(file, options["encoding"], errors="replace"), options)
         for row in rows:
             width = width or len(row)
-            if row and len(row) != width:
+            is_short = PADDED in options and len(row) < width
+            if row and len(row) != width and not is_short:
                 reason = f"the row has {len(row)} of {width} columns"
                 return Fault(path, reason, rows.line_num)
             if text and text in row:

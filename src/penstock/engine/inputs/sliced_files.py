@@ -155,6 +155,8 @@ class _Inferred:
         """Raises NotJoint, and QueryFailed where Spark cannot infer them."""
         if not isinstance(files, Files):
             raise NotJoint("files of a slice differ, and are united by name")
+        if files.padded:
+            raise NotJoint("its rows are padded")
         paths = tuple(_listed(files))
         if files.schema is not None:
             return _Listed(files, paths, None)
