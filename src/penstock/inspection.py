@@ -21,9 +21,12 @@ from penstock.model.definition.graph import Graph
 from penstock.model.definition.model import Model
 from penstock.model.definition.naming import named
 from penstock.model.project.loader import Loaded
+from penstock.model.values.strategy import Output
 from penstock.notebook import count, line, listed, table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.engine.answers.preview import Queries
@@ -46,11 +49,13 @@ if TYPE_CHECKING:
         Snapshots,
         Statuses,
     )
+    from penstock.engine.state.records import InputRead
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
     from penstock.lake.queries.explain import Explanation
     from penstock.model.lineage.models import ProjectLineage, Schemas
     from penstock.model.lineage.trace import Trace
+    from penstock.model.script.constants import Bindings
     from penstock.model.slicing.needs import Edge
     from penstock.model.slicing.table_reads import TableRead
     from penstock.model.values.asset import TableName
@@ -132,6 +137,15 @@ class Inspection:
 
         return table_reads_of(self.models)
 
+    @cached_property
+    def _views_read(self) -> Mapping[str, tuple[Model, ...]]:
+        """Return the VIEW models that each model reads."""
+        if not any(model.strategy.output is Output.VIEW for model in self.models):
+            return {}
+        from penstock.model.slicing.undated import views_read
+
+        return views_read(self.models)
+
     def plan(
         self,
         *models: Positional,
@@ -150,6 +164,7 @@ class Inspection:
         allow_missing: bool = False,
         behind: bool | None = None,
         changed: bool = False,
+        force: bool = False,
     ) -> Plan:
         """Return what `run` would do: ``project.plan("orders").steps``.
 
@@ -175,6 +190,7 @@ class Inspection:
             allow_missing=allow_missing,
             behind=behind,
             changed=changed,
+            force=force,
         )
         return self._told(request)
 
@@ -320,10 +336,15 @@ class Inspection:
 
         return only_touched(make_plan(by_name, self.graph, request, known, of_changed))
 
+    def _plan_of(self, model: Model, **options: Any) -> Plan:
+        """Return the plan of one model, whether or not its slices are up to date."""
+        return self._planned(self._request(model.name, force=True, **options))
+
     def _plan_known(self, request: RunRequest, *, restates: bool = False) -> Known:
         """Return what a plan asks of the catalogs: all its answers are of one moment."""
         self._connections.check_open()
         from penstock.destinations.capabilities import KINDS
+        from penstock.engine.planning.made_from import made_from
         from penstock.engine.planning.plan import Known
 
         restates = restates or any(model.auto_restatement for model in self.models)
@@ -335,6 +356,9 @@ class Inspection:
             self._snapshots() if restates or request.full_refresh else {},
             {name: KINDS[lake.kind] for name, lake in self.settings.lakes.items()},
             self.edges,
+            self._views_read if request.behind else {},
+            partial(made_from, slices) if request.behind else None,
+            partial(_same_files, self.settings.root),
         )
 
     def _snapshots(self) -> dict[str, int]:
@@ -367,7 +391,12 @@ class Inspection:
         if not behind:
             return KnownSlices(self.settings, self._catalog)
         return KnownSlices(
-            self.settings, self._catalog, self.edges, lambda: self._table_reads, late
+            self.settings,
+            self._catalog,
+            self.edges,
+            lambda: self._table_reads,
+            late,
+            views=lambda: self._views_read,
         )
 
     def status(
@@ -533,11 +562,8 @@ class Inspection:
         shown = self.model(model)
         if not shown.strategy.runs:  # which is never planned
             return rendering(shown, None)
-        ranged = from_ is not None or to is not None
-        request = self._request(
-            shown.name, partition=partition, args=args, from_=from_, to=to, all_=ranged
-        )
-        return rendering(shown, self._planned(request))
+        plan = self._plan_of(shown, partition=partition, args=args, from_=from_, to=to)
+        return rendering(shown, plan)
 
     def sql(
         self,
@@ -613,9 +639,7 @@ class Inspection:
         if partition is not None and maker.by_time is not None:
             return self._read_interval(maker, partition, limit)
         value = (
-            None
-            if partition is None
-            else self._planned(self._request(maker.name, partition=partition)).slice_of_step()
+            None if partition is None else self._plan_of(maker, partition=partition).slice_of_step()
         )
         require_published(maker, self._catalog)
         rows = None if spark else self._small(limit, lambda read: read.table(maker.target, value))
@@ -676,9 +700,8 @@ class Inspection:
     ) -> Resolved:
         if not self.model(model).strategy.runs:  # which is never planned
             return self._queries().of_model(self.model(model))
-        return self._queries().preview(
-            self._planned(self._request(self.model(model).name, partition=partition, args=args))
-        )
+        plan = self._plan_of(self.model(model), partition=partition, args=args)
+        return self._queries().preview(plan)
 
     def _queries(self) -> Queries:
         from penstock.engine.answers.preview import Queries
@@ -700,6 +723,15 @@ class Inspection:
 
     def _catalog(self, lake: str) -> Catalog | None:
         return self._connections.catalog(lake)
+
+
+def _same_files(
+    root: Path, model: Model, bindings: Bindings, recorded: Sequence[InputRead]
+) -> bool:
+    # Late: only models that read files need it.
+    from penstock.engine.planning.files_read import are_same
+
+    return are_same(model, bindings, root, recorded)
 
 
 def _selected(lineage: Callable[[], ProjectLineage], model: Model) -> list[str] | None:

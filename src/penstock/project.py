@@ -200,17 +200,16 @@ class Project(Inspection):
         allow_missing: bool = False,
         behind: bool | None = None,
         changed: bool = False,
+        force: bool = False,
         wait: bool = True,
         new_catalog: bool = False,
         plan: Plan | str | Path | None = None,
         on_event: EventSink | None = None,
     ) -> RunResult:
-        """Run the steps in order: ``project.run("orders", partition="2026-11-01")``.
+        """Run the steps in order, as `penstock run` does: ``project.run("orders", force=True)``.
 
-        The options are those of `penstock run`; ``to`` ends a range, or names models to have. A
-        ``partition`` may be a date or datetime in it; without it, time kinds take the slice of
-        ``fire_time`` (aware; now). ``plan``, or its file, is run as it is, or raises PlanMoved.
-        """
+        ``to`` ends a range, or names models; ``partition`` may be a moment, and is the slice of
+        ``fire_time`` without it. ``plan``, or its file, is run as it is, or raises PlanMoved."""
         request = self._request(
             *models,
             partition=partition,
@@ -228,9 +227,10 @@ class Project(Inspection):
             allow_missing=allow_missing,
             behind=behind,
             changed=changed,
+            force=force,
         )
-        made = self._to_run(request, plan)
-        return self._execute(made, jobs, on_event, new_catalog=new_catalog, wait=wait)
+        to_run = self._to_run(request, plan)
+        return self._execute(to_run, jobs, on_event, new_catalog=new_catalog, wait=wait)
 
     def _to_run(self, request: RunRequest, plan: Plan | str | Path | None) -> Plan:
         """The plan to run: of the request, or as it was made before. Raises what both raise."""
@@ -358,8 +358,7 @@ class Project(Inspection):
         def columns(value: str | None) -> Sequence[str] | None:
             if made.python is not None:  # only a run shows what Python makes
                 return None
-            plan = self._planned(self._request(made.name, partition=value))
-            return self._queries().preview(plan).df.columns
+            return self._queries().preview(self._plan_of(made, partition=value)).df.columns
 
         column = self.settings.lakes[lake].partition_column
         return adopt(self.lake(lake), made, columns, column=column, until=until, dry_run=dry_run)

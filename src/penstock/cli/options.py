@@ -212,6 +212,9 @@ def _input_options() -> tuple[Callable[[Any], Any], ...]:
             help="Whether slices whose input has changed since are made again. By default those of "
             "the request are; with --behind all of the selected models, and those with late rows.",
         ),
+        click.option(
+            "--force", is_flag=True, help="Also make what is up to date: nothing says it changed."
+        ),
     )
 
 

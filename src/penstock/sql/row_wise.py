@@ -15,6 +15,7 @@ from penstock.sql.identifiers import fold
 from penstock.sql.tables import Analysis
 from penstock.sql.tokens import NAME, NOT_CALLED, WORD
 from penstock.sql.trust import FUNCTIONS
+from penstock.sql.volatile import CALLED_WITHOUT_BRACKETS, VOLATILE
 
 # Spark 4.3's aggregates: each was asked for in a WHERE, which refuses them.
 _AGGREGATE_NAMES = """
@@ -33,17 +34,6 @@ _AGGREGATE_NAMES = """
     tuple_union_agg_integer var_pop var_samp variance vector_avg vector_sum
 """
 AGGREGATES = frozenset(_AGGREGATE_NAMES.split())
-# What differs from run to run for the same row.
-_VOLATILE_NAMES = """
-    curdate current_date current_time current_timestamp current_user localtime localtimestamp
-    monotonically_increasing_id now rand randn random randstr session_user shuffle
-    spark_partition_id uniform user uuid
-"""
-VOLATILE = frozenset(_VOLATILE_NAMES.split())
-# Those that may be written without brackets.
-CALLED_WITHOUT_BRACKETS = frozenset(
-    {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
-)
 # Parts of a SELECT that look at several rows, or at others than its table's: classes of the tree.
 _CLAUSES: Mapping[str, str] = {
     "SetOperation": "a set operation puts several queries together",

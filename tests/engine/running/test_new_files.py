@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import func, select
 
+from penstock.engine.planning.files_read import file_read, hash_of
 from penstock.engine.running.new_files import NewFiles, choose
-from penstock.engine.running.read_inputs import file_read, hash_of
 from penstock.engine.state.records import InputRead
 from penstock.engine.state.store import State
 from penstock.engine.state.tables import READ

@@ -173,9 +173,9 @@ def test_a_replaced_slice_heals_when_its_file_is_gone(
     project = make({"models/t": script})
     project.run(partition)
     remove_files(project)
-    assert step(project.run(partition), "t").state == "done"
+    assert step(project.run(partition, force=True), "t").state == "done"
     assert len(rows(project, "SELECT * FROM t")) == 2
-    assert step(project.run(partition), "t").state == "unchanged"
+    assert step(project.run(partition, force=True), "t").state == "unchanged"
 
 
 def test_an_input_without_its_files_names_the_model_that_makes_it(make: Make) -> None:
@@ -183,7 +183,7 @@ def test_an_input_without_its_files_names_the_model_that_makes_it(make: Make) ->
     project = make({"models/t": WHOLE, "models/below": below})
     project.run()
     remove_files(project)
-    error = step(project.run(select=["below"]), "below").error
+    error = step(project.run(select=["below"], force=True), "below").error
     assert isinstance(error, DataFileMissing)
     assert "rebuild main.t: penstock run t --full-refresh" in str(error)
 
@@ -192,7 +192,7 @@ def test_a_merge_without_its_files_names_the_full_refresh(make: Make) -> None:
     project = make(whole("key=id", "SELECT id FROM range(3)"))
     project.run()
     remove_files(project)
-    error = error_of(project)
+    error = error_of(project, force=True)
     assert isinstance(error, DataFileMissing)
     assert "penstock run t --full-refresh" in str(error)
     assert project.run(select=["t"], full_refresh=True).state == "done"
@@ -204,7 +204,7 @@ def test_a_merge_of_nothing_looks_for_its_files(make: Make) -> None:
     project = make(whole("key=id", "SELECT id FROM range(3) WHERE id > 9"))
     assert step(project.run(), "t").state == "unchanged"
     remove_files(project)
-    assert isinstance(error_of(project), DataFileMissing)
+    assert isinstance(error_of(project, force=True), DataFileMissing)
 
 
 def test_an_empty_slice_has_a_state_of_its_own(make: Make, tmp_path: Path) -> None:
@@ -222,5 +222,5 @@ def test_an_empty_slice_has_a_state_of_its_own(make: Make, tmp_path: Path) -> No
     assert "slice 'us' is new and has 0 rows" in notices(events)
     (_, us) = project.status("t")[0].slices
     assert (us.state, us.rows, us.snapshot_id) == ("materialized", 0, None)
-    again = step(project.run(partition="us"), "t")
+    again = step(project.run(partition="us", force=True), "t")
     assert (again.state, again.rows, again.snapshot_id) == ("unchanged", 0, None)

@@ -130,8 +130,9 @@ class RowsTouched:
 class TableChanges:
     """The snapshots in which rows of a table ``changed``, in order, and, by the columns that the
     reader compares with the bounds of its slice, where. ``back`` are its rollbacks, each with the
-    snapshot that it went back to, ``anew`` the snapshot in which it was made anew. Nothing is known
-    of what was before ``known_since``.
+    snapshot that it went back to, ``anew`` the snapshot in which it was made anew, ``altered`` the
+    last in which its columns may have been. Nothing is known of what was before ``known_since``,
+    and of what is no ``is_table``: a view that no model makes.
     """
 
     read: TableRead
@@ -140,6 +141,13 @@ class TableChanges:
     back: Mapping[int, int] = field(default_factory=dict)
     anew: int = -1
     known_since: int = -1
+    altered: int = -1
+    is_table: bool = True
+
+    @property
+    def newest(self) -> int:
+        """The last snapshot in which anything became of it; -1 for none."""
+        return max((*self.changed, *self.back, self.known_since), default=-1)
 
     @property
     def name(self) -> str:
@@ -213,12 +221,14 @@ class _Bounds:
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """All that one model reads. ``late`` is the state of slices with late rows: `LATE` where a run
-    leaves them, else `BEHIND`.
+    leaves them, else `BEHIND`. ``views`` are those that models make: the name of each, its lake and
+    the snapshot that made it what it is.
     """
 
     every: tuple[Input, ...] = ()
     tables: tuple[TableChanges, ...] = ()
     late: str = LATE
+    views: tuple[tuple[str, str, int], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.every or self.tables)
@@ -231,12 +241,35 @@ class Inputs:
             if late:
                 found |= _RULES[each.edge.need.rule](each, late)
         for table in self.tables:
-            newest = max((*table.changed, *table.back, table.known_since), default=-1)
-            for slice_, why in table.causes(_left(table.read.table.lake, made, {}, newest)):
+            if table.read.only_asked:
+                continue
+            for slice_, why in table.causes(_left(table.read.table.lake, made, {}, table.newest)):
                 known = found.get(slice_)
                 if known is None or _WEIGHT.index(known.state) < _WEIGHT.index(why.state):
                     found[slice_] = why
         return found
+
+    def moved(self, slice_: Slice, read: Read) -> str | None:
+        """Return what of all that a slice read is not what it read: the first that got other rows,
+        whole tables among them, or of which that is not known.
+        """
+        for each in self.every:
+            name, at = each.edge.upstream.name, read.get(each.edge.upstream.target.lake)
+            if at is None:
+                return f"{name}: not known when it was read"
+            if each.edge.need.rule is Rule.TABLE and each.newest > at:
+                return f"{name}: snapshot {each.newest}, read {at}"
+        for name, lake, made_in in self.views:
+            if made_in > read.get(lake, -1):
+                return f"{name}: a view that is another since"
+        for table in self.tables:
+            at = read.get(table.read.table.lake)
+            if at is None or not table.is_table or table.altered > at:
+                return f"{table.name}: not known to be as it was read"
+            for _, why in table.causes({slice_: at}):
+                return str(why)
+        found = self.behind({slice_: read}).get(slice_)
+        return None if found is None else str(found)
 
     def state(self, cause: Cause) -> str:
         """Return the state of a slice that was made, and would be behind for this."""

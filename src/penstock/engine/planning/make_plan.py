@@ -31,6 +31,7 @@ from penstock.engine.planning.restatement_scope import (
 )
 from penstock.engine.planning.run_arguments import args_of, check_arguments
 from penstock.engine.planning.slices import RunRequest, StepSlice, resolve_slices
+from penstock.engine.planning.up_to_date import without_up_to_date
 from penstock.engine.planning.waiting import complete, touched
 from penstock.errors import ArgumentError
 from penstock.model.definition.graph import Graph, chains, makers_of
@@ -90,11 +91,19 @@ def make_plan(
     asked = replace(asked, roots=roots, excluded=selected.excluded)
     if planner is None:
         asked = replace(asked, cascade=_by_themselves(asked))
-        planner = _of_moment if request.range is None else of_range
-    planned = with_lagging(_completed(planner(asked), asked), asked)
+    planned = with_lagging(_planned(asked, planner), asked)
     notices = tuple(notices_of(planned, asked))
     makers = makers_of(models.values())
     return Plan(tuple(planned), request, args, notices, makers, known.edges)
+
+
+def _planned(asked: Asked, planner: Planner | None) -> list[PlannedStep]:
+    """Return the steps as a run takes them, without what is up to date, or as a planner says."""
+    if planner is not None:
+        return _completed(planner(asked), asked)
+    planned = (_of_moment if asked.request.range is None else of_range)(asked)
+    completed = _completed(planned, asked)
+    return without_up_to_date(completed, asked, lambda step: finished(step, asked))
 
 
 def _in_state(  # noqa: PLR0917 - `make_plan`'s own arguments, and the word

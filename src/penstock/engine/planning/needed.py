@@ -29,12 +29,13 @@ from penstock.engine.planning.ranges import (
     SliceStates,
 )
 from penstock.model.definition.model import Model
-from penstock.model.slicing.needs import Edge, Sliced, sliced
+from penstock.model.slicing.needs import Edge, Sliced, edge_by_kinds, sliced
 from penstock.model.time import partition
 from penstock.model.time.interval import Interval, Intervals, intersect, minus, split, union
 from penstock.model.time.needs import Rule
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.time.slice import WHOLE, Part, Slice, span_of, zone_of
+from penstock.model.values.strategy import Output
 
 PRESENT = (MATERIALIZED, STALE, BEHIND, LATE, CHANGED, UNFINISHED)
 #: of a table that is needed as it is: it is there, and is not right
@@ -280,6 +281,17 @@ _RULES: Mapping[Rule, Callable[[Edge, Sequence[Slice], There, datetime], _Found]
     Rule.TABLE: _as_it_is,
     Rule.NONE: _nothing,
 }
+
+
+def edge_to(reader: Model, upstream: Model, edges: Mapping[str, Edge]) -> Edge | None:
+    """Return the edge by which what a model makes reaches a reader of it: the one that is known, or
+    by their kinds where it makes a view or files. None where others lie between them.
+    """
+    edge = edges.get(upstream.name)
+    if edge is not None:
+        return edge
+    beside = upstream.strategy.output is Output.VIEW or upstream.files_written
+    return edge_by_kinds(reader, upstream) if beside else None
 
 
 def touching(edge: Edge, of: Collection[Slice], *, whole: bool = False) -> Callable[[Slice], bool]:

@@ -31,7 +31,7 @@ def ended(planned: PlannedStep, state: str, reason: str | None = None) -> tuple[
 
 def nothing_to_do(planned: PlannedStep) -> StepResult:
     """The result of a step without slices."""
-    (result,) = ended(replace(planned, slices=(WHOLE,)), "skipped", planned.skipped)
+    (result,) = ended(replace(planned, slices=(WHOLE,)), planned.ends_as, planned.skipped)
     return result
 
 
@@ -50,7 +50,7 @@ def idle_run(plan: Plan, sink: EventSink) -> RunResult:
     steps: list[StepResult] = []
     for step in plan.steps:
         steps += skipped(step)
-        sink(StepFinished(step.name, "skipped", 0.0, reason=step.skipped))
+        sink(StepFinished(step.name, step.ends_as, 0.0, reason=step.skipped, slice=step.slice))
     seconds = time.monotonic() - began
     sink(RunFinished(run_id, "done", seconds))
     return RunResult(run_id, "done", plan.partition, tuple(steps), seconds, notices)
@@ -60,4 +60,4 @@ def skipped(step: PlannedStep) -> Iterator[StepResult]:
     """The results of a step that is skipped: one for each slice, and one where it has none."""
     if not step.slices:
         yield nothing_to_do(step)
-    yield from ended(step, "skipped", step.skipped)
+    yield from ended(step, step.ends_as, step.skipped)

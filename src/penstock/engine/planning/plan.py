@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from penstock.destinations.capabilities import Capabilities
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
+from penstock.engine.planning.made_from import AsAsked, MadeFrom
 from penstock.engine.planning.ranges import SliceStates, Tally
 from penstock.engine.planning.restatement_scope import BuildTimes, Cascade
 from penstock.engine.planning.slices import RunRequest
 from penstock.engine.planning.stages import Refuse, Stage
+from penstock.engine.state.records import InputRead
 from penstock.errors import ArgumentError
 from penstock.model.definition.graph import Graph, Makers
 from penstock.model.definition.model import Model
@@ -25,7 +27,7 @@ from penstock.model.time.slice import WHOLE, Part, Slice, described
 from penstock.notebook import count, line, listed, table
 
 if TYPE_CHECKING:
-    from penstock.engine.planning.slice_reason import DefinitionChange, ReasonedRange
+    from penstock.engine.planning.slice_reason import Cause, DefinitionChange, ReasonedRange
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -43,9 +45,11 @@ class PlannedStep:
     it after the snapshot ``as_of``. Of slices that are made because they are lacking, ``seen`` has
     the runs that had recorded slices of the model when that was found. ``stages`` are what becomes
     of its table before that, and ``ranges`` why its slices are made, where a plan was asked to
-    tell. ``waits`` are those of its slices
-    that cannot be made yet, each with what it waits for; ``if_changed`` those that are made only if
-    the run changes rows of what they need.
+    tell. ``waits`` are those of its slices that cannot be made yet, each with what it waits for;
+    ``if_changed`` those that are made only if the run changes rows of the slices that they need,
+    ``if_moved`` of anything that they read. ``causes`` say why slices are made that are there and
+    were asked for by themselves. A step that ``is_current`` is skipped as all its slices are up to
+    date.
     """
 
     model: Model
@@ -65,6 +69,9 @@ class PlannedStep:
     waits: Mapping[Slice, str] = field(default_factory=dict)
     if_changed: frozenset[Slice] = frozenset()
     ranges: tuple[ReasonedRange, ...] = ()
+    if_moved: frozenset[Slice] = frozenset()
+    causes: Mapping[Slice, Cause] = field(default_factory=dict)
+    is_current: bool = False
 
     def __repr__(self) -> str:
         named = f"{self.name} {self.slice}" if self.slice else self.name
@@ -81,6 +88,11 @@ class PlannedStep:
         """Return why it cannot work, as far as that is known before it runs."""
         refused = (str(stage) for stage in self.stages if isinstance(stage, Refuse))
         return self.blocked or next(refused, None)
+
+    @property
+    def ends_as(self) -> str:
+        """The state in which its slices end where it is skipped."""
+        return "unchanged" if self.is_current else "skipped"
 
     @property
     def name(self) -> str:
@@ -192,6 +204,7 @@ class Plan:
         return ", ".join(values) or None
 
 
+Made = Mapping[str, Mapping[Slice, MadeFrom]]  # by the names of models
 TOGETHER = 400  # slices of one job: a year of days
 
 
@@ -200,7 +213,10 @@ class Known:
     """Known to the catalogs, by the names of models: the states of slices; of models by time what
     is painted on their lines; and when all that was made. ``as_of`` are the snapshots of lakes that
     all this is at least of, ``destinations`` what each lake can do, by their names, ``edges`` what
-    models need of their inputs.
+    models need of their inputs, ``views`` the VIEW models that they read.
+
+    ``made_from`` tells what slices that are there were made from, and ``same_files`` whether a
+    slice reads the files that are recorded; without it no slice is known to be up to date.
     """
 
     slices: Callable[[Sequence[Model]], Mapping[str, SliceStates]] = lambda _: {}
@@ -209,6 +225,9 @@ class Known:
     as_of: Mapping[str, int] = field(default_factory=dict)
     destinations: Mapping[str, Capabilities] = field(default_factory=dict)
     edges: Mapping[str, Sequence[Edge]] = field(default_factory=dict)
+    views: Mapping[str, Sequence[Model]] = field(default_factory=dict)
+    made_from: Callable[[AsAsked, Sequence[Model]], Made] | None = None
+    same_files: Callable[[Model, Bindings, Sequence[InputRead]], bool] = lambda *_: False
 
     def can_make(self, model: Model) -> bool:
         """Tell whether the destinations can do what the model needs of them."""

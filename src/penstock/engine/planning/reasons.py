@@ -20,6 +20,7 @@ from penstock.engine.planning.ranges import (
     CHANGED,
     FAILED,
     LATE,
+    MATERIALIZED,
     MISSING,
     OTHER,
     RUNNING,
@@ -161,19 +162,22 @@ class _Reasons:
         reason = _OF_STATE.get(state)
         if self.request.full_refresh:
             return Reason.FORCED, "--full-refresh"
+        if slice_ in step.causes and state in (MATERIALIZED, UNFINISHED):
+            return step.causes[slice_]
         if reason is not None and not (step.again and reason is Reason.CHANGED):
             return reason, cause or _WHY.get(state)
         if step.again:
             return Reason.RESTATED, step.again
-        if slice_ in step.if_changed:
+        if slice_ in step.if_changed or slice_ in step.if_moved:
             return Reason.BEHIND, "if its input changes in this run"
         return self._made_anyhow(step)
 
     def _made_anyhow(self, step: PlannedStep) -> tuple[Reason, str | None]:
         """Return why a slice is made that lacks nothing."""
         request, model = self.request, step.model
-        if request.range is not None and request.range.all:
-            return Reason.FORCED, "--all"
+        is_all = request.range is not None and request.range.all
+        if is_all or request.force:
+            return Reason.FORCED, "--force" if request.force else "--all"
         if request.partition is not None and step.slices != (WHOLE,):
             return Reason.FORCED, "asked for by itself"
         if model.by_time is not None and model.by_time.lookback:

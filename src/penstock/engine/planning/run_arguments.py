@@ -58,6 +58,7 @@ class RunOptions:
     allow_missing: bool = False
     behind: bool | None = None
     changed: bool = False
+    force: bool = False
 
     def request(self, given: Sequence[Positional], models: Sequence[Model]) -> RunRequest:
         """The request of a run of what is ``given`` by position, in a project of these models.
@@ -76,13 +77,18 @@ class RunOptions:
             payload=self.payload,
             trigger=self.trigger,
             full_refresh=self.full_refresh,
-            range=SliceRange.of(self.from_, last, every=self.all_),
+            range=SliceRange.of(self.from_, last, every=self._every(last)),
             upstream=self.upstream,
             allow_missing=self.allow_missing,
             behind=self.behind is not False,
             late=self.behind is True,
             changed=self.changed,
+            force=self.force,
         )
+
+    def _every(self, last: Partition | None) -> bool:
+        """Return whether the slices of a range are made that are there already."""
+        return self.all_ or (self.force and not (self.from_ is None and last is None))
 
 
 def fired(fire_time: Fired | None) -> datetime:
@@ -201,6 +207,12 @@ def args_of(steps: Sequence[Model], request: RunRequest) -> dict[str, str | None
         for name, value in request.inputs.items()
         if name in declared
     }
+
+
+def given_to(model: Model, args: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return what a run gives to the arguments of one model, of all that it gives."""
+    names = {argument.name for argument in model.run_arguments}
+    return {name: text for name, text in args.items() if name in names}
 
 
 def _declared(models: Iterable[Model]) -> dict[str, arguments.Argument]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import Slice
@@ -25,6 +25,13 @@ class Reason(StrEnum):
     FORCED = "forced"
     LATE = "late"
     NOT_OVER = "not over yet"
+
+
+class Cause(NamedTuple):
+    """A reason, with what says more of it: ``behind``, ``raw.events: snapshot 4, read 2``."""
+
+    reason: Reason
+    why: str | None
 
 
 @dataclass(frozen=True, slots=True)

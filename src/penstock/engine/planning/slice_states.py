@@ -101,7 +101,8 @@ class Recorded:
         """
         records = {record.slice: record for record in self.slices}
         found = {text: self._of_record(record, model) for text, record in records.items()}
-        found |= self._behind(found, records)
+        if model.looks_at_rows:
+            found |= self._behind(found, records)
         for each in self.tried:
             known, record = found.get(each.value), records.get(each.value)
             if known is None and model.partition is None and each.value != WHOLE:
@@ -295,7 +296,8 @@ def recorded_of(
 @dataclass(frozen=True, slots=True)
 class KnownSlices:
     """Knowledge of the catalogs, asked when a plan needs it; see `plan.Known`. ``tables`` are those
-    whose changes of rows models are behind; ``late``: slices with late rows are to be made.
+    whose changes of rows models are behind, ``views`` the VIEW models that they read; ``late``:
+    slices with late rows are to be made. What was asked of a model stays ``known``.
     """
 
     settings: Settings
@@ -304,15 +306,17 @@ class KnownSlices:
     tables: Callable[[], TableReads] = dict
     late: bool = False
     is_gone: Callable[[ProcessId], bool] = is_gone
+    views: Callable[[], Mapping[str, Sequence[Model]]] = dict
+    known: dict[str, Recorded] = field(default_factory=dict, compare=False, repr=False)
 
     def states(self, models: Sequence[Model]) -> Mapping[str, SliceStates]:
         """The states of slices that are there or were tried, by the names of models."""
-        recorded = self._recorded(models)
+        recorded = self.recorded(models)
         return {model.name: _slice_states(model, recorded[model.name]) for model in models}
 
     def intervals(self, models: Sequence[Model]) -> Mapping[str, IntervalHistory]:
         """Return what became of the intervals of models by time, by their names."""
-        recorded = self._recorded(models)
+        recorded = self.recorded(models)
         return {model.name: recorded[model.name].painted(model) for model in models}
 
     def pasts(self, models: Sequence[Model]) -> Mapping[str, BuildTimes]:
@@ -320,7 +324,7 @@ class KnownSlices:
         Attempts that failed since do not matter: what is there is what was made before.
         """
         by_time = [model for model in models if model.by_time is not None and not rebuilds(model)]
-        recorded = self._recorded(by_time, tried=False)
+        recorded = self.recorded(by_time, tried=False)
         found: dict[str, BuildTimes] = {}
         for model in models:
             catalog = self.catalogs(model.target.lake)
@@ -332,50 +336,64 @@ class KnownSlices:
                 found[model.name] = State(catalog).read(partial(_past, model=model), BuildTimes())
         return found
 
-    def _recorded(self, models: Sequence[Model], *, tried: bool = True) -> dict[str, Recorded]:
+    def recorded(self, models: Sequence[Model], *, tried: bool = True) -> dict[str, Recorded]:
         """By the names of models, with what they read; without ``tried`` no attempts."""
         edges = [edge for model in models for edge in self.edges.get(model.name, ())]
-        names = {model.name for model in models}
-        above = {e.upstream.name: e.upstream for e in edges if e.upstream.name not in names}
-        found = self._of_models(models, tried=tried)
-        known = {**found, **self._of_models(list(above.values()), tried=False)}
+        above = {edge.upstream.name: edge.upstream for edge in edges}
+        above |= {view.name: view for model in models for view in self.views().get(model.name, ())}
+        known = self._remembered([*models, *above.values()])
+        found = {model.name: known[model.name] for model in models}
         is_made = any(each.reads for each in found.values())
         tables = table_changes(self.catalogs, self.tables(), found) if is_made else {}
         late = BEHIND if self.late else LATE
         return {
             name: replace(
                 each,
-                inputs=inputs_of(self.edges.get(name, ()), known, tables.get(name, ()), late),
+                tried=each.tried if tried else (),
+                inputs=replace(
+                    inputs_of(self.edges.get(name, ()), known, tables.get(name, ()), late),
+                    views=tuple(
+                        (view.name, view.target.lake, known[view.name].newest)
+                        for view in self.views().get(name, ())
+                    ),
+                ),
             )
             for name, each in found.items()
         }
 
-    def _of_models(self, models: Sequence[Model], *, tried: bool) -> dict[str, Recorded]:
+    def _remembered(self, models: Iterable[Model]) -> dict[str, Recorded]:
+        """Ask of each model once: all answers of one plan are of one moment."""
+        wanted = {model.name: model for model in models}
+        new = [model for name, model in wanted.items() if name not in self.known]
+        if new:
+            self.known.update(self._of_models(new))
+        return {name: self.known[name] for name in wanted}
+
+    def _of_models(self, models: Sequence[Model]) -> dict[str, Recorded]:
         found = {model.name: Recorded() for model in models}
         for lake, of_lake in _by_lake(models).items():
             catalog = self.catalogs(lake)
             if catalog is None:
                 continue
             where = where_of(self.settings, lake, catalog.data_path, of_lake)
-            ask = partial(self._ask, models=of_lake, where=where, tried=tried)
+            ask = partial(self._ask, models=of_lake, where=where)
             found |= State(catalog).read(ask, dict[str, Recorded]())
         return found
 
     def _ask(
-        self, connection: Connection, models: Sequence[Model], where: Where, *, tried: bool
+        self, connection: Connection, models: Sequence[Model], where: Where
     ) -> dict[str, Recorded]:
         targets = [model.target.qualified for model in models]
         made = recorded_of(connection, reading.slices_of(connection, targets), where)
-        last = reading.last_outcomes(connection, targets) if tried else {}
-        running = reading.running(connection) if tried else ()
+        last, running = reading.last_outcomes(connection, targets), reading.running(connection)
         alive = frozenset(run.run_id for run in running if not self.is_gone(run.process))
         reads = reading.lakes_read(connection, targets)
         found: dict[str, Recorded] = {}
         for model, target in zip(models, targets, strict=True):
-            attempts: Sequence[Tried] = ()
-            if tried and model.by_time is not None:
+            attempts: Sequence[Tried]
+            if model.by_time is not None:
                 attempts = reading.attempts(connection, target)
-            elif tried:
+            else:
                 of_target = last.get(target, {}).items()
                 attempts = [Tried(value, "", run, state) for value, (state, run) in of_target]
             known = made.get(target, Recorded())

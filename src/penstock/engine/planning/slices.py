@@ -206,7 +206,8 @@ class RunRequest:
     selected ones need and is missing is made first; ``allow_missing``: they do without it;
     ``behind``: slices whose input has changed since are made again; ``late``: those with late rows
     too, and all of a model that is partitioned, not only the one that a run is for. ``changed``:
-    the slices that other definitions made, with what reads them.
+    the slices that other definitions made, with what reads them; ``force``:
+    what is up to date is made too.
     """
 
     partition: Partition | None = None
@@ -224,6 +225,7 @@ class RunRequest:
     behind: bool = True
     late: bool = False
     changed: bool = False
+    force: bool = False
 
     @property
     def selection(self) -> Selection:

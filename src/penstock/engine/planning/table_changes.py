@@ -8,7 +8,7 @@ span several, its values are looked at.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -69,8 +69,6 @@ def changes_of(catalog: Catalog, of: Iterable[TableRead], since: int) -> list[Ta
     """Return what became of each table after a snapshot."""
     with catalog.reading() as connection:
         latest = reads.newest(connection).id
-        if latest <= since:
-            return []
         every = tuple(history.changes_of_others(connection, since, ()))
         first = every[0].snapshot_id if every else latest
         if first > since + 1:
@@ -86,7 +84,7 @@ def _of_table(lake: _Lake, read: TableRead) -> TableChanges:
     key = (fold(name.schema), fold(name.table))
     own = lake.ids.get(key)
     if own is None:  # a view, or gone: its readers say so
-        return found
+        return replace(found, is_table=False)
     undone = lake.rollbacks.get(own, Rollbacks())
     moments = tuple(
         each.snapshot_id
@@ -104,7 +102,8 @@ def _of_table(lake: _Lake, read: TableRead) -> TableChanges:
     if table is not None:
         for column in read.columns:
             touched[column] = tuple(_touched(lake, table, column, read, moments))
-    return TableChanges(read, moments, touched, back, anew, lake.first - 1)
+    altered = max((e.snapshot_id for e in lake.every if own in e.altered), default=-1)
+    return TableChanges(read, moments, touched, back, anew, lake.first - 1, altered)
 
 
 def _touched(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.engine.inputs.resolve import FilesRead, Read, call_files
-from penstock.engine.running.read_inputs import file_read, hash_of, paths_of
+from penstock.engine.planning.files_read import file_read, hash_of, paths_of
 from penstock.engine.state.reading import read
 from penstock.engine.state.records import InputRead, ReadRecord, SliceRecord
 from penstock.errors import DefinitionChanged, QueryFailed

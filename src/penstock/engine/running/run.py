@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
-from penstock.engine.planning.needed import touching
+from penstock.engine.planning.needed import edge_to, touching
 from penstock.engine.planning.no_op import ended, nothing_to_do
 from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.planning.ranges import WAITING
+from penstock.engine.planning.up_to_date import UP_TO_DATE
 from penstock.engine.python.files import remove_abandoned
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.step import INTERRUPTED, run_step, skip
@@ -135,16 +136,17 @@ class _Line:
     """The batches of one model: at most one of them runs at a time, as all commit to one table.
 
     ``lost`` says of a slice how it ends where nothing can be made of it, by what failed or is held
-    by another run above (``held``), and ``changed``
-    whether anything that it needs got other rows. The results of its
-    slices are in the order in which they ended; ``count`` is how many of them have. A slice that
-    was divided has the results of its ``parts``.
+    by another run above (``held``), ``changed`` whether anything that it needs got other rows, and
+    ``moved`` whether anything that it reads did. The results of its slices are in the order in
+    which they ended; ``count`` is how many of them have. A slice that was divided has the results
+    of its ``parts``.
     """
 
     step: PlannedStep
     batches: Iterator[PlannedStep]
     lost: Callable[[Slice], Ends | None] | None = None
     changed: Sequence[Callable[[Slice], bool]] = ()
+    moved: Sequence[Callable[[Slice], bool]] = ()
     ended: bool = False
     held: dict[Slice, StepResult] = field(default_factory=dict)
     results: dict[Slice, StepResult] = field(default_factory=dict)
@@ -181,6 +183,8 @@ class _Line:
             return ends
         if slice_ in self.step.if_changed and not any(needs(slice_) for needs in self.changed):
             return "unchanged", "what it reads has not changed"
+        if slice_ in self.step.if_moved and not any(needs(slice_) for needs in self.moved):
+            return "unchanged", UP_TO_DATE
         return None
 
 
@@ -258,7 +262,7 @@ class Runner:
             if self._world.cancelled.is_set():
                 self._end_rest(line, "cancelled", INTERRUPTED)
             elif line.step.skipped:
-                self._end_rest(line, "skipped", line.step.skipped)
+                self._end_rest(line, line.step.ends_as, line.step.skipped)
             elif len(running) < self._jobs and self._is_due(line):
                 batch = self._next(line)
                 if batch is not None:
@@ -276,6 +280,8 @@ class Runner:
             lost = next((why for each in line.step.slices if (why := line.lost(each))), None)
             line.lost = lambda _: lost
         line.changed = _changes(line.step, above, self._plan)
+        if line.step.if_moved:
+            line.moved = _changes(line.step, above, self._plan, whole=True)
         return True
 
     def _next(self, line: _Line) -> PlannedStep | None:
@@ -377,17 +383,21 @@ def _losses(
 
 
 def _changes(
-    step: PlannedStep, above: Sequence[_Line], plan: Plan
+    step: PlannedStep, above: Sequence[_Line], plan: Plan, *, whole: bool = False
 ) -> list[Callable[[Slice], bool]]:
-    """Tell of each input whether a slice needs any that the run has given other rows."""
-    lines = {line.step.name: line for line in above}
+    """Tell of each input whether a slice needs any that the run has given other rows. With
+    ``whole`` also of tables that it reads as they are, of views and of files.
+    """
+    edges = {edge.upstream.name: edge for edge in plan.edges.get(step.name, ())}
     found: list[Callable[[Slice], bool]] = []
-    for edge in plan.edges.get(step.name, ()):
-        line = lines.get(edge.upstream.name)
-        results = {} if line is None else line.results
-        done = [slice_ for slice_, made in results.items() if made.state == "done"]
-        whole = plan.request.late and edge.need.has_late_rows
-        found.append(touching(edge, done, whole=whole))
+    for line in above:
+        edge = edges.get(line.step.name)
+        if whole:
+            edge = edge_to(step.model, line.step.model, edges)
+        if edge is not None:
+            done = [slice_ for slice_, made in line.results.items() if made.state == "done"]
+            late = plan.request.late and edge.need.has_late_rows
+            found.append(touching(edge, done, whole=whole or late))
     return found
 
 

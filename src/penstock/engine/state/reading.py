@@ -168,6 +168,7 @@ class Tried(NamedTuple):
     state: str
 
 
+_AT_ONCE = 500  # ids of one query: each is bound
 PUBLISHED = ("done", "unchanged")  # states of steps that left their slice as it is recorded
 
 
@@ -225,9 +226,22 @@ def _snapshots(text: str) -> Mapping[str, int]:
 
 
 def read(connection: Connection, read_id: str) -> ReadRecord | None:
-    row = connection.execute(select(READ).where(READ.c.read_id == read_id)).one_or_none()
-    if row is None:
-        return None
+    return reads(connection, [read_id]).get(read_id)
+
+
+def reads(connection: Connection, read_ids: Sequence[str]) -> dict[str, ReadRecord]:
+    """Return what slices were made from, by the ids of reads."""
+    if _is_before(connection, 7):
+        return {}
+    found: dict[str, ReadRecord] = {}
+    ids = list(dict.fromkeys(read_ids))
+    for first in range(0, len(ids), _AT_ONCE):
+        query = select(READ).where(READ.c.read_id.in_(ids[first : first + _AT_ONCE]))
+        found |= {row.read_id: _read(row) for row in connection.execute(query)}
+    return found
+
+
+def _read(row: Row[Any]) -> ReadRecord:
     return ReadRecord(
         read_id=row.read_id,
         target=row.target,

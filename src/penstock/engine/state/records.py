@@ -154,7 +154,7 @@ class InputRead:
 @dataclass(frozen=True, slots=True)
 class ReadRecord:
     """Record what the slices of one commit were made from. ``lakes`` has the snapshot of each lake
-    that was read, ``arguments`` the texts that the run gave, ``tests`` a hash of the data tests
+    that was read, ``arguments`` the texts that the run gave, ``tests`` a hash of the terms
     that decided, ``version`` is Penstock's.
     """
 

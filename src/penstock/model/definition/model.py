@@ -18,7 +18,7 @@ from penstock.model.time.time_macros import TYPES
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.asset import TableName
 from penstock.model.values.data_test import CustomTest
-from penstock.model.values.strategy import Capability
+from penstock.model.values.strategy import Capability, Output
 from penstock.model.values.upsert import columns_in
 
 
@@ -130,6 +130,11 @@ class Model(Declaration):
             *((self.target.lake, need) for need in own),
             *((lake, Capability.CHANGES) for lake in changes),
         )
+
+    @property
+    def looks_at_rows(self) -> bool:
+        """Return whether a run of it depends on rows: of a view by its data tests only."""
+        return self.strategy.output is not Output.VIEW or bool(self.data_tests)
 
     @property
     def key_columns(self) -> tuple[str, ...]:

@@ -16,14 +16,10 @@ from penstock.model.script.script import Statement
 from penstock.sql.identifiers import fold, nearest
 from penstock.sql.text import Unreadable, mask, parse_expression
 from penstock.sql.tokens import ARGUMENT, NAME, STRING, WORD, Token, depth_of, tokenize
+from penstock.sql.volatile import EACH_CALL
 
 GETVARIABLE = "getvariable"
 VIEW = "penstock_variable_{}"
-# Functions that have another value each time, by their names in either dialect.
-_VOLATILE = frozenset(
-    {"gen_random_uuid", "monotonically_increasing_id", "nextval", "rand", "randn", "random"}
-    | {"randstr", "shuffle", "spark_partition_id", "uniform", "uuid", "uuidv4", "uuidv7"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ def is_constant(value: str, dialect: str, at: int) -> bool:
     Raises MacroError for a column, which there is none of.
     """
     tokens = tokenize(value, dialect)
-    if any(fold(token.value) in _VOLATILE for token in tokens if token.kind == WORD):
+    if any(fold(token.value) in EACH_CALL for token in tokens if token.kind == WORD):
         return False
     arguments = [(token.start, token.end, "1") for token in tokens if token.kind == ARGUMENT]
     try:

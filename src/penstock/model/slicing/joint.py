@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from types import MappingProxyType
 
 from penstock.model.definition.model import Model
@@ -36,9 +35,9 @@ from penstock.sql.identifiers import fold
 from penstock.sql.query.edits import Edit, edited
 from penstock.sql.query.nesting import Unclear
 from penstock.sql.query.reading import read_query
-from penstock.sql.row_wise import CALLED_WITHOUT_BRACKETS, VOLATILE
 from penstock.sql.text import Unreadable, parse_query
-from penstock.sql.tokens import ARGUMENT, MARKER, NAME, STRING, WORD, Token, tokenize
+from penstock.sql.tokens import ARGUMENT, MARKER, STRING, WORD, Token, tokenize
+from penstock.sql.volatile import volatile_calls
 
 # Tests that rows pass together only if those of each slice do.
 MONOTONE = (
@@ -50,10 +49,6 @@ MONOTONE = (
 )
 _OF_FILES = "penstock_files_slice_"  # with a number
 _NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
-_VOLATILE = VOLATILE | {
-    *("unix_timestamp", "input_file_name", "input_file_block_start", "input_file_block_length"),
-    *("reflect", "java_method", "try_reflect"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +215,9 @@ def joint_query(rendered: RenderedQuery, columns: Mapping[str, str] = _NO_COLUMN
 
 
 def _refuse(tokens: Sequence[Token]) -> None:
-    for token, after in pairwise((*tokens, tokens[-1])):
-        called = token.kind in {WORD, NAME} and after.text == "("
-        called = called or (token.kind == WORD and fold(token.text) in CALLED_WITHOUT_BRACKETS)
-        if called and fold(token.value) in _VOLATILE:
-            raise NotJoint(f"{token.text} is not the same from run to run")
+    for token in volatile_calls(tokens):
+        raise NotJoint(f"{token.text} is not the same from run to run")
+    for token in tokens:
         if token.text == "|>" or (token.kind == WORD and token.upper in {"TABLE", "TABLESAMPLE"}):
             raise NotJoint(f"it has {token.text}")
 

@@ -25,12 +25,14 @@ from penstock.model.values.strategy import Output
 @dataclass(frozen=True, slots=True)
 class TableRead:
     """``windows`` say what the query reads of the table, by the bounds of a slice of the reader.
-    Without any every change of rows counts.
+    Without any every change of rows counts; ``only_asked``: only where a slice is asked for by
+    itself, as it puts none behind.
     """
 
     reader: Model
     table: TableName
     windows: tuple[SourceWindow, ...] = ()
+    only_asked: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -80,6 +82,8 @@ def _reads(model: Model, made: Mapping[str, Model]) -> Iterator[TableRead]:
         certain = tuple(each for each in windows if each is not None)
         if certain and len(certain) == len(windows):
             yield TableRead(model, table, tuple(dict.fromkeys(certain)))
+        elif table_key(table) not in made:  # else `needs` has it
+            yield TableRead(model, table, only_asked=True)
 
 
 def _below(model: Model, made: Mapping[str, Model]) -> Iterator[TableName]:

@@ -1,11 +1,15 @@
-"""What is recorded of the input of a slice, before anything reads it."""
+"""The files that a slice reads, before anything reads them.
+
+``engine/running/read_inputs.py`` records them; runs show it (`test_up_to_date`).
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
-from penstock.engine.running.read_inputs import files_of, hash_of_tests
+from penstock.engine.planning.files_read import are_same, files_of
 from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
 from penstock.project import Project
@@ -49,9 +53,37 @@ def test_a_directory_is_its_files_and_a_uri_is_itself(tmp_path: Path) -> None:
     assert found == ["in/a/x.parquet", "s3://b/x/*"]
 
 
-def test_tests_count_by_what_they_say(tmp_path: Path) -> None:
-    one, other = "-- data_test unique x\n", "-- data_test not_null x\n"
-    hashes = {
-        hash_of_tests(model_of(tmp_path, "SELECT 1 AS x", more)) for more in ("", one, other, one)
-    }
-    assert len(hashes) == 3
+def test_files_are_the_same_by_size_and_time_or_by_content(tmp_path: Path) -> None:
+    model = model_of(tmp_path, "SELECT * FROM read_csv('data/' || '{partition}' || '*.csv')")
+    root, bindings = tmp_path / "p", Bindings(partition="2026-01-01")
+    (root / "data").mkdir()
+    file = root / "data" / "2026-01-01.csv"
+    file.write_text("n\n1\n")
+    before = list(files_of(model, bindings, root))
+    assert are_same(model, bindings, root, before)
+    os.utime(file, ns=(1, 1))
+    assert are_same(model, bindings, root, before)  # by its content
+    file.write_text("n\n2\n")
+    assert not are_same(model, bindings, root, before)
+    file.write_text("n\n1\n")
+    (root / "data" / "2026-01-01-b.csv").write_text("n\n1\n")
+    assert not are_same(model, bindings, root, before)  # there is one more
+    file.unlink()
+    assert not are_same(model, bindings, root, before)  # another one
+    assert not are_same(model, Bindings(partition="2026-01-02"), root, before)
+
+
+def test_a_file_without_a_hash_is_another_by_its_time(tmp_path: Path) -> None:
+    model = model_of(tmp_path, "SELECT * FROM read_csv('a.csv')")
+    root = tmp_path / "p"
+    (root / "a.csv").write_text("n\n1\n")
+    before = [replace(each, hash=None) for each in files_of(model, Bindings(), root)]
+    assert are_same(model, Bindings(), root, before)
+    os.utime(root / "a.csv", ns=(1, 1))
+    assert not are_same(model, Bindings(), root, before)
+
+
+def test_nobody_can_date_a_uri(tmp_path: Path) -> None:
+    model = model_of(tmp_path, "SELECT * FROM read_parquet('s3://b/x/*')")
+    before = list(files_of(model, Bindings(), tmp_path / "p"))
+    assert not are_same(model, Bindings(), tmp_path / "p", before)

@@ -1,0 +1,130 @@
+"""Leave out of a plan what need not run: slices that are as a run would make them. Pure.
+
+That is a slice that was asked for by itself (the one of a plain run, the one of ``--partition``, a
+whole table) and is there, made by the definition as it is now, under the same data tests, with the
+same arguments, of the same files, and of inputs of which no row has changed since. Where the run
+may change rows of an input first, it is made only if it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from penstock.engine.planning.made_from import MadeFrom
+from penstock.engine.planning.needed import edge_to, touching
+from penstock.engine.planning.plan import Asked, PlannedStep, bindings_of
+from penstock.engine.planning.run_arguments import given_to
+from penstock.engine.planning.slice_reason import Cause, Reason
+from penstock.engine.planning.waiting import count_of
+from penstock.model.definition.model import Model
+from penstock.model.definition.terms import hash_of_terms
+from penstock.model.slicing.undated import why_undated
+from penstock.model.time.slice import Slice
+
+UP_TO_DATE = "up to date"
+Finish = Callable[[PlannedStep], PlannedStep]
+
+
+def without_up_to_date(
+    steps: Sequence[PlannedStep], asked: Asked, finish: Finish
+) -> list[PlannedStep]:
+    """Return the steps without slices that are up to date. ``finish`` binds the arguments of a step
+    again whose slices are fewer. A step that has none left is skipped.
+    """
+    request, made_from = asked.request, asked.known.made_from
+    if request.force or request.full_refresh or not request.behind or made_from is None:
+        return list(steps)
+    wanted = {step.name: slices for step in steps if (slices := tuple(_asked_for(step, asked)))}
+    models = [step.model for step in steps if step.name in wanted]
+    known = made_from(wanted, models) if models else {}
+    done: dict[str, PlannedStep] = {}
+    for step in steps:
+        slices = wanted.get(step.name, ())
+        causes = dict(_causes(step, slices, known.get(step.name, {}), asked))
+        current = {each for each in slices if each not in causes}
+        told = {each: cause for each, cause in causes.items() if cause is not None}
+        left = replace(step, causes=told) if told else step
+        done[step.name] = _without(left, current, done, asked, finish) if current else left
+    return list(done.values())
+
+
+def _asked_for(step: PlannedStep, asked: Asked) -> Iterator[Slice]:
+    """Yield the slices that are made although nothing says that they are lacking."""
+    model, request = step.model, asked.request
+    if step.blocked or step.skipped or step.again is not None or step.anew:
+        return
+    if request.range is not None and (request.range.all or model.slicing):
+        return
+    if model.by_time is not None and request.partition is None:
+        return
+    yield from (s for s in step.slices if s not in step.waits and s not in step.if_changed)
+
+
+def _causes(
+    step: PlannedStep, wanted: Sequence[Slice], known: Mapping[Slice, MadeFrom], asked: Asked
+) -> Iterator[tuple[Slice, Cause | None]]:
+    """Yield why slices are made that a run would not make as they are; None where all is said by
+    their states.
+    """
+    undated = why_undated(step.model, asked.known.views.get(step.name, ())) if known else None
+    for slice_ in wanted:
+        made = known.get(slice_)
+        if made is None:
+            yield slice_, None
+        elif undated is not None:
+            yield slice_, Cause(Reason.FORCED, undated)
+        elif (cause := _cause(step.model, slice_, made, asked)) is not None:
+            yield slice_, cause
+
+
+def _cause(model: Model, slice_: Slice, made: MadeFrom, asked: Asked) -> Cause | None:
+    """Return why a run that makes no input would not make a slice as it is."""
+    terms, given = hash_of_terms(model), given_to(model, asked.args)
+    if made.definitions != {model.definition_hash}:
+        return Cause(Reason.CHANGED, "its definition")
+    if any(read.tests != terms for read in made.reads):
+        return Cause(Reason.CHANGED, "its data tests, comments or layout")
+    if any(read.arguments != given for read in made.reads):
+        return Cause(Reason.CHANGED, "its arguments")
+    if made.moved is not None and model.looks_at_rows:
+        return Cause(Reason.BEHIND, made.moved)
+    if not model.query.files:
+        return None
+    bindings = bindings_of(model, slice_, asked.args, asked.request)
+    same = (asked.known.same_files(model, bindings, read.inputs) for read in made.reads)
+    return None if all(same) else Cause(Reason.BEHIND, "its files have changed")
+
+
+def _without(
+    step: PlannedStep,
+    current: set[Slice],
+    done: dict[str, PlannedStep],
+    asked: Asked,
+    finish: Finish,
+) -> PlannedStep:
+    may_move = list(_may_move(step, done, asked)) if step.model.looks_at_rows else []
+    moved = frozenset(each for each in current if any(needs(each) for needs in may_move))
+    left = tuple(s for s in step.slices if s not in current or s in moved)
+    if not left:
+        return replace(step, skipped=UP_TO_DATE, is_current=True, stages=())
+    if len(left) == len(step.slices):
+        return replace(step, if_moved=moved)
+    tally = step.tally and replace(step.tally, to_make=count_of(step.model, left))
+    return finish(replace(step, slices=left, if_moved=moved, tally=tally))
+
+
+def _may_move(
+    step: PlannedStep, done: dict[str, PlannedStep], asked: Asked
+) -> Iterator[Callable[[Slice], bool]]:
+    """Yield which slices need any that the run may give other rows: of tables, of files, and of
+    views whose queries may be others.
+    """
+    edges = {edge.upstream.name: edge for edge in asked.known.edges.get(step.name, ())}
+    for name in step.after:
+        above = done.get(name)
+        if above is None or above.skipped:
+            continue
+        edge = edge_to(step.model, above.model, edges)
+        if edge is not None:
+            yield touching(edge, above.slices, whole=True)
