@@ -82,7 +82,8 @@ def test_lookback_does_the_days_before_again(make: Make) -> None:
     assert made(toy, at(5)) == [("2026-01-03 to 2026-01-04", "done")]
     assert rows(toy, "SELECT n FROM t ORDER BY n") == [(1,), (2,), (3,), (9,), (9,)]
     assert recorded(toy) == [
-        ("2026-01-01 to 2026-01-02", BEHIND, 2),  # the row that went was of one of them
+        ("2026-01-01", BEHIND, None),  # the row that went was of this day
+        ("2026-01-02", MATERIALIZED, None),
         ("2026-01-03 to 2026-01-04", MATERIALIZED, 3),
     ]
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from penstock.engine.planning.behind import Changed
+from penstock.engine.planning.behind import Changed, Input, Inputs
 from penstock.engine.planning.slice_states import Recorded
+from penstock.engine.state.other_writers import Undone
 from penstock.engine.state.reading import Tried
 from penstock.engine.state.records import Publication
 from penstock.engine.state.store import State
 from penstock.engine.state.tables import to_text
 from penstock.lake.catalog.catalog import Catalog
 from penstock.model.time.interval import Interval
+from penstock.model.time.slice import Part
 from penstock.project import Project
 from tests import duck
 from tests.engine.state.builders import at, publication, run_record
@@ -96,3 +99,35 @@ def test_an_attempt_that_failed_does_not_hide_what_changed_before(tmp_path: Path
     recorded = Recorded((made.record(7, 7),), tried=(tried,))
     assert [event.state for event in recorded.painted(model).events] == ["failed"]
     assert recorded.changes(model) == [Changed(WEEK, 7)]
+
+
+def test_of_intervals_that_were_made_at_once_those_are_behind_whose_input_changed(
+    tmp_path: Path,
+) -> None:
+    scripts = {
+        "models/raw": "-- pipeline\n-- partitioned daily\n-- materialize ducklake://main/raw\n"
+        "SELECT 1 AS n, '{partition}' AS ds",
+        "models/t": SCRIPT.format(KIND.format("ds")),
+    }
+    project = Project.load(write_project(tmp_path / "p", scripts))
+    (edge,) = project.edges["t"]
+    changes = [Changed(Part("2026-01-01"), 3), Changed(Part("2026-01-04"), 9)]
+    made = publication(target="main.t", slice=WEEK.text, strategy="time_range", slicing="time")
+    model = project.model("t")
+    record = replace(made.record(7, 7), read_id="a", definition_hash=model.definition_hash)
+    inputs = Inputs((Input(edge, lambda: changes, 9),))
+    recorded = Recorded((record,), reads={"a": {"main": 6}}, inputs=inputs)
+    events = recorded.painted(model).events
+    assert [(str(each.interval), each.state) for each in events] == [
+        ("2026-01-01 to 2026-01-03", "materialized"),
+        ("2026-01-04", "behind"),
+        ("2026-01-05", "materialized"),
+    ]
+
+
+def test_intervals_that_a_rollback_has_undone_have_changed(tmp_path: Path) -> None:
+    script = SCRIPT.format(KIND.format("ds"))
+    model = Project.load(write_project(tmp_path / "p", {"models/t": script})).model("t")
+    made = publication(target="main.t", slice=WEEK.text, strategy="time_range", slicing="time")
+    recorded = Recorded((made.record(7, 7),), lost=Undone(frozenset({WEEK.text}), (), 9))
+    assert recorded.changes(model) == [Changed(WEEK, 9)]

@@ -197,3 +197,16 @@ def test_where_late_rows_are_asked_for_a_whole_table_that_is_made_may_have_them(
     assert made(plan_of(tmp_path, models, known, asked), "mart") == []
     plan = plan_of(tmp_path, models, known, replace(asked, late=True))
     assert (made(plan, "mart"), made(plan, "seen")) == (days(1), [])
+
+
+def test_what_reads_the_slice_before_it_is_made_after_that(tmp_path: Path) -> None:
+    own = (
+        f"{DAILY}-- column n BIGINT\n"
+        "SELECT count(*) AS n FROM mart "
+        "WHERE _wm_partition = CAST(date_sub('{partition}', 1) AS STRING)"
+    )
+    known = {"mart": states(MATERIALIZED, (1, 3, 4)) | states(BEHIND, (2,))}
+    asked = RunRequest(range=SliceRange("2026-01-01", "2026-01-04"))
+    plan = plan_of(tmp_path, {"mart": own}, known, asked)
+    assert made(plan, "mart") == days(2, 3, 4)
+    assert {str(each) for each in plan.steps[0].if_changed} == {*days(3, 4)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -22,6 +23,8 @@ from penstock.engine.session.run_context import RunContext
 from penstock.events import RunProgress
 from penstock.model.time.slice import WHOLE, Slice
 from penstock.model.values.strategy import REPLACE
+from penstock.project import Project
+from tests.engine.toy import write_project
 
 
 def planned(name: str, *after: str) -> PlannedStep:
@@ -168,3 +171,22 @@ def test_remaining_time_goes_by_the_slices_so_far() -> None:
     assert pace.at(1) is None
     assert pace.at(25) == RunProgress(25, 100, 30.0)
     assert pace.at(26) is None
+
+
+def test_a_slice_that_reads_one_of_its_own_table_that_failed_is_not_made(tmp_path: Path) -> None:
+    before = "WHERE _wm_partition = CAST(date_sub('{partition}', 1) AS STRING)"
+    script = (
+        "-- pipeline\n-- partitioned daily start=2026-01-01\n-- materialize ducklake://main/t\n"
+        f"-- column n BIGINT\nSELECT count(*) AS n FROM t {before}"
+    )
+    project = Project.load(write_project(tmp_path / "p", {"models/t": script}))
+    plan = project.plan(from_="2026-01-01", to="2026-01-03", fire_time="2026-01-04T12:00:00Z")
+    context = RunContext(
+        "r", plan, cast(Any, None), cast(Any, Session()), {}, {}, sink=lambda event: None
+    )
+
+    def do(_: RunContext, step: PlannedStep) -> Results:
+        return result(step, "failed")
+
+    found = Runner(plan, context, do, 1, skip=lambda context, step, state, reason: None).execute()
+    assert [each.state for each in found.steps] == ["failed", "skipped", "skipped"]

@@ -11,6 +11,7 @@ import os
 import tempfile
 import time
 import traceback
+from contextlib import nullcontext
 from pathlib import Path
 
 from penstock.config import SparkSettings
@@ -25,12 +26,14 @@ def main() -> None:
     parser.add_argument("--sequences", type=int, default=2000, help="in all")
     parser.add_argument("--seed", type=int, default=0, help="of the first")
     parser.add_argument("--actions", type=int, default=sequences.ACTIONS)
+    parser.add_argument("--no-spark", action="store_true", help="DuckDB makes the rows")
     options = parser.parse_args()
     os.environ.setdefault("JDK_JAVA_OPTIONS", JVM)
     conf = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "1"}
-    spark = start_session(SparkSettings(master="local[1]", conf=conf), "input-hunt")
+    settings = SparkSettings(master="local[1]", conf=conf)
+    spark = None if options.no_spark else start_session(settings, "input-hunt")
     bad, began = list[int](), time.monotonic()
-    with quick(spark):
+    with nullcontext() if spark is None else quick(spark):
         for number in range(options.sequences):
             seed = options.seed + number
             with tempfile.TemporaryDirectory(prefix="input-hunt-") as folder:
@@ -43,7 +46,8 @@ def main() -> None:
                 print(f"--- seed {seed}\n{wrong}", flush=True)
             seconds = time.monotonic() - began
             print(f"{number + 1} in {seconds:.0f} s, {len(bad)} differ: {bad}", flush=True)
-    spark.stop()
+    if spark is not None:
+        spark.stop()
     raise SystemExit(1 if bad else 0)
 
 

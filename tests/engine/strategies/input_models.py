@@ -77,13 +77,11 @@ def _unit_at(cadence: Cadence, moment: datetime) -> Unit:
 @dataclass(frozen=True)
 class Read:
     """``how``: by the bounds of the slice (own), from a day before (back), by the text of the day
-    (day, dayback), by the name of the slice (tag), or without any condition (all). ``through`` a
-    view, or a query that is embedded.
+    (day, dayback), by the name of the slice (tag), or without any condition (all).
     """
 
     table: str
     how: str = "own"
-    through: bool = False
 
 
 @dataclass(frozen=True)
@@ -313,6 +311,17 @@ def _head(model: Model) -> str:
     return "\n".join(lines)
 
 
+def sql_moment(moment: datetime) -> str:
+    return f"TIMESTAMPTZ '{moment:%Y-%m-%d %H:%M:%S}+00'"
+
+
+def sql_row(row: Row) -> str:
+    """A row as DuckDB takes it, with its day and, where it has one, its slice."""
+    at, g, v, tag = row
+    slice_ = "" if tag is None else f", '{tag}'"
+    return f"({sql_moment(at)}, '{at:%Y-%m-%d}', '{g}', {v}{slice_})"
+
+
 # --- by chance
 
 
@@ -346,7 +355,7 @@ class World:
             if inner is None or inner.is_stored:
                 found.append(read)
             else:
-                found += [Read(each.table, read.how, True) for each in self.leaves(inner)]
+                found += [Read(each.table, read.how) for each in self.leaves(inner)]
         return found
 
     def cadence(self, table: str) -> Cadence | None:
@@ -357,6 +366,12 @@ class World:
         """What decides the definition: its own constant, and those of what is embedded."""
         inner = [self.models[r.table] for r in model.reads if r.table in self.models]
         return (model.add, *(self.meaning(each) for each in inner if each.kind == "embedded"))
+
+    def unit(self, model: Model, name: str) -> Unit:
+        """The slice of a model by its name."""
+        assert model.cadence is not None, "a whole table has one slice"
+        units = model.cadence.units(self.begin - 62 * DAY, self.end + 40 * DAY)
+        return next(each for each in units if each.name == name)
 
     def units(self, model: Model) -> list[Unit]:
         """The slices of the days, since the start."""

@@ -19,7 +19,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,6 @@ import duckdb
 from penstock.engine.results import RunResult
 from penstock.engine.state.store import State as Records
 from penstock.errors import ArgumentError, PartitionError
-from penstock.events import RunStarted
 from penstock.model.time.interval import Interval, interval_of
 from penstock.project import Project
 from tests import duck
@@ -48,8 +46,10 @@ from tests.engine.strategies.input_models import (
     Unit,
     World,
     script,
+    sql_moment,
     world_of,
 )
+from tests.engine.strategies.input_runs import Duckling
 from tests.engine.strategies.range_reference import DAY, HOUR
 from tests.engine.strategies.range_sequences import Death, Killed
 from tests.engine.toy import write_project
@@ -97,6 +97,8 @@ class Seen:
     changes: dict[str, list[Change]] = field(default_factory=lambda: defaultdict(list))
     made: dict[tuple[str, str], Made] = field(default_factory=dict)
     back: dict[str, int] = field(default_factory=dict)  # the last rollback of a table
+    expired: int = -1  # when the lake let go of its snapshots
+    foreign: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def now(self, tables: Tables, anew: Collection[str] = ()) -> None:
         for name in {*tables, *self.tables}:
@@ -109,6 +111,10 @@ class Seen:
     def content(self, name: str) -> Sequence[Row]:
         return self.tables.get(name, ())
 
+    def is_forgotten(self, name: str, made: Made) -> bool:
+        """Whether others changed a table after a slice was made, by snapshots that expired."""
+        return any(made.action <= at <= self.expired for at in self.foreign[name])
+
     def since(self, name: str, action: int) -> Iterator[Change]:
         return (each for each in self.changes.get(name, ()) if each.action > action)
 
@@ -116,7 +122,7 @@ class Seen:
 class Play:
     """One project, its sources and what is done with them."""
 
-    def __init__(self, spark: SparkSession, folder: Path, seed: int) -> None:
+    def __init__(self, spark: SparkSession | None, folder: Path, seed: int) -> None:
         self.chance = random.Random(f"inputs {seed}")
         self.world: World = world_of(self.chance)
         self.spark, self.root, self.seen = spark, folder / "p", Seen()
@@ -125,10 +131,12 @@ class Play:
             self.log += [f"-- models/{model.name}.sql", script(model)]
         self.values: dict[str, list[tuple[str, int]]] = {}  # of files
         self.snapshots: list[int] = []
+        self.views: set[str] = set()
         self.now = self.world.begin + 12 * HOUR
         self._write()
         (self.root / "lake").mkdir()
         (self.root / "data").mkdir()
+        self.duck = self._duck()
         self._sql(f"CREATE TABLE {EVENTS} ({_COLUMNS})", f"CREATE TABLE {NAMES} ({_COLUMNS})")
         names = [f"({_at(self.world.begin)}, '{g}', {n})" for n, g in enumerate(GROUPS, 1)]
         self._sql(f"INSERT INTO {NAMES} VALUES {', '.join(names)}")
@@ -169,6 +177,7 @@ class Play:
             return "\n".join((*self.log, traceback.format_exc()))
         finally:
             self.project.close()
+            self.duck.close()
         return None
 
     # --- what is done
@@ -185,26 +194,20 @@ class Play:
         self._observe()
         self._check()
 
-    @contextmanager
-    def _duck(self, inline: int = 0) -> Iterator[duckdb.DuckDBPyConnection]:
-        """DuckDB with the lake attached as ``lk``, which it leaves to Penstock afterwards."""
-        connection = _shared()
+    def _duck(self) -> duckdb.DuckDBPyConnection:
+        """DuckDB with the lake attached as ``lk`` throughout; Penstock and it take turns."""
+        connection = duck.connect()
         connection.execute(
-            f"ATTACH 'ducklake:sqlite:{self.root}/lake/meta.sqlite' AS lk "
-            f"(DATA_PATH '{self.root}/lake/data/', DATA_INLINING_ROW_LIMIT {inline})"
+            f"ATTACH 'ducklake:sqlite:{self.root}/lake/meta.sqlite' AS lk (DATA_PATH "
+            f"'{self.root}/lake/data/', DATA_INLINING_ROW_LIMIT {self.chance.choice((0, 0, 20))})"
         )
-        try:
-            connection.execute("USE lk")
-            yield connection
-        finally:
-            connection.execute("USE memory")
-            connection.execute("DETACH lk")
+        connection.execute("USE lk")
+        return connection
 
     def _sql(self, *statements: str) -> None:
-        with self._duck(self.chance.choice((0, 0, 20))) as writer:
-            for statement in statements:
-                self.log.append(statement)
-                writer.execute(statement)
+        for statement in statements:
+            self.log.append(statement)
+            self.duck.execute(statement)
 
     def _moment(self) -> datetime:
         """Often where a day begins or ends somewhere."""
@@ -225,7 +228,7 @@ class Play:
     def _some_event(self) -> str:
         rows = self.seen.content(EVENTS)
         at, g, v, _ = self.chance.choice(rows) if rows else (self.world.begin, "a", 1, None)
-        return f"ts = {_moment(at)} AND g = '{g}' AND v = {v}"
+        return f"ts = {sql_moment(at)} AND g = '{g}' AND v = {v}"
 
     def _update(self) -> None:
         value = self._number()  # another one: rows written again by others count as changed
@@ -270,8 +273,9 @@ class Play:
         if not stored:
             return
         model = self.chance.choice(stored)
+        self.seen.foreign[model.name].append(self.seen.action)
         row = self.chance.choice(self.seen.content(model.name))
-        where = f"g = '{row[1]}' AND ts = {_moment(row[0])}"
+        where = f"g = '{row[1]}' AND ts = {sql_moment(row[0])}"
         tag = "" if model.kind != "part" else f" AND _wm_partition = '{row[3]}'"
         way = self.chance.choice(("update", "delete", "insert"))
         if way == "update":
@@ -296,6 +300,7 @@ class Play:
         self.log.append(f"roll back {table} to {snapshot}")
         lake.table(table).rollback(snapshot)
         self.seen.back[table] = self.seen.action
+        self.seen.foreign[table].append(self.seen.action)
 
     def _maintain(self) -> None:
         call = self.chance.choice(
@@ -304,9 +309,13 @@ class Play:
                 "CALL ducklake_rewrite_data_files('lk')",
                 "CALL ducklake_flush_inlined_data('lk')",
                 f"COMMENT ON TABLE {EVENTS} IS '{self.seen.action}'",
+                "CALL ducklake_expire_snapshots('lk', older_than => now())",
             )
         )
         self._sql(call)
+        if "expire" in call:
+            self.seen.expired = self.seen.action
+            self.snapshots.clear()
 
     def _redefine(self) -> None:
         """Another constant, or only another remark."""
@@ -348,17 +357,20 @@ class Play:
             asked["upstream"] = True
         if chance.random() < 0.4:
             asked["behind"] = chance.choice((True, True, False))
-        kill = chance.randrange(20) if chance.random() < 0.2 else None
-        self._run(select, asked, kill)
+        self._run(select, asked, self._kill())
+
+    def _kill(self) -> int | None:
+        """After how many events the process of a run ends; None: at its end."""
+        return self.chance.randrange(20) if self.chance.random() < 0.2 else None
 
     def _run(
         self, select: Sequence[str], asked: Mapping[str, Any], kill: int | None = None
     ) -> RunResult | None:
         shown = ", ".join(f"{key}={value}" for key, value in asked.items())
         self.log.append(f"run {' '.join(select)} {shown} {'' if kill is None else f'kill={kill}'}")
-        death, result = Death(kill), None
+        death, result, before = Death(kill), None, self._run_ids()
         try:
-            result = self.project.run(*select, on_event=death, jobs=1, **asked)
+            result = self._perform(select, asked, death)
         except Killed:
             self._die()
         except (ArgumentError, PartitionError) as error:
@@ -366,26 +378,47 @@ class Play:
         for step in () if result is None else result.steps:
             why = (step.reason or (step.error and step.error.message) or "").splitlines()[:1]
             self.log.append(f"  {step.name} {step.slice or ''}: {step.state} {' '.join(why)}")
-        ids = {each.run_id for each in death.heard if isinstance(each, RunStarted)}
+        ids = self._run_ids() - before
         self._observe()
         statuses = self._statuses()
         self._note_made(ids, statuses, asked)
         self._check(statuses)
         return result
 
+    def _perform(self, select: Sequence[str], asked: Mapping[str, Any], death: Death) -> RunResult:
+        if self.spark is not None:
+            return self.project.run(*select, on_event=death, jobs=1, **asked)
+        content = {name: list(rows) for name, rows in self.seen.tables.items()}
+        runs = Duckling(self.project, self.world, self.duck, content, set(self.views), self.values)
+        return runs.run(select, death, asked)
+
     def _die(self) -> None:
         """Everything of the run is gone with its process."""
         self.project.close()
         self.log.append("  killed")
-        with sqlite3.connect(self.root / "lake/meta.sqlite") as connection:
-            known = (
-                "SELECT name FROM sqlite_master WHERE name IN ('penstock_run', 'penstock_claim')"
-            )
+        with self._catalog() as connection:
+            names = "('penstock_run', 'penstock_claim')"
+            known = f"SELECT name FROM sqlite_master WHERE name IN {names}"
             for (table,) in connection.execute(known).fetchall():
                 where = " WHERE state = 'running'" if table == "penstock_run" else ""
                 connection.execute(f"UPDATE {table} SET pid = {_NOBODY}{where}")
-        connection.close()
         self.project = self._open()
+
+    @contextmanager
+    def _catalog(self) -> Iterator[sqlite3.Connection]:
+        connection = sqlite3.connect(self.root / "lake/meta.sqlite")
+        try:
+            with connection:
+                yield connection
+        finally:
+            connection.close()
+
+    def _run_ids(self) -> set[str]:
+        with self._catalog() as connection:
+            known = "SELECT name FROM sqlite_master WHERE name = 'penstock_run'"
+            if not connection.execute(known).fetchall():
+                return set()
+            return {id_ for (id_,) in connection.execute("SELECT run_id FROM penstock_run")}
 
     def _note_made(
         self, ids: Collection[str], statuses: Mapping[str, Named], asked: Mapping[str, Any]
@@ -407,6 +440,12 @@ class Play:
     def _was_not_to_wait(
         self, model: Model, unit: Unit, statuses: Mapping[str, Named], now: datetime
     ) -> None:
+        """All that it needs was there: what is over, and has begun."""
+        if model.op == "running" and model.begins and unit.start > model.begins:
+            name = f"{unit.start - DAY:%Y-%m-%d}"
+            state, _ = statuses[model.name].get(name, ("missing", ""))
+            if state in _BAD:
+                raise Wrong(f"{model.name} {unit.name} was made, {name} of it is {state}")
         for read in self.world.leaves(model):
             above = self.world.models.get(read.table)
             if above is None or above.cadence is None or read.how == "tag" or above is model:
@@ -436,30 +475,22 @@ class Play:
             elif interval is not None:
                 found += model.cadence.units(interval.start, interval.end)
             else:
-                found.append(self._unit(model, record.slice))
+                found.append(self.world.unit(model, record.slice))
         return found
-
-    def _unit(self, model: Model, name: str) -> Unit:
-        assert model.cadence is not None
-        first = self.world.begin - 62 * DAY
-        if model.cadence.unit == "hour":
-            first = self.world.begin - 4 * DAY
-        units = model.cadence.units(first, self.world.end + 10 * DAY)
-        return next(each for each in units if each.name == name)
 
     # --- what is there
 
     def _observe(self) -> None:
         tables: dict[str, Sequence[Row]] = {}
-        with self._duck() as reader:
-            there = {name for (name,) in reader.execute("SHOW TABLES").fetchall()}
-            for name in (EVENTS, NAMES, *(model.name for model in self._stored())):
-                if name in there:
-                    tag = "_wm_partition" if self._is_tagged(name) else "NULL"
-                    query = f"SELECT ts, g, v, {tag} FROM {name}"
-                    tables[name] = [_row(*row) for row in reader.execute(query).fetchall()]
-            (latest,) = reader.execute("SELECT max(snapshot_id) FROM lk.snapshots()").fetchall()
-            self.snapshots += latest
+        there = {name for (name,) in self.duck.execute("SHOW TABLES").fetchall()}
+        stored = [model.name for model in self._stored()]
+        self.views = (there & self.world.models.keys()) - {*stored}
+        for name in (EVENTS, NAMES, *stored):
+            if name in there:
+                tag = "_wm_partition" if self._is_tagged(name) else "NULL"
+                query = f"SELECT ts, g, v, {tag} FROM {name}"
+                tables[name] = [_row(*row) for row in self.duck.execute(query).fetchall()]
+        self.snapshots.append(self.project.lake("main").catalog.latest().id)
         rolled = [name for name, at in self.seen.back.items() if at == self.seen.action]
         self.seen.now(tables, rolled)
 
@@ -494,16 +525,18 @@ class Play:
         return sorted(model.rows(unit, lambda name: self._content(name, known, held)))
 
     def _held(self, model: Model, made: Made) -> Iterator[str]:
-        """The tables that a slice means as they were: whole ones, read without its bounds or
-        through a view, and those of which nobody can tell what has changed.
+        """The tables that a slice means as they were: whole ones, read without its bounds, and
+        those of which nobody can tell what has changed.
         """
-        if model.cadence is None:
-            return
+        expired = self.seen.expired > made.action
         for read in self.world.leaves(model):
             if self.world.cadence(read.table) is not None:
                 continue
-            is_held = read.how == "all" or read.through
-            if is_held or self.seen.back.get(read.table, -1) > made.action:
+            is_ours = read.table in self.world.models
+            if model.cadence is None:
+                if expired and not is_ours:
+                    yield read.table
+            elif read.how == "all" or expired or self.seen.back.get(read.table, -1) > made.action:
                 yield read.table
 
     def _require(
@@ -533,7 +566,7 @@ class Play:
             for unit in self._recorded(model):
                 state, reason = statuses[model.name].get(unit.name, ("missing", ""))
                 made = self.seen.made.get((model.name, unit.name))
-                if made is not None:
+                if made is not None and not self.seen.is_forgotten(model.name, made):
                     self._check_slice(model, unit, state, reason, made)
 
     def _check_slice(self, model: Model, unit: Unit, state: str, reason: str, made: Made) -> None:
@@ -571,6 +604,9 @@ class Play:
 
     def _has_changed(self, model: Model, unit: Unit, made: Made) -> bool:
         """Whether slices that this one needs, or rows of its bounds, changed after it was made."""
+        before = (c for c in self.seen.since(model.name, made.action) if model.op == "running")
+        if any(row[3] is not None and row[3] < unit.name for c in before for row in c.rows):
+            return True
         return any(
             self._is_about(model, unit, read, change)
             for read in self.world.leaves(model)
@@ -584,11 +620,13 @@ class Play:
         if above is None or above.cadence is None:
             whole = above is not None  # of a whole table that is made again all files are others
             return any(whole or first <= row[0] < end for row in change.rows)
+        if above.kind == "time":
+            return True  # a batch that is made again with other rows is not compared by its units
         for row in change.rows:
             at = row[0]
             own = next(above.cadence.units(at, at + timedelta(microseconds=1)))
             if row[3] is not None:
-                own = self._unit(above, row[3])
+                own = self.world.unit(above, row[3])
             if own.start < max(end, unit.end) and min(first, unit.start) < own.end:
                 return True
         return False
@@ -617,10 +655,14 @@ class Play:
             raise Wrong(f"made again: {[(s.name, s.slice, s.state, s.reason) for s in again]}")
 
     def _make_stale(self, asked: Mapping[str, Any]) -> bool:
-        """What another definition has made is made again by runs that ask for it."""
+        """What another definition has made is made again by runs that ask for it, and so is what
+        holds rows of a whole table that fail its readers.
+        """
         some = False
         for model in self._stored():
-            if any(state == "stale" for state, _ in self._statuses()[model.name].values()):
+            bad = any(v >= TOO_MUCH for _, _, v, _ in self.seen.content(model.name))
+            states = self._statuses()[model.name].values()
+            if bad or any(state == "stale" for state, _ in states):
                 some = True
                 self.seen.action += 1
                 ways = {"fire_time": asked["fire_time"]}
@@ -657,7 +699,9 @@ class Play:
                 if state != "materialized" and not model.appends and unit.name in asked:
                     raise Wrong(f"in the end {model.name} {unit.name} is {state} ({reason})")
                 own = self._rows(model, unit)
-                if not model.appends and unit.name in asked:
+                made = self.seen.made.get((model.name, unit.name))
+                lost = made is not None and self.seen.is_forgotten(model.name, made)
+                if not model.appends and not lost and unit.name in asked:
                     wanted = self._expected(model, unit, tables)
                     self._require(model, unit, own, wanted, "in the end")
                 rows += own
@@ -667,19 +711,9 @@ class Play:
             tables[model.name] = rows
 
 
-@cache
-def _shared() -> duckdb.DuckDBPyConnection:
-    """Loading the extensions takes longer than what is asked of them."""
-    return duck.connect()
-
-
 def _at(moment: datetime) -> str:
     """The first two columns."""
-    return f"{_moment(moment)}, '{moment:%Y-%m-%d}'"
-
-
-def _moment(moment: datetime) -> str:
-    return f"TIMESTAMPTZ '{moment:%Y-%m-%d %H:%M:%S}+00'"
+    return f"{sql_moment(moment)}, '{moment:%Y-%m-%d}'"
 
 
 def _row(at: datetime, g: str, v: int, tag: str | None) -> Row:
@@ -690,7 +724,9 @@ def _shown(rows: Sequence[Row]) -> str:
     return ", ".join(f"{at:%m-%dT%H:%M} {g} {v}" for at, g, v, _ in sorted(rows)) or "no rows"
 
 
-def wrong(spark: SparkSession, folder: Path, seed: int, actions: int = ACTIONS) -> str | None:
+def wrong(
+    spark: SparkSession | None, folder: Path, seed: int, actions: int = ACTIONS
+) -> str | None:
     """What came out otherwise, with all that was done; None for nothing."""
     folder.mkdir(exist_ok=True)
     return Play(spark, folder, seed).play(actions)

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.model.slicing.table_reads import table_reads_of
 from penstock.model.slicing.windows import windows_of
+from penstock.project import Project
+from tests.engine.toy import write_project
 from tests.model.slicing.test_joint import model_of
 
 BOTH = ("spark", "duckdb")
@@ -41,6 +44,8 @@ def said(root: Path, query: str, dialect: str = "spark") -> list[str | None]:
          "day: start to end +2 days"),
         ("at >= $partition_start - INTERVAL 90 MINUTES AND at < $partition_end",
          "at: start -5400 seconds to end"),
+        ("at >= $partition_start - INTERVAL 1 DAY AND at < ($partition_end)",  # of 24 hours
+         "at: start -86400 seconds to end"),
     ],
 )  # fmt: skip
 def test_comparisons(tmp_path: Path, condition: str, expected: str, dialect: str) -> None:
@@ -83,3 +88,32 @@ def test_the_times_of_an_interval(tmp_path: Path) -> None:
     assert said(tmp_path, query) == ["ds: start to end"]
     query = "SELECT * FROM s WHERE ts >= @start_dt - INTERVAL 2 HOURS AND ts <= @end_dt"
     assert said(tmp_path, query) == ["ts: start -7200 seconds to end"]
+
+
+HEAD = "-- pipeline\n-- partitioned daily\n-- materialize ducklake://main/q\n"
+
+
+@pytest.mark.parametrize("kind", ["VIEW", "EMBEDDED"])
+@pytest.mark.parametrize(
+    ("body", "is_known"),
+    [
+        ("SELECT day, n + 3 AS n FROM ev", True),
+        ("SELECT * FROM ev", True),
+        ("SELECT e.day, n FROM ev e WHERE n > 1", True),
+        ("SELECT day + 1 AS day FROM ev", False),
+        ("SELECT other AS day FROM ev", False),
+        ("SELECT day FROM ev UNION ALL SELECT day FROM ev", False),
+        ("SELECT max(day) AS day FROM ev GROUP BY n", False),
+        ("SELECT a.day FROM ev a JOIN ev b ON a.n = b.n", False),
+    ],
+)
+def test_a_query_that_is_looked_through_may_return_the_column_as_it_is(
+    tmp_path: Path, kind: str, body: str, is_known: bool
+) -> None:
+    scripts = {
+        "models/p": f"MODEL (name main.p, kind {kind});\n{body}",
+        "models/q": f"{HEAD}SELECT * FROM p WHERE day = '{{partition}}'",
+    }
+    models = Project.load(write_project(tmp_path / "p", scripts)).models
+    reads = [each for each in table_reads_of(models).get("q", ()) if not each.only_asked]
+    assert [(read.table.table, read.columns) for read in reads] == [("ev", ("day",))] * is_known

@@ -32,7 +32,7 @@ from penstock.engine.planning.restatement_scope import (
 from penstock.engine.planning.run_arguments import args_of, check_arguments
 from penstock.engine.planning.slices import RunRequest, StepSlice, resolve_slices
 from penstock.engine.planning.up_to_date import without_up_to_date
-from penstock.engine.planning.waiting import complete, touched
+from penstock.engine.planning.waiting import complete, following, touched
 from penstock.errors import ArgumentError
 from penstock.model.definition.graph import Graph, chains, makers_of
 from penstock.model.definition.model import Model
@@ -351,7 +351,8 @@ def of_range(asked: Asked) -> list[PlannedStep]:
             if not range_.all and own.remakes and asked.request.behind:
                 taken = frozenset(chosen)
                 left = [each for each in ranges[model.name].slices if each not in taken]
-                again = frozenset(touched(model, left, planned, asked))
+                above = touched(model, left, planned, asked)
+                again = frozenset((*above, *following(model, left, (*chosen, *above), asked)))
                 chosen = together(*chosen, *again, spec=model.partition) if again else chosen
                 tally = replace(tally, to_make=len(chosen))
         else:

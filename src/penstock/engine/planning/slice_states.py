@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache, partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
@@ -44,7 +45,7 @@ from penstock.lake.catalog.snapshots.history import rollbacks
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Edge
 from penstock.model.slicing.table_reads import TableRead
-from penstock.model.time.interval import interval_of
+from penstock.model.time.interval import Interval, interval_of
 from penstock.model.time.partition import TIME_KINDS, PartitionSpec, bucket_at, render
 from penstock.model.time.slice import WHOLE as WHOLE_TABLE
 from penstock.model.time.slice import Part, Slice
@@ -142,12 +143,21 @@ class Recorded:
         if model.by_time is not None:
             # An attempt that failed since leaves the rows, and the snapshot that changed them.
             events = replace(self, tried=()).painted(model).events
-            return [Changed(e.interval, e.changed) for e in events if e.changed is not None]
+            made = [Changed(e.interval, e.changed) for e in events if e.changed is not None]
+            return [*made, *self._gone()]
         found: list[Changed] = []
         for record in self.slices:
             if record.is_slice_of(model) and (at := self._changed(record)) is not None:
                 found.append(Changed(_slice_of(record.slice), at))
         return found
+
+    def _gone(self) -> Iterator[Changed]:
+        """Yield the intervals that a rollback has undone, which have no event."""
+        for record in self.slices:
+            interval = interval_of(record.slice)
+            is_gone = record.slice in self.lost.gone and record.rolled_back is None
+            if is_gone and interval is not None and self.lost.last is not None:
+                yield Changed(interval, self.lost.last)
 
     def _changed(self, record: SliceRecord) -> int | None:
         """The snapshot in which the rows of a slice last changed; None where it never had any."""
@@ -209,18 +219,27 @@ class Recorded:
         behind = self.inputs.behind(made)
         if not behind:
             return found
-        told = (
-            event
-            if event.state != MATERIALIZED or (why := behind.get(event.interval)) is None
-            else replace(
-                event,
-                state=self.inputs.state(why),
-                behind=str(why),
-                is_late=why.state == LATE,
-            )
-            for event in found.events
-        )
+        told: list[Event] = []
+        for event in found.events:
+            is_behind = event.state == MATERIALIZED and event.interval in behind
+            told += self._by_cause(event, model) if is_behind else [event]
         return replace(found, events=tuple(told))
+
+    def _by_cause(self, event: Event, model: Model) -> Iterator[Event]:
+        """Yield the parts of an interval, which was made at once, by what each is behind: none of
+        it may be but a few of its units.
+        """
+        assert model.by_time is not None, "events are of models by time"
+        assert event.read is not None, "what is behind has been read"
+        units = tuple(model.by_time.units((event.interval,)))
+        causes = self.inputs.behind(dict.fromkeys(units, event.read))
+        for why, of in groupby(units, causes.get):
+            first, *others = of
+            end = others[-1].end if others else first.end
+            part = replace(event, interval=Interval(first.start, end))
+            if why is not None:
+                part = replace(part, state=self.inputs.state(why), behind=str(why))
+            yield part
 
     def _events(self, model: Model) -> Iterator[Event]:
         """Yield what was made of the intervals of a model, and undone by others."""

@@ -103,7 +103,8 @@ def _without(
     asked: Asked,
     finish: Finish,
 ) -> PlannedStep:
-    may_move = list(_may_move(step, done, asked)) if step.model.looks_at_rows else []
+    others = [each for each in step.slices if each not in current]
+    may_move = list(_may_move(step, others, done, asked)) if step.model.looks_at_rows else []
     moved = frozenset(each for each in current if any(needs(each) for needs in may_move))
     left = tuple(s for s in step.slices if s not in current or s in moved)
     if not left:
@@ -115,12 +116,14 @@ def _without(
 
 
 def _may_move(
-    step: PlannedStep, done: dict[str, PlannedStep], asked: Asked
+    step: PlannedStep, others: Sequence[Slice], done: dict[str, PlannedStep], asked: Asked
 ) -> Iterator[Callable[[Slice], bool]]:
     """Yield which slices need any that the run may give other rows: of tables, of files, and of
-    views whose queries may be others.
+    views whose queries may be others. ``others`` are those of its own that are made.
     """
     edges = {edge.upstream.name: edge for edge in asked.known.edges.get(step.name, ())}
+    if step.name in edges:
+        yield touching(edges[step.name], others)
     for name in step.after:
         above = done.get(name)
         if above is None or above.skipped:

@@ -225,3 +225,21 @@ def touched(
         needs = touching(edge, above.slices, whole=whole)
         found |= dict.fromkeys(slice_ for slice_ in slices if needs(slice_))
     return list(found)
+
+
+def following(
+    model: Model, slices: Sequence[Slice], made: Collection[Slice], asked: Asked
+) -> list[Slice]:
+    """Return those of ``slices``, in the order of time, that read what a run makes of their own
+    table, and those that read these.
+    """
+    edge = next((each for each in asked.known.edges.get(model.name, ()) if each.is_self), None)
+    if edge is None or not made:
+        return []
+    needs = [touching(edge, made)]
+    found: list[Slice] = []
+    for slice_ in slices:
+        if slice_ not in made and any(each(slice_) for each in reversed(needs)):
+            found.append(slice_)
+            needs.append(touching(edge, (slice_,)))
+    return found

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
@@ -37,7 +38,7 @@ from penstock.events import (
     RunStarted,
     StepFinished,
 )
-from penstock.model.slicing.needs import edge_by_kinds
+from penstock.model.slicing.needs import Edge, edge_by_kinds
 from penstock.model.time.slice import Slice
 from penstock.uuid7 import new_uuid7
 
@@ -172,6 +173,11 @@ class _Line:
         """Return what ended badly, and not because it waits."""
         return {slice_: made for slice_, made in self.bad.items() if made.state != WAITING}
 
+    @property
+    def done(self) -> list[Slice]:
+        """Return what got other rows."""
+        return [slice_ for slice_, made in self.results.items() if made.state == "done"]
+
     def lacks(self, slice_: Slice) -> Ends | None:
         """Return how a slice ends that cannot be made, and why."""
         waits = self.step.waits.get(slice_)
@@ -275,13 +281,13 @@ class Runner:
         above = [self._lines[name] for name in line.step.after]
         if not all(each.ended for each in above):
             return False
-        line.lost = _losses(line.step, above, self._plan)
+        line.lost = _losses(line, above, self._plan)
         if line.step.anew:  # what is dropped is made again whole, or stays
             lost = next((why for each in line.step.slices if (why := line.lost(each))), None)
             line.lost = lambda _: lost
-        line.changed = _changes(line.step, above, self._plan)
+        line.changed = _changes(line, above, self._plan)
         if line.step.if_moved:
-            line.moved = _changes(line.step, above, self._plan, whole=True)
+            line.moved = _changes(line, above, self._plan, whole=True)
         return True
 
     def _next(self, line: _Line) -> PlannedStep | None:
@@ -363,42 +369,58 @@ class Runner:
         return WAITING if any(line.bad for line in self._lines.values()) else "done"
 
 
-def _losses(
-    step: PlannedStep, above: Sequence[_Line], plan: Plan
-) -> Callable[[Slice], Ends | None]:
+def _losses(own: _Line, above: Sequence[_Line], plan: Plan) -> Callable[[Slice], Ends | None]:
     """Return how a slice ends that cannot be made: by the first failure above it, however far
-    up, or by what another run holds.
+    up, or by what another run holds. A slice that reads its own table needs those before it.
     """
-    edges = {edge.upstream.name: edge for edge in plan.edges.get(step.name, ())}
+    edges = {edge.upstream.name: edge for edge in plan.edges.get(own.step.name, ())}
+    itself = edges.get(own.step.name)
 
     def needs(line: _Line, slices: Mapping[Slice, StepResult]) -> Callable[[Slice], bool]:
-        edge = edges.get(line.step.name) or edge_by_kinds(step.model, line.step.model)
+        edge = edges.get(line.step.name) or edge_by_kinds(own.step.model, line.step.model)
         return touching(edge, slices, whole=True)
 
     found = [
         *((needs(e, e.failed), ("skipped", _cause(e))) for e in above if e.failed),
         *((needs(e, e.held), (WAITING, _why_held(e))) for e in above if e.held),
     ]
-    return lambda slice_: next((ends for needs, ends in found if needs(slice_)), None)
+
+    def lost(slice_: Slice) -> Ends | None:
+        ends = next((ends for needs, ends in found if needs(slice_)), None)
+        if ends is None and itself is not None:
+            if touching(itself, own.failed)(slice_):
+                return "skipped", _cause(own)
+            if touching(itself, own.held)(slice_):
+                return WAITING, _why_held(own)
+        return ends
+
+    return lost
 
 
 def _changes(
-    step: PlannedStep, above: Sequence[_Line], plan: Plan, *, whole: bool = False
+    own: _Line, above: Sequence[_Line], plan: Plan, *, whole: bool = False
 ) -> list[Callable[[Slice], bool]]:
-    """Tell of each input whether a slice needs any that the run has given other rows. With
-    ``whole`` also of tables that it reads as they are, of views and of files.
+    """Tell of each input whether a slice needs any that the run has given other rows; of its own
+    table those that it has until then. With ``whole`` also of tables that it reads as they are, of
+    views and of files.
     """
-    edges = {edge.upstream.name: edge for edge in plan.edges.get(step.name, ())}
+    edges = {edge.upstream.name: edge for edge in plan.edges.get(own.step.name, ())}
+    itself = edges.get(own.step.name)
     found: list[Callable[[Slice], bool]] = []
+    if itself is not None:
+        found.append(partial(_has_changed, itself, own))
     for line in above:
         edge = edges.get(line.step.name)
         if whole:
-            edge = edge_to(step.model, line.step.model, edges)
+            edge = edge_to(own.step.model, line.step.model, edges)
         if edge is not None:
-            done = [slice_ for slice_, made in line.results.items() if made.state == "done"]
             late = plan.request.late and edge.need.has_late_rows
-            found.append(touching(edge, done, whole=whole or late))
+            found.append(touching(edge, line.done, whole=whole or late))
     return found
+
+
+def _has_changed(edge: Edge, line: _Line, slice_: Slice) -> bool:
+    return touching(edge, line.done)(slice_)
 
 
 def _why_held(line: _Line) -> str:

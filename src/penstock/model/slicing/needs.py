@@ -16,7 +16,7 @@ from penstock.errors import Diagnostic
 from penstock.model.definition.graph import makers_of, table_key
 from penstock.model.definition.model import Model
 from penstock.model.script.sources import is_earlier, table_read
-from penstock.model.slicing.windows import SourceWindow, windows_of
+from penstock.model.slicing.windows import SourceWindow, looked_through, windows_of
 from penstock.model.time.needs import COMMON, EARLIER, Need, Rule, Shift, Window
 from penstock.model.time.partition import TIME_KINDS
 from penstock.model.values.strategy import Output
@@ -117,8 +117,7 @@ def _read(
             continue  # statements name their own table to change it
         if upstream.strategy.output is Output.VIEW and upstream is not model:
             for below, inner, views in _read(upstream, made, (*through, upstream.name)):
-                outer = windows.get(key, ())
-                yield below, (*(each for each in outer if each), *inner), views
+                yield below, looked_through(windows.get(key, ()), inner, upstream.query), views
         else:
             yield key, windows.get(key, ()), through
 

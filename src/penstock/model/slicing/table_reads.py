@@ -15,7 +15,7 @@ from datetime import datetime
 from penstock.model.definition.graph import makers_of, table_key
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Sliced, Windows, said_of, sliced
-from penstock.model.slicing.windows import SourceWindow
+from penstock.model.slicing.windows import SourceWindow, looked_through
 from penstock.model.time.needs import Rule
 from penstock.model.time.slice import Slice, span_of, zone_of
 from penstock.model.values.asset import TableName
@@ -107,7 +107,6 @@ def _said(model: Model, made: Mapping[str, Model]) -> Mapping[str, Windows]:
         if maker is None or maker is model or maker.strategy.output is not Output.VIEW:
             found[key] = (*found.get(key, ()), *windows)
             continue
-        outer = tuple(each for each in windows if each)
         for below, own in _said(maker, made).items():
-            found[below] = (*found.get(below, ()), *outer, *own)
+            found[below] = (*found.get(below, ()), *looked_through(windows, own, maker.query))
     return found

@@ -8,13 +8,13 @@ WHERE, or in the ON of the input itself, says nothing: then it is not known, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from penstock.lazy import exp
 from penstock.model.query.analysis import Part
 from penstock.model.query.query import Query
-from penstock.model.script.arguments import OF_SLICE, PARTITION, PARTITION_END
+from penstock.model.script.arguments import OF_SLICE, PARTITION, PARTITION_END, PARTITION_START
 from penstock.model.script.sources import QuerySource
 from penstock.model.time.needs import Bound, Shift, Window
 from penstock.model.time.partition_token import TOKEN
@@ -49,8 +49,45 @@ def windows_of(query: Query) -> Mapping[QuerySource, tuple[SourceWindow | None, 
                 found.setdefault(source, []).append(window)
                 continue
             for below, own in windows_of(inner).items():
-                found.setdefault(below, []).extend([window, *own] if window else own)
+                found.setdefault(below, []).extend(looked_through((window,), own, inner))
     return {source: tuple(windows) for source, windows in found.items()}
+
+
+def looked_through(
+    outer: Sequence[SourceWindow | None], inner: Sequence[SourceWindow | None], query: Query
+) -> tuple[SourceWindow | None, ...]:
+    """Return what is said of a table that is read through ``query``, of a view or embedded:
+    ``outer`` of its columns, ``inner`` in it. What it returns as it reads it is read by what is
+    said of it outside.
+    """
+    known = tuple(each for each in outer if each is not None)
+    is_read_so = len(known) == len(outer) > 0 and all(_passes(query, w.column) for w in known)
+    return (*known, *(each for each in inner if each is not None or not is_read_so))
+
+
+def _passes(query: Query, column: str) -> bool:
+    """Return whether a query is one SELECT from one table that returns a column as it is."""
+    if len(query.parts) != 1:
+        return False
+    tokens = query.parts[0].statement.tokens
+    try:
+        found = [select for select, _, _ in selects(tokens, read_query(tokens, whole=False))]
+    except Unclear:
+        return False
+    if len(found) != 1 or not found[0].understood or len(found[0].sources) != 1:
+        return False
+    if not found[0].clauses.keys() <= {"FROM", "WHERE"}:
+        return False
+    items = [tokens[first:last] for first, last in found[0].items(tokens)]
+    return any(_is_column(item, column) for item in items)
+
+
+def _is_column(item: Sequence[Token], column: str) -> bool:
+    """Return whether an item of a list is a column, with or without its table, or all of them."""
+    *before, name = item
+    if before and (len(before) != 2 or before[1].text != "."):
+        return False
+    return name.text == "*" or fold(name.value) == column
 
 
 def _of_part(part: Part, dialect: str) -> Iterator[tuple[QuerySource, SourceWindow | None]]:
@@ -251,7 +288,17 @@ def _moment(tree: exp.Expr) -> _Moment | None:
     if moment is None or shift is None:
         return None
     shift = -shift if kind in _SOONER else shift
+    if _is_instant(found.this):
+        shift = replace(shift, days=0, rest=shift.rest + timedelta(days=shift.days))
     return _Moment(moment.is_end, moment.whole, _sum(moment.shift, shift))
+
+
+def _is_instant(tree: exp.Expr) -> bool:
+    """Return whether a bound has a type whose days have 24 hours, as Spark counts intervals."""
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    names = (f"{_MARK}{PARTITION_START}", f"{_MARK}{PARTITION_END}")
+    return isinstance(tree, exp.Column) and tree.name in names
 
 
 def _sum(one: Shift, other: Shift) -> Shift:

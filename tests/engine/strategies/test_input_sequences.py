@@ -1,0 +1,32 @@
+"""Models that read each other, with what they are made from; `input_hunt` tries thousands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import duck
+from tests.engine.strategies import input_sequences as sequences
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BY_DUCKDB, BY_SPARK, ACTIONS = range(24), range(100, 102), 4
+
+
+@pytest.mark.parametrize("seed", BY_DUCKDB)
+def test_what_is_planned_and_named_is_right(tmp_path: Path, seed: int) -> None:
+    """DuckDB makes the rows: see `input_runs`."""
+    duck.required()
+    assert sequences.wrong(None, tmp_path / "s", seed, ACTIONS) is None
+
+
+@pytest.mark.usefixtures("quick_session")
+@pytest.mark.parametrize("seed", BY_SPARK)
+def test_sequences_come_out_as_by_the_reference(
+    tmp_path: Path, spark: SparkSession, seed: int
+) -> None:
+    duck.required()
+    assert sequences.wrong(spark, tmp_path / "s", seed, ACTIONS) is None
