@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 
@@ -18,7 +19,7 @@ Edges = Mapping[str, tuple[str, ...]]
 Makers = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Graph:
     """``parents`` maps each model's name to those directly before it, in order of mention."""
 
@@ -35,8 +36,12 @@ class Graph:
 
     def order(self) -> tuple[str, ...]:
         """Every name after its parents; by name where the graph leaves it open."""
+        return self._order
+
+    @cached_property
+    def _order(self) -> tuple[str, ...]:  # a plan asks for it for each of its models
         waiting = {name: len(parents) for name, parents in self.parents.items()}
-        children = self.children()
+        children = self._children
         ready = [name for name, count in waiting.items() if count == 0]
         heapify(ready)
         ordered: list[str] = []
@@ -68,10 +73,14 @@ class Graph:
 
     def downstream(self, name: str) -> tuple[str, ...]:
         """Everything after ``name``, however far, in order. ``KeyError`` for an unknown name."""
-        return self._reach(name, self.children())
+        return self._reach(name, self._children)
 
-    def children(self) -> dict[str, tuple[str, ...]]:
+    def children(self) -> Mapping[str, tuple[str, ...]]:
         """Return those directly after each model, by its name."""
+        return self._children
+
+    @cached_property
+    def _children(self) -> dict[str, tuple[str, ...]]:
         found: dict[str, list[str]] = {name: [] for name in self.parents}
         for name, parents in self.parents.items():
             for parent in parents:
