@@ -42,6 +42,7 @@ SCRIPTS = {
     "models/of_view": f"{HEAD}of_view\nSELECT max(n) AS n FROM v",
     "models/of_ext": f"{HEAD}of_ext\n{DAILY}SELECT n FROM ext",
 }
+LOG = f"{HEAD}log append\n{DAILY}SELECT n FROM day WHERE day = '{{partition}}'"
 ALL = {name.removeprefix("models/") for name in SCRIPTS}
 
 
@@ -160,3 +161,14 @@ def test_a_failure_is_tried_again(toy: Toy) -> None:
     toy.write("models/dim.sql", DIM)
     assert toy.run() == {"dim": "unchanged"}
     assert toy.run() == {}
+
+
+def test_a_slice_is_appended_once_unless_its_input_changes(toy: Toy) -> None:
+    toy.write("models/log.sql", LOG)
+    assert toy.run() == {"log": "done"}
+    assert toy.run() == {}
+    with Project.load(toy.root) as project:
+        before = project.status("log")[0].rows
+    assert toy.run(select="log", force=True) == {"log": "done"}
+    with Project.load(toy.root) as project:
+        assert project.status("log")[0].rows == 2 * (before or 0) > 0
