@@ -49,6 +49,11 @@ def test_queries(query: str, tmp_path: Path) -> None:
             "once a run",
         ),
         (f"{HEAD} key=x\nSELECT 1 AS x", None),
+        (f"{HEAD}\n-- data_test expression x > 0\nSELECT 1 AS x", None),
+        (
+            f"{HEAD}\n-- data_test expression at > now() - INTERVAL 1 DAY\nSELECT at FROM a",
+            "now of a data test differs from run to run",
+        ),
         (f"{DAILY}SELECT @start_ds AS x", None),
         (f"{DAILY}SELECT @execution_ds AS x", "@execution_ds follows the moment of the run"),
         (f"{DAILY}SELECT $partition_start AS x", None),

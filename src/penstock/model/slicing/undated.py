@@ -17,8 +17,10 @@ from penstock.model.script.sources import FunctionSource
 from penstock.model.slicing.needs import Sliced, sliced
 from penstock.model.time.time_macros import TYPES, as_written, is_of_interval
 from penstock.model.values.asset import FileName
+from penstock.model.values.data_test import AggregateTest, ExpressionTest, QueryTest
 from penstock.model.values.strategy import Output
 from penstock.sql.lake_names import FEEDS
+from penstock.sql.tokens import tokenize
 from penstock.sql.volatile import volatile_calls
 
 
@@ -81,6 +83,18 @@ def _volatile(model: Model) -> Iterator[str]:
             yield "it calls functions that Spark does not have, perhaps macros of a lake"
 
 
+def _tests(model: Model) -> Iterator[str]:
+    """By data tests: one with ``now()`` may fail later on rows that have passed it."""
+    texts = [test.sql for test in model.data_tests if isinstance(test, _WITH_SQL)]
+    for token in (token for text in texts for token in volatile_calls(tokenize(text))):
+        yield f"{token.text} of a data test differs from run to run"
+    for script in model.test_scripts:
+        for query in _queries(script.query):
+            for part in query.parts:
+                for token in volatile_calls(part.statement.tokens):
+                    yield f"{token.text} of a data test differs from run to run"
+
+
 def _queries(query: Query) -> Iterator[Query]:
     yield query
     for inner in query.embeds.values():
@@ -102,10 +116,12 @@ def _sources(model: Model) -> Iterator[str]:
             yield f"{source.function}() tells what the lake is now"
 
 
+_WITH_SQL = (ExpressionTest, AggregateTest, QueryTest)
 _RULES: tuple[Callable[[Model], Iterator[str]], ...] = (
     _once_a_run,
     _python,
     _times,
     _sources,
     _volatile,
+    _tests,
 )
