@@ -282,7 +282,7 @@ class Play:
             first, last = request.days
             result = self.project.run(from_=first, to=last, all_=request.every, **asked)
         else:
-            result = self.project.run(request.partition, **asked)
+            result = self.project.run(request.partition, force=True, **asked)
         for step in result.steps:
             self.log.append(f"  {step.slice}: {step.state} {(step.reason or '').splitlines()[:1]}")
 
