@@ -27,7 +27,7 @@ def test_every_step_is_done_and_every_test_passed(loaded: Loaded) -> None:
     steps = [step for run in loaded.runs for step in run.steps]
     assert {run.state for run in loaded.runs} == {"done"}
     assert [step.name for step in steps if not all(check.passed for check in step.checks)] == []
-    assert all(step.checks for step in steps)
+    assert all(step.checks for step in steps if step.reason != "up to date")
 
 
 @pytest.mark.parametrize("day", DAYS)
