@@ -9,7 +9,6 @@ import pytest
 
 from penstock.errors import DataTestFailed, NotFound, PenstockError, QueryFailed
 from penstock.events import Event, Notice, StepProgress
-from penstock.project import Project
 from tests.engine.conftest import Make
 from tests.engine.toy import rows, step
 
@@ -166,7 +165,8 @@ def test_a_failing_query_is_tried_again_and_a_failing_test_is_not(make: Make) ->
     assert not any("tries again" in str(event) for event in events)
 
 
-def test_a_step_that_another_run_was_quicker_than_is_done_anew(make: Make) -> None:
+def test_a_step_that_another_writer_was_quicker_than_is_done_anew(make: Make) -> None:
+    """Another run would wait for the slice: `engine/running/test_two_runs.py`."""
     project = make({"models/t": HEAD + "-- $n (int) = 1\nSELECT $n AS n"})
     project.run()
     events: list[Event] = []
@@ -174,29 +174,13 @@ def test_a_step_that_another_run_was_quicker_than_is_done_anew(make: Make) -> No
     def race(event: Event) -> None:
         events.append(event)
         if event == StepProgress("t", "publishing") and events.count(event) == 1:
-            with Project.load(project.settings.root) as other:
-                assert other.run(args={"n": 3}).state == "done"
+            project.lake("main").sql("UPDATE t SET n = 3")
 
     assert project.run(args={"n": 2}, on_event=race).state == "done"
     assert rows(project, "SELECT n FROM t") == [(2,)]
     assert [
         event for event in events if isinstance(event, Notice) and "retried, as" in event.message
     ]
-
-
-def test_two_runs_of_one_new_slice_merge_its_keys_once(make: Make) -> None:
-    head = "-- pipeline\n-- partitioned daily\n-- materialize ducklake://main/t key=id\n"
-    project = make({"models/t": head + "SELECT id FROM range(2)"})
-    project.run(partition="2026-01-01")
-
-    def race(event: Event) -> None:
-        if event == StepProgress("t", "publishing"):
-            with Project.load(project.settings.root) as other:
-                other.run(partition="2026-01-02")
-
-    project.run(partition="2026-01-02", on_event=race)
-    found = rows(project, "SELECT _wm_partition, count(*), count(DISTINCT id) FROM t GROUP BY 1")
-    assert sorted(found) == [("2026-01-01", 2, 2), ("2026-01-02", 2, 2)]
 
 
 def test_spark_that_went_away_is_said(make: Make) -> None:
