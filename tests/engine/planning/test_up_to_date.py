@@ -20,7 +20,6 @@ from penstock.engine.planning.ranges import MATERIALIZED, MISSING, SliceRange, S
 from penstock.engine.planning.slices import RunRequest
 from penstock.engine.state.records import ReadRecord
 from penstock.model.definition.model import Model
-from penstock.model.definition.terms import hash_of_terms
 from penstock.model.slicing.undated import views_read
 from penstock.project import Project
 from tests.engine.toy import write_project
@@ -40,7 +39,7 @@ TODAY = "2026-01-02"
 
 
 def read_of(model: Model) -> ReadRecord:
-    return ReadRecord("r", model.target.qualified, "run", {"main": 1}, tests=hash_of_terms(model))
+    return ReadRecord("r", model.target.qualified, "run", {"main": 1}, tests=model.terms)
 
 
 class Fake:

@@ -1,4 +1,4 @@
-"""What decides of rows, or is written with them, beside the definition."""
+"""What decides of rows, or is written with them, beside the definition: `Model.terms`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from penstock.model.definition.model import Model
-from penstock.model.definition.terms import hash_of_terms
 from penstock.project import Project
 from tests.engine.toy import write_project
 
@@ -21,9 +20,7 @@ def model_of(root: Path, text: str) -> Model:
 
 def test_tests_count_by_what_they_say(tmp_path: Path) -> None:
     one, other = "-- data_test unique x\n", "-- data_test not_null x\n"
-    hashes = {
-        hash_of_terms(model_of(tmp_path, ANNOTATED.format(more))) for more in ("", one, other, one)
-    }
+    hashes = {model_of(tmp_path, ANNOTATED.format(more)).terms for more in ("", one, other, one)}
     assert len(hashes) == 3
 
 
@@ -39,13 +36,11 @@ def test_tests_count_by_what_they_say(tmp_path: Path) -> None:
 def test_what_a_run_writes_beside_rows_counts(more: str, tmp_path: Path) -> None:
     plain = model_of(tmp_path, BLOCK.format(""))
     other = model_of(tmp_path, BLOCK.format(more))
-    assert hash_of_terms(plain) != hash_of_terms(other) or (
-        plain.definition_hash != other.definition_hash
-    )
+    assert plain.terms != other.terms or (plain.definition_hash != other.definition_hash)
 
 
 def test_what_is_for_people_alone_does_not(tmp_path: Path) -> None:
     plain, other = (
         model_of(tmp_path, BLOCK.format(more)) for more in ("", ", owner me, tags (a, b)")
     )
-    assert hash_of_terms(plain) == hash_of_terms(other)
+    assert plain.terms == other.terms

@@ -18,7 +18,6 @@ from penstock.engine.planning.run_arguments import given_to
 from penstock.engine.planning.slice_reason import Cause, Reason
 from penstock.engine.planning.waiting import count_of
 from penstock.model.definition.model import Model
-from penstock.model.definition.terms import hash_of_terms
 from penstock.model.slicing.undated import why_undated
 from penstock.model.time.slice import Slice
 
@@ -80,7 +79,7 @@ def _causes(
 
 def _cause(model: Model, slice_: Slice, made: MadeFrom, asked: Asked) -> Cause | None:
     """Return why a run that makes no input would not make a slice as it is."""
-    terms, given = hash_of_terms(model), given_to(model, asked.args)
+    terms, given = model.terms, given_to(model, asked.args)
     if made.definitions != {model.definition_hash}:
         return Cause(Reason.CHANGED, "its definition")
     if any(read.tests != terms for read in made.reads):

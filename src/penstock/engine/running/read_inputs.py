@@ -12,7 +12,6 @@ from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.planning.run_arguments import given_to
 from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import InputRead, ReadRecord
-from penstock.model.definition.terms import hash_of_terms
 from penstock.model.script.file_uris import depends_on_slice
 from penstock.uuid7 import new_uuid7
 
@@ -42,7 +41,7 @@ def read_record(context: RunContext, planned: PlannedStep, pins: Pins) -> ReadRe
             *files_of(model, planned.bindings, root),
         ),
         arguments=given_to(model, context.plan.args),
-        tests=hash_of_terms(model),
+        tests=model.terms,
         version=_version(),
     )
 

@@ -132,6 +132,23 @@ class Model(Declaration):
         )
 
     @property
+    def terms(self) -> str:
+        """The terms on which rows are published, which the definition leaves out, as a hash: the
+        data tests, the comments on the table and its columns, its layout, and what becomes of
+        columns that only one of the table and the SELECT has.
+        """
+        about, layout, change = self.about, self.layout, self.schema_change
+        terms = {
+            "tests": [test.to_dict() for test in self.data_tests],
+            "scripts": [[script.text, dict(script.arguments)] for script in self.test_scripts],
+            "comments": [about.description, about.column_descriptions],
+            "layout": [layout.partitioned_by, layout.clustered_by],
+            "columns": [change.added, change.missing],
+        }
+        text = json.dumps(terms, sort_keys=True, default=str)
+        return sha256(text.encode()).hexdigest()
+
+    @property
     def looks_at_rows(self) -> bool:
         """Return whether a run of it depends on rows: of a view by its data tests only."""
         return self.strategy.output is not Output.VIEW or bool(self.data_tests)
