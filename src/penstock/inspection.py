@@ -260,7 +260,7 @@ class Inspection:
 
     def _unmoved(self, plan: Plan | str | Path) -> Plan:
         """The plan of the request of a saved one, as it is now. Raises PlanMoved where it differs,
-        and ArgumentError for a file that is no plan of this project.
+        and ArgumentError for a file that is not a plan of this project.
         """
         from penstock.engine.planning.plan import Plan as Planned
         from penstock.engine.planning.saved_plan import Now, SavedPlan, moved, read, require_unmoved

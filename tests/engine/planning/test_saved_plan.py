@@ -144,8 +144,8 @@ def test_another_lake_is_refused(shop: Shop, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("SELECT 1", "is no plan of Penstock"),
-        ("[1]", "is no plan of Penstock"),
+        ("SELECT 1", "is not a Penstock plan"),
+        ("[1]", "is not a Penstock plan"),
         ('{"penstock_plan": 99}', "has version 99 of plans, and this Penstock reads 1"),
         ('{"penstock_plan": 1, "project": "toy"}', "is not a whole plan: KeyError 'request'"),
     ],

@@ -112,7 +112,7 @@ class SavedPlan:
 
     @classmethod
     def parse(cls, text: str, name: str) -> SavedPlan:
-        """Read the text of the file ``name``. Raises ArgumentError for what is no such file."""
+        """Read the text of the file ``name``. Raises ArgumentError where it is not a plan."""
         value = _read(text, name)
         try:
             return cls(
@@ -159,7 +159,7 @@ def _read(text: str, name: str) -> dict[str, Any]:
     version = value.get("penstock_plan") if isinstance(value, dict) else None
     if not isinstance(version, int):
         raise ArgumentError(
-            f"{name} is no plan of Penstock", hint="save one: penstock plan ... --out FILE"
+            f"{name} is not a Penstock plan", hint="save one: penstock plan ... --out FILE"
         )
     if version != FORMAT:
         raise ArgumentError(
