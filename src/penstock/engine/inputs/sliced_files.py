@@ -22,7 +22,7 @@ from penstock.errors import PenstockError, QueryFailed
 from penstock.model.script.sources import FileSource
 from penstock.model.slicing.slice_condition import MadeApart, NotJoint
 from penstock.spark.failures import explained, local_path
-from penstock.spark.functions import fn
+from penstock.spark.functions import fn, run_sql
 from penstock.sql.identifiers import fold
 from penstock.sql.literals import text_literal
 
@@ -61,7 +61,7 @@ class SlicedFiles:
             for uri, slice_ in uris.items()
             for form in _forms(uri)
         )
-        known = session.sql(f"SELECT * FROM VALUES {pairs} AS t(`{_PATH}`, `{self.column}`)")
+        known = run_sql(session, f"SELECT * FROM VALUES {pairs} AS t(`{_PATH}`, `{self.column}`)")
         with_path = frame.select("*", fn.col("_metadata.file_path").alias(_PATH))
         rows = with_path.join(fn.broadcast(known), [_PATH], "left").drop(_PATH)
         lost = fn.raise_error(fn.lit("a file that is read belongs to no slice"))
