@@ -43,9 +43,8 @@ NOT_NEEDED = (
 )
 WITHOUT_CATALOG = {("check",)}
 # What a command does before it answers, counted: processor time says how busy the machine is, too.
-# About a million calls and 600 modules are the 0.7 seconds that a start may take. Two thirds are
-# imports; the last tenth is what a plan asks of the inputs of its slices.
-CALLS, MODULES = 1_100_000, 700
+# About a million calls and 600 modules are the 0.7 seconds that a start may take.
+CALLS, MODULES = 1_000_000, 700
 CALLS_OF_READS, MODULES_OF_READS = 1_500_000, 800
 
 PROBE = """

@@ -209,12 +209,6 @@ def args_of(steps: Sequence[Model], request: RunRequest) -> dict[str, str | None
     }
 
 
-def given_to(model: Model, args: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return what a run gives to the arguments of one model, of all that it gives."""
-    names = {argument.name for argument in model.run_arguments}
-    return {name: text for name, text in args.items() if name in names}
-
-
 def _declared(models: Iterable[Model]) -> dict[str, arguments.Argument]:
     """Return what the scripts declare, without what comes of their slices."""
     return {

@@ -14,7 +14,6 @@ from dataclasses import replace
 from penstock.engine.planning.made_from import MadeFrom
 from penstock.engine.planning.needed import edge_to, touching
 from penstock.engine.planning.plan import Asked, PlannedStep, bindings_of
-from penstock.engine.planning.run_arguments import given_to
 from penstock.engine.planning.slice_reason import Cause, Reason
 from penstock.engine.planning.waiting import count_of
 from penstock.model.definition.model import Model
@@ -79,7 +78,7 @@ def _causes(
 
 def _cause(model: Model, slice_: Slice, made: MadeFrom, asked: Asked) -> Cause | None:
     """Return why a run that makes no input would not make a slice as it is."""
-    terms, given = model.terms, given_to(model, asked.args)
+    terms, given = model.terms, model.given(asked.args)
     if made.definitions != {model.definition_hash}:
         return Cause(Reason.CHANGED, "its definition")
     if any(read.tests != terms for read in made.reads):

@@ -9,7 +9,6 @@ from importlib.metadata import version
 from penstock.engine.inputs.pinned_tables import Pins
 from penstock.engine.planning.files_read import files_of
 from penstock.engine.planning.plan import PlannedStep
-from penstock.engine.planning.run_arguments import given_to
 from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import InputRead, ReadRecord
 from penstock.model.script.file_uris import depends_on_slice
@@ -38,9 +37,9 @@ def read_record(context: RunContext, planned: PlannedStep, pins: Pins) -> ReadRe
         lakes={lake: at for lake, at in pins.versions.items() if lake in lakes},
         inputs=(
             *(InputRead("table", str(table)) for table in model.changing_inputs),
-            *files_of(model, planned.bindings, root),
+            *(files_of(model, planned.bindings, root) if model.query.files else ()),
         ),
-        arguments=given_to(model, context.plan.args),
+        arguments=model.given(context.plan.args),
         tests=model.terms,
         version=_version(),
     )

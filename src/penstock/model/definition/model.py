@@ -106,6 +106,11 @@ class Model(Declaration):
         own = {argument.name: argument for argument in self.query.arguments}
         return tuple({**times, **own}.values())
 
+    def given(self, args: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Return what a run gives to its arguments, of all texts that it gives."""
+        names = {argument.name for argument in self.run_arguments} if args else set[str]()
+        return {name: text for name, text in args.items() if name in names}
+
     @property
     def in_order(self) -> bool:
         """Return whether an interval can only be made after those before it: versions follow upon
