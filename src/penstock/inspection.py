@@ -397,6 +397,7 @@ class Inspection:
             lambda: self._table_reads,
             late,
             views=lambda: self._views_read,
+            files=True,
         )
 
     def status(

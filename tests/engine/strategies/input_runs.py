@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import duckdb
 
+from penstock.engine.planning.files_read import files_of
 from penstock.engine.planning.intervals import replaced
 from penstock.engine.planning.no_op import ended, idle_run, is_idle
 from penstock.engine.planning.plan import Plan, PlannedStep
@@ -280,12 +281,8 @@ class _Batch:
         snapshot: int | None,
     ) -> Results:
         """Record what was made of the slices, and what failed."""
-        state, run_id, target = (
-            self.context.states["main"],
-            self.context.run_id,
-            self.planned.model.target,
-        )
-        read = ReadRecord(new_uuid7(), target.qualified, run_id, {"main": base})
+        state, run_id = self.context.states["main"], self.context.run_id
+        reads = {slice_: self._read(slice_, base) for slice_, _ in published}
         parts = [*(slice_ for slice_, _ in published), *failed]
         divided = None if all(each in self.planned.slices for each in parts) else self.planned.only
         lost = [
@@ -293,11 +290,11 @@ class _Batch:
             for s, why in failed.items()
         ]
         records = StepRecords(
-            published=tuple(replace(what, read_id=read.read_id) for _, what in published),
+            published=tuple(replace(what, read_id=reads[s].read_id) for s, what in published),
             failed=tuple(lost),
             base=base,
             divided=None if divided is None else divided.text,
-            reads=(read,),
+            reads=tuple(reads.values()),
         )
         state.write(lambda connection: records.write(connection, snapshot))
         found: dict[Slice, StepResult] = {}
@@ -308,6 +305,14 @@ class _Batch:
         for slice_, why in failed.items():
             (found[slice_],) = ended(replace(self.planned, slices=(slice_,)), "failed", why)
         return found
+
+    def _read(self, slice_: Slice, base: int) -> ReadRecord:
+        """Return the record of what a slice was made from."""
+        model, context = self.planned.model, self.context
+        bindings = context.plan.narrowed(self.planned, (slice_,)).bindings
+        files = tuple(files_of(model, bindings, context.settings.root))
+        of = (new_uuid7(), model.target.qualified, context.run_id)
+        return ReadRecord(*of, {"main": base}, files)
 
     def _remember(self, slice_: Slice) -> None:
         """Let the steps below see what is there now."""

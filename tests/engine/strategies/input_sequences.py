@@ -80,12 +80,13 @@ class Change:
 
 @dataclass(frozen=True)
 class Made:
-    """When a slice was made, of which definition, and what there was then."""
+    """When a slice was made, of which definition, and what there was then, in its ``file`` too."""
 
     action: int
     meaning: tuple[object, ...]
     tables: Tables
     rows: Sequence[Row]
+    file: Sequence[tuple[str, int]] | None = None
 
 
 @dataclass
@@ -428,9 +429,8 @@ class Play:
         for model in self._stored():
             for unit in self._recorded(model, ids):
                 rows = self._rows(model, unit)
-                made = Made(
-                    self.seen.action, self.world.meaning(model), dict(self.seen.tables), rows
-                )
+                meaning, file = self.world.meaning(model), self.values.get(unit.name)
+                made = Made(self.seen.action, meaning, dict(self.seen.tables), rows, file)
                 self.seen.made[model.name, unit.name] = made
                 if not model.appends:
                     self._require(model, unit, rows, self._expected(model, unit), "has made")
@@ -574,18 +574,10 @@ class Play:
         other = made.meaning != self.world.meaning(model)
         there = self._rows(model, unit)
         what = f"{model.name} {unit.name} is {state} ({reason})"
+        if state == "materialized" and other:
+            raise Wrong(f"{what}, of another definition")
         if state == "materialized":
-            if other:
-                raise Wrong(f"{what}, of another definition")
-            wanted = made.rows if model.op == "file" else self._expected(model, unit)
-            if not (model.appends and sorted(made.rows) == sorted(wanted)):
-                if model.appends:
-                    wanted = self._expected(model, unit)
-                    before = self._expected_at(model, unit, made)
-                    if sorted(before) != sorted(wanted):
-                        raise Wrong(f"{what}, and its input has changed")
-                else:
-                    self._require(model, unit, there, wanted, f"{what}: there is")
+            self._check_current(model, unit, what, made)
         elif state == "stale" and not other and not back:
             raise Wrong(f"{what}, of the same definition")
         elif (
@@ -599,11 +591,27 @@ class Play:
             if not touched:
                 raise Wrong(f"{what}, and nobody has changed it")
 
+    def _check_current(self, model: Model, unit: Unit, what: str, made: Made) -> None:
+        if model.op == "file":
+            if self._has_another_file(unit, made):
+                raise Wrong(f"{what}, and its file has changed")
+            self._require(model, unit, self._rows(model, unit), made.rows, f"{what}: there is")
+            return
+        wanted = self._expected(model, unit)
+        if not model.appends:
+            self._require(model, unit, self._rows(model, unit), wanted, f"{what}: there is")
+            return
+        before = self._expected_at(model, unit, made)
+        if sorted(wanted) not in (sorted(made.rows), sorted(before)):
+            raise Wrong(f"{what}, and its input has changed")
+
     def _expected_at(self, model: Model, unit: Unit, made: Made) -> list[Row]:
         return sorted(model.rows(unit, lambda name: self._content(name, made.tables, {})))
 
     def _has_changed(self, model: Model, unit: Unit, made: Made) -> bool:
         """Whether slices that this one needs, or rows of its bounds, changed after it was made."""
+        if model.op == "file":
+            return self._has_another_file(unit, made)
         before = (c for c in self.seen.since(model.name, made.action) if model.op == "running")
         if any(row[3] is not None and row[3] < unit.name for c in before for row in c.rows):
             return True
@@ -612,6 +620,10 @@ class Play:
             for read in self.world.leaves(model)
             for change in self.seen.since(read.table, made.action)
         )
+
+    def _has_another_file(self, unit: Unit, made: Made) -> bool:
+        """Whether its file is there, and not as it was read."""
+        return self.values.get(unit.name, made.file) != made.file
 
     def _is_about(self, model: Model, unit: Unit, read: Read, change: Change) -> bool:
         above, (first, end) = self.world.models.get(read.table), model.window(read, unit)
@@ -641,8 +653,6 @@ class Play:
         self._check()
         days = {"from_": str(self.world.first), "to": str(self.world.last)}
         asked: dict[str, Any] = {**days, "fire_time": self.world.end + 12 * HOUR, "behind": True}
-        if FILES in self.world.models:
-            self._run([FILES], {**asked, "all_": True})
         self._everything(asked)
         if self._make_stale(asked):
             self.seen.action += 1

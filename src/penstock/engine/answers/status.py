@@ -26,6 +26,7 @@ from penstock.engine.planning.slice_states import (
     Recorded,
     SliceState,
     TableReads,
+    files_of,
     inputs_of,
     recorded_of,
     table_changes,
@@ -148,8 +149,16 @@ def statuses(
     }
     recorded = {model.name: _recorded(model, own[model.name]) for model in made}
     changes = table_changes(catalogs, tables, recorded)
+    files = files_of(settings, catalogs, made, recorded)
     known = [
-        model_status(model, own[model.name], _inputs(model, edges, recorded, changes))
+        model_status(
+            model,
+            own[model.name],
+            replace(
+                _inputs(model, edges, recorded, changes),
+                files=files.get(model.name, {}),
+            ),
+        )
         for model in made
     ]
     others = (each for name, state in states.items() for each in unmade(state, name, models))
@@ -168,6 +177,8 @@ def status_of(
     recorded = {each.name: _recorded(each, states[each.name]) for each in above.values()}
     own = {model.name: _recorded(model, states[model.name])}
     inputs = _inputs(model, edges, recorded, table_changes(catalogs, tables, own))
+    files = files_of(settings, catalogs, [model], own)
+    inputs = replace(inputs, files=files.get(model.name, {}))
     return Statuses([model_status(model, states[model.name], inputs)])
 
 

@@ -222,16 +222,18 @@ class _Bounds:
 class Inputs:
     """All that one model reads. ``late`` is the state of slices with late rows: `LATE` where a run
     leaves them, else `BEHIND`. ``views`` are those that models make: the name of each, its lake and
-    the snapshot that made it what it is.
+    the snapshot that made it what it is. ``files`` say what became of the files of slices, by their
+    texts as they are recorded.
     """
 
     every: tuple[Input, ...] = ()
     tables: tuple[TableChanges, ...] = ()
     late: str = LATE
     views: tuple[tuple[str, str, int], ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.every or self.tables)
+        return bool(self.every or self.tables or self.files)
 
     def behind(self, made: Mapping[Slice, Read]) -> Mapping[Slice, Cause]:
         """Return why slices are behind, of those that were ``made``, by what they read."""

@@ -19,13 +19,13 @@ from penstock.model.script.constants import Bindings
 from penstock.model.script.file_uris import path_of
 
 _HASHED = 4 * 1024 * 1024  # bytes of the files of a slice, the first ones, that are hashed
-_MOST = 10_000  # files of one slice that are recorded
+MOST = 10_000  # files of one slice that are recorded
 
 
 def files_of(model: Model, bindings: Bindings, root: Path) -> Iterator[InputRead]:
     """Yield the files of this machine that a slice reads, and the paths of others."""
     left = _HASHED
-    for path in islice(paths_of(model, bindings, root), _MOST):
+    for path in islice(paths_of(model, bindings, root), MOST):
         if isinstance(path, str):
             yield InputRead("file", path)
             continue
@@ -39,7 +39,7 @@ def files_of(model: Model, bindings: Bindings, root: Path) -> Iterator[InputRead
 def file_read(path: Path, root: Path) -> InputRead:
     """Return a file as it is now, without its content."""
     stat = path.stat()
-    return InputRead("file", _name(path, root), size=stat.st_size, time=stat.st_mtime_ns)
+    return InputRead("file", name_of(path, root), size=stat.st_size, time=stat.st_mtime_ns)
 
 
 def hash_of(path: Path) -> str:
@@ -53,11 +53,11 @@ def are_same(model: Model, bindings: Bindings, root: Path, recorded: Sequence[In
     """
     before = {each.name: each for each in recorded if each.kind == "file"}
     now = list(islice(paths_of(model, bindings, root), len(before) + 1))
-    if len(now) != len(before) or len(before) >= _MOST:
+    if len(now) != len(before) or len(before) >= MOST:
         return False
     return all(
         not isinstance(path, str)
-        and (known := before.get(_name(path, root))) is not None
+        and (known := before.get(name_of(path, root))) is not None
         and _is_same(path, known)
         for path in now
     )
@@ -73,10 +73,6 @@ def _is_same(path: Path, recorded: InputRead) -> bool:
     return recorded.hash is not None and hash_of(path) == recorded.hash
 
 
-def _name(path: Path, root: Path) -> str:
-    return str(path.relative_to(root) if path.is_relative_to(root) else path)
-
-
 def paths_of(model: Model, bindings: Bindings, root: Path) -> Iterator[Path | str]:
     """Yield files of this machine, those of directories too, and URIs as they are."""
     for source in model.query.files:
@@ -85,6 +81,16 @@ def paths_of(model: Model, bindings: Bindings, root: Path) -> Iterator[Path | st
             if "://" in str(text):
                 yield str(text)
                 continue
-            for match in map(Path, matching(str(text), root)):
-                inside = sorted(match.rglob("*")) if match.is_dir() else [match]
-                yield from (path for path in inside if path.is_file() and path.name[0] not in "._")
+            yield from files_named(str(text), root)
+
+
+def files_named(text: str, root: Path) -> Iterator[Path]:
+    """Yield the files of this machine that a path or pattern names, those in directories too."""
+    for match in map(Path, matching(text, root)):
+        inside = sorted(match.rglob("*")) if match.is_dir() else [match]
+        yield from (path for path in inside if path.is_file() and path.name[0] not in "._")
+
+
+def name_of(path: Path, root: Path) -> str:
+    """Return the name of a file as it is recorded: from the project's directory, if it is there."""
+    return str(path.relative_to(root) if path.is_relative_to(root) else path)

@@ -10,7 +10,7 @@ from functools import partial
 
 from penstock.destinations.capabilities import refusals
 from penstock.engine.planning.intervals import Due, IntervalHistory, ModelIntervals, start_above
-from penstock.engine.planning.plan import Asked, Known, Plan, PlannedStep, bindings_of, value_of
+from penstock.engine.planning.plan import Asked, Known, Plan, PlannedStep
 from penstock.engine.planning.plan_notices import notices_of, with_lagging
 from penstock.engine.planning.ranges import (
     BEHIND,
@@ -30,7 +30,13 @@ from penstock.engine.planning.restatement_scope import (
     together,
 )
 from penstock.engine.planning.run_arguments import args_of, check_arguments
-from penstock.engine.planning.slices import RunRequest, StepSlice, resolve_slices
+from penstock.engine.planning.slices import (
+    RunRequest,
+    StepSlice,
+    bindings_of,
+    resolve_slices,
+    value_of,
+)
 from penstock.engine.planning.up_to_date import without_up_to_date
 from penstock.engine.planning.waiting import complete, following, touched
 from penstock.errors import ArgumentError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from penstock.destinations.capabilities import Capabilities
@@ -12,18 +11,15 @@ from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
 from penstock.engine.planning.made_from import AsAsked, MadeFrom
 from penstock.engine.planning.ranges import SliceStates, Tally
 from penstock.engine.planning.restatement_scope import BuildTimes, Cascade
-from penstock.engine.planning.slices import RunRequest
+from penstock.engine.planning.slices import RunRequest, bindings_of
 from penstock.engine.planning.stages import Refuse, Stage
 from penstock.engine.state.records import InputRead
 from penstock.errors import ArgumentError
 from penstock.model.definition.graph import Graph, Makers
 from penstock.model.definition.model import Model
-from penstock.model.script import arguments
 from penstock.model.script.constants import Bindings
 from penstock.model.slicing.needs import Edge
-from penstock.model.time.interval import Interval
-from penstock.model.time.moments import read_moment
-from penstock.model.time.slice import WHOLE, Part, Slice, described
+from penstock.model.time.slice import WHOLE, Slice, described
 from penstock.notebook import count, line, listed, table
 
 if TYPE_CHECKING:
@@ -263,31 +259,3 @@ class Asked:
         """The models of the plan that must have ended before."""
         names = {each.name for each in self.steps}
         return tuple(name for name in self.graph.upstream(model.name) if name in names)
-
-
-def bindings_of(
-    model: Model, slice_: Slice, args: Mapping[str, str | None], request: RunRequest
-) -> Bindings:
-    """Return what a model's script may refer to, in one of its slices."""
-    value, now = value_of(slice_), request.fire_time.astimezone(UTC)
-    bound = arguments.bind(
-        model.run_arguments,
-        args,
-        partition=value,
-        spec=model.partition,
-        interval=slice_ if isinstance(slice_, Interval) else _all_time(model, now),
-        now=now,
-    )
-    return Bindings(partition=value, arguments=bound)
-
-
-def _all_time(model: Model, now: datetime) -> Interval:
-    """The interval of a whole table: from its start, or 1970, to the moment of the run."""
-    start = model.cadence.start
-    first = datetime(1970, 1, 1, tzinfo=UTC) if start is None else read_moment(start, now)
-    return Interval(min(first, now - timedelta(microseconds=1)), now)
-
-
-def value_of(slice_: Slice) -> str | None:
-    """Return the partition value of a slice; None for a whole table and for intervals."""
-    return slice_.value if isinstance(slice_, Part) else None

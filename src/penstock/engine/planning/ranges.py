@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 
 from penstock.errors import ArgumentError, PartitionError
 from penstock.model.definition.model import Model
@@ -295,6 +296,30 @@ def idle(tally: Tally) -> str:
 def by_others(snapshot: int) -> str:
     """Return what another writer did to a slice, for people."""
     return f"by another writer, snapshot {snapshot}"
+
+
+def is_unfinished(text: str, published_at: datetime, model: Model) -> bool:
+    """Return whether a partition was made before its time was over, so that rows may have come
+    since. Not where making it again would add rows twice.
+    """
+    spec = model.partition
+    if spec is None or spec.kind not in TIME_KINDS:
+        return False
+    if not model.strategy.restores:
+        return False
+    value = _value_at(spec, published_at.replace(second=0, microsecond=0))
+    if value is None or spec.format is not None:
+        return text == value
+    return text >= value  # its texts sort as times do
+
+
+@lru_cache(maxsize=4096)
+def _value_at(spec: PartitionSpec, moment: datetime) -> str | None:
+    """The value of the slice that a moment is in; None where its zone has none."""
+    try:
+        return partition.render(spec, partition.bucket_at(spec, moment))
+    except PartitionError:
+        return None
 
 
 def _text(moment: Moment) -> str:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ from penstock.engine.planning.ranges import (
     WAITING,
     SliceStates,
     by_others,
+    is_unfinished,
 )
 from penstock.engine.planning.restatement_scope import BuildTimes, rebuilds
 from penstock.engine.state import reading
@@ -40,13 +41,11 @@ from penstock.engine.state.reading import Tried
 from penstock.engine.state.records import WHOLE, ProcessId, SliceRecord, is_gone
 from penstock.engine.state.store import State
 from penstock.engine.state.tables import to_moment, to_text
-from penstock.errors import PartitionError
 from penstock.lake.catalog.snapshots.history import rollbacks
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Edge
 from penstock.model.slicing.table_reads import TableRead
 from penstock.model.time.interval import Interval, interval_of
-from penstock.model.time.partition import TIME_KINDS, PartitionSpec, bucket_at, render
 from penstock.model.time.slice import WHOLE as WHOLE_TABLE
 from penstock.model.time.slice import Part, Slice
 
@@ -129,6 +128,9 @@ class Recorded:
             name = self.inputs.state(why)
             is_late = why.state == LATE
             yield slice_.text, SliceState(name, name, behind=str(why), is_late=is_late)
+        for slice_ in made:
+            if (changed := self.inputs.files.get(slice_.text)) is not None:
+                yield slice_.text, SliceState(BEHIND, BEHIND, behind=changed)
 
     def _read(self, record: SliceRecord) -> Read | None:
         return None if record.read_id is None else self.reads.get(record.read_id)
@@ -195,7 +197,7 @@ class Recorded:
             return CHANGED, self.outside.changed[key]
         if is_gone or record.rolled_back is not None:
             return STALE, None  # rows of an earlier run
-        if is_unfinished(record, model):
+        if is_unfinished(record.slice, record.published_at, model):
             return UNFINISHED, None
         same = model.forward_only or record.definition_hash == model.definition_hash
         return MATERIALIZED if same else STALE, None
@@ -216,13 +218,17 @@ class Recorded:
             for event in found.events
             if event.state == MATERIALIZED and event.read is not None
         }
-        behind = self.inputs.behind(made)
-        if not behind:
+        behind, files = self.inputs.behind(made), self.inputs.files
+        if not behind and not files:
             return found
         told: list[Event] = []
         for event in found.events:
-            is_behind = event.state == MATERIALIZED and event.interval in behind
-            told += self._by_cause(event, model) if is_behind else [event]
+            if event.state != MATERIALIZED:
+                told.append(event)
+            elif event.of in files:
+                told.append(replace(event, state=BEHIND, behind=files[event.of]))
+            else:
+                told += self._by_cause(event, model) if event.interval in behind else [event]
         return replace(found, events=tuple(told))
 
     def _by_cause(self, event: Event, model: Model) -> Iterator[Event]:
@@ -271,30 +277,6 @@ def _slice_of(text: str) -> Slice:
     return Part(text) if text else WHOLE_TABLE
 
 
-def is_unfinished(record: SliceRecord, model: Model) -> bool:
-    """Return whether a partition was made before its time was over, so that rows may have come
-    since. Not where making it again would add rows twice.
-    """
-    spec = model.partition
-    if spec is None or spec.kind not in TIME_KINDS:
-        return False
-    if not model.strategy.restores:
-        return False
-    value = _value_at(spec, record.published_at.replace(second=0, microsecond=0))
-    if value is None or spec.format is not None:
-        return record.slice == value
-    return record.slice >= value  # its texts sort as times do
-
-
-@lru_cache(maxsize=4096)
-def _value_at(spec: PartitionSpec, moment: datetime) -> str | None:
-    """The value of the slice that a moment is in; None where its zone has none."""
-    try:
-        return render(spec, bucket_at(spec, moment))
-    except PartitionError:
-        return None
-
-
 def where_of(settings: Settings, lake: str, data_path: str, models: Iterable[Model]) -> Where:
     times = {model.target.qualified: model.ranges for model in models if model.ranges is not None}
     return Where(data_path, settings.lakes[lake].partition_column, times)
@@ -316,7 +298,8 @@ def recorded_of(
 class KnownSlices:
     """Knowledge of the catalogs, asked when a plan needs it; see `plan.Known`. ``tables`` are those
     whose changes of rows models are behind, ``views`` the VIEW models that they read; ``late``:
-    slices with late rows are to be made. What was asked of a model stays ``known``.
+    slices with late rows are to be made; ``files``: those of changed files are behind. What was
+    asked of a model stays ``known``.
     """
 
     settings: Settings
@@ -326,6 +309,7 @@ class KnownSlices:
     late: bool = False
     is_gone: Callable[[ProcessId], bool] = is_gone
     views: Callable[[], Mapping[str, Sequence[Model]]] = dict
+    files: bool = False
     known: dict[str, Recorded] = field(default_factory=dict, compare=False, repr=False)
 
     def states(self, models: Sequence[Model]) -> Mapping[str, SliceStates]:
@@ -364,6 +348,7 @@ class KnownSlices:
         found = {model.name: known[model.name] for model in models}
         is_made = any(each.reads for each in found.values())
         tables = table_changes(self.catalogs, self.tables(), found) if is_made else {}
+        files = files_of(self.settings, self.catalogs, models, found) if self.files else {}
         late = BEHIND if self.late else LATE
         return {
             name: replace(
@@ -375,6 +360,7 @@ class KnownSlices:
                         (view.name, view.target.lake, known[view.name].newest)
                         for view in self.views().get(name, ())
                     ),
+                    files=files.get(name, {}),
                 ),
             )
             for name, each in found.items()
@@ -458,6 +444,20 @@ def table_changes(
             for changes in changes_of(catalog, of, since[lake]):
                 found[changes.read.reader.name].append(changes)
     return found
+
+
+def files_of(
+    settings: Settings, catalogs: Catalogs, models: Sequence[Model], known: Mapping[str, Recorded]
+) -> Mapping[str, Mapping[str, str]]:
+    """Return what became of the files that slices were made from, by the names of models."""
+    reading_files = [model for model in models if model.query.files]
+    if not reading_files:
+        return {}
+    # Late: projects that read no files load nothing of it.
+    from penstock.engine.planning.files_behind import files_behind
+
+    records = {model.name: known[model.name].slices for model in reading_files}
+    return files_behind(settings.root, catalogs, reading_files, records)
 
 
 def _slice_states(model: Model, recorded: Recorded) -> SliceStates:

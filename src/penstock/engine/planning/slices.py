@@ -17,8 +17,13 @@ from penstock.engine.planning.ranges import SliceRange
 from penstock.engine.planning.selection import Selection
 from penstock.errors import PartitionError
 from penstock.model.definition.model import Model
+from penstock.model.script import arguments
+from penstock.model.script.constants import Bindings
 from penstock.model.time import partition
+from penstock.model.time.interval import Interval
+from penstock.model.time.moments import read_moment
 from penstock.model.time.partition import TIME_KINDS, Moment, PartitionSpec
+from penstock.model.time.slice import Part, Slice
 
 Steps = Sequence[Model]
 
@@ -235,3 +240,38 @@ class RunRequest:
     def inputs(self) -> dict[str, Any]:
         """The run's arguments: those of the payload, overridden by those by name."""
         return {**(self.payload or {}), **self.args}
+
+
+def bindings_of(
+    model: Model, slice_: Slice, args: Mapping[str, str | None], request: RunRequest
+) -> Bindings:
+    """Return what a model's script may refer to, in one of its slices."""
+    return bindings_at(model, slice_, args, request.fire_time.astimezone(UTC))
+
+
+def bindings_at(
+    model: Model, slice_: Slice, args: Mapping[str, str | None], now: datetime
+) -> Bindings:
+    """Return the same, of a run that is for the moment ``now``."""
+    value = value_of(slice_)
+    bound = arguments.bind(
+        model.run_arguments,
+        args,
+        partition=value,
+        spec=model.partition,
+        interval=slice_ if isinstance(slice_, Interval) else _all_time(model, now),
+        now=now,
+    )
+    return Bindings(partition=value, arguments=bound)
+
+
+def _all_time(model: Model, now: datetime) -> Interval:
+    """The interval of a whole table: from its start, or 1970, to the moment of the run."""
+    start = model.cadence.start
+    first = datetime(1970, 1, 1, tzinfo=UTC) if start is None else read_moment(start, now)
+    return Interval(min(first, now - timedelta(microseconds=1)), now)
+
+
+def value_of(slice_: Slice) -> str | None:
+    """Return the partition value of a slice; None for a whole table and for intervals."""
+    return slice_.value if isinstance(slice_, Part) else None

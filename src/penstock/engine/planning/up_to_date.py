@@ -13,8 +13,9 @@ from dataclasses import replace
 
 from penstock.engine.planning.made_from import MadeFrom
 from penstock.engine.planning.needed import edge_to, touching
-from penstock.engine.planning.plan import Asked, PlannedStep, bindings_of
+from penstock.engine.planning.plan import Asked, PlannedStep
 from penstock.engine.planning.slice_reason import Cause, Reason
+from penstock.engine.planning.slices import bindings_of
 from penstock.engine.planning.waiting import count_of
 from penstock.model.definition.model import Model
 from penstock.model.slicing.undated import why_undated

@@ -241,6 +241,15 @@ def reads(connection: Connection, read_ids: Sequence[str]) -> dict[str, ReadReco
     return found
 
 
+def reads_of(connection: Connection, targets: Sequence[str]) -> dict[str, ReadRecord]:
+    """Return what the slices of targets that are there were made from, by the ids of reads."""
+    if _is_before(connection, 7):
+        return {}
+    there = select(SLICE.c.read_id).where(SLICE.c.target.in_(targets), SLICE.c.read_id.is_not(None))
+    query = select(READ).where(READ.c.target.in_(targets), READ.c.read_id.in_(there))
+    return {row.read_id: _read(row) for row in connection.execute(query)}
+
+
 def _read(row: Row[Any]) -> ReadRecord:
     return ReadRecord(
         read_id=row.read_id,
