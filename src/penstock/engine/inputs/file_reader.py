@@ -19,6 +19,7 @@ from penstock.engine.inputs.input_files import (
     Unfit,
     fault_in,
     local_files,
+    matching,
     other_columns,
     settle,
 )
@@ -303,12 +304,3 @@ def _find(text: str, root: Path, location: Location | None) -> list[str]:
             location=location,
         )
     return matches
-
-
-def matching(text: str, root: Path) -> list[str]:
-    """The files and directories of this machine that a path or pattern without a scheme names."""
-    path = root / text
-    if path.exists():
-        return [str(path)]
-    top = Path(path.anchor)
-    return sorted(str(match) for match in top.glob(str(path.relative_to(top))))

@@ -306,3 +306,12 @@ def open_file(path: Path) -> IO[bytes]:
     opener = _OPEN.get(path.suffix)
     file: IO[bytes] = path.open("rb") if opener is None else opener(path)
     return file
+
+
+def matching(text: str, root: Path) -> list[str]:
+    """The files and directories of this machine that a path or pattern without a scheme names."""
+    path = root / text
+    if path.exists():
+        return [str(path)]
+    top = Path(path.anchor)
+    return sorted(str(match) for match in top.glob(str(path.relative_to(top))))

@@ -30,7 +30,7 @@ from penstock.model.time.partition_token import TOKEN
 from penstock.model.time.slice import WHOLE, Part
 
 if TYPE_CHECKING:
-    from penstock.lake.catalog.catalog import Catalog
+    from penstock.destinations.catalog import Catalog
 
 Records = Mapping[str, Sequence[SliceRecord]]  # of models, by their names
 _PATTERN = re.compile(r"[*?\[\]{}]")

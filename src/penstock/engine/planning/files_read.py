@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from penstock.engine.inputs.file_reader import matching
+from penstock.engine.inputs.input_files import matching
 from penstock.engine.state.records import InputRead
 from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
