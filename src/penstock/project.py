@@ -13,12 +13,13 @@ from penstock.config import load_settings
 from penstock.engine.session.connections import Connections
 from penstock.errors import ArgumentError, Diagnostic, LakeError, TableNotFound
 from penstock.events import EventSink
-from penstock.inspection import Inspection
 from penstock.model.definition.graph import table_key
+from penstock.run_inspection import RunInspection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from penstock.engine.planning.make_plan import Planner
     from penstock.engine.planning.plan import Plan
     from penstock.engine.planning.restate import Restated
     from penstock.engine.planning.run_arguments import Ends, Fired, Positional
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.model.project.formatting import Formatter
 
 
-class Project(Inspection):
+class Project(RunInspection):
     """The models of one directory and the lakes they write to.
 
     Catalogs are opened when they are first needed: close the project, or use it in a ``with``::
@@ -235,11 +236,23 @@ class Project(Inspection):
     def _to_run(self, request: RunRequest, plan: Plan | str | Path | None) -> Plan:
         """The plan to run: of the request, or as it was made before. Raises what both raise."""
         if plan is None:
-            return self._planned(request)
+            return self._reasoned(request)
         from penstock.engine.planning.saved_plan import require_alone
 
         require_alone(request)
         return self._unmoved(plan)
+
+    def _reasoned(self, request: RunRequest, planner: Planner | None = None) -> Plan:
+        """The plan of a request with why each slice is made, which the run records."""
+        from penstock.engine.planning.no_op import is_idle
+
+        known = self._plan_known(request, restates=planner is not None or request.changed)
+        plan = self._planned(request, planner, known)
+        if is_idle(plan):
+            return plan
+        from penstock.engine.planning.reasons import with_reasons
+
+        return with_reasons(plan, known)
 
     def restatement(
         self,
@@ -306,7 +319,7 @@ class Project(Inspection):
             trigger="restate",
             range=asked,
         )
-        return self._planned(request, planner_of(root))
+        return self._reasoned(request, planner_of(root))
 
     def _execute(
         self,

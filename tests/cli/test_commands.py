@@ -91,6 +91,17 @@ def test_what_depends_on_a_failure_is_skipped_and_says_why(failed: Result) -> No
     assert "below: skipped (upstream broken failed" in failed.stdout
 
 
+def test_a_failed_run_is_listed_and_shown_with_its_rows(shop: Path, failed: Result) -> None:
+    assert failed.exit_code == 1
+    run = as_json(shop, "runs", "--failed")[0]
+    assert (run["state"], run["exit_code"]) == ("failed", 1)
+    assert run["steps"] == {"failed": 1, "skipped": 1}
+    text = CliRunner().invoke(main, ["runs", "--project", str(shop), "show", run["run_id"]]).stdout
+    assert "asked      penstock run broken+" in text
+    assert "broken: missing" in text
+    assert "grace" in text
+
+
 def test_a_run_as_json_is_events_then_the_result(shop: Path) -> None:
     lines = penstock(shop, "run", "--select", "orders", "--json").stdout.splitlines()
     *events, last = [json.loads(line) for line in lines]

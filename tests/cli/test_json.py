@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from penstock.cli.main import COMMANDS, main
 from penstock.cli.output import json_line, plain, to_json
 from penstock.cli.run import plain_result
+from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.planning.restate import Restated
 from penstock.engine.results import CheckResult, ColumnInfo, RunResult, StepResult
 from penstock.engine.state.store import State
@@ -59,7 +60,9 @@ def make_shop(directory: Path) -> Path:
         lake.sql("INSERT INTO orders VALUES (1, 'ada')")
         lake.sql("INSERT INTO days VALUES ('2026-11-01', '2026-11-01')")
         state = State(lake.catalog)
-        state.begin_run(run_record())
+        days: dict[str, Any] = {"from_": "2026-11-01", "to": "2026-11-01", "fire_time": MADE}
+        plan = RecordedPlan.of(project.plan("days", **days)).to_json()
+        state.begin_run(run_record(plan=plan, user="ann"))
         failed = CheckResult("not_null customer", False, 1, ({"order_id": 2},), "warn", "SELECT 1")
         for name, slice_, checks in (("orders", "", (failed,)), ("days", "2026-11-01", ())):
             model = project.model(name)
@@ -76,6 +79,7 @@ def make_shop(directory: Path) -> Path:
                 at=MADE,
             )
             state.confirm(made, lake.catalog.latest().id)
+        state.end_run("r1", "done", 0)
     return root
 
 

@@ -27,6 +27,7 @@ from penstock.destinations.values import (
     Staged,
     Table,
     TableSchema,
+    Written,
 )
 from penstock.errors import CommitConflict, MergeKeyError, TableNotFound, UnsupportedFeature
 from penstock.lake.limits import Limits
@@ -474,6 +475,13 @@ class MemoryDestination:
         if before is None or now is None:
             return True
         return before.types != now.types or before.of(partition) != now.of(partition)
+
+    def written_in(self, _: Sequence[int], /) -> Mapping[tuple[int, str], Written]:
+        return {}  # it has no files
+
+    def count_rows(self, schema: str, name: str, snapshot_id: int, /) -> int | None:
+        found = self.states[snapshot_id].get(f"{schema}.{name}")
+        return None if found is None else len(found.rows)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

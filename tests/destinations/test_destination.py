@@ -235,6 +235,9 @@ def test_what_others_did_is_known(destination: Destination, frame: Frame) -> Non
     assert catalog.snapshot(At(first.id)).id == first.id
     assert catalog.changed_since(known, first.id)
     assert not catalog.changed_since(known, catalog.latest().id)
+    counts = [catalog.count_rows("main", "t", id_) for id_ in (first.id, catalog.latest().id)]
+    assert counts == [2, 3]
+    assert catalog.count_rows("main", "other", first.id) is None
     own = ('{"run": %"step": %',)
     with destination.transaction() as tx:
         assert tx.table(NAME).changed_by_others(first.id, own) is None

@@ -26,6 +26,7 @@ COMMANDS = {
     "drop": "penstock.cli.drop",
     "status": "penstock.cli.status",
     "show": "penstock.cli.show",
+    "runs": "penstock.cli.runs",
     "lineage": "penstock.cli.lineage",
     "format": "penstock.cli.format",
     "create-external": "penstock.cli.create_external",
@@ -122,7 +123,8 @@ def seldom_collected() -> Iterator[None]:
 def main() -> None:
     """Managed data pipelines on Spark: you write the SELECT, Penstock owns the write.
 
-    Exit codes: 0 done, 1 a step or a data test failed, 2 the input is wrong, 130 interrupted.
+    Exit codes: 0 all is done, 1 something failed, 2 the input is wrong, 3 nothing failed but
+    something waits, 4 a saved plan is out of date, 130 interrupted.
     """
     # Interrupted in a call to Spark, or when a server goes away, these log tracebacks on their own;
     # without a handler that lands on the terminal. Whoever configures logging still gets it.

@@ -113,7 +113,8 @@ def command(
 
 def plain_result(result: RunResult) -> Any:
     """The result as JSON, its errors as objects with type, message and hint."""
-    return {**plain(result), "steps": [_plain_step(step) for step in result.steps]}
+    steps = [_plain_step(step) for step in result.steps]
+    return {**plain(result), "steps": steps, "exit_code": result.exit_code}
 
 
 def _plain_step(step: StepResult) -> Any:

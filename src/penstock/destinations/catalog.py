@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from penstock.lake.catalog.snapshots.written import Written
     from penstock.lake.format.files import Table
     from penstock.lake.snapshot import At, Snapshot
 
@@ -27,6 +29,14 @@ class Catalog(Protocol):
         self, table: Table, snapshot_id: int, partition: tuple[str, str] | None = None, /
     ) -> bool:
         """Tell whether rows or columns of a table, or rows of a slice, may have changed."""
+        ...
+
+    def written_in(self, snapshot_ids: Sequence[int], /) -> Mapping[tuple[int, str], Written]:
+        """Count what snapshots wrote, each by its tables, ``schema.table``."""
+        ...
+
+    def count_rows(self, schema: str, name: str, snapshot_id: int, /) -> int | None:
+        """Count the rows of a table at a snapshot; None where that is not known any more."""
         ...
 
     def reading(self) -> AbstractContextManager[Connection]: ...

@@ -6,6 +6,7 @@ They are the lake's, which is of use without an engine. Other kinds of destinati
 from __future__ import annotations
 
 from penstock.lake.candidate.state import Staged
+from penstock.lake.catalog.snapshots.written import Written
 from penstock.lake.format.files import Table
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.reading.feed import FinalRows
@@ -16,5 +17,5 @@ from penstock.lake.snapshot import At, Snapshot
 
 __all__ = [
     "AddressedRows", "At", "Bound", "FinalRows", "Ranges", "Rows", "Snapshot", "Staged", "Table",
-    "TableSchema",
+    "TableSchema", "Written",
 ]  # fmt: skip

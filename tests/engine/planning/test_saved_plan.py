@@ -11,7 +11,7 @@ import pytest
 
 from penstock.engine.planning.plan import Plan
 from penstock.engine.planning.ranges import SliceRange
-from penstock.engine.planning.saved_plan import SavedPlan, _encoded, _request_of
+from penstock.engine.planning.saved_plan import SavedPlan, _encoded, request_of
 from penstock.engine.planning.slices import RunRequest
 from penstock.errors import ArgumentError, PlanMoved
 from penstock.project import Project
@@ -189,7 +189,7 @@ REQUESTS = [
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_a_request_is_read_as_it_was_written(request_: RunRequest) -> None:
     text = json.dumps({n: _encoded(getattr(request_, n)) for n in RunRequest.__slots__})
-    assert _request_of(json.loads(text)) == request_
+    assert request_of(json.loads(text)) == request_
 
 
 def test_a_payload_is_saved_as_far_as_models_declare_it(tmp_path: Path) -> None:

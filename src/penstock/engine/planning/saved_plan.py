@@ -98,7 +98,7 @@ class SavedPlan:
         value = {
             "penstock_plan": FORMAT,
             "project": self.project,
-            "request": _request_as_dict(self.request),
+            "request": request_as_dict(self.request),
             "lakes": {
                 name: {"snapshot": id_, "time": at} for name, (id_, at) in self.lakes.items()
             },
@@ -117,7 +117,7 @@ class SavedPlan:
         try:
             return cls(
                 value["project"],
-                _request_of(value["request"]),
+                request_of(value["request"]),
                 tuple(_step_of(each) for each in value["steps"]),
                 {lake: (of["snapshot"], of["time"]) for lake, of in value["lakes"].items()},
                 tuple(TableName(*each) for each in value["inputs"]),
@@ -170,7 +170,8 @@ def _read(text: str, name: str) -> dict[str, Any]:
     return found
 
 
-def _request_as_dict(request: RunRequest) -> dict[str, Any]:
+def request_as_dict(request: RunRequest) -> dict[str, Any]:
+    """Return a request as JSON has it; `request_of` reads that."""
     return {each.name: _encoded(getattr(request, each.name)) for each in fields(request)}
 
 
@@ -185,9 +186,17 @@ def _encoded(value: Any) -> Any:
     return value
 
 
-def _request_of(value: Mapping[str, Any]) -> RunRequest:
+def request_of(value: Mapping[str, Any]) -> RunRequest:
+    """Return the request that `request_as_dict` wrote."""
     known = {each.name for each in fields(RunRequest)}
-    return RunRequest(**{name: _decoded(of) for name, of in value.items() if name in known})
+    plain = {"args", "payload"}  # whose names are the user's: one may be "date"
+    return RunRequest(
+        **{
+            name: of if name in plain else _decoded(of)
+            for name, of in value.items()
+            if name in known
+        }
+    )
 
 
 def _decoded(value: Any) -> Any:

@@ -20,12 +20,13 @@ from penstock.engine.planning.needed import edge_to, touching
 from penstock.engine.planning.no_op import ended, nothing_to_do
 from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.planning.ranges import WAITING
+from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.planning.up_to_date import UP_TO_DATE
 from penstock.engine.python.files import remove_abandoned
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.step import INTERRUPTED, run_step, skip
 from penstock.engine.session.run_context import RunContext
-from penstock.engine.state.claims import Claims
+from penstock.engine.state.claims import Claims, user_name
 from penstock.engine.state.records import RunRecord, this_process
 from penstock.engine.state.store import State, now
 from penstock.errors import PenstockError
@@ -116,6 +117,8 @@ def _begin(context: RunContext) -> None:
         started_at=now(),
         process=this_process(),
         trigger=plan.request.trigger,
+        user=user_name(),
+        plan=RecordedPlan.of(plan).to_json(),
     )
     for name, state in context.states.items():
         models = [s.model for s in plan.steps if s.model.target.lake == name and not s.skipped]
@@ -129,7 +132,7 @@ def _end(context: RunContext, result: RunResult) -> None:
         # What was published stands, whatever becomes of this last note: the next run reads a run
         # whose process is gone as abandoned.
         with contextlib.suppress(PenstockError):
-            state.end_run(context.run_id, result.state)
+            state.end_run(context.run_id, result.state, result.exit_code)
 
 
 @dataclass

@@ -130,7 +130,7 @@ def take(connection: Connection, asked: Asked, lease: float) -> tuple[Claim | No
         "pid": process.pid,
         "process_started": process.started,
         "machine": _machine(),
-        "user_name": _user(),
+        "user_name": user_name(),
         "claimed_at": to_text(at),
         "expires_at": to_text(at + timedelta(seconds=lease)),
     }
@@ -221,7 +221,7 @@ def _machine() -> str:
 
 
 @cache
-def _user() -> str:
+def user_name() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # no such user here, as in some containers

@@ -164,11 +164,15 @@ def definitions(connection: Connection) -> None:
 
 
 def _add_columns(connection: Connection, name: str, columns: Mapping[str, str]) -> None:
-    schema = metadata_schema(connection)
-    parts = [part for part in (schema, name) if part is not None]
-    table = ".".join(map(quote_identifier, parts))
+    table = _named(connection, name)
     for column, kind in columns.items():
         connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column} {kind}"))
+
+
+def _named(connection: Connection, table: str) -> str:
+    schema = metadata_schema(connection)
+    parts = [part for part in (schema, table) if part is not None]
+    return ".".join(map(quote_identifier, parts))
 
 
 def severities(connection: Connection) -> None:
@@ -254,6 +258,24 @@ def recorded_definitions(connection: Connection) -> None:
     _RECORDED.create_all(connection, checkfirst=False)
 
 
+def run_history(connection: Connection) -> None:
+    """Record who ran what, and how it ended: NULL in runs recorded before. What lists runs and
+    steps by their time has an index.
+    """
+    names = ("user_name", "plan", "retry_of")
+    _add_columns(connection, "penstock_run", dict.fromkeys(names, "TEXT"))
+    _add_columns(connection, "penstock_run", {"exit_code": "BIGINT"})
+    indexes = (
+        ("penstock_run", "started", "started_at"),
+        ("penstock_step", "started", "target, started_at"),
+        ("penstock_read", "run", "run_id"),
+    )
+    for table, name, columns in indexes:
+        index = quote_identifier(f"{table}_{name}")
+        on = _named(connection, table)
+        connection.execute(text(f"CREATE INDEX {index} ON {on} ({columns})"))
+
+
 # Number n is the n-th.
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     first,
@@ -265,4 +287,5 @@ MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     reads,
     claims,
     recorded_definitions,
+    run_history,
 )

@@ -61,6 +61,10 @@ _SINCE = {
     (SCHEMA_VERSION.name, "lineage"): 4,
     (SLICE.name, "inputs"): 5,
     (SLICE.name, "read_id"): 7,
+    (RUN.name, "user_name"): 10,
+    (RUN.name, "exit_code"): 10,
+    (RUN.name, "plan"): 10,
+    (RUN.name, "retry_of"): 10,
 }
 
 
@@ -75,6 +79,11 @@ def _is_old(connection: Connection) -> bool:
     return _is_before(connection, 2)
 
 
+def has_reads(connection: Connection) -> bool:
+    """Return whether the tables are of a version that records what slices were made from."""
+    return not _is_before(connection, 7)
+
+
 def has_claims(connection: Connection) -> bool:
     """Return whether the tables are of a version with claims."""
     return not _is_before(connection, 8)
@@ -85,12 +94,15 @@ def has_definitions(connection: Connection) -> bool:
     return not _is_before(connection, 9)
 
 
-def _rows_of(connection: Connection, table: Table) -> Select[Any]:
-    """All columns of a table, NULL for those that it does not have yet."""
+def rows_of(connection: Connection, table: Table, without: Collection[str] = ()) -> Select[Any]:
+    """All columns of a table, NULL for those that it does not have yet, and for some that are
+    not asked for.
+    """
     return select(
         *(
             null().label(column.name)
-            if _is_before(connection, _SINCE.get((table.name, column.name), 1))
+            if column.name in without
+            or _is_before(connection, _SINCE.get((table.name, column.name), 1))
             else column
             for column in table.c
         )
@@ -98,17 +110,18 @@ def _rows_of(connection: Connection, table: Table) -> Select[Any]:
 
 
 def run(connection: Connection, run_id: str) -> RunRecord | None:
-    row = connection.execute(select(RUN).where(RUN.c.run_id == run_id)).one_or_none()
-    return _run(row) if row else None
+    row = connection.execute(rows_of(connection, RUN).where(RUN.c.run_id == run_id)).one_or_none()
+    return as_run(row) if row else None
 
 
 def running(connection: Connection) -> list[RunRecord]:
-    return [_run(row) for row in connection.execute(select(RUN).where(RUN.c.state == "running"))]
+    query = rows_of(connection, RUN, {"plan"}).where(RUN.c.state == "running")
+    return [as_run(row) for row in connection.execute(query)]
 
 
 def slice_(connection: Connection, target: str, value: str) -> SliceRecord | None:
     row = connection.execute(
-        _rows_of(connection, SLICE).where(SLICE.c.target == target, SLICE.c.slice == value)
+        rows_of(connection, SLICE).where(SLICE.c.target == target, SLICE.c.slice == value)
     ).one_or_none()
     return _slice(row) if row else None
 
@@ -120,7 +133,7 @@ def slices(
 
     ``unless`` leaves out those that are known to be of this ``slicing``.
     """
-    query = _rows_of(connection, SLICE).order_by(SLICE.c.target, SLICE.c.slice)
+    query = rows_of(connection, SLICE).order_by(SLICE.c.target, SLICE.c.slice)
     if target is not None:
         query = query.where(SLICE.c.target == target)
     if unless is not None and not _is_old(connection):
@@ -156,7 +169,7 @@ def last_attempts(connection: Connection, target: str | None = None) -> list[Ste
             STEP.c.started_at == newest.c.started_at,
         ),
     )
-    return [_step(row) for row in connection.execute(query.where(counted))]
+    return [as_step(row) for row in connection.execute(query.where(counted))]
 
 
 class Tried(NamedTuple):
@@ -174,7 +187,7 @@ PUBLISHED = ("done", "unchanged")  # states of steps that left their slice as it
 
 def slices_of(connection: Connection, targets: Sequence[str]) -> dict[str, list[SliceRecord]]:
     """The slices of targets, in the order of their values."""
-    query = _rows_of(connection, SLICE).where(SLICE.c.target.in_(targets))
+    query = rows_of(connection, SLICE).where(SLICE.c.target.in_(targets))
     found: dict[str, list[SliceRecord]] = defaultdict(list)
     for row in connection.execute(query.order_by(SLICE.c.target, SLICE.c.slice)):
         found[row.target].append(_slice(row))
@@ -185,7 +198,7 @@ def slices_named(
     connection: Connection, targets: Sequence[str], values: Collection[str]
 ) -> list[SliceRecord]:
     """The slices of targets that have one of these texts."""
-    query = _rows_of(connection, SLICE).where(SLICE.c.target.in_(targets))
+    query = rows_of(connection, SLICE).where(SLICE.c.target.in_(targets))
     return [_slice(row) for row in connection.execute(query.where(SLICE.c.slice.in_(values)))]
 
 
@@ -213,7 +226,7 @@ def slices_alike(connection: Connection, targets: Sequence[str]) -> dict[str, li
 
 def lakes_read(connection: Connection, targets: Sequence[str]) -> dict[str, Mapping[str, int]]:
     """The snapshots at which lakes were read for slices of targets, by the ids of reads."""
-    if _is_before(connection, 7):
+    if not has_reads(connection):
         return {}
     query = select(READ.c.read_id, READ.c.lakes).where(READ.c.target.in_(targets))
     return {read_id: _snapshots(lakes) for read_id, lakes in connection.execute(query)}
@@ -231,26 +244,26 @@ def read(connection: Connection, read_id: str) -> ReadRecord | None:
 
 def reads(connection: Connection, read_ids: Sequence[str]) -> dict[str, ReadRecord]:
     """Return what slices were made from, by the ids of reads."""
-    if _is_before(connection, 7):
+    if not has_reads(connection):
         return {}
     found: dict[str, ReadRecord] = {}
     ids = list(dict.fromkeys(read_ids))
     for first in range(0, len(ids), _AT_ONCE):
         query = select(READ).where(READ.c.read_id.in_(ids[first : first + _AT_ONCE]))
-        found |= {row.read_id: _read(row) for row in connection.execute(query)}
+        found |= {row.read_id: as_read(row) for row in connection.execute(query)}
     return found
 
 
 def reads_of(connection: Connection, targets: Sequence[str]) -> dict[str, ReadRecord]:
     """Return what the slices of targets that are there were made from, by the ids of reads."""
-    if _is_before(connection, 7):
+    if not has_reads(connection):
         return {}
     there = select(SLICE.c.read_id).where(SLICE.c.target.in_(targets), SLICE.c.read_id.is_not(None))
     query = select(READ).where(READ.c.target.in_(targets), READ.c.read_id.in_(there))
-    return {row.read_id: _read(row) for row in connection.execute(query)}
+    return {row.read_id: as_read(row) for row in connection.execute(query)}
 
 
-def _read(row: Row[Any]) -> ReadRecord:
+def as_read(row: Row[Any]) -> ReadRecord:
     return ReadRecord(
         read_id=row.read_id,
         target=row.target,
@@ -346,7 +359,7 @@ def last_checks(connection: Connection, target: str | None = None) -> list[Check
         latest = latest.where(CHECK.c.target == target)
     newest = latest.subquery()
     query = (
-        _rows_of(connection, CHECK)
+        rows_of(connection, CHECK)
         .join(
             newest,
             and_(
@@ -357,13 +370,13 @@ def last_checks(connection: Connection, target: str | None = None) -> list[Check
         )
         .order_by(CHECK.c.target, CHECK.c.slice, CHECK.c.position)
     )
-    return [_check(row) for row in connection.execute(query)]
+    return [as_check(row) for row in connection.execute(query)]
 
 
 def schema_versions(connection: Connection, target: str) -> tuple[SchemaVersion, ...]:
     """Oldest first."""
     query = (
-        _rows_of(connection, SCHEMA_VERSION)
+        rows_of(connection, SCHEMA_VERSION)
         .where(SCHEMA_VERSION.c.target == target)
         .order_by(SCHEMA_VERSION.c.version)
     )
@@ -388,7 +401,7 @@ def step_runs(connection: Connection, target: str, limit: int) -> tuple[StepRun,
     query = (
         select(STEP).where(STEP.c.target == target).order_by(STEP.c.started_at.desc()).limit(limit)
     )
-    return tuple(_step_run(_step(row)) for row in connection.execute(query))
+    return tuple(_step_run(as_step(row)) for row in connection.execute(query))
 
 
 def _step_run(step: StepRecord) -> StepRun:
@@ -406,7 +419,7 @@ def _step_run(step: StepRecord) -> StepRun:
     )
 
 
-def _run(row: Row[Any]) -> RunRecord:
+def as_run(row: Row[Any]) -> RunRecord:
     return RunRecord(
         run_id=row.run_id,
         state=row.state,
@@ -416,10 +429,14 @@ def _run(row: Row[Any]) -> RunRecord:
         process=ProcessId(row.host, row.pid, row.process_started),
         trigger=row.trigger_kind,
         finished_at=to_moment(row.finished_at) if row.finished_at else None,
+        user=row.user_name,
+        exit_code=row.exit_code,
+        plan=row.plan,
+        retry_of=row.retry_of,
     )
 
 
-def _step(row: Row[Any]) -> StepRecord:
+def as_step(row: Row[Any]) -> StepRecord:
     return StepRecord(
         run_id=row.run_id,
         step=row.step,
@@ -467,7 +484,7 @@ def _keys(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
 
 
-def _check(row: Row[Any]) -> CheckRecord:
+def as_check(row: Row[Any]) -> CheckRecord:
     result = CheckResult(
         name=row.name,
         passed=bool(row.passed),

@@ -49,7 +49,11 @@ class ProcessId:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """``state``: ``running``, ``done``, ``failed``, ``cancelled`` or ``abandoned``."""
+    """``state``: ``running``, ``done``, ``waiting``, ``failed``, ``cancelled`` or ``abandoned``.
+
+    ``plan`` is the text of its `RecordedPlan`, ``retry_of`` the run that it carries on with. In old
+    records these, the user and the exit code are not known.
+    """
 
     run_id: str
     state: str
@@ -59,6 +63,10 @@ class RunRecord:
     process: ProcessId
     trigger: str = "manual"
     finished_at: datetime | None = None
+    user: str | None = None
+    exit_code: int | None = None
+    plan: str | None = None
+    retry_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,9 +72,9 @@ class State:
         self._is_migrated = True
         return dead
 
-    def end_run(self, run_id: str, state: str) -> None:
+    def end_run(self, run_id: str, state: str, exit_code: int | None = None) -> None:
         with self._catalog.writing() as connection:
-            finish_run(connection, run_id, state, now())
+            finish_run(connection, run_id, state, now(), exit_code)
             release(connection, run_id)
 
     def begin_step(self, *steps: StepRecord) -> None:
@@ -186,6 +186,9 @@ def insert_run(connection: Connection, run: RunRecord) -> None:
             host=run.process.host,
             pid=run.process.pid,
             process_started=run.process.started,
+            user_name=run.user,
+            plan=run.plan,
+            retry_of=run.retry_of,
         )
     )
 
@@ -211,10 +214,11 @@ def insert_definitions(connection: Connection, models: Sequence[Model], at: date
         connection.execute(insert(DEFINITION), rows)
 
 
-def finish_run(connection: Connection, run_id: str, state: str, at: datetime) -> None:
-    connection.execute(
-        update(RUN).where(RUN.c.run_id == run_id).values(state=state, finished_at=to_text(at))
-    )
+def finish_run(
+    connection: Connection, run_id: str, state: str, at: datetime, exit_code: int | None = None
+) -> None:
+    ended = {"state": state, "finished_at": to_text(at), "exit_code": exit_code}
+    connection.execute(update(RUN).where(RUN.c.run_id == run_id).values(**ended))
 
 
 def abandon_dead_runs(

@@ -45,6 +45,10 @@ RUN = Table(
     _text("host", null=False),
     _number("pid", null=False),
     _text("process_started", null=False),
+    _text("user_name"),  # this and the next are NULL in old records: not known
+    _number("exit_code"),  # NULL also of a run that has not ended
+    _text("plan"),  # JSON, as `RecordedPlan` has it
+    _text("retry_of"),  # the run whose plan it carries on with
 )
 
 STEP = Table(

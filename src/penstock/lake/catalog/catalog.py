@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -34,6 +34,7 @@ from penstock.sql.text import Predicate
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.commits.commit import OnCommit
+    from penstock.lake.catalog.snapshots.written import Written
     from penstock.lake.format.changes import ChangeSet
 
 T = TypeVar("T")
@@ -293,6 +294,24 @@ class Catalog:
             if not reads.has_snapshot(connection, snapshot_id):
                 raise reads.snapshot_missing(connection, At(version=snapshot_id))
         return listed
+
+    def written_in(self, snapshot_ids: Sequence[int]) -> Mapping[tuple[int, str], Written]:
+        """Count what snapshots wrote, each by its tables, ``schema.table``."""
+        # Late: only what shows past runs asks.
+        from penstock.lake.catalog.snapshots.written import written_in
+
+        with self.reading() as connection:
+            return written_in(connection, snapshot_ids)
+
+    def count_rows(self, schema: str, name: str, snapshot_id: int) -> int | None:
+        """Count the rows of a table at a snapshot; None where that is not known any more."""
+        from penstock.lake.format.files import all_rows
+
+        try:
+            table = self.find_table(schema, name, snapshot_id)
+            return None if table is None else all_rows(self.files(table, snapshot_id))
+        except NotFound:
+            return None
 
     def current(self, table: Table, snapshot_id: int) -> Table | None:
         """The table as it is at a snapshot, by whatever name; ``None`` where it was dropped."""

@@ -1,0 +1,229 @@
+"""``penstock runs``: past runs, and what is known of one, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from penstock.cli.options import common_options, complete_model, limit_option, load_project
+from penstock.cli.output import print_json, print_samples, print_table, say
+from penstock.cli.paths import local
+from penstock.cli.status import clock
+from penstock.cli.tables import Look
+from penstock.progress.view import count, seconds
+from penstock.run_inspection import LAST_RUNS
+
+if TYPE_CHECKING:
+    from penstock.engine.answers.runs import PastStep, RunDetail
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_RUNS = Look(("who", "exit", "how", "time"), ("slices", "partition"))
+_STEPS = Look(("deleted", "bytes", "files", "started", "time"), ("state",))
+_SHORT = 13  # characters of an id: its milliseconds
+SKIPPED = "skipped: upstream failed"
+
+
+def since_option(function: F) -> F:
+    """``--since``; the command receives ``since``."""
+    return click.option(
+        "--since",
+        metavar="AGE|TIME",
+        help="Only runs since then: 24h, 7d, or 2026-01-31T00:00:00Z.",
+    )(function)
+
+
+@click.group(
+    "runs",
+    short_help="List past runs, or show one.",
+    invoke_without_command=True,
+    epilog="""\b
+Examples:
+  penstock runs
+  penstock runs --failed --since 24h
+  penstock runs --model clean/flights --limit 5
+  penstock runs show last
+  penstock runs show 01a20f9c-6494 --json""",
+)
+@click.option("--failed", is_flag=True, help="Only runs that failed or were killed.")
+@since_option
+@click.option(
+    "--model",
+    metavar="MODEL",
+    shell_complete=complete_model,
+    help="Only runs that made slices of this model, or tried to.",
+)
+@limit_option(LAST_RUNS, "runs, the newest")
+@common_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    failed: bool,
+    since: str | None,
+    model: str | None,
+    limit: int,
+    project_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """List the last runs, newest first. Starts no Spark.
+
+    A run is running, done, waiting (all is done but what waits for an input), failed, cancelled, or
+    interrupted: its process was killed. Slices are counted by how they ended. A run that had
+    nothing to do is not recorded.
+    """
+    ctx.obj = project_dir
+    if ctx.invoked_subcommand is not None:
+        return
+    with load_project(project_dir) as project:
+        runs = project.runs(model, failed=failed, since=since, limit=limit)
+    if as_json:
+        print_json(runs)
+        return
+    rows = [
+        (
+            run.run_id[:_SHORT],
+            clock(run.started_at),
+            run.state,
+            run.exit_code,
+            run.trigger,
+            f"{run.user or ''}@{run.host}",
+            slices_text(run.steps),
+            run.partition,
+            seconds(run.seconds),
+        )
+        for run in runs
+    ]
+    columns = ("run", "started", "state", "exit", "how", "who", "slices", "partition", "time")
+    print_table(columns, rows, look=_RUNS, empty="No such run is recorded.")
+
+
+def slices_text(steps: Mapping[str, int]) -> str:
+    """``3 done, 1 failed, 2 skipped: upstream failed``."""
+    return ", ".join(f"{number:,} {state_text(state)}" for state, number in steps.items())
+
+
+def state_text(state: str) -> str:
+    """The state of a slice for people."""
+    return SKIPPED if state == "skipped" else state
+
+
+@command.command(
+    "show",
+    short_help="Show a run: plan, steps, tests, errors.",
+    epilog="""\b
+Examples:
+  penstock runs show last
+  penstock runs show 01a20f9c-6494
+  penstock runs show last --json""",
+)
+@click.argument("run")
+@common_options
+@click.pass_context
+def show(ctx: click.Context, *, run: str, project_dir: Path | None, as_json: bool) -> None:
+    """Show RUN: an id, a part that only one begins or ends with, or `last`.
+
+    When it ran, who started it and how, what was asked for and planned, with the reasons, what
+    became of each slice, what was written and read, tests that failed with some of their rows, and
+    errors.
+    """
+    with load_project(project_dir or ctx.obj) as project:
+        detail = project.past_run(run)
+    if as_json:
+        print_json(detail)
+    else:
+        print_run(detail)
+
+
+def print_run(detail: RunDetail) -> None:
+    for name, value in _facts(detail):
+        if value not in (None, ""):
+            say(f"{name:<10} {value}")
+    _section("plan", list(_plan(detail)))
+    if detail.steps:
+        say("\nslices")
+        print_table(_HEADINGS, [_row(step) for step in detail.steps], look=_STEPS)
+    if detail.inputs:
+        say("\nread")
+        rows = [
+            (each.step_table, local(each.name), each.snapshot, each.rows) for each in detail.inputs
+        ]
+        print_table(("for", "input", "snapshot", "rows"), rows)
+    for step in detail.steps:
+        _print_failure(step)
+
+
+def _facts(detail: RunDetail) -> Iterator[tuple[str, object]]:
+    run = detail.run
+    yield "run", run.run_id
+    yield "state", run.state if run.exit_code is None else f"{run.state}, exit code {run.exit_code}"
+    yield "started", clock(run.started_at)
+    yield "took", seconds(run.seconds)
+    yield "who", f"{run.user or 'unknown user'} on {run.host}, pid {run.pid}"
+    yield "how", run.trigger
+    yield "retry of", run.retry_of
+    yield "asked", detail.command
+    yield "for", detail.fire_time and clock(detail.fire_time)
+    yield "partition", run.partition
+    yield "arguments", ", ".join(f"{name}={value}" for name, value in detail.arguments.items())
+    yield "payload", detail.payload and json.dumps(detail.payload, ensure_ascii=False)
+    yield "lakes", ", ".join(run.lakes)
+    yield "slices", slices_text(run.steps)
+
+
+def _plan(detail: RunDetail) -> Iterator[str]:
+    for each in detail.plan:
+        number = f" ({each.count:,})" if each.count > 1 else ""
+        why = f" ({each.why})" if each.why else ""
+        slices = f" {each.slices}" if each.slices else ""
+        yield f"{each.step}{slices}: {each.reason}{why}{number}"
+
+
+_HEADINGS = (
+    *("started", "step", "slice", "state", "rows", "snapshot"),
+    *("files", "bytes", "written", "deleted", "tests", "time"),
+)
+
+
+def _row(step: PastStep) -> tuple[object, ...]:
+    passed = sum(test.passed for test in step.tests)
+    return (
+        clock(step.started_at),
+        step.step,
+        step.slice or "whole table",
+        state_text(step.state),
+        step.rows,
+        step.snapshot_id,
+        step.files,
+        step.bytes,
+        step.written,
+        step.deleted,
+        f"{passed}/{len(step.tests)}" if step.tests else None,
+        seconds(step.seconds),
+    )
+
+
+def _print_failure(step: PastStep) -> None:
+    """Print why a slice ended badly, with the rows that its data tests found."""
+    failed = [test for test in step.tests if not test.passed]
+    bad = step.state not in ("done", "unchanged", "running")
+    if not bad and not failed:
+        return
+    named = f"{step.step} {step.slice}" if step.slice else step.step
+    say(f"\n{named}: {state_text(step.state)}")
+    for each in local(step.reason or "").splitlines():
+        say(f"  {each}".rstrip())
+    for test in failed:
+        say(f"  test {test.name} {test.outcome}: {count(test.failures, 'row')}")
+        print_samples(test)
+
+
+def _section(title: str, lines: list[str]) -> None:
+    if lines:
+        say(f"\n{title}")
+    for each in lines:
+        say(f"  {each}".rstrip())

@@ -1,0 +1,135 @@
+"""Read past runs from one lake's catalog: lists of them, and all that is recorded of one.
+
+Lists read an index and the rows that they show: a catalog with ten thousand runs of a hundred
+steps answers as one with ten.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, Select, func, select
+
+from penstock.engine.state.reading import (
+    as_check,
+    as_read,
+    as_run,
+    as_step,
+    has_reads,
+    rows_of,
+)
+from penstock.engine.state.records import CheckRecord, ReadRecord, RunRecord, StepRecord
+from penstock.engine.state.tables import CHECK, READ, RUN, STEP, to_text
+
+_PAGE = 200  # runs of a table that are looked up at once
+_NOT_DONE = ("failed", "abandoned", "running")  # running: if its process is gone
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRuns:
+    """Runs to list: at most ``limit`` of them, the newest. ``target`` is a table that they made, or
+    tried to; ``failed`` leaves out those that are known to have ended well.
+    """
+
+    limit: int
+    since: datetime | None = None
+    failed: bool = False
+    target: str | None = None
+
+
+def runs(connection: Connection, asked: AskedRuns) -> list[RunRecord]:
+    """The runs that are asked for, newest first, without their plans."""
+    query = rows_of(connection, RUN, {"plan"}).order_by(RUN.c.started_at.desc())
+    if asked.since is not None:
+        query = query.where(RUN.c.started_at >= to_text(asked.since))
+    if asked.failed:
+        query = query.where(RUN.c.state.in_(_NOT_DONE))
+    if asked.target is None:
+        return [as_run(row) for row in connection.execute(query.limit(asked.limit))]
+    return _of_target(connection, query, asked, asked.target)
+
+
+def _of_target(
+    connection: Connection, query: Select[tuple[object, ...]], asked: AskedRuns, target: str
+) -> list[RunRecord]:
+    """The runs of one table, looked for among its latest steps, some more each time."""
+    found: dict[str, RunRecord] = {}
+    steps = select(STEP.c.run_id, func.max(STEP.c.started_at).label("at"))
+    steps = steps.where(STEP.c.target == target).group_by(STEP.c.run_id)
+    if asked.since is not None:
+        steps = steps.where(STEP.c.started_at >= to_text(asked.since))
+    steps = steps.order_by(func.max(STEP.c.started_at).desc())
+    for first in range(0, 1 << 30, _PAGE):
+        ids = [id_ for id_, _ in connection.execute(steps.limit(_PAGE).offset(first))]
+        for row in connection.execute(query.where(RUN.c.run_id.in_(ids))):
+            found[row.run_id] = as_run(row)
+        if len(ids) < _PAGE or len(found) >= asked.limit:
+            break
+    newest = sorted(found.values(), key=lambda run: run.started_at, reverse=True)
+    return newest[: asked.limit]
+
+
+def counts(connection: Connection, run_ids: Sequence[str]) -> dict[str, dict[str, int]]:
+    """The number of slices of runs by the states of their steps."""
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    query = select(STEP.c.run_id, STEP.c.state, func.count()).where(STEP.c.run_id.in_(run_ids))
+    for run_id, state, number in connection.execute(query.group_by(STEP.c.run_id, STEP.c.state)):
+        found[run_id][state] = int(number)
+    return found
+
+
+def ids_like(connection: Connection, text: str, limit: int = 5) -> list[str]:
+    """The ids of runs that begin or end with a text: the first are of the time, the last of none
+    other.
+    """
+    exact = select(RUN.c.run_id).where(RUN.c.run_id == text)
+    if connection.execute(exact).first() is not None:
+        return [text]
+    plain = text.replace("%", "").replace("_", "")
+    query = select(RUN.c.run_id).where(
+        RUN.c.run_id.like(f"{plain}%") | RUN.c.run_id.like(f"%{plain}")
+    )
+    return [id_ for (id_,) in connection.execute(query.limit(limit))]
+
+
+def last_id(connection: Connection) -> tuple[str, str] | None:
+    """The id of the last run that began, after when."""
+    query = select(RUN.c.started_at, RUN.c.run_id).order_by(RUN.c.started_at.desc()).limit(1)
+    row = connection.execute(query).first()
+    return None if row is None else (row[0], row[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """All that one lake has of a run."""
+
+    run: RunRecord
+    steps: tuple[StepRecord, ...] = ()
+    checks: tuple[CheckRecord, ...] = ()
+    reads: Mapping[str, ReadRecord] | None = None
+
+
+def recorded(connection: Connection, run_id: str) -> Recorded | None:
+    """Return what is recorded of a run; its steps in the order in which they began."""
+    row = connection.execute(rows_of(connection, RUN).where(RUN.c.run_id == run_id)).one_or_none()
+    if row is None:
+        return None
+    steps = select(STEP).where(STEP.c.run_id == run_id)
+    checks = rows_of(connection, CHECK).where(CHECK.c.run_id == run_id)
+    return Recorded(
+        as_run(row),
+        tuple(as_step(row) for row in connection.execute(steps.order_by(STEP.c.started_at))),
+        tuple(as_check(row) for row in connection.execute(checks.order_by(CHECK.c.position))),
+        reads_of_run(connection, run_id),
+    )
+
+
+def reads_of_run(connection: Connection, run_id: str) -> dict[str, ReadRecord]:
+    """Return what the slices of a run were made from, the last of each table, by the table."""
+    if not has_reads(connection):
+        return {}
+    query = select(READ).where(READ.c.run_id == run_id)
+    return {row.target: as_read(row) for row in connection.execute(query)}

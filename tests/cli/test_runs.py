@@ -1,0 +1,65 @@
+"""``penstock runs``: what it prints of past runs. No Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from penstock.cli.main import main
+from tests.engine.answers.test_runs import shop
+from tests.engine.planning.test_reasons import Shop
+
+__all__ = ["shop"]  # a fixture
+
+
+def penstock(directory: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, [*arguments, "--project", str(directory)])
+
+
+@pytest.fixture
+def root(shop: Shop) -> Path:
+    return shop.project.settings.root
+
+
+def test_runs_are_a_line_each(root: Path) -> None:
+    lines = penstock(root, "runs").stdout.splitlines()
+    assert len(lines) == 3
+    assert "failed" in lines[1]
+    assert "1 done, 1 failed, 1 skipped: upstream failed" in lines[1]
+    assert penstock(root, "runs", "--failed", "--since", "24h").stdout == (
+        "No such run is recorded.\n"
+    )
+
+
+def test_runs_as_json(root: Path) -> None:
+    runs = json.loads(penstock(root, "runs", "--json", "--limit", "1").stdout)
+    (run,) = runs
+    assert (run["run_id"], run["state"], run["exit_code"]) == ("r2", "failed", 1)
+    assert run["steps"] == {"done": 1, "failed": 1, "skipped": 1}
+
+
+def test_a_run_is_shown_with_all_that_is_known(root: Path) -> None:
+    text = penstock(root, "runs", "show", "last").stdout
+    for said in (
+        "state      failed, exit code 1",
+        "asked      penstock run days --from 2026-01-01 --to 2026-01-09",
+        "days 2026-01-01 to 2026-01-09: missing (9)",
+        "days 2026-01-02: failed\n  1 of 1 failed",
+        "test unique day failed: 2 rows",
+        "reader 2026-01-02: skipped: upstream failed\n  upstream days failed",
+    ):
+        assert said in text, text
+
+
+def test_the_project_may_be_named_before_show(root: Path) -> None:
+    done = CliRunner().invoke(main, ["runs", "--project", str(root), "show", "r1", "--json"])
+    assert json.loads(done.stdout)["run"]["run_id"] == "r1"
+
+
+def test_a_run_that_is_not_there(root: Path) -> None:
+    done = penstock(root, "runs", "show", "nosuch")
+    assert done.exit_code == 2
+    assert "no run 'nosuch' is recorded" in done.stderr
