@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from penstock.cli.main import main
+from penstock.model.slicing.undated import why_undated
+from penstock.project import Project
 
 
 def init(*args: str) -> Result:
@@ -59,3 +62,20 @@ def test_directory_that_is_a_file_is_one_message(tmp_path: Path) -> None:
     result = init(str(tmp_path / "here"))
     assert result.exit_code == 2
     assert result.stderr.startswith("error: cannot write")
+
+
+@pytest.mark.parametrize(
+    ("example", "runs_each_time"),
+    [
+        ((), set()),
+        (("--example", "flights"), {"logs/leaders", "logs/loads"}),
+        (("--example", "world"), {"shared/indicators_by_iso"}),
+    ],
+)
+def test_what_runs_each_time_does_so_by_its_nature(
+    example: tuple[str, ...], runs_each_time: set[str], tmp_path: Path
+) -> None:
+    """Logs are appended to, and an embedded query is no step."""
+    init(str(tmp_path / "shop"), *example)
+    models = Project.load(tmp_path / "shop").models
+    assert {model.name for model in models if why_undated(model)} == runs_each_time

@@ -407,3 +407,19 @@ def test_a_manual_script_renders_each_statement() -> None:
         "CREATE TABLE T AS SELECT 1",
         "INSERT INTO T SELECT a FROM S AS s WHERE d = :penstock_partition",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "others"),
+    [
+        ("SELECT a FROM VALUES (1) AS t(a)", False),
+        ("SELECT a FROM (SELECT 1) t (a)", False),
+        ("WITH x(a) AS (SELECT 1) SELECT a FROM x", False),
+        ("SELECT upper(a) FROM dl.t", False),
+        ("SELECT CAST(a AS DECIMAL(10, 2)) FROM dl.t", False),
+        ("SELECT shout(a) FROM dl.t", True),
+        ("SELECT a FROM VALUES (shout(1)) AS t(a)", True),
+    ],
+)
+def test_a_name_of_columns_is_no_call(text: str, others: bool) -> None:
+    assert query(text, kind=ScriptKind()).calls_others is others

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
@@ -48,6 +47,7 @@ from penstock.sql.tokens import ARGUMENT, NAME, NOT_CALLED, STRING, WORD
 from penstock.sql.trust import FUNCTIONS
 
 _FORMS = frozenset({"table", "unnest"})  # that are written like calls in a FROM
+_BEFORE_ALIASES = frozenset({"AS", ")", "WITH", "RECURSIVE"})  # ``AS t (a, b)`` calls nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +149,12 @@ class Query:
             | {name.lower() for name in FILE_FUNCTIONS}
         )
         return any(
-            after.text == "(" and name.kind in {NAME, WORD} and fold(name.value) not in known
-            for part in self.parts
-            for name, after in pairwise(part.statement.tokens)
+            after.text == "("
+            and name.kind in {NAME, WORD}
+            and fold(name.value) not in known
+            and before.upper not in _BEFORE_ALIASES
+            for tokens in (part.statement.tokens for part in self.parts)
+            for before, name, after in zip((*tokens[:1], *tokens), tokens, tokens[1:], strict=False)
         )
 
     @property
