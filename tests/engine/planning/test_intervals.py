@@ -278,3 +278,24 @@ def test_macros_of_sqlmesh_in_a_model_by_time_and_its_audit(make: Make) -> None:
     result = made.run(fire_time=at(3))
     assert [(step.state, step.error) for step in result.steps] == [("done", None)]
     assert [n for (n,) in rows(made, "SELECT n FROM t ORDER BY n")] == [2, 4, 6]
+
+
+def test_a_batch_with_the_same_rows_keeps_when_each_day_was_made(make: Make) -> None:
+    """What reads the first of them is not behind the second."""
+    with project(make) as toy:
+        put(toy, 1, 2, 3)
+        made(toy, at(2))
+        made(toy, at(3))
+        made(toy, at(4))
+        before = [(each.slice, each.snapshot_id) for each in toy.status("t")[0].slices]
+        assert len({snapshot for _, snapshot in before}) == 3
+        days = {"from_": "2026-01-01", "to": "2026-01-03"}
+        (again,) = made(toy, at(4), **days, all_=True)
+        assert again == ("2026-01-01 to 2026-01-03", "unchanged")
+        slices = toy.status("t")[0].slices
+        assert [(each.slice, each.snapshot_id) for each in slices] == before
+        assert [each.rows for each in slices] == [1, 1, 1]
+        put(toy, 2, n=9)
+        made(toy, at(4), **days, all_=True)
+        (whole,) = toy.status("t")[0].slices
+        assert (whole.slice, whole.rows) == ("2026-01-01 to 2026-01-03", 4)

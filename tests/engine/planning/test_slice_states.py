@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from penstock.engine.planning.behind import Changed, Input, Inputs
+from penstock.engine.planning.intervals import parts_made
 from penstock.engine.planning.slice_states import Recorded
 from penstock.engine.state.other_writers import Undone
 from penstock.engine.state.reading import Tried
-from penstock.engine.state.records import Publication
+from penstock.engine.state.records import Publication, SliceRecord
 from penstock.engine.state.store import State
 from penstock.engine.state.tables import to_text
 from penstock.lake.catalog.catalog import Catalog
@@ -26,6 +27,7 @@ from tests.engine.toy import write_project
 KIND = "INCREMENTAL_BY_TIME_RANGE (time_column {}), start '2026-01-01', end '2026-01-05'"
 SCRIPT = "MODEL (name main.t, kind {});\nSELECT ds, n FROM raw WHERE ds >= @start_date"
 WEEK = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 6, tzinfo=UTC))
+DAY = timedelta(days=1)
 NOW = datetime(2026, 1, 9, tzinfo=UTC)
 
 
@@ -131,3 +133,21 @@ def test_intervals_that_a_rollback_has_undone_have_changed(tmp_path: Path) -> No
     made = publication(target="main.t", slice=WEEK.text, strategy="time_range", slicing="time")
     recorded = Recorded((made.record(7, 7),), lost=Undone(frozenset({WEEK.text}), (), 9))
     assert recorded.changes(model) == [Changed(WEEK, 9)]
+
+
+def test_the_parts_of_an_interval_by_what_made_them() -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    days = [Interval(start + n * DAY, start + (n + 1) * DAY) for n in range(6)]
+
+    def made(first: int, last: int, made_in: int | None) -> SliceRecord:
+        text = Interval(days[first].start, days[last].end).text
+        return replace(publication(slice=text).record(9, None), made_in=made_in)
+
+    records = [made(0, 1, 3), made(2, 2, 5), made(3, 3, 3), made(4, 4, None)]
+    found = parts_made(records, Interval(days[1].start, days[5].end))
+    assert [(str(part), at) for part, at in found] == [
+        ("2026-01-02", 3),
+        ("2026-01-03", 5),
+        ("2026-01-04", 3),
+        ("2026-01-05 to 2026-01-06", None),
+    ]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.engine.state import reading
-from penstock.engine.state.records import InputRead, ProcessId, ReadRecord, this_process
+from penstock.engine.state.records import InputRead, KeptPart, ProcessId, ReadRecord, this_process
 from penstock.engine.state.store import State, StepRecords, divide_step, publish
 from tests.engine.state.builders import at, publication, run_record, step_record
 
@@ -247,3 +248,17 @@ def test_what_slices_were_made_from_is_recorded_once_for_all_of_them(state: Stat
         assert reading.read(connection, "read-1") == read
         assert reading.lakes_read(connection, ["main.a"]) == {"read-1": {"main": 6, "other": 2}}
         assert reading.read(connection, "read-2") is None
+
+
+def test_an_interval_that_stays_as_it_was_keeps_what_made_its_parts(state: State) -> None:
+    state.begin_run(run_record())
+    first, second = (f"2026-01-0{n}T00:00:00Z/2026-01-0{n + 1}T00:00:00Z" for n in (1, 2))
+    both = "2026-01-01T00:00:00Z/2026-01-03T00:00:00Z"
+    parts = (KeptPart(first, 4, 1), KeptPart(second, 7, 2))
+    what = publication(slice=both, parts=parts, made_before=7, strategy="time_range")
+    for snapshot in (None, 9):
+        state.write(partial(StepRecords((what,), 8).write, snapshot_id=snapshot))
+        found = [(each.slice, each.made_in, each.rows) for each in state.slices("main.a")]
+        kept = [(first, 4, 1), (second, 7, 2)]
+        assert found == (kept if snapshot is None else [(both, 9, 3)])
+        what = replace(what, gone=(first, second))

@@ -15,14 +15,14 @@ from typing import Any, cast
 import duckdb
 
 from penstock.engine.planning.files_read import files_of
-from penstock.engine.planning.intervals import replaced
+from penstock.engine.planning.intervals import parts_made, replaced
 from penstock.engine.planning.no_op import ended, idle_run, is_idle
 from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.results import RunResult, StepResult
-from penstock.engine.running.publish import last_made_in
 from penstock.engine.running.run import Results, Runner
 from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import (
+    KeptPart,
     Publication,
     ReadRecord,
     RunRecord,
@@ -219,8 +219,13 @@ class _Batch:
             if isinstance(slice_, Interval):
                 of = replaced(left, slice_)
                 left = [each for each in left if each.slice not in of.gone] + list(of.left)
+                parts = parts_made(before, slice_)
                 what = replace(
-                    what, gone=of.gone, left=of.left, made_before=last_made_in(before, slice_)
+                    what,
+                    gone=of.gone,
+                    left=of.left,
+                    made_before=max((at for _, at in parts if at is not None), default=None),
+                    parts=tuple(KeptPart(p.text, at) for p, at in parts if len(parts) > 1),
                 )
             records.append((slice_, replace(what, first=first and not records)))
         snapshot = self._commit(statements) if statements else None

@@ -23,6 +23,12 @@ def test_what_is_planned_and_named_is_right(tmp_path: Path, seed: int) -> None:
     assert sequences.wrong(None, tmp_path / "s", seed, ACTIONS) is None
 
 
+def test_batches_that_are_made_again_with_the_same_rows(tmp_path: Path) -> None:
+    """Of two days made at once again, the reader of the first is not behind the second."""
+    duck.required()
+    assert sequences.wrong(None, tmp_path / "s", 42) is None
+
+
 @pytest.mark.usefixtures("quick_session")
 @pytest.mark.parametrize("seed", BY_SPARK)
 def test_sequences_come_out_as_by_the_reference(

@@ -273,6 +273,24 @@ def replaced(records: Iterable[SliceRecord], interval: Interval) -> Replaced:
     return Replaced(tuple(gone), tuple(left))
 
 
+def parts_made(
+    records: Iterable[SliceRecord], interval: Interval
+) -> tuple[tuple[Interval, int | None], ...]:
+    """Return the parts of an interval that different snapshots made as they are, each with its own,
+    in the order of time; None where nothing is recorded, or needed none.
+    """
+    by_snapshot: dict[int | None, list[Interval]] = {}
+    for record in records:
+        own = interval_of(record.slice)
+        part = None if own is None else own.overlap(interval)
+        if part is not None:
+            by_snapshot.setdefault(record.last_made_in, []).append(part)
+    known = union(*by_snapshot.values())
+    by_snapshot.setdefault(None, []).extend(minus((interval,), known))
+    parts = [(part, made_in) for made_in, of in by_snapshot.items() for part in union(of)]
+    return tuple(sorted(parts, key=lambda each: each[0]))
+
+
 def asked_moments(request: SliceRange, now: datetime, start: datetime | None = None) -> Interval:
     """The moments of a range, from ``start`` where it says no first. Raises ArgumentError."""
     first, last = (_text(moment) for moment in (request.first, request.last))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.destinations.values import Staged
-from penstock.engine.planning.intervals import replaced
+from penstock.engine.planning.intervals import parts_made, replaced
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.python import files
 from penstock.engine.python.files import WrittenFile
@@ -24,6 +24,7 @@ from penstock.engine.running.sources import run_python
 from penstock.engine.running.writers import Candidate, write
 from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import (
+    KeptPart,
     Publication,
     ReadRecord,
     Requirement,
@@ -34,7 +35,7 @@ from penstock.engine.state.records import (
 from penstock.engine.state.store import State, StepRecords
 from penstock.errors import DataFileMissing, DataTestFailed
 from penstock.model.definition.graph import table_key
-from penstock.model.time.interval import Interval, interval_of
+from penstock.model.time.interval import Interval
 from penstock.model.values.asset import TableName
 from penstock.model.values.strategy import Output
 from penstock.sql.identifiers import fold
@@ -207,7 +208,9 @@ def _published(
             )
         made_before = None if known is None else known.last_made_in
         if isinstance(verdict.slice, Interval):
-            made_before = last_made_in(before, verdict.slice)
+            parts = parts_made(before, verdict.slice)
+            made_before = max((at for _, at in parts if at is not None), default=None)
+            what = replace(what, parts=_kept(candidate, what, parts))
             what, left = _replacing(candidate, what, left, verdict.slice)
             if len(passed) > 1:
                 what = replace(what, fingerprint=None)  # which is of all their rows
@@ -226,6 +229,20 @@ def _published(
         )
 
 
+def _kept(
+    candidate: Candidate, what: Publication, parts: Sequence[tuple[Interval, int | None]]
+) -> tuple[KeptPart, ...]:
+    """Return the parts of an interval that several snapshots made, where no row of it changes."""
+    attempt = candidate.attempt
+    if len(parts) < 2 or attempt.tx.has_changes or not attempt.model.strategy.time_column:
+        return ()
+    of = what.record(0, None)  # only its slice and its rows matter
+    return tuple(
+        KeptPart(part.text, at, candidate.rows_left(replace(of, slice=part.text)))
+        for part, at in parts
+    )
+
+
 def _reads(candidate: Candidate, passed: Sequence[Verdict]) -> tuple[ReadRecord, ...]:
     """Each record of what the published slices were made from, once."""
     reads = [candidate.attempt.read_of(each.slice) for each in passed]
@@ -242,18 +259,6 @@ def _replacing(
     left = tuple(replace(each, rows=candidate.rows_left(each)) for each in found.left)
     others = [each for each in records if each.slice not in found.gone]
     return replace(what, gone=found.gone, left=left), [*others, *left]
-
-
-def last_made_in(records: Sequence[SliceRecord], interval: Interval) -> int | None:
-    """The last snapshot that made any of an interval as it is."""
-    known = [
-        made_in
-        for record in records
-        if (made_in := record.last_made_in) is not None
-        and (own := interval_of(record.slice)) is not None
-        and own.overlap(interval) is not None
-    ]
-    return max(known, default=None)
 
 
 def _failed(candidate: Candidate, verdict: Verdict) -> Publication:

@@ -188,6 +188,17 @@ class CheckRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptPart:
+    """A part of an interval that was made again and stays as it was, and the snapshot that made it:
+    what reads another part is not behind that. ``rows`` is None where they are not counted.
+    """
+
+    slice: str
+    made_in: int | None
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Publication:
     """Everything recorded with a slice: in its data's own transaction.
 
@@ -197,7 +208,7 @@ class Publication:
     other slices whose records it takes the place of, but for what is ``left`` of them. ``requires``
     is what must hold of the records that are there. Where nothing of its data changes, in the whole
     commit or (``same``) in this slice, its state is ``kept_as``, and ``made_before`` the snapshot
-    that made it.
+    that made it; of an interval that several made, ``parts`` has each.
     """
 
     run_id: str
@@ -227,6 +238,7 @@ class Publication:
     same: bool = False
     kept_as: str | None = None
     made_before: int | None = None
+    parts: tuple[KeptPart, ...] = ()
 
     @classmethod
     def of(cls, model: Model, run_id: str, slice_: str) -> Publication:
@@ -247,6 +259,14 @@ class Publication:
             slicing=model.slicing,
             keys=model.keys,
         )
+
+    def records(self, as_of: int, made_in: int | None) -> Iterator[SliceRecord]:
+        """Yield the record of its slice, or of its parts."""
+        if not self.parts:
+            yield self.record(as_of, made_in)
+        for part in self.parts:
+            of = self.record(as_of, part.made_in)
+            yield replace(of, slice=part.slice, rows=part.rows, fingerprint=None)
 
     def record(self, as_of: int, made_in: int | None) -> SliceRecord:
         """The record of its slice, which was so at ``as_of``."""
@@ -271,7 +291,7 @@ class Publication:
     def made_by(self, snapshot_id: int | None) -> tuple[Publication, int | None]:
         """Return it as a commit of this snapshot records it, and the slice's own snapshot."""
         if snapshot_id is not None and not self.same:
-            return self, snapshot_id
+            return replace(self, parts=()), snapshot_id
         return replace(self, state=self.kept_as or self.state), self.made_before
 
 

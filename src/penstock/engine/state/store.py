@@ -316,7 +316,7 @@ def publish(
         connection.execute(insert(BUILT).values(target=what.target, built_at=to_text(what.built)))
     void = [] if what.first else [SLICE.c.slice.in_((what.slice, *what.gone))]
     connection.execute(delete(SLICE).where(SLICE.c.target == what.target, *void))
-    for record in (what.record(as_of, snapshot_id), *what.left):
+    for record in (*what.records(as_of, snapshot_id), *what.left):
         insert_slice(connection, record)
     insert_checks(connection, what)
     if what.columns:  # none are given for a slice that was only confirmed
