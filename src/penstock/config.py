@@ -21,6 +21,7 @@ from penstock.durations import seconds_of
 from penstock.errors import ConfigError, Location
 from penstock.masking import masked_repr, shown
 from penstock.model_defaults import TABLE, ModelDefaults, read_defaults
+from penstock.retention import LOGS, RECORDS, Retention, Setting, read_retention
 
 FILE_NAME = "penstock.toml"
 DIALECTS = ("spark", "duckdb")
@@ -88,7 +89,8 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
         "s3_committer": str,
     },
     "spark": {"master": str, "conf": dict},
-    "run": {"jobs": int},
+    "run": {"jobs": int, **RECORDS},
+    "logs": LOGS,
     "python": {"timeout": str},
 }
 
@@ -120,6 +122,7 @@ class Settings:
     ``defaults`` are what models say that do not say it themselves.
     ``python_timeout`` is how many seconds a step in Python may take that says nothing of it; None:
     as long as it likes.
+    ``retention`` is how long logs and records of runs stay.
     ``cache`` is the user's directory of what can be derived again; None: nothing is cached.
     """
 
@@ -135,14 +138,10 @@ class Settings:
     defaults: tuple[ModelDefaults, ...] = ()
     python_timeout: float | None = PYTHON_TIMEOUT
     cache: Path | None = None
+    retention: Retention = field(default_factory=Retention)
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """A raw value and where it was set, for messages."""
-
-    value: Any = field(repr=False)
-    origin: Location
+_Value = Setting  # a raw value, which no message shows, and where it was set
 
 
 def load_settings(
@@ -330,6 +329,7 @@ def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str])
         defaults=get("project.defaults") or (),
         python_timeout=_python_timeout(values.get("python.timeout")),
         cache=_cache(environ),
+        retention=read_retention(root, values.get),
     )
 
 

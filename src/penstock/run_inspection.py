@@ -5,14 +5,16 @@ The part of the Python API that answers what happened, and changes nothing.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from penstock.durations import is_duration, seconds_of
+from penstock.errors import ArgumentError
 from penstock.inspection import Inspection
 
 if TYPE_CHECKING:
-    from penstock.engine.answers.runs import PastRuns, RunDetail
+    from penstock.engine.answers.runs import PastRuns, RunDetail, RunLogLines
     from penstock.lake.catalog.catalog import Catalog
 
 LAST_RUNS = 20  # that a list shows
@@ -59,9 +61,40 @@ class RunInspection(Inspection):
         ArgumentError.
         """
         from penstock.engine.answers.runs import run_detail, run_id_of
+        from penstock.engine.state.run_log import log_of
 
-        catalogs = self._catalogs()
-        return run_detail(catalogs, run_id_of(catalogs, run))
+        catalogs, directory = self._catalogs(), self.settings.retention.directory
+        detail = run_detail(catalogs, run_id_of(catalogs, run))
+        if directory is None:
+            return detail
+        return detail.with_log(log_of(directory, detail.run.run_id))
+
+    def log(self, run: str = "last") -> RunLogLines:
+        """The log of a run, or of the last run of a model: ``project.log("orders").lines``.
+
+        ``run`` is as in `past_run`, or a model, of which the lines of its own steps are meant.
+        Raises ArgumentError where there is none on this machine.
+        """
+        from penstock.engine.answers.logs import find_log
+        from penstock.engine.answers.runs import RunLogLines, no_log, run_id_of
+
+        directory = self.settings.retention.directory
+        model = next((each for each in self.models if each.name == run), None)
+        path = None if model is not None else find_log(directory, run)
+        if path is not None:
+            return RunLogLines(path, None)
+        if model is None:
+            with suppress(ArgumentError):
+                model = self.model(run)
+        if model is None:
+            raise no_log(self._catalogs(), run_id_of(self._catalogs(), run))
+        runs = self.runs(model.name, limit=1)
+        if not runs:
+            raise ArgumentError(f"no run of {model.name} is recorded", hint="penstock run makes it")
+        path = find_log(directory, runs[0].run_id)
+        if path is None:
+            raise no_log(self._catalogs(), runs[0].run_id)
+        return RunLogLines(path, model.name)
 
     def _catalogs(self) -> dict[str, Catalog]:
         """The catalogs that exist, by the names of their lakes."""

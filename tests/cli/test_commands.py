@@ -100,6 +100,10 @@ def test_a_failed_run_is_listed_and_shown_with_its_rows(shop: Path, failed: Resu
     assert "asked      penstock run broken+" in text
     assert "broken: missing" in text
     assert "grace" in text
+    log = penstock(shop, "logs", run["run_id"]).stdout
+    assert "broken: query\n    SELECT customer FROM main.orders" in log
+    assert "penstock.errors.DataTestFailed: 1 of 1 data tests failed" in log
+    assert "broken: starting" in text
 
 
 def test_a_run_as_json_is_events_then_the_result(shop: Path) -> None:

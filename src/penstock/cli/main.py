@@ -27,6 +27,7 @@ COMMANDS = {
     "status": "penstock.cli.status",
     "show": "penstock.cli.show",
     "runs": "penstock.cli.runs",
+    "logs": "penstock.cli.logs",
     "lineage": "penstock.cli.lineage",
     "format": "penstock.cli.format",
     "create-external": "penstock.cli.create_external",

@@ -153,8 +153,11 @@ def print_run(detail: RunDetail) -> None:
             (each.step_table, local(each.name), each.snapshot, each.rows) for each in detail.inputs
         ]
         print_table(("for", "input", "snapshot", "rows"), rows)
+    _section("time by phase", list(_phases(detail)))
     for step in detail.steps:
         _print_failure(step)
+    if detail.log is not None:
+        say(f"\nlog: {local(detail.log)}")
 
 
 def _facts(detail: RunDetail) -> Iterator[tuple[str, object]]:
@@ -181,6 +184,12 @@ def _plan(detail: RunDetail) -> Iterator[str]:
         why = f" ({each.why})" if each.why else ""
         slices = f" {each.slices}" if each.slices else ""
         yield f"{each.step}{slices}: {each.reason}{why}{number}"
+
+
+def _phases(detail: RunDetail) -> Iterator[str]:
+    for step, phases in detail.phases.items():
+        said = ", ".join(f"{phase} {seconds(took)}" for phase, took in phases.items())
+        yield f"{step}: {said}"
 
 
 _HEADINGS = (

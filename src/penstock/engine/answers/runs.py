@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.answers.logs import StepErrorText, errors, of_step, phases
 from penstock.engine.planning.recorded_plan import RecordedPlan, as_command
 from penstock.engine.results import CheckResult
-from penstock.engine.state import run_history
+from penstock.engine.state import run_history, run_log
 from penstock.engine.state.records import ProcessId, RunRecord, StepRecord, is_gone
 from penstock.engine.state.run_history import AskedRuns, Recorded
 from penstock.engine.state.store import State
@@ -124,7 +126,9 @@ class StepInput:
 
 @dataclass(frozen=True, slots=True)
 class RunDetail:
-    """All that is known of a run. ``command`` is what was asked for, as a command."""
+    """All that is known of a run. ``command`` is what was asked for, as a command. ``phases`` are
+    seconds by step, and ``errors`` whole, of the run's ``log``, where that is on this machine.
+    """
 
     run: PastRun
     command: str | None
@@ -134,6 +138,48 @@ class RunDetail:
     plan: tuple[PlannedReason, ...]
     steps: tuple[PastStep, ...]
     inputs: tuple[StepInput, ...] = ()
+    phases: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    errors: tuple[StepErrorText, ...] = ()
+    log: str | None = None
+
+    def with_log(self, path: Path | None) -> RunDetail:
+        """Add what its log knows, where there is one."""
+        if path is None or not path.is_file():
+            return self
+        lines, _ = run_log.read(path)
+        return replace(self, phases=phases(lines), errors=errors(lines), log=str(path))
+
+
+@dataclass(frozen=True, slots=True)
+class RunLogLines:
+    """The log of a run; of one ``step``, with the lines of the run itself, where that is set."""
+
+    path: Path
+    step: str | None = None
+
+    @property
+    def run_id(self) -> str:
+        return self.path.stem
+
+    @property
+    def lines(self) -> list[Mapping[str, Any]]:
+        """Return what it has so far, a value a line: the time ``at``, the ``event``, its fields."""
+        return self.since(0)[0]
+
+    def since(self, offset: int) -> tuple[list[Mapping[str, Any]], int]:
+        """Return the lines from an offset on, and where the next begins."""
+        found, end = run_log.read(self.path, offset)
+        return of_step(found, self.step), end
+
+
+def no_log(catalogs: Catalogs, run_id: str) -> ArgumentError:
+    """The error of a run whose log is not on this machine, with where it ran."""
+    run = run_detail(catalogs, run_id).run
+    return ArgumentError(
+        f"the log of run {run_id} is not here: it ran on {run.host} as {run.user or 'unknown'}",
+        hint="logs are files of that machine, and are removed as [logs] says: "
+        f"penstock runs show {run_id}",
+    )
 
 
 def past_runs(

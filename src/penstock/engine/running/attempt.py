@@ -144,7 +144,18 @@ class Attempt:
         )
         for said in resolved.notices():
             self.notice(said)
+        self.log(resolved)
         return resolved
+
+    def log(self, resolved: Resolved) -> None:
+        """Write the query as it runs to the log of the run."""
+        if self.context.log.path is None:
+            return
+        sql = resolved.rendered.sql
+        for view, name in resolved.names.items():
+            sql = sql.replace(f"`{view}`", name)
+        values = resolved.rendered.args(self.planned.bindings)
+        self.context.log.query(self.model.name, self.planned.slice, sql, values)
 
     def tester(self, bindings: Bindings, whole: Readable, called: str) -> Tester:
         """Of slices of the table as it is to be published, which is ``whole``."""

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from penstock.engine.running.step import INTERRUPTED, run_step, skip
 from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.claims import Claims, user_name
 from penstock.engine.state.records import RunRecord, this_process
+from penstock.engine.state.run_log import RunLog
 from penstock.engine.state.store import State, now
 from penstock.errors import PenstockError
 from penstock.events import (
@@ -75,16 +77,20 @@ def run_plan(
     cannot be written, for one).
     """
     notices: list[Notice] = []
+    run_id, retention = new_uuid7(), settings.retention
+    unlogged: list[str] = []
+    log = RunLog.begin(retention.directory, run_id, retention.logs, unlogged.append)
 
     def noting(event: Event) -> None:
         if isinstance(event, Notice):
             notices.append(event)
+        log.event(event)
         sink(event)
 
     targets = dict.fromkeys(step.model.target.lake for step in plan.steps)
-    with ThreadPoolExecutor(1, thread_name_prefix="penstock-later") as later:
+    with closing(log), ThreadPoolExecutor(1, thread_name_prefix="penstock-later") as later:
         context = RunContext(
-            run_id=new_uuid7(),
+            run_id=run_id,
             plan=plan,
             settings=settings,
             session=session,
@@ -93,21 +99,17 @@ def run_plan(
             sink=noting,
             later=later,
             claims=Claims(waits=waits),
+            log=log,
         )
-        _begin(context)
-        counts = tuple(0 if step.skipped else len(step.slices) for step in plan.steps)
-        names = tuple(step.name for step in plan.steps)
-        sink(RunStarted(context.run_id, names, plan.partition, counts))
-        for notice in plan.notices:
-            noting(Notice(notice))
+        _begin(context, (*plan.notices, *unlogged))
         with context.claims:
             result = Runner(plan, context, run_step, jobs or settings.jobs).execute()
         _end(context, result)
-    sink(RunFinished(result.run_id, result.state, result.seconds))
+        noting(RunFinished(result.run_id, result.state, result.seconds))
     return replace(result, notices=tuple(notices))
 
 
-def _begin(context: RunContext) -> None:
+def _begin(context: RunContext, notices: Sequence[str]) -> None:
     plan = context.plan
     record = RunRecord(
         run_id=context.run_id,
@@ -125,6 +127,11 @@ def _begin(context: RunContext) -> None:
         for dead in state.begin_run(record, models):
             context.sink(Notice(f"run {dead} on lake {name} was killed; marked abandoned"))
     remove_abandoned()
+    counts = tuple(0 if step.skipped else len(step.slices) for step in plan.steps)
+    names = tuple(step.name for step in plan.steps)
+    context.sink(RunStarted(context.run_id, names, plan.partition, counts))
+    for notice in notices:
+        context.sink(Notice(notice))
 
 
 def _end(context: RunContext, result: RunResult) -> None:

@@ -122,6 +122,7 @@ def joint_rows(attempt: Attempt) -> Resolved:
     resolved = asked(lambda joint: joint.query(attempt.column, told))
     if [fold(name) for name in resolved.df.columns].count(fold(attempt.column)) != 1:
         raise NotJoint(f"its SELECT has a column {attempt.column}")
+    attempt.log(resolved)
     return resolved
 
 

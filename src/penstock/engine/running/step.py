@@ -176,6 +176,10 @@ def _batch(run: _Run, group: Group, found: dict[Slice, StepResult]) -> Results |
 
 
 def _told(run: _Run, seconds: float, results: Results) -> Results:
+    errors = {result.error: result.slice for result in results.values() if result.error}
+    for error, slice_ in errors.items():
+        several = sum(result.error is error for result in results.values()) > 1
+        run.context.log.failure(run.planned.name, run.planned.slice if several else slice_, error)
     run.context.sink(_finished(run.planned, list(results.values()), seconds))
     return {
         slice_: replace(result, seconds=seconds / len(results))

@@ -13,6 +13,7 @@ from penstock.config import Settings
 from penstock.engine.planning.plan import Plan
 from penstock.engine.session.spark import lakes_for, session_for
 from penstock.engine.state.claims import Claim, Claims
+from penstock.engine.state.run_log import RunLog
 from penstock.engine.state.store import State
 from penstock.events import EventSink
 from penstock.model.definition.model import Model
@@ -44,6 +45,7 @@ class RunContext:
     cancelled: threading.Event = field(default_factory=threading.Event)
     claims: Claims = field(default_factory=Claims)
     claim: Claim | None = None  # of the batch that is made in this world
+    log: RunLog = field(default_factory=RunLog)
 
     # Sessions of steps that set configuration of their own: `interrupt` stops their jobs too.
     own_sessions: list[SparkSession] = field(default_factory=list)
