@@ -11,7 +11,7 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from penstock.durations import seconds_of
 from penstock.errors import ConfigError, Location
 from penstock.masking import masked_repr, shown
 from penstock.model_defaults import TABLE, ModelDefaults, read_defaults
+from penstock.notify_settings import KEYS as NOTIFY_KEYS
+from penstock.notify_settings import NotifySettings, read_notify
 from penstock.retention import LOGS, RECORDS, Retention, Setting, read_retention
 
 FILE_NAME = "penstock.toml"
@@ -92,7 +94,10 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
     "run": {"jobs": int, **RECORDS},
     "logs": LOGS,
     "python": {"timeout": str},
+    "notify": NOTIFY_KEYS,
 }
+#: sections of tables with names of the project's own, and what one of them is called
+_NAMED: Mapping[str, str] = {"lakes": "a lake", "notify": "one who is told"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -124,6 +129,7 @@ class Settings:
     as long as it likes.
     ``retention`` is how long logs and records of runs stay.
     ``cache`` is the user's directory of what can be derived again; None: nothing is cached.
+    ``notify`` are told how runs end.
     """
 
     root: Path
@@ -139,6 +145,7 @@ class Settings:
     python_timeout: float | None = PYTHON_TIMEOUT
     cache: Path | None = None
     retention: Retention = field(default_factory=Retention)
+    notify: tuple[NotifySettings, ...] = ()
 
 
 _Value = Setting  # a raw value, which no message shows, and where it was set
@@ -154,8 +161,7 @@ def load_settings(
     environ = os.environ if environ is None else environ
     root = root.resolve()
     values = _from_file(root / FILE_NAME)
-    lakes = {key.split(".")[1] for key in values if key.startswith("lakes.")}
-    values |= _from_environment(environ, lakes)
+    values |= _from_environment(environ, {name: _names(name, values) for name in _NAMED})
     for key, text in (overrides or {}).items():
         values[key] = _convert(key, text, Location(f"flag for {key}"))
     return _build(root, values, environ)
@@ -199,7 +205,7 @@ def _flatten(document: Mapping[str, Any], text: str, path: Path) -> dict[str, _V
         at = Location(path, _line_of(text, (section,)))
         _known(section, _SECTIONS, "section", at)
         _expect(section, content, dict, at)
-        if section != "lakes":
+        if section not in _NAMED:
             values |= _flatten_keys((section,), _SECTIONS[section], content, text, path)
             if (name := ".".join(TABLE)) in values and section == TABLE[0]:
                 found = read_defaults(
@@ -207,10 +213,10 @@ def _flatten(document: Mapping[str, Any], text: str, path: Path) -> dict[str, _V
                 )
                 values[name] = _Value(found, values[name].origin)
             continue
-        for lake, keys in content.items():
-            at = Location(path, _line_of(text, (section, lake)))
-            _expect(f"lakes.{lake}", keys, dict, at)
-            values |= _flatten_keys((section, lake), _SECTIONS[section], keys, text, path)
+        for name, keys in content.items():
+            at = Location(path, _line_of(text, (section, name)))
+            _expect(f"{section}.{name}", keys, dict, at)
+            values |= _flatten_keys((section, name), _SECTIONS[section], keys, text, path)
     return values
 
 
@@ -232,41 +238,50 @@ def _flatten_keys(
     return values
 
 
-def _from_environment(environ: Mapping[str, str], lakes: set[str]) -> dict[str, _Value]:
+def _from_environment(
+    environ: Mapping[str, str], names: Mapping[str, Collection[str]]
+) -> dict[str, _Value]:
     values = {}
     for name, text in sorted(environ.items()):
         section, _, rest = name.removeprefix(PREFIX).lower().partition("_")
         if not name.startswith(PREFIX) or section not in _SECTIONS or not rest:
             continue  # other PENSTOCK_ names belong to tools around the project
         at = Location(f"environment variable {name}")
-        key = _environment_key(section, rest, lakes, at)
+        key = _environment_key(section, rest, names.get(section), at)
         values[key] = _convert(key, text, at)
     return values
 
 
-def _environment_key(section: str, rest: str, lakes: set[str], at: Location) -> str:
-    """The dotted key. A lake's name is matched whatever its case, or is new."""
+def _environment_key(section: str, rest: str, names: Collection[str] | None, at: Location) -> str:
+    """The dotted key. Of a section of ``names`` one is matched whatever its case, or is new."""
     allowed = _SECTIONS[section]
-    if section != "lakes":
+    if names is None:
         _known(rest, allowed, f"key in [{section}]", at)
         return f"{section}.{rest}"
     for key in sorted(allowed, key=len, reverse=True):  # one ends like another
         if rest.endswith(f"_{key}"):
             name = rest.removesuffix(f"_{key}")
-            known = {lake.lower(): lake for lake in lakes}
-            return f"lakes.{known.get(name, name)}.{key}"
+            known = {each.lower(): each for each in names}
+            return f"{section}.{known.get(name, name)}.{key}"
     raise ConfigError(
-        "does not end in a setting of a lake",
+        f"does not end in a setting of {_NAMED[section]}",
         location=at,
-        hint="settings of a lake are " + ", ".join(sorted(key.upper() for key in allowed)),
+        hint=f"settings of {_NAMED[section]} are "
+        + ", ".join(sorted(key.upper() for key in allowed)),
     )
+
+
+def _names(section: str, values: Mapping[str, _Value]) -> tuple[str, ...]:
+    """The names of the tables of a section, in the order of the file."""
+    keys = (key.split(".") for key in values)
+    return tuple(dict.fromkeys(key[1] for key in keys if key[0] == section))
 
 
 def _convert(key: str, text: str, at: Location) -> _Value:
     """A text from the environment or a flag as the type that its setting has."""
     section, _, rest = key.partition(".")
     _known(section, _SECTIONS, "section", at)
-    name = rest.rpartition(".")[2] if section == "lakes" else rest
+    name = rest.rpartition(".")[2] if section in _NAMED else rest
     if key.startswith("spark.conf."):
         return _Value(text, at)
     _known(name, _SECTIONS[section], f"key in [{section}]", at)
@@ -330,7 +345,15 @@ def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str])
         python_timeout=_python_timeout(values.get("python.timeout")),
         cache=_cache(environ),
         retention=read_retention(root, values.get),
+        notify=tuple(_notify(name, values) for name in _names("notify", values)),
     )
+
+
+def _notify(name: str, values: Mapping[str, _Value]) -> NotifySettings:
+    keys = {key: f"notify.{name}.{key}" for key in NOTIFY_KEYS}
+    given = {key: values[full] for key, full in keys.items() if full in values}
+    places = {key: each.origin for key, each in given.items()}
+    return read_notify(name, {key: each.value for key, each in given.items()}, places)
 
 
 def _python_timeout(setting: _Value | None) -> float | None:
@@ -391,7 +414,7 @@ def _check_master(master: _Value | None) -> None:
 
 
 def _build_lakes(root: Path, values: Mapping[str, _Value]) -> dict[str, LakeSettings]:
-    names = dict.fromkeys(key.split(".")[1] for key in values if key.startswith("lakes."))
+    names = _names("lakes", values)
     if not names:
         raise ConfigError(
             "there is no lake to write to",

@@ -171,13 +171,13 @@ class Project(RunInspection):
                 f"unit tests have no range that could end at {last}", hint="--to names a model"
             )
 
-        def selected(chosen: Selection) -> frozenset[str]:
-            by_name = {model.name: model for model in self.models}
-            return chosen.of(by_name, self.graph, self._in_state).names
-
         root, dialect = self.settings.root, self.settings.dialect
-        wanted = WantedTests(names, selection, selected)
+        wanted = WantedTests(names, selection, self._selected)
         return run_unit_tests(root, wanted, self.models, self._session, dialect)
+
+    def _selected(self, chosen: Selection) -> frozenset[str]:
+        by_name = {model.name: model for model in self.models}
+        return chosen.of(by_name, self.graph, self._in_state).names
 
     def _in_state(self, word: str) -> set[str]:
         return {each.model for each in self.status(select=f"state:{word}") if each.model}
@@ -231,7 +231,7 @@ class Project(RunInspection):
             force=force,
         )
         to_run = self._to_run(request, plan)
-        return self._execute(to_run, jobs, on_event, new_catalog=new_catalog, wait=wait)
+        return self._run_and_tell(to_run, jobs, on_event, new_catalog=new_catalog, wait=wait)
 
     def _to_run(self, request: RunRequest, plan: Plan | str | Path | None) -> Plan:
         """The plan to run: of the request, or as it was made before. Raises what both raise."""
@@ -292,7 +292,7 @@ class Project(RunInspection):
         for a model with ``disable_restatement`` and one whose rows are only added.
         """
         plan = self._restating(model, from_, to, downstream=downstream, fire_time=fire_time)
-        return self._execute(plan, None, on_event)
+        return self._run_and_tell(plan, None, on_event)
 
     def _restating(
         self,
@@ -320,6 +320,28 @@ class Project(RunInspection):
             range=asked,
         )
         return self._reasoned(request, planner_of(root))
+
+    def _run_and_tell(
+        self, plan: Plan, jobs: int | None, on_event: EventSink | None, **options: bool
+    ) -> RunResult:
+        """Run a plan; then tell those whom the settings name."""
+        if not self.settings.notify:
+            return self._execute(plan, jobs, on_event, **options)
+        from penstock.notify import Notifier, run_and_tell
+
+        notifier = Notifier.of(self.settings, self._named)
+        return run_and_tell(
+            lambda: self._execute(plan, jobs, on_event, **options),
+            notifier,
+            failing=lambda: self._in_state("failed"),
+            sink=on_event,
+        )
+
+    def _named(self, words: Sequence[str]) -> frozenset[str]:
+        """The models that words of the selection language name."""
+        from penstock.engine.planning.run_arguments import selection_of
+
+        return self._selected(selection_of((), words, (), (), self.models)[0])
 
     def _execute(
         self,
