@@ -37,7 +37,7 @@ _NAMED = 5  # models that the sentence names
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is told, as JSON; its ``text`` is a sentence for people."""
+    """One message as JSON; its ``text`` is a sentence for people."""
 
     event: str
     document: Mapping[str, Any]
@@ -45,7 +45,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What messages say of each run: the project and the machine."""
+    """The project, the machine and the moment, which all messages of a run name."""
 
     project: str
     host: str
