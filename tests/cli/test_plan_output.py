@@ -58,6 +58,19 @@ def test_json_has_every_range(shop: Shop) -> None:
     }
 
 
+def test_markdown_is_one_document(shop: Shop) -> None:
+    out = plan(shop, "days", *RANGE, "--markdown", "--explain").stdout
+    table, needs, jobs, total = out.rstrip().split("\n\n")
+    assert table.splitlines()[:2] == [
+        "| step | table | strategy | slice | reason | state |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    assert table.splitlines()[3] == "|  |  |  | 2026-01-03 | missing |  |"
+    assert needs == "No input is a model's."
+    assert jobs.startswith("| step | slices | jobs | rows | time |")
+    assert total.startswith("6 slices")
+
+
 def test_very_many_ranges_are_cut(shop: Shop) -> None:
     shop.made("days", *(f"2026-01-{day:02d}" for day in range(1, 31, 2)))
     result = plan(shop, "days", "--from", "2026-01-01", "--to", "2026-01-31")

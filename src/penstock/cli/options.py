@@ -56,6 +56,21 @@ def json_option(function: F) -> F:
     )
 
 
+def markdown_option(function: F) -> F:
+    """``--markdown``; stored in the context, for whatever prints a table."""
+
+    def remember(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        ctx.meta["penstock.markdown"] = value
+
+    return click.option(
+        "--markdown",
+        is_flag=True,
+        expose_value=False,
+        callback=remember,
+        help="Print Markdown, for a comment on a pull request.",
+    )(function)
+
+
 def format_option(function: F) -> F:
     """``--format``, with ``--json`` for short; the command receives ``form``."""
     json = click.option("--json", "form", flag_value="json", help="The same as --format json.")

@@ -58,6 +58,8 @@ def print_table(
     numeric = [_numeric(row[index] for row in rows) for index in range(len(columns))]
     if not texts:
         say(empty)
+    elif in_markdown():
+        _print_markdown(columns, texts)
     elif is_terminal():
         from rich.console import Console
 
@@ -65,6 +67,23 @@ def print_table(
     else:
         for line in aligned([list(columns), *texts], numeric):
             say(line)
+
+
+def in_markdown() -> bool:
+    """Return whether the command that runs was given ``--markdown``."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get("penstock.markdown", False)
+
+
+def say_list(texts: Sequence[str], *, err: bool = False) -> None:
+    """Print lines that follow a table: as a list in Markdown, which is one document on stdout."""
+    if not texts:
+        return
+    if in_markdown():
+        say("\n" + "\n".join(f"- {_in_markdown(text)}" for text in texts))
+    else:
+        for text in texts:
+            say(text, err=err)
 
 
 def print_samples(check: CheckResult) -> None:
@@ -196,13 +215,14 @@ def _simple(value: Any) -> str:
 
 
 def _markdown(result: QueryResult) -> None:
-    lines = [
-        [_in_markdown(cell(name)) for name, _ in result.columns],
-        ["---"] * len(result.columns),
-    ]
-    lines += [[_in_markdown(cell(value)) for value in row] for row in result.rows]
-    for line in lines:
-        click.echo(f"| {' | '.join(line)} |")
+    columns = [cell(name) for name, _ in result.columns]
+    _print_markdown(columns, [[cell(value) for value in row] for row in result.rows])
+
+
+def _print_markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    for line in (columns, ["---"] * len(columns), *rows):
+        cells = line if line[0] == "---" else map(_in_markdown, line)
+        click.echo(f"| {' | '.join(cells)} |")
 
 
 def _in_markdown(text: str) -> str:

@@ -7,7 +7,13 @@ from typing import Any
 
 import click
 
-from penstock.cli.options import common_options, load_project, read_request, request_options
+from penstock.cli.options import (
+    common_options,
+    load_project,
+    markdown_option,
+    read_request,
+    request_options,
+)
 from penstock.cli.output import print_json
 from penstock.cli.plan_output import plan_as_dict, print_explained, print_plan
 from penstock.errors import InputError
@@ -23,7 +29,8 @@ Examples:
   penstock plan --from 2013-01-01 --to 2013-01-31
   penstock plan marts/delays_daily --explain
   penstock plan --select "marts/*" --json
-  penstock plan --from 2013-01-01 --out january.json""",
+  penstock plan --from 2013-01-01 --out january.json
+  penstock plan --from 2013-01-01 --markdown >plan.md""",
 )
 @request_options
 @click.option(
@@ -37,6 +44,7 @@ Examples:
     metavar="FILE",
     help="Save the plan to a file, for penstock run --plan FILE.",
 )
+@markdown_option
 @common_options
 @click.pass_context
 def command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.output import print_table, say
+from penstock.cli.output import in_markdown, print_table, say, say_list
 from penstock.cli.paths import local
 from penstock.cli.tables import Look
 from penstock.engine.planning.plan import TOGETHER
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("step", "table", "strategy", "slice", "reason", "state")
 _NEEDS = ("step", "input", "needs")
+_FENCE = "````"  # of Markdown; a query may have three of them
 _RANGES = 8  # of a step that text shows
 
 Estimates = Mapping[str, "Estimate"]
@@ -30,15 +31,17 @@ Estimates = Mapping[str, "Estimate"]
 
 def print_plan(plan: Plan) -> None:
     """Print the steps of a plan, and a line for each further range of slices."""
-    for notice in plan.notices:
-        say(local(f"notice: {notice}"), err=True)
+    notices = [local(f"notice: {notice}") for notice in plan.notices]
+    if not in_markdown():
+        say_list(notices, err=True)
     rows = [row for step in plan.steps for row in _rows(step)]
     look = Look(("strategy", "table"), ("state",))
     print_table(_COLUMNS, rows, look=look, empty="Nothing is to be made.")
-    for change in plan.changes:
-        say(local(f"\n{change}" if change is plan.changes[0] else str(change)))
+    if plan.changes and not in_markdown():
+        say("")
+    say_list([*(notices if in_markdown() else ()), *(local(str(each)) for each in plan.changes)])
     if any(change.refused is None for change in plan.changes) and not plan.request.changed:
-        say("penstock run --changed rebuilds what these changes touch")
+        say("\n" * in_markdown() + "penstock run --changed rebuilds what these changes touch")
 
 
 def _rows(step: PlannedStep) -> Iterator[Sequence[str]]:
@@ -69,9 +72,14 @@ def print_explained(plan: Plan, estimates: Estimates) -> None:
     """Print what differs in changed definitions, which slices of inputs each step needs, which
     slices share a job, and estimates.
     """
+    fence = in_markdown() and any(change.diff for change in plan.changes)
+    if fence:
+        say(f"\n{_FENCE}diff")
     for change in plan.changes:
         for line in change.diff:
-            say(local(f"  {line}"))
+            say(local(line if fence else f"  {line}"))
+    if fence:
+        say(_FENCE)
     say("")
     needs = [[local(need[name]) for name in _NEEDS] for need in needs_as_dicts(plan)]
     print_table(_NEEDS, needs, look=Look((), ("needs",)), empty="No input is a model's.")

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import common_options, load_project, selected_range_options
-from penstock.cli.output import print_json, print_table, say
+from penstock.cli.options import (
+    common_options,
+    load_project,
+    markdown_option,
+    selected_range_options,
+)
+from penstock.cli.output import in_markdown, print_json, print_table, say
 from penstock.cli.paths import local
 from penstock.cli.tables import Look
 from penstock.model.values.strategy import strategy_named
@@ -36,9 +41,11 @@ Examples:
   penstock status clean/flights --from 2013-01-01 --to 2013-12-31
   penstock status state:failed state:behind
   penstock status --to marts/delays_daily
+  penstock status --markdown
   penstock status --json""",
 )
 @selected_range_options("show")
+@markdown_option
 @common_options
 def command(
     *,
@@ -121,7 +128,7 @@ def print_models(
 
 
 def print_slices(status: ModelStatus) -> None:
-    say(f"{status.model} makes {status.makes} ({status.strategy})")
+    say(f"{status.model} makes {status.makes} ({status.strategy})" + "\n" * in_markdown())
     if not strategy_named(status.strategy).runs:
         return
     rows = [
