@@ -209,3 +209,7 @@ def test_status_and_plans_name_the_file(tmp_path: Path) -> None:
         ]
         (step,) = project.plan(fire_time=NOW, from_=DAYS[0], to=DAYS[2], behind=False).steps
         assert step.slices == ()
+        notice = "t: this run leaves 1 slice behind its input: penstock run t --behind"
+        assert project.plan(fire_time=NOW, partition=DAYS[0]).notices == (notice,)
+        assert project.plan(fire_time=NOW).notices == (notice,)
+        assert project.plan(fire_time=NOW, partition=DAYS[1]).notices == ()

@@ -27,8 +27,7 @@ def notices_of(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
     if asked.request.range is None:
         yield from without_start(asked.lines)
     yield from _left_out(asked.cascade)
-    if asked.request.range is not None:  # which has asked for the states of slices
-        yield from _behind(steps, asked)
+    yield from _behind(steps, asked)
 
 
 def with_lagging(steps: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep]:
@@ -58,11 +57,12 @@ def _lagging(step: PlannedStep, states: Mapping[str, frozenset[str]], asked: Ask
 
 def _behind(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
     """Yield which slices of partitioned models are behind that the run does not make."""
-    models = [s.model for s in steps if s.model.partition is not None and s.model.inputs]
+    models = [s.model for s in steps if s.model.partition is not None and _reads(s.model)]
     if not models or not asked.request.behind or asked.request.full_refresh:
         return
     planned = {step.name: {each.text for each in step.slices} for step in steps}
-    for name, states in asked.known.slices(models).items():
+    known = asked.known.slices(models)
+    for name, states in ((m.name, known[m.name]) for m in models if m.name in known):
         left = [
             text
             for text, state in states.items()
@@ -73,6 +73,10 @@ def _behind(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
             what = f"{number:,} slice{'' if number == 1 else 's'} behind {_ITS[number > 1]} input"
             do = f"penstock run {name} --behind" if states.remakes else _NOT_TAKEN_BACK
             yield f"{name}: this run leaves {what}: {do}"
+
+
+def _reads(model: Model) -> bool:
+    return bool(model.inputs or model.query.files)
 
 
 _ITS = {False: "its", True: "their"}
