@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.planning.behind import Changed, Input, Inputs
+from penstock.engine.planning.behind import Changed, Input, Inputs, Read, inputs_of
 from penstock.engine.planning.intervals import parts_made
 from penstock.engine.planning.slice_states import Recorded
 from penstock.engine.state.other_writers import Undone
@@ -18,7 +18,7 @@ from penstock.engine.state.store import State
 from penstock.engine.state.tables import to_text
 from penstock.lake.catalog.catalog import Catalog
 from penstock.model.time.interval import Interval
-from penstock.model.time.slice import Part
+from penstock.model.time.slice import Part, Slice
 from penstock.project import Project
 from tests import duck
 from tests.engine.state.builders import at, publication, run_record
@@ -151,3 +151,22 @@ def test_the_parts_of_an_interval_by_what_made_them() -> None:
         ("2026-01-04", 3),
         ("2026-01-05 to 2026-01-06", None),
     ]
+
+
+def test_a_slice_that_was_dropped_has_changed_for_its_readers(tmp_path: Path) -> None:
+    daily = "-- pipeline\n-- partitioned daily\n-- materialize ducklake://main/{}\n"
+    scripts = {
+        "models/raw": daily.format("raw") + "SELECT 1 AS n, '{partition}' AS ds",
+        "models/day": daily.format("day") + "SELECT * FROM raw WHERE ds = '{partition}'",
+        "models/t": SCRIPT.format(KIND.format("ds")),
+    }
+    project = Project.load(write_project(tmp_path / "p", scripts))
+    above = Recorded(dropped={"2026-01-02": 9, "2026-W01": 9})
+    assert above.changes(project.model("raw")) == [Changed(Part("2026-01-02"), 9)]
+    inputs = inputs_of(project.edges["day"], {"raw": above})
+    read: dict[Slice, Read] = {Part(f"2026-01-0{n}"): {"main": 7 + n // 3} for n in (1, 2, 3)}
+    found = {slice_.text: str(why) for slice_, why in inputs.behind(read).items()}
+    assert found == {"2026-01-02": "raw 2026-01-02: snapshot 9, read 7"}
+    assert not inputs.behind({Part("2026-01-02"): {"main": 9}})
+    by_time = Recorded(dropped={WEEK.text: 9, "2026-01-02": 9})
+    assert by_time.changes(project.model("t")) == [Changed(WEEK, 9)]

@@ -55,6 +55,35 @@ def test_a_slice_is_dropped_without_spark(project: Project) -> None:
 
 
 @pytest.mark.spark
+def test_what_was_made_from_a_slice_that_is_dropped_is_behind(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """The same after the days were made at once, by time."""
+    by_time = "MODEL (name main.b, kind INCREMENTAL_BY_TIME_RANGE (time_column made), start "
+    by_time += f"'{DAYS[0]}');\nSELECT made, count(*) AS n FROM t WHERE made BETWEEN @start_ds AND "
+    by_time += "@end_ds GROUP BY made"
+    of = "-- pipeline\n-- partitioned daily\n-- materialize ducklake://main/c\n"
+    of += "SELECT n, made FROM b WHERE made = '{partition}'"
+    scripts = {"models/t": DAILY, "models/b": by_time, "models/c": of}
+    days = {"from_": DAYS[0], "to": DAYS[1]}
+
+    def behind(project: Project, model: str) -> dict[str | None, str | None]:
+        slices = project.status(model)[0].slices
+        return {each.slice: each.reason for each in slices if each.state == "behind"}
+
+    with Project.load(write_project(tmp_path / "toy", scripts), spark=spark) as project:
+        project.run(**days)  # type: ignore[arg-type] # two of its many options
+        at = project.drop("b", DAYS[1]).snapshot_id
+        reason = f"b {DAYS[1]}: snapshot {at}, read 3"
+        assert (behind(project, "b"), behind(project, "c")) == ({}, {DAYS[1]: reason})
+        at = project.drop("t", DAYS[0]).snapshot_id
+        reason = f"t {DAYS[0]}: snapshot {at}, read 2"
+        assert behind(project, "b") == {DAYS[0]: reason}
+        assert project.run(**days).state == "done"  # type: ignore[arg-type] # two of its options
+        assert (behind(project, "b"), behind(project, "c")) == ({}, {})
+
+
+@pytest.mark.spark
 def test_a_table_is_dropped_and_made_again(project: Project) -> None:
     dropped = project.drop("t")
     assert (dropped.table, dropped.slices, dropped.rows) == ("main.t", DAYS, 4)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 from penstock.engine.results import CheckResult, ColumnInfo
-from penstock.engine.state import reading
+from penstock.engine.state import reading, run_history
 from penstock.engine.state.records import InputRead, KeptPart, ProcessId, ReadRecord, this_process
-from penstock.engine.state.store import State, StepRecords, divide_step, publish
+from penstock.engine.state.store import State, StepRecords, divide_step, forget, publish
 from tests.engine.state.builders import at, publication, run_record, step_record
 
 
@@ -42,7 +42,9 @@ def test_a_killed_run_is_abandoned_by_the_next(state: State) -> None:
     assert run.state == "abandoned"
     with state.reading() as connection:
         assert connection is not None
-        assert [step.state for step in reading.step_runs(connection, "main.a", 9)] == ["abandoned"]
+        assert [step.state for step in run_history.step_runs(connection, "main.a", 9)] == [
+            "abandoned"
+        ]
 
 
 def test_a_living_run_and_one_of_another_host_are_left_alone(state: State) -> None:
@@ -60,7 +62,7 @@ def test_publication_writes_slice_step_checks_and_columns(state: State) -> None:
     assert (slice_.snapshot_id, slice_.rows, slice_.fingerprint) == (7, 3, "3:abc")
     with state.reading() as connection:
         assert connection is not None
-        (step,) = reading.step_runs(connection, "main.a", 9)
+        (step,) = run_history.step_runs(connection, "main.a", 9)
         (check,) = reading.last_checks(connection)
         (version,) = reading.schema_versions(connection, "main.a")
     assert (step.state, step.rows, step.snapshot_id) == ("done", 3, 7)
@@ -128,7 +130,7 @@ def test_failed_tests_are_kept_and_the_slice_is_not(state: State) -> None:
     with state.reading() as connection:
         assert connection is not None
         (check,) = reading.last_checks(connection)
-        (step,) = reading.step_runs(connection, "main.a", 9)
+        (step,) = run_history.step_runs(connection, "main.a", 9)
     assert check.result.samples == ({"id": 1, "when": str(at(0))},)
     assert (step.state, step.reason) == ("failed", "1 test failed")
 
@@ -142,7 +144,7 @@ def test_the_last_attempt_passes_over_what_says_nothing(state: State) -> None:
     with state.reading() as connection:
         assert connection is not None
         (attempt,) = reading.last_attempts(connection, "main.a")
-        history = reading.step_runs(connection, "main.a", 3)
+        history = run_history.step_runs(connection, "main.a", 3)
     assert attempt.state == "failed"
     assert [one.state for one in history] == ["abandoned", "cancelled", "failed"]
 
@@ -176,7 +178,7 @@ def test_a_table_made_anew_forgets_its_other_slices(state: State) -> None:
     with state.reading() as connection:
         assert connection is not None
         assert reading.last_attempts(connection) == []
-        assert len(reading.step_runs(connection, "main.a", 9)) == 3
+        assert len(run_history.step_runs(connection, "main.a", 9)) == 3
 
 
 def test_a_slice_that_was_dropped_is_forgotten(state: State) -> None:
@@ -216,7 +218,7 @@ def test_a_step_is_divided_into_its_parts(state: State) -> None:
     state.write(lambda connection: divide_step(connection, parts, "a/c"))
     with state.reading() as connection:
         assert connection is not None
-        runs = reading.step_runs(connection, whole.target, 9)
+        runs = run_history.step_runs(connection, whole.target, 9)
     assert {(run.slice, run.state, run.started_at) for run in runs} == {
         ("a/b", "done", at(1)),
         ("b/c", "failed", at(1)),
@@ -262,3 +264,14 @@ def test_an_interval_that_stays_as_it_was_keeps_what_made_its_parts(state: State
         kept = [(first, 4, 1), (second, 7, 2)]
         assert found == (kept if snapshot is None else [(both, 9, 3)])
         what = replace(what, gone=(first, second))
+
+
+def test_a_slice_that_was_dropped_says_by_which_snapshot(state: State) -> None:
+    state.begin_run(run_record())
+    for value in ("2026-01-01", "2026-01-02"):
+        state.confirm(publication(slice=value), 7)
+    state.write(lambda connection: forget(connection, "main.a", "2026-01-01", at(1), 9))
+    state.write(lambda connection: forget(connection, "main.a", "2026-01-02", at(1)))
+    assert state.read(reading.dropped, dict[str, dict[str, int]]()) == {"main.a": {"2026-01-01": 9}}
+    state.write(lambda connection: forget(connection, "main.a", None, at(2)))
+    assert state.read(reading.dropped, dict[str, dict[str, int]]()) == {}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
-from penstock.engine.planning.behind import Inputs, Read, TableChanges
+from penstock.engine.planning.behind import Inputs, Read, TableChanges, inputs_of
 from penstock.engine.planning.ranges import (
     CHANGED,
     FAILED,
@@ -27,7 +27,6 @@ from penstock.engine.planning.slice_states import (
     SliceState,
     TableReads,
     files_of,
-    inputs_of,
     recorded_of,
     table_changes,
     where_of,
@@ -43,7 +42,7 @@ from penstock.engine.results import (
     Statuses,
     StepRun,
 )
-from penstock.engine.state import reading
+from penstock.engine.state import reading, run_history
 from penstock.engine.state.other_writers import Outside, Undone, Where
 from penstock.engine.state.records import (
     WHOLE,
@@ -96,6 +95,7 @@ class LakeState:
     outside: Outside = field(default_factory=Outside)
     lost: Mapping[str, Undone] = field(default_factory=dict)
     reads: Mapping[str, Read] = field(default_factory=dict)
+    dropped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, connection: Connection, target: str | None = None) -> LakeState:
@@ -104,6 +104,7 @@ class LakeState:
             attempts=tuple(reading.last_attempts(connection, target)),
             checks=tuple(reading.last_checks(connection, target)),
             running=tuple(reading.running(connection)),
+            dropped=reading.dropped(connection, None if target is None else [target]),
         )
 
 
@@ -196,7 +197,8 @@ def _recorded(model: Model, state: LakeState) -> Recorded:
     target = model.target.qualified
     slices = tuple(each for each in state.slices if each.target == target)
     lost = state.lost.get(target, Undone())
-    return Recorded(slices, state.outside, lost, reads=state.reads)
+    dropped = state.dropped.get(target, {})
+    return Recorded(slices, state.outside, lost, reads=state.reads, dropped=dropped)
 
 
 def read_state(
@@ -368,7 +370,7 @@ def detail_of(
         with catalog.reading() as connection:
             if find_tables(connection):
                 versions = reading.schema_versions(connection, target)
-                runs = reading.step_runs(connection, target, LAST_RUNS)
+                runs = run_history.step_runs(connection, target, LAST_RUNS)
             latest, place = reads.newest(connection), (model.target.schema, model.target.table)
             table = reads.find_table(connection, catalog.data_path, latest.id, *place)
             if table is not None:

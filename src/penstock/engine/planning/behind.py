@@ -16,10 +16,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import accumulate
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from penstock.engine.planning.ranges import BEHIND, LATE, MATERIALIZED
+from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Edge
 from penstock.model.slicing.table_reads import TableRead
 from penstock.model.time.interval import Interval
@@ -276,6 +278,30 @@ class Inputs:
     def state(self, cause: Cause) -> str:
         """Return the state of a slice that was made, and would be behind for this."""
         return self.late if cause.state == LATE else cause.state
+
+
+class HasChanges(Protocol):
+    """What is recorded of the slices of a model."""
+
+    def changes(self, model: Model) -> Sequence[Changed]: ...
+
+    @property
+    def newest(self) -> int: ...
+
+
+def inputs_of(
+    edges: Sequence[Edge],
+    known: Mapping[str, HasChanges],
+    tables: Sequence[TableChanges] = (),
+    late: str = BEHIND,
+) -> Inputs:
+    """Return what a model reads; ``known`` are the records of the models that it does."""
+    inputs = [
+        Input(edge, partial(above.changes, edge.upstream), above.newest)
+        for edge in edges
+        if (above := known.get(edge.upstream.name)) is not None
+    ]
+    return Inputs(tuple(inputs), tuple(tables), late)
 
 
 _WEIGHT = (MATERIALIZED, LATE, BEHIND)

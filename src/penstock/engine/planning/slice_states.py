@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
-from penstock.engine.planning.behind import Changed, Input, Inputs, Read, TableChanges
+from penstock.engine.planning.behind import Changed, Inputs, Read, TableChanges, inputs_of
 from penstock.engine.planning.intervals import Event, IntervalHistory
 from penstock.engine.planning.ranges import (
     BEHIND,
@@ -38,7 +38,13 @@ from penstock.engine.planning.restatement_scope import BuildTimes, rebuilds
 from penstock.engine.state import reading
 from penstock.engine.state.other_writers import Outside, Undone, Where, look, undone
 from penstock.engine.state.reading import Tried
-from penstock.engine.state.records import WHOLE, ProcessId, SliceRecord, is_gone
+from penstock.engine.state.records import (
+    WHOLE,
+    ProcessId,
+    SliceRecord,
+    is_gone,
+    may_be_slice,
+)
 from penstock.engine.state.store import State
 from penstock.engine.state.tables import to_moment, to_text
 from penstock.lake.catalog.snapshots.history import rollbacks
@@ -81,7 +87,8 @@ class SliceState:
 class Recorded:
     """The records of the slices of one target, what others did to them since, and the attempts that
     published nothing: of models by time all, of others the last one of each slice. ``alive`` are
-    the runs that have not ended. ``reads`` are the snapshots that slices were made from, by the ids
+    the runs that have not ended. ``dropped`` are slices that were, each with the snapshot that did.
+    ``reads`` are the snapshots that slices were made from, by the ids
     of reads, and ``inputs`` what the model reads, to tell what is behind that.
     """
 
@@ -92,6 +99,7 @@ class Recorded:
     alive: Collection[str] = ()
     reads: Mapping[str, Read] = field(default_factory=dict)
     inputs: Inputs = field(default_factory=Inputs)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     def states(self, model: Model) -> dict[str, SliceState]:
         """Of a model that is not by time, by the texts of the slices recorded or tried.
@@ -146,12 +154,21 @@ class Recorded:
             # An attempt that failed since leaves the rows, and the snapshot that changed them.
             events = replace(self, tried=()).painted(model).events
             made = [Changed(e.interval, e.changed) for e in events if e.changed is not None]
-            return [*made, *self._gone()]
-        found: list[Changed] = []
+            return [*made, *self._gone(), *self._dropped(model)]
+        found = list(self._dropped(model))
         for record in self.slices:
             if record.is_slice_of(model) and (at := self._changed(record)) is not None:
                 found.append(Changed(_slice_of(record.slice), at))
         return found
+
+    def _dropped(self, model: Model) -> Iterator[Changed]:
+        """Yield the slices of the model that were dropped: made again, they have a record too."""
+        for text, at in self.dropped.items():
+            interval = interval_of(text)
+            if model.by_time is not None and interval is not None:
+                yield Changed(interval, at)
+            elif model.by_time is None and may_be_slice(text, model):
+                yield Changed(_slice_of(text), at)
 
     def _gone(self) -> Iterator[Changed]:
         """Yield the intervals that a rollback has undone, which have no event."""
@@ -173,7 +190,7 @@ class Recorded:
         """The last snapshot in which any of the slices got other rows; -1 for none."""
         parts = [at for of in self.outside.parts.values() for _, at in of]
         made = [at for each in self.slices if (at := self._changed(each)) is not None]
-        return max((*made, *parts), default=-1)
+        return max((*made, *parts, *self.dropped.values()), default=-1)
 
     def _pressing(self, tried: Tried) -> str:
         if tried.state == RUNNING and tried.run_id in self.alive:
@@ -393,6 +410,7 @@ class KnownSlices:
         last, running = reading.last_outcomes(connection, targets), reading.running(connection)
         alive = frozenset(run.run_id for run in running if not self.is_gone(run.process))
         reads = reading.lakes_read(connection, targets)
+        dropped = reading.dropped(connection, targets)
         found: dict[str, Recorded] = {}
         for model, target in zip(models, targets, strict=True):
             attempts: Sequence[Tried]
@@ -402,23 +420,9 @@ class KnownSlices:
                 of_target = last.get(target, {}).items()
                 attempts = [Tried(value, "", run, state) for value, (state, run) in of_target]
             known = made.get(target, Recorded())
+            known = replace(known, dropped=dropped.get(target, {}))
             found[model.name] = replace(known, tried=attempts, alive=alive, reads=reads)
         return found
-
-
-def inputs_of(
-    edges: Sequence[Edge],
-    known: Mapping[str, Recorded],
-    tables: Sequence[TableChanges] = (),
-    late: str = BEHIND,
-) -> Inputs:
-    """Return what a model reads; ``known`` are the records of the models that it does."""
-    inputs = [
-        Input(edge, partial(above.changes, edge.upstream), above.newest)
-        for edge in edges
-        if (above := known.get(edge.upstream.name)) is not None
-    ]
-    return Inputs(tuple(inputs), tuple(tables), late)
 
 
 def table_changes(

@@ -184,10 +184,12 @@ class _Records:
     slice: str | None
     part: Replaced
 
-    def write(self, connection: Connection, _: int | None = None) -> None:
+    def write(self, connection: Connection, snapshot_id: int | None = None) -> None:
         at = now()
-        for gone in (self.slice, *self.part.gone):
+        for gone in self.part.gone:
             forget(connection, self.target, gone, at)
+        by = snapshot_id if self.slice else None  # a table that is gone has no readers
+        forget(connection, self.target, self.slice, at, by)
         for record in self.part.left:
             insert_slice(connection, record)
 

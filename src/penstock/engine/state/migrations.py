@@ -276,6 +276,14 @@ def run_history(connection: Connection) -> None:
         connection.execute(text(f"CREATE INDEX {index} ON {on} ({columns})"))
 
 
+def what_was_lacking(connection: Connection) -> None:
+    """Record what slices were made without, and which snapshot dropped one: NULL where that is not
+    known.
+    """
+    _add_columns(connection, "penstock_read", {"missing": "TEXT"})
+    _add_columns(connection, "penstock_dropped", {"snapshot_id": "BIGINT"})
+
+
 # Number n is the n-th.
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     first,
@@ -288,4 +296,5 @@ MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     claims,
     recorded_definitions,
     run_history,
+    what_was_lacking,
 )

@@ -22,7 +22,7 @@ from sqlalchemy import (
     select,
 )
 
-from penstock.engine.results import CheckResult, ColumnInfo, SchemaVersion, StepRun
+from penstock.engine.results import CheckResult, ColumnInfo, SchemaVersion
 from penstock.engine.state.records import (
     WHOLE,
     CheckRecord,
@@ -47,7 +47,6 @@ from penstock.engine.state.tables import (
     UNCOUNTED,
     to_moment,
 )
-from penstock.model.time.slice import shown
 
 # The execution option with the version of the state tables: reading does not migrate them.
 VERSION = "penstock_state_version"
@@ -61,6 +60,7 @@ _SINCE = {
     (SCHEMA_VERSION.name, "lineage"): 4,
     (SLICE.name, "inputs"): 5,
     (SLICE.name, "read_id"): 7,
+    (READ.name, "missing"): 11,
     (RUN.name, "user_name"): 10,
     (RUN.name, "exit_code"): 10,
     (RUN.name, "plan"): 10,
@@ -249,7 +249,8 @@ def reads(connection: Connection, read_ids: Sequence[str]) -> dict[str, ReadReco
     found: dict[str, ReadRecord] = {}
     ids = list(dict.fromkeys(read_ids))
     for first in range(0, len(ids), _AT_ONCE):
-        query = select(READ).where(READ.c.read_id.in_(ids[first : first + _AT_ONCE]))
+        of = READ.c.read_id.in_(ids[first : first + _AT_ONCE])
+        query = rows_of(connection, READ).where(of)
         found |= {row.read_id: as_read(row) for row in connection.execute(query)}
     return found
 
@@ -259,7 +260,8 @@ def reads_of(connection: Connection, targets: Sequence[str]) -> dict[str, ReadRe
     if not has_reads(connection):
         return {}
     there = select(SLICE.c.read_id).where(SLICE.c.target.in_(targets), SLICE.c.read_id.is_not(None))
-    query = select(READ).where(READ.c.target.in_(targets), READ.c.read_id.in_(there))
+    of = (READ.c.target.in_(targets), READ.c.read_id.in_(there))
+    query = rows_of(connection, READ).where(*of)
     return {row.read_id: as_read(row) for row in connection.execute(query)}
 
 
@@ -273,6 +275,7 @@ def as_read(row: Row[Any]) -> ReadRecord:
         arguments=json.loads(row.arguments),
         tests=row.tests,
         version=row.version,
+        missing=row.missing,
     )
 
 
@@ -341,6 +344,22 @@ def built(connection: Connection, target: str) -> str | None:
     return connection.execute(last).scalar()
 
 
+def dropped(
+    connection: Connection, targets: Sequence[str] | None = None
+) -> dict[str, dict[str, int]]:
+    """Return the slices of targets, or of all, that were dropped, each with its snapshot."""
+    if _is_before(connection, 11):
+        return {}
+    query = select(DROPPED.c.target, DROPPED.c.slice, DROPPED.c.snapshot_id)
+    query = query.where(DROPPED.c.snapshot_id.is_not(None))
+    if targets is not None:
+        query = query.where(DROPPED.c.target.in_(targets))
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    for target, value, snapshot_id in connection.execute(query):
+        found[target][value] = snapshot_id
+    return found
+
+
 def _dropped_since() -> Exists:
     """Return whether the slice of a step was dropped after the step began."""
     return exists().where(
@@ -394,29 +413,6 @@ def schema_versions(connection: Connection, target: str) -> tuple[SchemaVersion,
 
 def _column(name: str, kind: str, comment: str | None = None) -> ColumnInfo:
     return ColumnInfo(name, kind, comment=comment)
-
-
-def step_runs(connection: Connection, target: str, limit: int) -> tuple[StepRun, ...]:
-    """The latest attempts at a target, newest first."""
-    query = (
-        select(STEP).where(STEP.c.target == target).order_by(STEP.c.started_at.desc()).limit(limit)
-    )
-    return tuple(_step_run(as_step(row)) for row in connection.execute(query))
-
-
-def _step_run(step: StepRecord) -> StepRun:
-    ended = step.finished_at
-    return StepRun(
-        run_id=step.run_id,
-        step=step.step,
-        slice=shown(step.slice),
-        state=step.state,
-        started_at=step.started_at,
-        seconds=(ended - step.started_at).total_seconds() if ended else None,
-        rows=step.rows,
-        snapshot_id=step.snapshot_id,
-        reason=step.reason,
-    )
 
 
 def as_run(row: Row[Any]) -> RunRecord:

@@ -125,16 +125,21 @@ class SliceRecord:
 
         An old record does not say; then the form of its value decides.
         """
-        spec = model.partition
         if self.slicing is not None:
             return self.slicing == model.slicing
-        if spec is None or self.slice == WHOLE:
-            return spec is None and self.slice == WHOLE
-        try:
-            validate(spec, self.slice)
-        except PartitionError:
-            return False
-        return True
+        return may_be_slice(self.slice, model)
+
+
+def may_be_slice(text: str, model: Model) -> bool:
+    """Return whether a text has the form of a slice of a model that is not by time."""
+    spec = model.partition
+    if spec is None or text == WHOLE:
+        return spec is None and text == WHOLE
+    try:
+        validate(spec, text)
+    except PartitionError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +168,8 @@ class InputRead:
 class ReadRecord:
     """Record what the slices of one commit were made from. ``lakes`` has the snapshot of each lake
     that was read, ``arguments`` the texts that the run gave, ``tests`` a hash of the terms
-    that decided, ``version`` is Penstock's.
+    that decided, ``version`` is Penstock's. ``missing`` is what they were made without, where the
+    run was to (``--allow-missing``).
     """
 
     read_id: str
@@ -174,6 +180,7 @@ class ReadRecord:
     arguments: Mapping[str, str | None] = field(default_factory=dict)
     tests: str = ""
     version: str = ""
+    missing: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Select, func, select
 
+from penstock.engine.results import StepRun
 from penstock.engine.state.reading import (
     as_check,
     as_read,
@@ -23,6 +24,7 @@ from penstock.engine.state.reading import (
 )
 from penstock.engine.state.records import CheckRecord, ReadRecord, RunRecord, StepRecord
 from penstock.engine.state.tables import CHECK, READ, RUN, STEP, to_text
+from penstock.model.time.slice import shown
 
 _PAGE = 200  # runs of a table that are looked up at once
 _NOT_DONE = ("failed", "abandoned", "running")  # running: if its process is gone
@@ -133,3 +135,26 @@ def reads_of_run(connection: Connection, run_id: str) -> dict[str, ReadRecord]:
         return {}
     query = select(READ).where(READ.c.run_id == run_id)
     return {row.target: as_read(row) for row in connection.execute(query)}
+
+
+def step_runs(connection: Connection, target: str, limit: int) -> tuple[StepRun, ...]:
+    """The latest attempts at a target, newest first."""
+    query = (
+        select(STEP).where(STEP.c.target == target).order_by(STEP.c.started_at.desc()).limit(limit)
+    )
+    return tuple(_step_run(as_step(row)) for row in connection.execute(query))
+
+
+def _step_run(step: StepRecord) -> StepRun:
+    ended = step.finished_at
+    return StepRun(
+        run_id=step.run_id,
+        step=step.step,
+        slice=shown(step.slice),
+        state=step.state,
+        started_at=step.started_at,
+        seconds=(ended - step.started_at).total_seconds() if ended else None,
+        rows=step.rows,
+        snapshot_id=step.snapshot_id,
+        reason=step.reason,
+    )

@@ -416,13 +416,17 @@ def insert_read(connection: Connection, read: ReadRecord) -> None:
             arguments=json.dumps(dict(read.arguments), sort_keys=True),
             tests=read.tests,
             version=read.version,
+            missing=read.missing,
         )
     )
 
 
-def forget(connection: Connection, target: str, value: str | None, at: datetime) -> None:
+def forget(
+    connection: Connection, target: str, value: str | None, at: datetime, by: int | None = None
+) -> None:
     """A slice was dropped, or (without ``value``) the whole target: its records go, and attempts
-    that began before ``at`` say nothing of it any more. What ran remains in the history.
+    that began before ``at`` say nothing of it any more. What ran remains in the history. Slices
+    made from one are behind the snapshot ``by`` that dropped it.
     """
     for table in (SLICE, CHECK, DROPPED):
         mine = [table.c.target == target]
@@ -431,7 +435,10 @@ def forget(connection: Connection, target: str, value: str | None, at: datetime)
         connection.execute(delete(table).where(*mine))
     connection.execute(
         insert(DROPPED).values(
-            target=target, slice=WHOLE if value is None else value, dropped_at=to_text(at)
+            target=target,
+            slice=WHOLE if value is None else value,
+            dropped_at=to_text(at),
+            snapshot_id=by,
         )
     )
 

@@ -98,6 +98,7 @@ READ = Table(
     _text("arguments", null=False),  # JSON
     _text("tests", null=False),  # what its data tests are, as a hash
     _text("version", null=False),  # of Penstock
+    _text("missing"),  # of its input, where the run was to do without
 )
 
 # Definitions that slices were made by, by the hashes that their records have.
@@ -118,6 +119,7 @@ DROPPED = Table(
     _text("target", key=True),
     _text("slice", key=True),
     _text("dropped_at", null=False),
+    _number("snapshot_id"),  # that dropped it; NULL where that is not known, or none was needed
 )
 
 # When each table was last made from nothing, by the moments that runs were for.
