@@ -281,7 +281,7 @@ class Inputs:
 
 
 class HasChanges(Protocol):
-    """What is recorded of the slices of a model."""
+    """Records of the slices of a model, with what changed them."""
 
     def changes(self, model: Model) -> Sequence[Changed]: ...
 
