@@ -28,6 +28,7 @@ COMMANDS = {
     "show": "penstock.cli.show",
     "runs": "penstock.cli.runs",
     "logs": "penstock.cli.logs",
+    "diff": "penstock.cli.diff",
     "lineage": "penstock.cli.lineage",
     "format": "penstock.cli.format",
     "create-external": "penstock.cli.create_external",

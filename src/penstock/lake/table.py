@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import ArgumentError, EnvironmentMissing
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.definitions import tables
-from penstock.lake.catalog.files.feed import Bound
+from penstock.lake.catalog.files.feed import Bound, Range
 from penstock.lake.format.files import Table as TableInfo
 from penstock.lake.format.naming import TableRef
 from penstock.lake.format.objects import Description, ListedFile, listed
@@ -211,6 +211,16 @@ class Table:
             self.spark(), self.catalog, self.ref, first, until, only_new=only_new
         )
         return rows if after < until else replace(rows, df=rows.df.limit(0))
+
+    def images(self, after: int, until: int, only: Collection[int] | None = None) -> feed.Images:
+        """The rows that changed after a snapshot up to another, before and after, with their ids:
+        ``orders.images(2, 4).before``.
+
+        Of ``only`` some snapshots' changes, if they are given. Raises SnapshotNotFound,
+        TableNotFound.
+        """
+        within = Range(after + 1, self._snapshot(until, None).id)
+        return feed.images(self.spark(), self.catalog, self.ref, within, only)
 
     def insertions(self, from_: Since, to: Since | None = None) -> DataFrame:
         """The new rows, by inserts and updates alike: ``orders.insertions(2, 4).show()``."""

@@ -7,14 +7,14 @@ from the file that had it, at the deleted position.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files import feed as catalog_feed
-from penstock.lake.catalog.files.feed import Bound, Changed
+from penstock.lake.catalog.files.feed import Bound, Changed, Range
 from penstock.lake.format.files import DataFile, FileSet, InlinedPart, InlinedRows, Table
 from penstock.lake.format.naming import TableRef
 from penstock.lake.reading.deleted.frames import Deletes, deleted_positions
@@ -77,6 +77,44 @@ def deletions(
 
 
 @dataclass(frozen=True, slots=True)
+class Images:
+    """The rows that changed: as they were before, and as they are after, both with ROW_ID."""
+
+    before: DataFrame
+    after: DataFrame
+
+
+def images(
+    spark: SparkSession,
+    catalog: Catalog,
+    ref: TableRef,
+    within: Range,
+    only: Collection[int] | None = None,
+) -> Images:
+    """Each row that changed in ``within`` once, before its first change and after its last.
+
+    A row that came and went within the range is in neither. ``only`` are the snapshots whose
+    changes count. The columns are those at the end of the range. Raises TableNotFound.
+    """
+    source = _Source.within(spark, catalog, ref, within)
+    with explained(table=str(ref), snapshot_id=within.last):
+        alone, paired = source.apart()
+        rows = _of_kind(source.come([*alone, *paired]), _INSERT)
+        if source.has_lost():
+            rows = rows.union(_of_kind(source.gone(), _DELETE))
+        if only is not None:
+            rows = rows.where(fn.col(_SNAPSHOT).isin(*only))
+        first, last = fn.min_by(_END, _SINCE), fn.max_by(_END, _SINCE)
+        ends = _events(rows).groupBy(ROW_ID)
+        first_of = ends.agg(first.alias(_END), fn.min(_SINCE).alias(_SINCE))
+        last_of = ends.agg(last.alias(_END), fn.max(_SINCE).alias(_SINCE))
+        is_new = fn.col(_SINCE)[_KIND]
+        before = first_of.where(~is_new).select(f"{_END}.*")
+        after = last_of.where(is_new).select(f"{_END}.*")
+        return Images(*(source.named(df, {ROW_ID: ROW_ID}) for df in (before, after)))
+
+
+@dataclass(frozen=True, slots=True)
 class FinalRows:
     """``df`` has the table's columns; ``lost``: rows may have been updated or removed, too."""
 
@@ -110,19 +148,29 @@ def final_rows(
 
 def _last_images(rows: DataFrame, *, only_new: bool) -> DataFrame:
     """The last image of each row that is there in the end. An update removes before it inserts."""
-    known = fn.coalesce(ROW_ID, fn.raise_error(fn.lit("a row of a changed file has no row id")))
-    event = fn.struct(fn.col(_SNAPSHOT), (fn.col(_KIND) == _INSERT).alias(_KIND))
-    whole = fn.struct(*(quoted(name) for name in rows.columns))
-    events = rows.select(known.alias(ROW_ID), event.alias(_SINCE), whole.alias(_END))
-    last = events.groupBy(ROW_ID).agg(
-        fn.max_by(_END, _SINCE).alias(_END),
-        fn.max(_SINCE).alias(_SINCE),
-        fn.min(_SINCE).alias(_SNAPSHOT),
+    last = (
+        _events(rows)
+        .groupBy(ROW_ID)
+        .agg(
+            fn.max_by(_END, _SINCE).alias(_END),
+            fn.max(_SINCE).alias(_SINCE),
+            fn.min(_SINCE).alias(_SNAPSHOT),
+        )
     )
     stays = fn.col(_SINCE)[_KIND]
     if only_new:
         stays = stays & fn.col(_SNAPSHOT)[_KIND]
     return last.where(stays).select(f"{_END}.*")
+
+
+def _events(rows: DataFrame) -> DataFrame:
+    """ROW_ID, _SINCE as snapshot and whether the row came, which sorts by time, and _END as the
+    whole row.
+    """
+    known = fn.coalesce(ROW_ID, fn.raise_error(fn.lit("a row of a changed file has no row id")))
+    event = fn.struct(fn.col(_SNAPSHOT), (fn.col(_KIND) == _INSERT).alias(_KIND))
+    whole = fn.struct(*(quoted(name) for name in rows.columns))
+    return rows.select(known.alias(ROW_ID), event.alias(_SINCE), whole.alias(_END))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +187,10 @@ class _Source:
     ) -> _Source:
         with catalog.reading() as connection:
             within = catalog_feed.load_range(connection, from_, to)
+        return cls.within(spark, catalog, ref, within)
+
+    @classmethod
+    def within(cls, spark: SparkSession, catalog: Catalog, ref: TableRef, within: Range) -> _Source:
         table = catalog.table(ref.schema, ref.name, within.last)
         with catalog.reading() as connection:
             return cls(spark, table, catalog_feed.load_changed(connection, table, within))

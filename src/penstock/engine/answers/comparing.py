@@ -1,0 +1,232 @@
+"""Compare two sets of rows: which came, which went, which changed, and in which columns.
+
+Rows belong together by a key, or by an id of each row. What is left without a key is matched with
+an equal row, so that a table that was written again as it was has no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ArgumentError
+from penstock.spark.failures import explained
+from penstock.spark.functions import expr, fn
+from penstock.sql.identifiers import fold, nearest, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+INSERTED, DELETED, UPDATED, SAME = "inserted", "deleted", "updated", "same"
+# Columns of the comparison beside those of the tables, which are inside of the structs.
+_OLD, _NEW, _KEY, _DIFFERS = "old_row", "new_row", "key_", "differs_"
+_OLDS, _NEWS = "old_rows", "new_rows"  # their numbers
+_SIDES, _SIZES = (_OLD, _NEW), (_OLDS, _NEWS)
+_MOST = "most"  # rows with one key
+# Spark compares and groups by no maps and variants: by their JSON it does.
+_AS_JSON = ("map<", "variant", "geometry", "geography")
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """A row that was inserted, deleted or updated. ``before`` has the old values of the columns
+    that an update changed.
+    """
+
+    change: str
+    row: Mapping[str, Any]
+    before: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Numbers of rows, of updated ones in ``columns`` by each column that changed. ``same`` are
+    those that were compared and are equal.
+    """
+
+    inserted: int = 0
+    deleted: int = 0
+    updated: int = 0
+    same: int = 0
+    columns: Mapping[str, int] = field(default_factory=dict)
+    samples: tuple[RowChange, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.inserted or self.deleted or self.updated)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule by which rows are matched, and the columns that are compared.
+
+    ``key`` are some of them. Without a key, ``row_id`` is a column of both frames beside them, or
+    there is none. ``samples`` of each kind of change are returned.
+    """
+
+    columns: Sequence[str]
+    key: Sequence[str] = ()
+    row_id: str | None = None
+    samples: int = 5
+
+
+class NotUnique(ArgumentError):
+    """Several rows have one key."""
+
+
+def compare(before: DataFrame, after: DataFrame, rule: Rule) -> Compared:
+    """Compare rows that have the columns of ``rule``. Raises NotUnique for a key that several rows
+    have.
+    """
+    ways = _ways(before, after, rule.columns)
+    with explained(), _persisted(_matched(before, after, rule, ways)) as matched:
+        found = matched.agg(*_counts(rule.columns)).head()
+        counts = found.asDict() if found is not None else {}
+        if rule.key and (counts[_MOST] or 0) > 1:
+            raise _not_unique(matched, rule)
+        changed = {name: counts[f"{_DIFFERS}{i}"] or 0 for i, name in enumerate(rule.columns)}
+        return Compared(
+            inserted=counts[INSERTED] or 0,
+            deleted=counts[DELETED] or 0,
+            updated=counts[UPDATED] or 0,
+            same=counts[SAME] or 0,
+            columns={name: number for name, number in changed.items() if number},
+            samples=tuple(_samples(matched, rule, ways)) if rule.samples else (),
+        )
+
+
+def key_of(text: str | Sequence[str] | None, columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns that ``a,b`` names, as they are written in a table. Raises ArgumentError."""
+    names = text.split(",") if isinstance(text, str) else text or ()
+    known = {fold(name): name for name in columns}
+    found = []
+    for name in (each.strip() for each in names):
+        if fold(name) not in known:
+            near = nearest(name, columns)
+            hint = f"did you mean {near!r}?" if near else f"columns are {', '.join(columns)}"
+            raise ArgumentError(f"there is no column {name!r} in the table", hint=hint)
+        found.append(known[fold(name)])
+    return tuple(found)
+
+
+def _ways(before: DataFrame, after: DataFrame, columns: Sequence[str]) -> dict[str, str]:
+    """The way in which each column is compared: as it is, by its JSON, or as text."""
+    old, new = ({fold(name): kind for name, kind in frame.dtypes} for frame in (before, after))
+    return {name: way(old[fold(name)], new[fold(name)]) for name in columns}
+
+
+def way(old: str, new: str) -> str:
+    """The expression by which values of two types of Spark are compared."""
+    if any(part in kind for kind in (old, new) for part in _AS_JSON):
+        return "to_json({})"
+    if old == new or all(kind.startswith(_NUMBERS) for kind in (old, new)):
+        return "{}"
+    return "CAST({} AS STRING)"
+
+
+def _matched(before: DataFrame, after: DataFrame, rule: Rule, ways: Mapping[str, str]) -> DataFrame:
+    """_OLD and _NEW with their numbers, _OLDS and _NEWS, and which columns differ.
+
+    Each row is one of both sides, or stands for some equal ones.
+    """
+    whole = [ways[name].format(quoted(name)) for name in rule.columns]
+    by = [quoted(name) for name in rule.key or ((rule.row_id,) if rule.row_id else ())] or whole
+    old, new = _sided(before, rule, by, _OLD), _sided(after, rule, by, _NEW)
+    matched = _together(old, new, len(by))
+    if rule.row_id and not rule.key:
+        lone = expr(f"{_OLDS} = 0 OR {_NEWS} = 0")
+        keys = [
+            fn.coalesce(*(expr(ways[name].format(f"{side}.{quoted(name)}")) for side in _SIDES))
+            for name in rule.columns
+        ]
+        rest = matched.where(lone).select(*_SIDES, *_numbered(keys))
+        gone, come = rest.where(f"{_OLD} IS NOT NULL"), rest.where(f"{_NEW} IS NOT NULL")
+        equals = _together(gone.drop(_NEW), come.drop(_OLD), len(keys))
+        matched = matched.where(~lone).unionByName(equals)
+    differing = [
+        expr(f"{_OLDS} > 0 AND {_NEWS} > 0 AND NOT ({old} <=> {new})").alias(f"{_DIFFERS}{i}")
+        for i, (old, new) in enumerate(
+            tuple(ways[name].format(f"{side}.{quoted(name)}") for side in _SIDES)
+            for name in rule.columns
+        )
+    ]
+    any_ = " OR ".join(f"{_DIFFERS}{i}" for i in range(len(differing)))
+    return matched.select("*", *differing).withColumn(_DIFFERS, expr(any_ or "false"))
+
+
+def _sided(frame: DataFrame, rule: Rule, by: Sequence[str], side: str) -> DataFrame:
+    """The columns as a struct named ``side``, and the values to match by."""
+    row = fn.struct(*(fn.col(quoted(name)).alias(name) for name in rule.columns))
+    return frame.select(row.alias(side), *_numbered([expr(each) for each in by]))
+
+
+def _numbered(columns: Sequence[SparkColumn]) -> list[SparkColumn]:
+    return [column.alias(f"{_KEY}{i}") for i, column in enumerate(columns)]
+
+
+def _together(old: DataFrame, new: DataFrame, width: int) -> DataFrame:
+    """Rows of both sides with equal values to match by: the first of each side, and how many."""
+    rows = old.unionByName(new, allowMissingColumns=True)
+    grouped = rows.groupBy(*(f"{_KEY}{i}" for i in range(width))).agg(
+        *(fn.first(side, ignorenulls=True).alias(side) for side in _SIDES),
+        *(fn.count(side).alias(number) for side, number in zip(_SIDES, _SIZES, strict=True)),
+    )
+    return grouped.select(*_SIDES, *_SIZES)
+
+
+def _counts(columns: Sequence[str]) -> Iterator[SparkColumn]:
+    both = f"least({_OLDS}, {_NEWS})"
+    sums = {
+        INSERTED: f"greatest({_NEWS} - {_OLDS}, 0)",
+        DELETED: f"greatest({_OLDS} - {_NEWS}, 0)",
+        UPDATED: f"if({_DIFFERS}, {both}, 0)",
+        SAME: f"if({_DIFFERS}, 0, {both})",
+    }
+    for name, text in sums.items():
+        yield fn.sum(expr(text)).alias(name)
+    for i in range(len(columns)):
+        yield fn.count_if(f"{_DIFFERS}{i}").alias(f"{_DIFFERS}{i}")
+    yield fn.max(fn.greatest(*_SIZES)).alias(_MOST)
+
+
+def _samples(matched: DataFrame, rule: Rule, ways: Mapping[str, str]) -> Iterator[RowChange]:
+    """The first rows of each kind, in the order of the key, or of all columns."""
+    kinds = {
+        INSERTED: f"{_NEWS} > {_OLDS}",
+        DELETED: f"{_OLDS} > {_NEWS}",
+        UPDATED: f"{_NEWS} = {_OLDS} AND {_DIFFERS}",
+    }
+    for kind, condition in kinds.items():
+        side = _OLD if kind == DELETED else _NEW
+        order = [ways[n].format(f"{side}.{quoted(n)}") for n in rule.key or rule.columns]
+        rows = matched.where(condition).orderBy(*map(expr, order)).limit(rule.samples)
+        for row in rows.collect():
+            values = row[side].asDict()
+            differing = [n for i, n in enumerate(rule.columns) if row[f"{_DIFFERS}{i}"]]
+            old = {name: row[_OLD][name] for name in differing} if kind == UPDATED else {}
+            yield RowChange(kind, values, old)
+
+
+def _not_unique(matched: DataFrame, rule: Rule) -> NotUnique:
+    row = matched.where(f"greatest({_OLDS}, {_NEWS}) > 1").head()
+    assert row is not None, "there is such a key"
+    values = (row[_OLD] or row[_NEW]).asDict()
+    said = ", ".join(f"{name} = {values[name]}" for name in rule.key)
+    return NotUnique(
+        f"{max(row[_OLDS], row[_NEWS])} rows have {said}, so that is no key",
+        hint="name columns that only one row has: --key a,b",
+        data={"key": list(rule.key)},
+    )
+
+
+@contextmanager
+def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
+    kept = frame.persist()
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
