@@ -35,7 +35,20 @@ _SPARK_KEYS = ("spark.master", "spark.conf")
 _MASTER = re.compile(
     r"local(\[([1-9]\d*|\*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[.+\]|yarn|(spark|k8s|sc)://\S+"
 )
-_KINDS = {str: "a text", int: "a whole number", bool: "true or false", dict: "a table"}
+_KINDS: Mapping[Any, str] = {
+    str: "a text",
+    int: "a whole number",
+    bool: "true or false",
+    dict: "a table",
+    str | bool: "a text or false",
+}
+WARM = 900.0  # seconds that a warm Spark server stays without use
+# Variables that Java, Spark and what reads stores for it look at.
+_READ_BY_SPARK = re.compile(
+    r"(?:SPARK|PYSPARK|HADOOP|YARN|JAVA|JDK|AWS|AZURE|GOOGLE|KRB5)_|_JAVA_OPTIONS$|CLASSPATH$"
+    r"|PYTHON(?:PATH|HOME)$|LD_LIBRARY_PATH$|LC_|LANG$|TZ$|(?:https?|no|all)_proxy$",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -67,7 +80,7 @@ class LakeSettings:
 _TYPES: Mapping[str, type] = {"str": str, "bool": bool}
 _STORAGE = "s3_"  # before the names of what `LakeSettings.storage` has
 # The keys of each section, with their types. Names of lakes and of Spark's settings are free.
-_SECTIONS: Mapping[str, Mapping[str, type]] = {
+_SECTIONS: Mapping[str, Mapping[str, Any]] = {
     "project": {
         "name": str,
         "models": str,
@@ -90,7 +103,7 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
         "s3_path_style": bool,
         "s3_committer": str,
     },
-    "spark": {"master": str, "conf": dict},
+    "spark": {"master": str, "conf": dict, "warm": str | bool},
     "run": {"jobs": int, **RECORDS},
     "logs": LOGS,
     "python": {"timeout": str},
@@ -104,7 +117,9 @@ _NAMED: Mapping[str, str] = {"lakes": "a lake", "notify": "one who is told"}
 class SparkSettings:
     """``master`` None: local, one thread a core. ``java_home`` and ``path`` find the Java.
 
-    ``origin`` is where the master, or else the conf, is set.
+    ``origin`` is where the master, or else the conf, is set. ``warm``: how many seconds a warm
+    server stays without use; None: there is none. ``environ`` is what Spark reads of the
+    environment, ``ci`` whether this is a machine of continuous integration.
     """
 
     master: str | None = None
@@ -112,6 +127,9 @@ class SparkSettings:
     java_home: str | None = None
     path: str | None = None
     origin: Location | None = field(default=None, compare=False, repr=False)
+    warm: float | None = WARM
+    environ: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    ci: bool = False
 
     def __repr__(self) -> str:
         return masked_repr(self)
@@ -222,7 +240,7 @@ def _flatten(document: Mapping[str, Any], text: str, path: Path) -> dict[str, _V
 
 def _flatten_keys(
     prefix: tuple[str, ...],
-    allowed: Mapping[str, type],
+    allowed: Mapping[str, Any],
     content: Mapping[str, Any],
     text: str,
     path: Path,
@@ -310,7 +328,7 @@ def _known(name: str, allowed: Mapping[str, Any], what: str, at: Location) -> No
     )
 
 
-def _expect(key: str, value: Any, wanted: type, at: Location) -> None:
+def _expect(key: str, value: Any, wanted: Any, at: Location) -> None:
     # bool is an int to Python, but `jobs = true` is a mistake
     if isinstance(value, wanted) and not (wanted is int and isinstance(value, bool)):
         return
@@ -336,6 +354,9 @@ def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str])
             java_home=environ.get("JAVA_HOME") or None,
             path=environ.get("PATH"),
             origin=next((values[key].origin for key in _SPARK_KEYS if key in values), None),
+            warm=_warm(values.get("spark.warm")),
+            environ={name: value for name, value in environ.items() if _READ_BY_SPARK.match(name)},
+            ci=environ.get("CI", "").lower() not in {"", "0", "false"},
         ),
         jobs=jobs,
         dialect=_dialect(values.get("project.dialect")),
@@ -367,6 +388,21 @@ def _python_timeout(setting: _Value | None) -> float | None:
             f"python.timeout is {setting.value!r}, which is not a duration",
             location=setting.origin,
             hint='write seconds, or as in "10m", "2h"; "none" for no timeout',
+        )
+    return seconds_of(setting.value)
+
+
+def _warm(setting: _Value | None) -> float | None:
+    """``15m`` or another duration; ``false``, also as a text of the environment, for none."""
+    if setting is None:
+        return WARM
+    if setting.value is False or setting.value == "false":
+        return None
+    if not isinstance(setting.value, str) or not seconds_of(setting.value):
+        raise ConfigError(
+            f"spark.warm is {str(setting.value).lower()!r}, which is not a duration",
+            location=setting.origin,
+            hint='write how long Spark stays without use, as in "15m", or false',
         )
     return seconds_of(setting.value)
 

@@ -55,14 +55,16 @@ class Project(TableInspection):
         *,
         spark: SparkSession | None = None,
         overrides: Mapping[str, str] | None = None,
+        warm: bool | None = None,
     ) -> Self:
         """The project in ``directory``, which holds penstock.toml: ``Project.load("shop")``.
 
         ``spark`` is the session to use; without it one is started when data is first needed.
-        ``overrides`` are settings by dotted key. Raises ConfigError, ModelError.
+        ``warm``: whether that is one of a server that stays; by default at a terminal and in a
+        notebook. ``overrides`` are settings by dotted key. Raises ConfigError, ModelError.
         """
         settings = load_settings(Path(directory), overrides=overrides)
-        connections = Connections(settings, spark)
+        connections = Connections(settings, spark, warm)
         return cls(settings, connections.load_models(), connections)
 
     def show_as(self, model: str, form: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.options import common_options, load_project
+from penstock.cli.options import common_options, load_project, warm_option
 from penstock.cli.output import print_json, print_table, starting
 from penstock.progress.view import count
 
@@ -27,6 +27,7 @@ Examples:
     help="The last day (or moment) to record as made; default: that of the last row.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be recorded, and do nothing.")
+@warm_option
 @common_options
 def command(
     model: str, *, until: str | None, dry_run: bool, project_dir: Path | None, as_json: bool

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.options import common_options, load_project
+from penstock.cli.options import common_options, load_project, warm_option
 from penstock.cli.output import print_json, say
 from penstock.cli.paths import local
 from penstock.errors import ModelError
@@ -23,6 +23,7 @@ Examples:
   penstock check --project examples/flights --json""",
 )
 @click.option("--spark", is_flag=True, help="Let Spark analyse every query, without running any.")
+@warm_option
 @common_options
 @click.pass_context
 def command(ctx: click.Context, *, spark: bool, project_dir: Path | None, as_json: bool) -> None:

@@ -36,6 +36,7 @@ COMMANDS = {
     "render": "penstock.cli.render",
     "snapshots": "penstock.cli.snapshots",
     "sql": "penstock.cli.sql",
+    "spark": "penstock.cli.spark",
     "maintain": "penstock.cli.maintain",
     "backup": "penstock.cli.backup",
     "restore": "penstock.cli.restore",

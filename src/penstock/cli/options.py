@@ -117,6 +117,22 @@ def debug_option(function: F) -> F:
     )(function)
 
 
+def warm_option(function: F) -> F:
+    """``--warm/--no-warm``; stored in the context, for `load_project`."""
+
+    def remember(ctx: click.Context, _: click.Parameter, value: bool | None) -> None:
+        ctx.meta["penstock.warm"] = value
+
+    return click.option(
+        "--warm/--no-warm",
+        default=None,
+        expose_value=False,
+        callback=remember,
+        help="Whether to use Spark of earlier commands and leave it to later ones [default: on a "
+        "terminal].",
+    )(function)
+
+
 def common_options(function: F) -> F:
     """``--project``, ``--json`` and ``--debug``, which nearly every command has."""
     return project_option(json_option(debug_option(function)))
@@ -322,7 +338,8 @@ def load_project(directory: Path | None, on_event: EventSink = ignore) -> Projec
     paths.remember(root)
     from penstock.project import Project
 
-    project = Project.load(root)
+    ctx = click.get_current_context(silent=True)
+    project = Project.load(root, warm=ctx.meta.get("penstock.warm") if ctx else None)
     project.on_event = on_event
     return project
 

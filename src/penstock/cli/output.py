@@ -25,7 +25,7 @@ from click import ClickException
 from penstock.cli.paths import local, with_local_paths
 from penstock.cli.tables import PLAIN, Look, aligned, draw, is_terminal
 from penstock.errors import Location, ModelError, PenstockError
-from penstock.events import Event, EventSink, SparkStarted, SparkStarting, SparkWaiting
+from penstock.events import Event, EventSink, Notice, SparkStarted, SparkStarting, SparkWaiting
 from penstock.progress.lines import lines, starting_text, text_line
 from penstock.progress.view import count, seconds, visible
 from penstock.sql.text import too_deep
@@ -263,6 +263,7 @@ def json_line(event: Event) -> str:
 def starting() -> Iterator[EventSink]:
     """A sink that shows on stderr that Spark starts: a clock on a terminal, otherwise lines."""
     told: list[Callable[[str], None]] = []
+    notices: list[Notice] = []
     with ExitStack() as shown:
 
         def sink(event: Event) -> None:
@@ -278,6 +279,10 @@ def starting() -> Iterator[EventSink]:
                 shown.close()
                 if not sys.stderr.isatty():
                     say(f"Spark started in {seconds(event.seconds)}", err=True)
+                for notice in notices:  # below the clock, not in it
+                    say(text_line(notice) or "", err=True)
+            elif isinstance(event, Notice):
+                notices.append(event)
 
         yield sink
 

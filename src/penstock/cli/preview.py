@@ -15,6 +15,7 @@ from penstock.cli.options import (
     parse_pairs,
     project_option,
     spark_option,
+    warm_option,
 )
 from penstock.cli.output import print_result, starting
 from penstock.errors import ArgumentError
@@ -34,6 +35,7 @@ Examples:
 @click.option("--partition", metavar="VALUE", help="The partition, such as 2013-01-02.")
 @click.option("--arg", "-a", "pairs", multiple=True, metavar="NAME=VALUE", help="An argument.")
 @limit_option(20, "rows")
+@warm_option
 @spark_option
 @format_option
 @project_option

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import common_options, complete_model, load_project, range_options
+from penstock.cli.options import (
+    common_options,
+    complete_model,
+    load_project,
+    range_options,
+    warm_option,
+)
 from penstock.cli.output import print_json, print_table, to_json, watch
 from penstock.cli.run import plain_result, print_failures, print_warnings, what_is_left
 from penstock.cli.tables import Look
@@ -37,6 +43,7 @@ Examples:
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@warm_option
 @common_options
 @click.pass_context
 def command(

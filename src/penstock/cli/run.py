@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.options import common_options, load_project, read_request, request_options
+from penstock.cli.options import (
+    common_options,
+    load_project,
+    read_request,
+    request_options,
+    warm_option,
+)
 from penstock.cli.output import message_of, plain, plain_error, print_samples, say, to_json, watch
 from penstock.cli.paths import local
 from penstock.errors import PenstockError
@@ -59,6 +65,7 @@ Examples:
     metavar="FILE",
     help="Run exactly the plan that penstock plan --out FILE saved.",
 )
+@warm_option
 @common_options
 @click.pass_context
 def command(

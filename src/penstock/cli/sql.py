@@ -13,6 +13,7 @@ from penstock.cli.options import (
     load_project,
     project_option,
     spark_option,
+    warm_option,
 )
 from penstock.cli.output import print_json, print_result, say, starting
 from penstock.config import DIALECTS
@@ -48,6 +49,7 @@ Examples:
 @click.option(
     "--explain", is_flag=True, help="Show which files the query would read, without running it."
 )
+@warm_option
 @spark_option
 @format_option
 @project_option

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.options import common_options, load_project, selection_options
+from penstock.cli.options import common_options, load_project, selection_options, warm_option
 from penstock.cli.output import print_json, say, starting, to_json
 from penstock.cli.paths import local
 from penstock.progress.view import count, seconds
@@ -33,6 +33,7 @@ Examples:
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @selection_options
+@warm_option
 @common_options
 @click.pass_context
 def command(

@@ -74,6 +74,13 @@ def session_zone(spark: SparkSession) -> str:
     return str(spark.conf.get("spark.sql.session.timeZone") or "UTC")
 
 
+def is_connect(session: SparkSession) -> bool:
+    """Return whether the session is one of Spark Connect: its plans are analysed by the server, and
+    again at each action, with the temporary views that there are then.
+    """
+    return "connect" in type(session).__module__
+
+
 @dataclass(frozen=True, slots=True)
 class Starter:
     """A function that returns a session, and one that says whether a session is still to be started

@@ -58,6 +58,7 @@ from penstock.model.time.interval import Intervals
 from penstock.model.values.asset import TableName
 from penstock.model.values.names import Names
 from penstock.spark.functions import fn
+from penstock.spark.session import is_connect
 from penstock.sql.dialect import name_hint
 from penstock.sql.identifiers import did_you_mean, fold, quote_identifier
 from penstock.sql.lake_functions import require_arguments
@@ -200,7 +201,7 @@ class Queries:
         session = session_for(parsed, common)
         if session is not common:
             pins = replace(pins, lakes=lakes_for(session, pins.lakes))
-        with Views(session) as views:
+        with Views(session, keep=is_connect(session)) as views:
             try:
                 reader = Reader(pins, session, views, self._settings.root)
                 return resolve(parsed, bindings, reader, args=args, beginning=beginning)

@@ -47,7 +47,7 @@ from penstock.model.slicing.slice_condition import NotJoint
 from penstock.model.values.seed import FUNCTION
 from penstock.spark.failures import explained
 from penstock.spark.functions import run_sql
-from penstock.spark.session import session_zone
+from penstock.spark.session import is_connect, session_zone
 from penstock.sql.dialect import name_hint
 from penstock.sql.identifiers import quote_identifier
 from penstock.sql.predicate import of_query
@@ -90,10 +90,14 @@ class Views:
     """The temporary views of one step, under names that no other step uses.
 
     As a context it drops them at its end, or has ``later`` drop them: Spark looks through its cache
-    for each view that it drops, some 4 ms, and no step needs to wait for that.
+    for each view that it drops, some 4 ms, and no step needs to wait for that. What outlives the
+    context may ``keep`` them: DataFrames of Spark Connect, whose views are gone with their session.
     """
 
-    def __init__(self, session: SparkSession, later: Executor | None = None) -> None:
+    def __init__(
+        self, session: SparkSession, later: Executor | None = None, *, keep: bool = False
+    ) -> None:
+        self._keep = keep
         self._session = session
         self._later = later
         self._prefix = f"penstock_{uuid4().hex[:12]}"
@@ -113,6 +117,8 @@ class Views:
 
     def __exit__(self, *_: object) -> None:
         names, self._names = self._names, []
+        if self._keep:
+            return
         if self._later is None:
             self._drop(names)
         else:
@@ -277,7 +283,10 @@ class _SparkAnalysis:
         )
         try:
             with explained():
-                return self._rows()
+                rows = self._rows()
+                if is_connect(self.session):
+                    rows.schema  # noqa: B018 - analysed here, as in a session of the process
+                return rows
         except (QueryFailed, UnsupportedFeature) as error:
             raise place(error, self.rendered, self.names) from error.__cause__
 

@@ -32,9 +32,13 @@ _ADD_FUNCTIONS = ("spark.sql.extensions", "spark.sql.catalog", "spark.plugins")
 class Connections:
     """Closed as a whole: every use of closed connections raises LakeClosed."""
 
-    def __init__(self, settings: Settings, spark: SparkSession | None) -> None:
+    def __init__(
+        self, settings: Settings, spark: SparkSession | None, warm: bool | None = None
+    ) -> None:
+        """``warm``: whether the session is one of a warm server; None: where somebody watches."""
         self.settings = settings
         self._spark = spark
+        self._warm = warm
         self._is_own = False  # whether these connections started the session
         self._closed = False
         self._lakes: dict[str, Lake] = {}
@@ -58,10 +62,11 @@ class Connections:
         """The session of the project, started when there is none; ``sink`` hears that it starts."""
         self.check_open()
         if self._spark is None:
-            from penstock.engine.session.spark import start_session, told_start
+            from penstock.engine.session.open_session import open_session
+            from penstock.engine.session.spark import told_start
 
             with told_start(self.settings.spark.master, sink):
-                self._spark = start_session(self.settings.spark, self.settings.name)
+                self._spark = open_session(self.settings, self._warm, sink)
             self._is_own = True
         return self._spark
 

@@ -29,6 +29,7 @@ from penstock.config import SparkSettings
 from penstock.errors import ConfigError, EnvironmentMissing, SparkLost
 from penstock.events import EventSink, SparkStarted, SparkStarting, SparkWaiting
 from penstock.model.query.query import Query
+from penstock.spark.session import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,14 +68,29 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
     for key, value in session_conf(settings).items():
         builder = builder.config(key, value)
     try:
-        if remote or SparkSession.getActiveSession() is not None:
+        active = SparkSession.getActiveSession()
+        if remote or active is not None:
+            _require_own_mode(active, remote=remote)
             return builder.getOrCreate()
         # Else PATH's python3 runs the tasks' Python, which need not have what this one has.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         with _filtered_stderr():
             return builder.getOrCreate()
+    except ConfigError:
+        raise
     except Exception as error:
         raise _not_started(error, settings) from error
+
+
+def _require_own_mode(active: SparkSession | None, *, remote: bool) -> None:
+    """Raise ConfigError where the process has a session of Spark Connect and needs one of its own:
+    PySpark has one kind of sessions in a process.
+    """
+    if not remote and active is not None and is_connect(active):
+        raise ConfigError(
+            "this process has a session of a Spark server, and can start none of its own",
+            hint="use warm=True, or another process",
+        )
 
 
 def _not_started(error: Exception, settings: SparkSettings) -> ConfigError:

@@ -33,6 +33,7 @@ from penstock.model.script.file_uris import depends_on_values, partition_of_a_fi
 from penstock.model.time.interval import UNITS
 from penstock.model.values.asset import TableName
 from penstock.model.values.data_test import columns_of
+from penstock.spark.session import is_connect
 from penstock.sql.identifiers import fold, quoted
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class _Checker:
             yield Diagnostic("warning", message, query_start(model.query), None, "not-analysed")
             return
         session = session_for(model.query, self.session)
-        with Views(session) as views:
+        with Views(session, keep=is_connect(session)) as views:
             resolved = yield from self._query(model, model.query, session, views)
             if resolved is None:
                 return

@@ -31,7 +31,7 @@ from penstock.lake.storage import is_remote
 from penstock.lazy import pa, pq
 from penstock.spark.failures import explained, file_corrupt, file_missing
 from penstock.spark.functions import expr, fn
-from penstock.spark.session import cache_of
+from penstock.spark.session import cache_of, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -59,7 +59,7 @@ def read_files(
     file).
     """
     paths = list(size_by_path)
-    elsewhere = "connect" in type(spark).__module__  # its server need not have this disk
+    elsewhere = is_connect(spark)  # its server need not have this disk
     sizes = {} if elsewhere else _look(size_by_path, table, snapshot_id)
     with explained(table=table, snapshot_id=snapshot_id):
         if len(sizes) == len(paths) and takes_manifest(spark, len(paths)):
@@ -126,7 +126,7 @@ def takes_manifest(spark: SparkSession, count: int) -> bool:
 
     Not with Spark Connect: its server may not have this disk, and reads the list at every action.
     """
-    if count < _LEAST or "connect" in type(spark).__module__:
+    if count < _LEAST or is_connect(spark):
         return False
     return str(spark.conf.get(_SETTING, "false")).lower() != "true"
 

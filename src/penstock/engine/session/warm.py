@@ -1,0 +1,256 @@
+"""Warm sessions: Spark in a server that later commands of the same user and settings join.
+
+Which server that is, and when it ends: `warm_files` and `warm_server`. Whatever goes wrong ends in
+a session of this process, with a notice, unless a warm one was asked for.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib.util
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, TypeVar
+
+from penstock.config import SparkSettings
+from penstock.engine.session.warm_files import (
+    ServerPlace,
+    ServerRecord,
+    key_of,
+)
+from penstock.engine.session.warm_server import TOKEN, answers, order
+from penstock.errors import ConfigError, EnvironmentMissing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MODULES = ("pandas", "grpc", "grpc_status", "google.rpc", "zstandard")  # of Spark's own client
+_ANSWER = 10.0  # seconds in which a server answers that does not hang
+_START = 120.0  # seconds that Spark may take to start
+_END = 15.0  # seconds in which a server ends that is told to
+_POLL = 0.05
+_TRIES = 3
+_CLIENT = "SPARK_CONNECT_MODE_ENABLED"  # set by PySpark: the sessions of this process are Connect's
+_SERVER = "penstock.engine.session.warm_server"
+
+T = TypeVar("T")
+
+
+def missing_packages() -> list[str]:
+    """The modules that Spark's client lacks, without loading any."""
+    return [name for name in _MODULES if not _is_there(name)]
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # its package
+        return False
+
+
+def place_of(settings: SparkSettings) -> ServerPlace:
+    """Return the place of the server of these settings. Raises EnvironmentMissing."""
+    from penstock.engine.session.spark import session_conf
+
+    return ServerPlace.of(key_of(session_conf(settings), settings.environ))
+
+
+class WarmSession:
+    """A session of a warm server, which this process uses until it ends."""
+
+    def __init__(self, settings: SparkSettings, idle: float) -> None:
+        """``idle``: seconds without use after which the server ends."""
+        self._settings = settings
+        self._idle = idle
+        self._place = place_of(settings)
+        self._use: IO[bytes] | None = None
+        self.started = False  # whether the server is new
+
+    def open(self) -> SparkSession:
+        """Join the server, or start it. Raises EnvironmentMissing where neither is possible."""
+        for _ in range(_TRIES):
+            session = self._join()
+            if session is not None:
+                return session
+            self._begin()
+        raise EnvironmentMissing(
+            "the warm Spark server ended again and again",
+            hint=f"its log is {self._place.log}; --no-warm does without it",
+        )
+
+    def _join(self) -> SparkSession | None:
+        """A session of the server that lives; None where none does, or it was of no use."""
+        use = self._place.use()
+        record = self._place.record()
+        session = None if record is None else self._connect(record)
+        if session is None:
+            use.close()
+            if record is not None:
+                self._end_useless(record)
+            return None
+        with contextlib.suppress(OSError):  # a full disk: the server's own time counts
+            self._place.set_idle(self._idle)
+        self._use = use  # the lock lasts as long as this process
+        atexit.register(_release, session, use)
+        return session
+
+    def _connect(self, record: ServerRecord) -> SparkSession | None:
+        if not answers(record.port):
+            return None
+        before = os.environ.get(_CLIENT)
+        try:
+            return _within(_ANSWER, lambda: connect(record))
+        except Exception:  # refused, cut off or too late: whatever it is, the server is of no use
+            if before is None:  # the next session may be one of this process
+                os.environ.pop(_CLIENT, None)
+            return None
+
+    def _end_useless(self, record: ServerRecord) -> None:
+        """End a server that does not answer, unless others use it."""
+        with self._place.alone() as unused:
+            if unused:
+                end_server(self._place, record)
+                return
+        raise EnvironmentMissing(
+            f"the warm Spark server (process {record.pid}) does not answer, and others use it",
+            hint="`penstock spark stop --force` ends it; --no-warm does without it",
+        )
+
+    def _begin(self) -> None:
+        """Start the server, unless another process does so meanwhile."""
+        with self._place.starting(_START) as mine:
+            if not mine:
+                raise EnvironmentMissing(
+                    "another command has been starting the warm Spark server for too long",
+                    hint="--no-warm does without it",
+                )
+            if self._place.record() is None:
+                start_server(self._place, self._settings, self._idle)
+                self.started = True
+
+
+def start_server(place: ServerPlace, settings: SparkSettings, idle: float) -> ServerRecord:
+    """Start a server and return how to reach it. Raises ConfigError where Spark does not start."""
+    from penstock.engine.session.spark import session_conf
+
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(_MODE)}
+    environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(log, "wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", _SERVER],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                cwd=place.path,
+                env=environ,
+                start_new_session=True,  # neither the terminal's signals nor its end are its own
+                text=True,
+            )
+        with contextlib.suppress(BrokenPipeError):  # it has ended; why is in its log
+            assert process.stdin is not None
+            with process.stdin as source:
+                source.write(order(place, session_conf(settings), secrets.token_hex(16), idle))
+    except OSError as error:
+        raise EnvironmentMissing(
+            f"the warm Spark server cannot be started: {error.strerror}",
+            hint=f"make room in {place.path}, or let TMPDIR name another directory",
+        ) from None
+    return _await_record(place, process, settings)
+
+
+# What makes a process one of Spark Connect's clients: the server is none.
+_MODE = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", _CLIENT, TOKEN)
+
+
+def _await_record(
+    place: ServerPlace, process: subprocess.Popen[str], settings: SparkSettings
+) -> ServerRecord:
+    until = time.monotonic() + _START
+    while time.monotonic() < until:
+        record = place.record()
+        if record is not None:
+            return record
+        if process.poll() is not None:
+            break
+        time.sleep(_POLL)
+    else:
+        process.kill()
+    raise ConfigError(
+        f"the warm Spark server does not start: {_last_words(place)}",
+        location=settings.origin,
+        hint=f"its log is {place.log}; --no-warm does without it",
+    )
+
+
+def _last_words(place: ServerPlace) -> str:
+    try:
+        lines = [line for line in place.log.read_text(errors="replace").splitlines() if line]
+    except OSError:
+        lines = []
+    said = next((line for line in reversed(lines) if not line.startswith(("\t", " "))), "")
+    return said[:300] or "it did not say why"
+
+
+def connect(record: ServerRecord) -> SparkSession:
+    """A session of its own on a server that answers. Raises what Spark's client raises."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    # "localhost": only for that name does the client send its token without TLS.
+    url = f"sc://localhost:{record.port}/;token={record.token}"
+    session = SparkSession.builder.remote(url).create()
+    # The server is on this machine: when it does not answer it is gone, and not for ten minutes.
+    session.client.set_retry_policies([DefaultPolicy(max_retries=3, max_backoff=500, jitter=50)])
+    if session.version != record.spark:
+        raise EnvironmentMissing(f"the server runs Spark {session.version}")
+    return session
+
+
+def _release(session: SparkSession, use: IO[bytes]) -> None:
+    with contextlib.suppress(Exception):  # the server may be gone
+        _within(2.0, session.stop)
+    use.close()
+
+
+def _within(seconds: float, call: Callable[[], T]) -> T:
+    """Return what ``call`` returns. Raises what it raises, and TimeoutError when it is slow."""
+    outcome: list[T] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(call())
+        except BaseException as error:  # handed to the thread that waits
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if raised:
+        raise raised[0]
+    if not outcome:
+        raise TimeoutError
+    return outcome[0]
+
+
+def end_server(place: ServerPlace, record: ServerRecord, seconds: float = _END) -> None:
+    """End a server: politely, and after ``seconds`` at once. Its lock says when it is gone."""
+    place.remove_record()
+    for sent, wait in ((signal.SIGTERM, seconds), (signal.SIGKILL, 5.0)):
+        if not place.is_alive():
+            return
+        with contextlib.suppress(ProcessLookupError):
+            # Java is in the group of the server: it may hang, and then does not end with that.
+            (os.killpg if sent is signal.SIGKILL else os.kill)(record.pid, sent)
+        until = time.monotonic() + wait
+        while place.is_alive() and time.monotonic() < until:
+            time.sleep(_POLL)

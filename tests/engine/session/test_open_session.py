@@ -1,0 +1,181 @@
+"""Which session a project gets, without Spark: `open_session`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.config import Settings, SparkSettings, load_settings
+from penstock.engine.session import open_session as opening
+from penstock.engine.session.open_session import lasting, open_session, stays, unfit
+from penstock.engine.session.warm_servers import servers, start, stop
+from penstock.errors import ArgumentError, ConfigError, EnvironmentMissing
+from penstock.events import Event, Notice, ignore
+
+COLD: Any = object()  # what stands in for a session of this process
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(opening, "start_session", lambda *_: COLD)
+    monkeypatch.delitem(sys.modules, "pyspark", raising=False)
+    return Settings(tmp_path, "shop", tmp_path, {}, cache=tmp_path / "cache")
+
+
+def terminal(monkeypatch: pytest.MonkeyPatch, *, is_one: bool) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_one, raising=False)
+
+
+def lacking(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    monkeypatch.setattr("penstock.engine.session.warm.missing_packages", lambda: list(names))
+
+
+def test_nobody_watches_a_pipe(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal(monkeypatch, is_one=False)
+    lacking(monkeypatch, "grpc")
+    told: list[Event] = []
+    assert open_session(settings, None, told.append) is COLD
+    assert told == []
+
+
+def test_nobody_watches_ci(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal(monkeypatch, is_one=True)
+    lacking(monkeypatch, "grpc")
+    told: list[Event] = []
+    spark = replace(settings.spark, ci=True)
+    assert open_session(replace(settings, spark=spark), None, told.append) is COLD
+    assert told == []
+
+
+def test_missing_packages_are_said_once(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal(monkeypatch, is_one=True)
+    lacking(monkeypatch, "grpc")
+    told: list[Event] = []
+    for _ in range(2):
+        assert open_session(settings, None, told.append) is COLD
+    (notice,) = told
+    assert isinstance(notice, Notice)
+    assert "pip install 'penstock[warm]'" in notice.message
+
+
+def test_who_asks_is_told_what_is_missing(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking(monkeypatch, "grpc", "pandas")
+    with pytest.raises(EnvironmentMissing, match="needs grpc, pandas") as raised:
+        open_session(settings, True, ignore)
+    assert raised.value.hint == "pip install 'penstock[warm]'"
+    with pytest.raises(EnvironmentMissing, match="needs"):
+        start(settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"warm": None}, "spark.warm is false"),
+        ({"master": "spark://host:7077"}, "the master is spark://host:7077"),
+        ({"master": "sc://host/;token=abc"}, "the master is sc://host"),
+        ({"master": "local-cluster[2,1,1024]"}, "the master is"),
+        ({"environ": {"SPARK_REMOTE": "sc://host"}}, "SPARK_REMOTE"),
+    ],
+)
+def test_where_there_is_no_warm_session(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, changes: Mapping[str, Any], why: str
+) -> None:
+    spark = replace(settings.spark, **changes)
+    settings = replace(settings, spark=spark)
+    assert why in str(unfit(settings))
+    assert "abc" not in str(unfit(settings))
+    with pytest.raises(ArgumentError, match="no warm session"):
+        open_session(settings, True, ignore)
+    with pytest.raises(ArgumentError, match="no warm session"):
+        start(settings)
+    terminal(monkeypatch, is_one=True)
+    assert open_session(settings, None, ignore) is COLD
+
+
+@pytest.mark.parametrize("master", [None, "local", "local[2]", "local[*]"])
+def test_sessions_of_this_machine_may_be_warm(settings: Settings, master: str | None) -> None:
+    assert unfit(replace(settings, spark=SparkSettings(master=master))) is None
+
+
+def test_no_warm_is_heeded(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal(monkeypatch, is_one=True)
+    assert open_session(settings, False, ignore) is COLD
+
+
+def test_trouble_ends_in_a_session_of_the_process(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    terminal(monkeypatch, is_one=True)
+    lacking(monkeypatch)
+    directory = tmp_path / f"penstock-spark-{os.getuid()}"
+    directory.mkdir()
+    directory.chmod(0o755)
+    told: list[Event] = []
+    assert open_session(settings, None, told.append) is COLD
+    (notice,) = told
+    assert isinstance(notice, Notice)
+    assert "Spark runs in this process" in notice.message
+    assert "open to other users" in notice.message
+    with pytest.raises(EnvironmentMissing, match="open to other users"):
+        open_session(settings, True, ignore)
+
+
+def test_there_are_no_servers_at_first(settings: Settings) -> None:
+    assert servers() == ()
+    assert stop() == ()
+
+
+@pytest.mark.parametrize(
+    ("duration", "text"), [(900, "15 min"), (7200, "2 h"), (90, "90 s"), (3600, "1 h")]
+)
+def test_durations_are_said_shortly(duration: float, text: str) -> None:
+    assert lasting(duration) == text
+    assert text in stays(duration)
+
+
+def write(root: Path, text: str) -> Path:
+    (root / "penstock.toml").write_text(f'[lakes.main]\ncatalog = "sqlite:l.sqlite"\n{text}\n')
+    return root
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("", 900.0), ('warm = "15m"', 900.0), ('warm = "2h"', 7200.0), ("warm = false", None)],
+)
+def test_warm_is_a_duration_or_false(tmp_path: Path, text: str, seconds: float | None) -> None:
+    assert load_settings(write(tmp_path, f"[spark]\n{text}"), environ={}).spark.warm == seconds
+
+
+@pytest.mark.parametrize("text", ['"soon"', '"0"', "true", '""'])
+def test_other_values_of_warm_are_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError, match="not a duration"):
+        load_settings(write(tmp_path, f"[spark]\nwarm = {text}"), environ={})
+
+
+def test_the_environment_says_warm(tmp_path: Path) -> None:
+    write(tmp_path, "")
+    for text, seconds in (("false", None), ("90s", 90.0)):
+        environ = {"PENSTOCK_SPARK_WARM": text}
+        assert load_settings(tmp_path, environ=environ).spark.warm == seconds
+
+
+def test_what_spark_reads_of_the_environment_is_known(tmp_path: Path) -> None:
+    names = ("SPARK_CONF_DIR", "AWS_PROFILE", "JDK_JAVA_OPTIONS", "TZ", "https_proxy", "LC_ALL")
+    environ = dict.fromkeys((*names, "HOME", "TERM", "PWD", "PENSTOCK_CACHE_DIR"), "x")
+    spark = load_settings(write(tmp_path, ""), environ=environ).spark
+    assert set(spark.environ) == set(names)
+    assert not spark.ci
+    assert load_settings(tmp_path, environ={"CI": "true"}).spark.ci
+    assert not load_settings(tmp_path, environ={"CI": "false"}).spark.ci
