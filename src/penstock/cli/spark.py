@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from penstock.engine.session.warm_servers import WarmServer
 
 
-@click.group("spark", short_help="Start, list and stop Spark that stays for the next command.")
+@click.group(
+    "spark",
+    short_help="Start, list and stop Spark that stays for the next command.",
+    epilog="""\b
+Examples:
+  penstock spark status
+  penstock spark start
+  penstock spark stop""",
+)
 def command() -> None:
     """Start, list and stop the Spark servers of warm sessions.
 
