@@ -19,6 +19,8 @@ from tests.quick import quick
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from penstock.config import SparkSettings
+
 
 _SETTINGS = pytest.StashKey[dict[str, str]]()  # of the session, as it started
 
@@ -38,6 +40,12 @@ JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 # Files of a test that passed are removed after it, so that this room is more than they need.
 _MEMORY = Path("/dev/shm")
 _ROOM, _RAM = 4 << 30, 12 << 30
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--warm", action="store_true", help="use a session of a warm server (tests marked warm)"
+    )
 
 
 def pytest_configure() -> None:
@@ -115,10 +123,28 @@ def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     conf = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2", **pages}
     if jars := s3.spark_jars():
         conf["spark.jars"] = ",".join(jars)
-    session = start_session(SparkSettings(master="local[2]", conf=conf), "penstock-tests")
+    settings = SparkSettings(master="local[2]", conf=conf)
+    if pytestconfig.getoption("--warm"):
+        yield from _warm(settings, pytestconfig)
+        return
+    session = start_session(settings, "penstock-tests")
     pytestconfig.stash[_SETTINGS] = dict(session.conf.getAll)
     yield session
     session.stop()
+
+
+def _warm(settings: SparkSettings, config: pytest.Config) -> Iterator[SparkSession]:
+    """A session of a server that ends with the tests."""
+    from penstock.engine.session.warm import WarmSession, end_server, place_of
+
+    session = WarmSession(settings, 60).open()
+    config.stash[_SETTINGS] = dict(session.conf.getAll)
+    yield session
+    session.stop()
+    place = place_of(settings)
+    record = place.record()
+    assert record is not None, "the server has ended"
+    end_server(place, record)
 
 
 @pytest.fixture

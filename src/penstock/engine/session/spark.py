@@ -29,7 +29,6 @@ from penstock.config import SparkSettings
 from penstock.errors import ConfigError, EnvironmentMissing, SparkLost
 from penstock.events import EventSink, SparkStarted, SparkStarting, SparkWaiting
 from penstock.model.query.query import Query
-from penstock.spark.session import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.destinations.destination import Destination
 
 MINIMUM_JAVA = 17
+CLIENT = "SPARK_CONNECT_MODE_ENABLED"  # set by PySpark: the sessions of this process are Connect's
 _INSTALL = (
     "install Java 17 or 21 (Debian, Ubuntu: `apt install openjdk-17-jre-headless`; macOS: "
     "`brew install openjdk@17`; others: https://adoptium.net) and put it on PATH or set JAVA_HOME"
@@ -68,9 +68,10 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
     for key, value in session_conf(settings).items():
         builder = builder.config(key, value)
     try:
-        active = SparkSession.getActiveSession()
-        if remote or active is not None:
-            _require_own_mode(active, remote=remote)
+        if remote:
+            return builder.getOrCreate()
+        _leave_connect()
+        if SparkSession.getActiveSession() is not None:
             return builder.getOrCreate()
         # Else PATH's python3 runs the tasks' Python, which need not have what this one has.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -82,15 +83,18 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
         raise _not_started(error, settings) from error
 
 
-def _require_own_mode(active: SparkSession | None, *, remote: bool) -> None:
-    """Raise ConfigError where the process has a session of Spark Connect and needs one of its own:
-    PySpark has one kind of sessions in a process.
+def _leave_connect() -> None:
+    """Let this process have a session of its own, where another one that it comes from was a client
+    of Spark Connect. Raises ConfigError where this one is: PySpark has one kind in a process.
     """
-    if not remote and active is not None and is_connect(active):
+    if CLIENT not in os.environ or "SPARK_REMOTE" in os.environ:
+        return
+    if "pyspark.sql.connect.session" in sys.modules:
         raise ConfigError(
             "this process has a session of a Spark server, and can start none of its own",
             hint="use warm=True, or another process",
         )
+    del os.environ[CLIENT]
 
 
 def _not_started(error: Exception, settings: SparkSettings) -> ConfigError:

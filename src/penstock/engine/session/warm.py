@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from penstock.config import SparkSettings
+from penstock.engine.session.spark import CLIENT, session_conf
 from penstock.engine.session.warm_files import (
     ServerPlace,
     ServerRecord,
@@ -37,7 +38,6 @@ _START = 120.0  # seconds that Spark may take to start
 _END = 15.0  # seconds in which a server ends that is told to
 _POLL = 0.05
 _TRIES = 3
-_CLIENT = "SPARK_CONNECT_MODE_ENABLED"  # set by PySpark: the sessions of this process are Connect's
 _SERVER = "penstock.engine.session.warm_server"
 
 T = TypeVar("T")
@@ -57,8 +57,6 @@ def _is_there(name: str) -> bool:
 
 def place_of(settings: SparkSettings) -> ServerPlace:
     """Return the place of the server of these settings. Raises EnvironmentMissing."""
-    from penstock.engine.session.spark import session_conf
-
     return ServerPlace.of(key_of(session_conf(settings), settings.environ))
 
 
@@ -104,12 +102,12 @@ class WarmSession:
     def _connect(self, record: ServerRecord) -> SparkSession | None:
         if not answers(record.port):
             return None
-        before = os.environ.get(_CLIENT)
+        before = os.environ.get(CLIENT)
         try:
             return _within(_ANSWER, lambda: connect(record))
         except Exception:  # refused, cut off or too late: whatever it is, the server is of no use
             if before is None:  # the next session may be one of this process
-                os.environ.pop(_CLIENT, None)
+                os.environ.pop(CLIENT, None)
             return None
 
     def _end_useless(self, record: ServerRecord) -> None:
@@ -138,8 +136,6 @@ class WarmSession:
 
 def start_server(place: ServerPlace, settings: SparkSettings, idle: float) -> ServerRecord:
     """Start a server and return how to reach it. Raises ConfigError where Spark does not start."""
-    from penstock.engine.session.spark import session_conf
-
     environ = {name: value for name, value in os.environ.items() if not name.startswith(_MODE)}
     environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
@@ -164,11 +160,13 @@ def start_server(place: ServerPlace, settings: SparkSettings, idle: float) -> Se
             f"the warm Spark server cannot be started: {error.strerror}",
             hint=f"make room in {place.path}, or let TMPDIR name another directory",
         ) from None
+    # Whoever started it hears that it ended: a notebook would keep it as a zombie.
+    threading.Thread(target=process.wait, daemon=True).start()
     return _await_record(place, process, settings)
 
 
 # What makes a process one of Spark Connect's clients: the server is none.
-_MODE = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", _CLIENT, TOKEN)
+_MODE = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", CLIENT, TOKEN)
 
 
 def _await_record(
