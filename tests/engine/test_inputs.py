@@ -125,5 +125,8 @@ def test_what_is_missing_above_is_made_first_or_waited_for(
         assert rows(project, "SELECT n FROM week") == [(3,)]
         missing = run(project, "week", partition="2026-01-05", allow_missing=True)
         assert ends(missing, "week") == {"2026-01-05": "done"}
+        reasons = {each.slice: each.reason for each in project.status("week")[0].slices}
+        lack = "made with --allow-missing: raw 2026-01-05 missing"
+        assert reasons == {"2026-01-04": None, "2026-01-05": lack}
         run(project, "raw", partition="2026-01-05").raise_for_status()
         assert states(project, "week")["2026-01-05"] == "behind"

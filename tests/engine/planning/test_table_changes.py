@@ -23,6 +23,8 @@ BOUNDED = "SELECT id, ds FROM events WHERE ds >= '{partition}' AND ds < date_add
 SCRIPTS = {
     "models/day": f"{HEAD}day\n-- partitioned daily start=2026-01-01\n{BOUNDED}",
     "models/seen": f"{HEAD}seen\n-- partitioned daily start=2026-01-01\nSELECT id FROM events",
+    "models/every": f"{HEAD}every\n-- partitioned daily start=2026-01-01\n-- needs main.events all\n"
+    "SELECT id FROM events",
     "models/total": f"{HEAD}total\nSELECT count(*) AS n FROM events",
 }
 NOW = datetime(2026, 1, 4, 12, tzinfo=UTC)
@@ -59,6 +61,8 @@ def test_late_rows_put_their_days_behind_and_no_others(project: Project, tmp_pat
         writer.execute("INSERT INTO events VALUES (7, DATE '2026-01-02')")
     late = {"2026-01-02": "late rows in main.events: 1 file"}
     assert (behind(project, "day"), behind(project, "seen")) == (late, {})
+    assert list(behind(project, "every")) == ["2026-01-01", "2026-01-02", "2026-01-03"]
+    assert "main.events: snapshot" in (behind(project, "every")["2026-01-01"] or "")
     assert list(behind(project, "total")) == [None]
     plan = project.plan("day", from_="2026-01-01", to="2026-01-03")
     assert "1 late" in (plan.steps[0].skipped or "")

@@ -210,3 +210,20 @@ def test_what_reads_the_slice_before_it_is_made_after_that(tmp_path: Path) -> No
     plan = plan_of(tmp_path, {"mart": own}, known, asked)
     assert made(plan, "mart") == days(2, 3, 4)
     assert {str(each) for each in plan.steps[0].if_changed} == {*days(3, 4)}
+
+
+def test_what_is_made_without_its_input_says_without_what(tmp_path: Path) -> None:
+    models = {"raw": RAW, "day": f"{DAILY}SELECT * FROM raw {LAG}"}
+    known = {"raw": {"2026-01-01": MATERIALIZED, "2026-01-03": FAILED}}
+    asked = RunRequest(
+        range=SliceRange("2026-01-01", "2026-01-03"), select=("day",), allow_missing=True
+    )
+    plan = plan_of(tmp_path, models, known, asked)
+    (step,) = plan.steps
+    assert (waits(plan, "day"), made(plan, "day")) == ({}, days(1, 2, 3))
+    assert {str(slice_): why for slice_, why in step.without.items()} == {
+        "2026-01-02": "raw 2026-01-02 missing",
+        "2026-01-03": "raw 2026-01-02 missing",
+    }
+    said = "day: 2 slices are made without all of the input (--allow-missing): raw 2026-01-02"
+    assert plan.notices == (f"{said} missing",)

@@ -68,7 +68,11 @@ def test_an_earlier_snapshot_is_no_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("raw", "mart", "message"),
     [
-        (DAILY, f"{DAILY}-- needs other lag=1d\nSELECT * FROM raw", "reads no such managed table"),
+        (DAILY, f"{DAILY}-- needs other lag=1d\nSELECT * FROM raw", "reads no such table"),
+        (DAILY, f"{DAILY}-- needs ext all\nSELECT * FROM raw JOIN ext USING (day)", None),
+        (DAILY, f"{DAILY}-- needs ext none\nSELECT * FROM raw JOIN ext USING (day)", None),
+        (DAILY, f"{DAILY}-- needs ext lag=1d\nSELECT * FROM raw, ext", "no model makes it"),
+        (DAILY, f"{DAILY}-- needs ext same\nSELECT * FROM raw, ext", "no model makes it"),
         (DAILY, "-- partitioned weekly\n-- needs raw same\nSELECT * FROM raw", "other slices"),
         ("", f"{DAILY}-- needs raw same\nSELECT * FROM raw", "has no slices"),
         ("", f"{DAILY}-- needs raw lag=1d\nSELECT * FROM raw", "a lag is of slices by time"),

@@ -16,6 +16,7 @@ from penstock.engine.planning.behind import Inputs, Read, TableChanges, inputs_o
 from penstock.engine.planning.ranges import (
     CHANGED,
     FAILED,
+    MATERIALIZED,
     MISSING,
     OTHER,
     RUNNING,
@@ -229,7 +230,11 @@ def _state(connection: Connection, where: Where, target: str | None) -> LakeStat
     outside = next((each.outside for each in made.values()), Outside())
     lost = {name: each.lost for name, each in made.items()}
     reads = reading.lakes_read(connection, list(by_target))
-    return replace(state, outside=outside, lost=lost, reads=reads)
+    lacked = reading.lacked(connection, list(by_target))
+    slices = state.slices
+    if lacked:
+        slices = tuple(replace(each, lacked=lacked.get(each.read_id or "")) for each in slices)
+    return replace(state, slices=slices, outside=outside, lost=lost, reads=reads)
 
 
 def model_status(
@@ -464,6 +469,8 @@ def _slice_status(
     results = [check.result for check in checks]
     if state.name not in _PRESSING:
         pressing = None
+    lacked = known.lacked if known and state.name == MATERIALIZED else None
+    said = state.behind or (lacked and f"made with --allow-missing: {lacked}")
     moment = (pressing.finished_at or pressing.started_at) if pressing else None
     counted = known and strategy_named(known.strategy).counts_rows and state.made != CHANGED
     return SliceStatus(
@@ -476,7 +483,7 @@ def _slice_status(
         tests_failed=sum(result.outcome == "failed" for result in results),
         tests_warned=sum(result.outcome == "warned" for result in results),
         run_id=pressing.run_id if pressing else known.run_id if known else None,
-        reason=pressing.reason if pressing else state.behind,
+        reason=pressing.reason if pressing else said,
         outside_snapshot=state.since,
     )
 

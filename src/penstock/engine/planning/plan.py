@@ -45,7 +45,7 @@ class PlannedStep:
     ``if_changed`` those that are made only if the run changes rows of the slices that they need,
     ``if_moved`` of anything that they read. ``causes`` say why slices are made that are there and
     were asked for by themselves. A step that ``is_current`` is skipped as all its slices are up to
-    date.
+    date. ``without`` are slices that are made although they lack something, each with what.
     """
 
     model: Model
@@ -68,6 +68,7 @@ class PlannedStep:
     if_moved: frozenset[Slice] = frozenset()
     causes: Mapping[Slice, Cause] = field(default_factory=dict)
     is_current: bool = False
+    without: Mapping[Slice, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         named = f"{self.name} {self.slice}" if self.slice else self.name

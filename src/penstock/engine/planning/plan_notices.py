@@ -120,6 +120,8 @@ def _notices(steps: Sequence[PlannedStep], request: RunRequest) -> Iterator[str]
             yield f"{step.name} is {what}: {step.again}"
         if changed := _changed(step):
             yield changed
+        if step.without:
+            yield _without(step)
     number = sum(_number(step) for step in steps if not step.skipped)
     if number > MANY:
         yield (
@@ -128,6 +130,17 @@ def _notices(steps: Sequence[PlannedStep], request: RunRequest) -> Iterator[str]
         )
     if request.full_refresh:
         yield from _refreshed([step.model for step in steps if not step.skipped], request)
+
+
+def _without(step: PlannedStep) -> str:
+    """That ``--allow-missing`` lets a step make slices of what is there."""
+    slices, lacks = list(step.without), list(dict.fromkeys(step.without.values()))
+    name = slices[0].text and f" {slices[0]}"
+    what = (
+        f"{step.name}{name} is" if len(slices) == 1 else f"{step.name}: {len(slices):,} slices are"
+    )
+    more = f", and {len(lacks) - 1:,} more" if len(lacks) > 1 else ""
+    return f"{what} made without all of the input (--allow-missing): {lacks[0]}{more}"
 
 
 def _number(step: PlannedStep) -> int:

@@ -44,6 +44,7 @@ def complete(
         for edge in completion.edges(model):
             completion.add_missing(edge, make)
     if asked.request.allow_missing:
+        completion.do_without()
         return completion.ordered()
     for model in asked.steps:
         completion.wait(model, finish)
@@ -105,6 +106,16 @@ class _Completion:
         self, edge: Edge, slices: Sequence[Slice], planned: Collection[Slice]
     ) -> Mapping[Slice, tuple[Lack, ...]]:
         return lacking(edge, slices, self.there[edge.upstream.name], self.now, planned)
+
+    def do_without(self) -> None:
+        """Say of the slices of all steps which of them are made without what they need."""
+        for model in self.asked.steps:
+            edges = self.edges(model)
+            if edges:
+                step = self.steps[model.name]
+                waits = self._waits(edges, step.slices)
+                without = {slice_: str(lack) for slice_, lack in waits.items()}
+                self.steps[model.name] = replace(step, without=without)
 
     def wait(self, model: Model, finish: Finish) -> None:
         """Find the slices of a step that wait: for what is not there, or waits itself. Of a batch

@@ -16,10 +16,12 @@ from penstock.uuid7 import new_uuid7
 
 
 def read_records(context: RunContext, planned: PlannedStep, pins: Pins) -> Mapping[str, ReadRecord]:
-    """Return the records of what slices read, by their texts: each its own where its files are."""
+    """Return the records of what slices read, by their texts: each its own where its files are, and
+    where some lack something.
+    """
     slices = planned.slices
     by_slice = any(depends_on_slice(each.path) for each in planned.model.query.files)
-    if len(slices) == 1 or not by_slice:
+    if len(slices) == 1 or not (by_slice or planned.without):
         record = read_record(context, planned, pins)
         return dict.fromkeys((slice_.text for slice_ in slices), record)
     narrowed = ((each, context.plan.narrowed(planned, (each,))) for each in slices)
@@ -42,6 +44,7 @@ def read_record(context: RunContext, planned: PlannedStep, pins: Pins) -> ReadRe
         arguments=model.given(context.plan.args),
         tests=model.terms,
         version=_version(),
+        missing=planned.without.get(planned.slices[0]),
     )
 
 

@@ -232,6 +232,15 @@ def lakes_read(connection: Connection, targets: Sequence[str]) -> dict[str, Mapp
     return {read_id: _snapshots(lakes) for read_id, lakes in connection.execute(query)}
 
 
+def lacked(connection: Connection, targets: Sequence[str]) -> dict[str, str]:
+    """Return what slices of targets were made without, by the ids of reads that lacked anything."""
+    if _is_before(connection, 11):
+        return {}
+    query = select(READ.c.read_id, READ.c.missing).where(READ.c.target.in_(targets))
+    rows = connection.execute(query.where(READ.c.missing.is_not(None)))
+    return {row.read_id: row.missing for row in rows}
+
+
 @lru_cache(maxsize=4096)
 def _snapshots(text: str) -> Mapping[str, int]:
     found: dict[str, int] = json.loads(text)

@@ -95,7 +95,8 @@ class SliceRecord:
     records. ``rows`` is None where those of the slice are not counted. ``inputs``: up to which
     snapshot the changes of each table are in it, for a model that reads changes. ``read_id`` is
     that of its `ReadRecord`; None in records of a time that had none. ``rolled_back`` is not
-    stored: the rollback of the table that has undone it.
+    stored: the rollback of the table that has undone it; ``lacked`` neither: what its read was made
+    without, where that was looked up.
     """
 
     target: str
@@ -114,6 +115,7 @@ class SliceRecord:
     inputs: Mapping[str, int] | None = None
     read_id: str | None = None
     rolled_back: int | None = None
+    lacked: str | None = None
 
     @property
     def last_made_in(self) -> int | None:

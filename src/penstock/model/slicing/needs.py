@@ -208,20 +208,39 @@ def needs_findings(
     models: Iterable[Model], edges: Mapping[str, tuple[Edge, ...]]
 ) -> Iterator[Diagnostic]:
     """Yield what models say they need that cannot be, or that their queries say otherwise."""
-    for model in models:
+    every = list(models)
+    makers, by_name = makers_of(every), {model.name: model for model in every}
+    made = {key: by_name[name] for key, name in makers.items()}
+    for model in every:
         by_table = {table_key(edge.upstream.target): edge for edge in edges.get(model.name, ())}
+        unmade = frozenset(_unmade(model, made)) if model.input_needs else frozenset[str]()
         for number, (table, need) in enumerate(model.input_needs):
             place = model.place(f"needs:{number}")
             edge = by_table.get(table_key(table))
+            if edge is None and table_key(table) in unmade:
+                if need.rule not in (Rule.ALL, Rule.NONE):
+                    message = f"`needs {table} {need.said}`: no model makes it, so it has no slices"
+                    yield Diagnostic("error", message, place, "write all or none", "needs")
+                continue
             if edge is None:
-                message = f"`needs {table} {need.said}`: the model reads no such managed table"
-                hint = "name a table that another model makes and this one reads"
+                message = f"`needs {table} {need.said}`: the model reads no such table"
+                hint = "name a table that this model reads"
                 yield Diagnostic("error", message, place, hint, "needs")
                 continue
             for message, hint in _wrong(model, edge):
                 yield Diagnostic(
                     "error", f"`needs {table} {need.said}`: {message}", place, hint, "needs"
                 )
+
+
+def _unmade(model: Model, made: Mapping[str, Model]) -> Iterator[str]:
+    """Yield the tables that a model reads and none makes, those of views among them."""
+    for key in map(table_key, model.changing_inputs):
+        maker = made.get(key)
+        if maker is None:
+            yield key
+        elif maker is not model and maker.strategy.output is Output.VIEW:
+            yield from _unmade(maker, made)
 
 
 def _wrong(model: Model, edge: Edge) -> Iterator[tuple[str, str]]:
