@@ -23,8 +23,8 @@ BOUNDED = "SELECT id, ds FROM events WHERE ds >= '{partition}' AND ds < date_add
 SCRIPTS = {
     "models/day": f"{HEAD}day\n-- partitioned daily start=2026-01-01\n{BOUNDED}",
     "models/seen": f"{HEAD}seen\n-- partitioned daily start=2026-01-01\nSELECT id FROM events",
-    "models/every": f"{HEAD}every\n-- partitioned daily start=2026-01-01\n-- needs main.events all\n"
-    "SELECT id FROM events",
+    "models/every": f"{HEAD}every\n-- partitioned daily start=2026-01-01\n"
+    "-- needs main.events all\nSELECT id FROM events",
     "models/total": f"{HEAD}total\nSELECT count(*) AS n FROM events",
 }
 NOW = datetime(2026, 1, 4, 12, tzinfo=UTC)
