@@ -14,7 +14,7 @@ from penstock.engine.session.connections import Connections
 from penstock.errors import ArgumentError, Diagnostic, LakeError, TableNotFound
 from penstock.events import EventSink
 from penstock.model.definition.graph import table_key
-from penstock.table_inspection import TableInspection
+from penstock.rolling_back import RollingBack
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.model.project.formatting import Formatter
 
 
-class Project(TableInspection):
+class Project(RollingBack):
     """The models of one directory and the lakes they write to.
 
     Catalogs are opened when they are first needed: close the project, or use it in a ``with``::

@@ -24,6 +24,7 @@ COMMANDS = {
     "restate": "penstock.cli.restate",
     "adopt": "penstock.cli.adopt",
     "drop": "penstock.cli.drop",
+    "rollback": "penstock.cli.rollback",
     "status": "penstock.cli.status",
     "show": "penstock.cli.show",
     "runs": "penstock.cli.runs",

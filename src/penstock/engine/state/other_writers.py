@@ -343,6 +343,20 @@ def undone(
     return Undone(gone, there, of_table.last)
 
 
+def would_undo(
+    connection: Connection, records: Sequence[SliceRecord], table: tuple[int, int], to: int
+) -> Undone:
+    """Return what a rollback to a snapshot would do to records of one target that are not undone
+    yet. ``table`` is the id of the table and the snapshot of the rollback, the next one.
+    """
+    table_id, at = table
+    known = rollbacks(connection).get(table_id, Rollbacks())
+    left = [each for each in records if not _is_undone(each, known)]
+    schema, _, name = records[0].target.partition(".") if records else ("", "", "")
+    then = replace(known, made=((at, to), *known.made), name=(fold(schema), fold(name)))
+    return undone(connection, left, {table_id: then})
+
+
 def marked(connection: Connection, records: Sequence[SliceRecord]) -> list[SliceRecord]:
     """Records of one target, those that a rollback has undone with its snapshot."""
     first = min((_earliest(each) for each in records), default=None)

@@ -58,7 +58,9 @@ from penstock.lazy import pa, pc, pq
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """The result of a rollback; ``snapshot`` is ``None`` when the table had not changed."""
+    """The result of a rollback; ``snapshot`` is ``None`` when the table had not changed, and of
+    what a dry run only counts.
+    """
 
     to: int
     snapshot: Snapshot | None
@@ -67,6 +69,12 @@ class RolledBack:
     rows_ended: int = 0  # inlined rows
     rows_restored: int = 0
     columns_changed: bool = False
+
+    @property
+    def differs(self) -> bool:
+        """Return whether the table was not as it was then."""
+        files = self.files_ended or self.files_restored
+        return bool(files or self.rows_ended or self.rows_restored or self.columns_changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +97,17 @@ def rollback(
     *,
     author: str | None = None,
     message: str | None = None,
+    dry_run: bool = False,
 ) -> RolledBack:
-    """Restore the table's state at a snapshot, in one commit.
+    """Restore the table's state at a snapshot, in one commit; only count with ``dry_run``.
 
     Raises SnapshotNotFound for an expired snapshot, TableNotFound where the table did not exist
     then, ArgumentError where no snapshot is named, DataFileMissing, UnsupportedFeature,
     CommitConflict.
     """
     ref = TableRef.parse(table) if isinstance(table, str) else table
-    catalog.check_writable()
+    if not dry_run:
+        catalog.check_writable()
     base, target = catalog.latest(), catalog.snapshot(_target(version, timestamp))
     now = catalog.table(ref.schema, ref.name, base.id)
     states = _load(catalog, now, base, target)
@@ -106,9 +116,11 @@ def rollback(
         return RolledBack(target.id, None)
     if work.altered:
         _check_layout(states)
-    said = (author, message or f"{ref} as it was at snapshot {target.id}")
-    extra = json.dumps({NOTE: {"table": str(ref), "to": target.id}})
-    snapshot = _commit(catalog, base, states, work, (*said, extra))
+    snapshot = None
+    if not dry_run:
+        said = (author, message or f"{ref} as it was at snapshot {target.id}")
+        extra = json.dumps({NOTE: {"table": str(ref), "to": target.id}})
+        snapshot = _commit(catalog, base, states, work, (*said, extra))
     counts = (len(work.ends), len(work.back), len(work.row_ends), len(work.row_backs))
     return RolledBack(target.id, snapshot, *counts, columns_changed=work.altered)
 
