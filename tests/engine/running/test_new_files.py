@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -182,3 +185,65 @@ def test_a_rollback_and_an_append_of_before(tmp_path: Path, spark: SparkSession)
         assert "cannot tell which files are new: main.t was rolled back" in str(
             result.steps[0].error
         )
+
+
+KILLED = """
+import os, signal, sys
+from penstock.events import StepFinished, StepProgress
+from penstock.project import Project
+
+def sink(event):
+    is_publishing = isinstance(event, StepProgress) and event.phase == "publishing"
+    if is_publishing if sys.argv[2] == "before" else isinstance(event, StepFinished):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Project.load(sys.argv[1], overrides={"spark.master": "local[1]"}).run(on_event=sink)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("moment", "left"), [("before", 1), ("after", 2)])
+def test_a_run_that_is_killed_has_read_all_of_a_file_or_nothing(
+    tmp_path: Path, spark: SparkSession, moment: str, left: int
+) -> None:
+    """Before its commit, or after it and before anything else is recorded."""
+    put(tmp_path, "a", "1,x")
+    with load(tmp_path, spark) as project:
+        notices(project)
+        put(tmp_path, "b", "2,y")
+        command = [sys.executable, "-c", KILLED, str(tmp_path), moment]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+    with load(tmp_path, spark) as project:
+        assert rows(project, "SELECT count(*) FROM t") == [(left,)]
+        notices(project)
+        assert rows(project, ALL) == [(1, "x"), (2, "y")]
+
+
+DECLARED = "SELECT id, name FROM read_csv('in/*.csv', columns = {'id': 'INT', 'name': 'VARCHAR'})"
+
+
+@pytest.mark.spark
+def test_an_empty_directory_makes_an_empty_table(tmp_path: Path, spark: SparkSession) -> None:
+    with load(tmp_path, spark, query=DECLARED) as project:
+        assert notices(project) == ("done", [])
+        assert rows(project, ALL) == []
+        put(tmp_path, "a", "1,x")
+        (slice_,) = project.status("t")[0].slices
+        assert (slice_.state, slice_.reason) == ("behind", "file in/a.csv is new")
+        assert notices(project) == ("done", [])
+        assert rows(project, ALL) == [(1, "x")]
+        (tmp_path / "in/a.csv").unlink()
+        assert notices(project) == ("unchanged", [])
+        assert rows(project, ALL) == [(1, "x")]
+
+
+@pytest.mark.spark
+def test_an_empty_directory_says_that_columns_are_not_known(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    with load(tmp_path, spark) as project:
+        (step,) = project.run(on_event=ignore).steps
+        assert step.error is not None
+        assert step.error.message == "there is no file in/*.csv yet, which would say the columns"
+        assert "columns = {'id': 'BIGINT', ...}" in str(step.error.hint)

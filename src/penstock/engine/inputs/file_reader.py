@@ -223,6 +223,35 @@ _READERS: Mapping[str, tuple[str, Mapping[str, Option], Mapping[str, str]]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class NoFiles:
+    """No rows, in the columns that a call declares (DDL): its directory is empty."""
+
+    schema: str
+
+    def read(self, session: SparkSession) -> DataFrame:
+        return session.createDataFrame([], self.schema)
+
+    def notices(self) -> tuple[str, ...]:
+        return ()
+
+    def blamed(self, _error: PenstockError) -> QueryFailed | None:
+        """Say nothing of files that are not there."""
+        return None
+
+
+def no_files(
+    function: str, options: Mapping[str, Any], location: Location | None
+) -> NoFiles | None:
+    """Return what a call reads where there is no file; None where it declares no columns."""
+    known = _READERS[function][1]
+    converted: dict[str, str] = {}
+    for name, value in options.items():
+        converted |= _convert(function, name, value, known, location)
+    schema = converted.get(_SCHEMA)
+    return None if schema is None else NoFiles(schema)
+
+
 def files(
     function: str,
     paths: Any,

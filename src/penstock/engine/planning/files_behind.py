@@ -155,9 +155,9 @@ class _Added:
 
     def names(self, record: SliceRecord, read: ReadRecord, disk: Disk) -> Iterator[str]:
         files = {file.name for file in read.inputs if file.kind == "file"}
-        if len(files) >= MOST or not files:  # not all are recorded, or nothing is
-            return
-        if self.depths and all(name.count("/") in self.depths for name in files):
+        if len(files) >= MOST or not (files or self.model.reads_files):
+            return  # not all are recorded, or nothing is
+        if files and self.depths and all(name.count("/") in self.depths for name in files):
             return
         for text in self._texts(record, read):
             if "://" not in text:

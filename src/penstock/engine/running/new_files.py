@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from penstock.engine.inputs.file_reader import NoFiles, no_files
 from penstock.engine.inputs.resolve import FilesRead, Read, call_files
 from penstock.engine.planning.files_read import file_read, hash_of, paths_of
 from penstock.engine.state.reading import read
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.engine.running.attempt import Attempt
+    from penstock.model.script.constants import Bindings
+    from penstock.model.script.sources import FileSource
 
 _HASHED = 4 * 1024 * 1024  # bytes of a file whose content is hashed
 _NAMED = 3  # files that a notice names
@@ -90,7 +93,8 @@ def _hash(file: InputRead, root: Path) -> str | None:
 
 def new_files(attempt: Attempt, known: SliceRecord | None) -> NewFiles:
     """The files that a run reads; ``known`` is the record of the table. Raises QueryFailed where
-    there are none at all, and DefinitionChanged where an append cannot tell which are new.
+    there are none at all and no columns are declared, and DefinitionChanged where an append cannot
+    tell which are new.
     """
     model, root = attempt.model, attempt.context.settings.root
     (source,) = model.query.files
@@ -109,16 +113,33 @@ def new_files(attempt: Attempt, known: SliceRecord | None) -> NewFiles:
     wanted = choice.new if appends else (*choice.new, *choice.changed)
     wanted = tuple(replace(file, hash=_hash(file, root)) for file in wanted)
     options = {name: value.evaluate(bindings) for name, value in source.options}
-    rows: Read | None = None
+    rows: Read
     if wanted or paths:  # without new ones, any says the columns
         texts = [file.name for file in wanted] or [str(paths[0])]
         rows = call_files(source, texts, options, root)
         rows = rows if wanted else NoRows(rows)
+    else:
+        rows = _nothing(source, bindings, options)
     read_ = {file.name: file for file in (*choice.seen, *wanted)}
     said = f"reads all files: {why}" if why else None
     if appends and choice.changed:
         said = _changed(choice.changed, model.name)
-    return NewFiles({} if rows is None else {source: rows}, wanted, tuple(read_.values()), said)
+    return NewFiles({source: rows}, wanted, tuple(read_.values()), said)
+
+
+def _nothing(source: FileSource, bindings: Bindings, options: Mapping[str, Any]) -> NoFiles:
+    """Return the rows of a directory that has no file yet: none, in the columns that are declared.
+
+    Raises QueryFailed where none are.
+    """
+    found = no_files(source.function, options, source.location)
+    if found is None:
+        raise QueryFailed(
+            f"there is no file {source.path.evaluate(bindings)} yet, which would say the columns",
+            hint="declare them, so that the table begins empty: columns = {'id': 'BIGINT', ...}",
+            location=source.location,
+        )
+    return found
 
 
 def _before(attempt: Attempt, known: SliceRecord | None) -> tuple[dict[str, InputRead], str | None]:
