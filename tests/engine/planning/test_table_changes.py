@@ -25,6 +25,7 @@ SCRIPTS = {
     "models/seen": f"{HEAD}seen\n-- partitioned daily start=2026-01-01\nSELECT id FROM events",
     "models/every": f"{HEAD}every\n-- partitioned daily start=2026-01-01\n"
     "-- needs main.events all\nSELECT id FROM events",
+    "models/late": f"{HEAD}late\n-- partitioned daily start=2026-01-01\n-- late run\n{BOUNDED}",
     "models/total": f"{HEAD}total\nSELECT count(*) AS n FROM events",
 }
 NOW = datetime(2026, 1, 4, 12, tzinfo=UTC)
@@ -64,6 +65,12 @@ def test_late_rows_put_their_days_behind_and_no_others(project: Project, tmp_pat
     assert list(behind(project, "every")) == ["2026-01-01", "2026-01-02", "2026-01-03"]
     assert "main.events: snapshot" in (behind(project, "every")["2026-01-01"] or "")
     assert list(behind(project, "total")) == [None]
+    everything = {"from_": "2026-01-01", "to": "2026-01-03"}
+    for asked in (dict[str, str](), {"partition": "2026-01-04"}, everything):
+        (step,) = project.plan("late", fire_time=NOW, **asked).steps  # type: ignore[arg-type] # of any
+        days = [] if "from_" in asked else ["2026-01-04"]
+        days = days if "partition" in asked else ["2026-01-02", *days]
+        assert [each.text for each in step.slices] == days
     plan = project.plan("day", from_="2026-01-01", to="2026-01-03")
     assert "1 late" in (plan.steps[0].skipped or "")
     (step,) = project.plan("day", from_="2026-01-01", to="2026-01-03", behind=True).steps

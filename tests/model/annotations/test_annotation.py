@@ -10,6 +10,7 @@ import pytest
 
 from penstock.errors import Diagnostic
 from penstock.model.annotations.annotation import KEYWORDS, Annotations, parse
+from penstock.model.annotations.written import lines_of
 
 CASES = [
     json.loads(line)
@@ -154,7 +155,7 @@ def test_every_keyword_is_documented_in_the_table() -> None:
     documented = {
         *("pipeline", "macros", "use", "on", "trigger", "partitioned", "materialize"),
         *("data_test", "column", "freshness", "debounce", "retry", "timeout", "tag"),
-        *("incremental", "needs"),
+        *("incremental", "late", "needs"),
     }
     assert set(KEYWORDS) == documented | {"dialect"}
 
@@ -254,3 +255,11 @@ def test_prose_below_the_code(line: str) -> None:
 def test_block_comments(text: str, reports: int) -> None:
     findings = parse(text)[1]
     assert [finding.rule for finding in findings] == ["block-comment"] * reports
+
+
+def test_late_rows_are_made_by_each_run() -> None:
+    annotations, findings = parse("-- pipeline\n-- late run\nSELECT 1")
+    assert (annotations.late_run, findings) == (True, ())
+    assert "late run" in lines_of(annotations)
+    _, (finding,) = parse("-- pipeline\n-- late rows\nSELECT 1")
+    assert "late run" in str(finding.hint)

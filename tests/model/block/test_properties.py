@@ -24,7 +24,7 @@ DOCUMENTED = """
 
 
 def test_all_documented_properties_are_known() -> None:
-    own = {"incremental", "needs", "blueprints"}  # besides; of SQLMesh on another page
+    own = {"incremental", "late", "needs", "blueprints"}  # besides; of SQLMesh on another page
     assert set(PROPERTIES) == set(DOCUMENTED.split()) | own
 
 

@@ -252,7 +252,7 @@ def _of_moment(asked: Asked) -> list[PlannedStep]:
                 due = _due(line, asked.request.partition, alone)
                 above = {each.name: each for each in planned}
                 step = _with_touched(of_intervals(model, line, due, after), line, above, asked)
-        elif own is not None and asked.request.late:
+        elif own is not None and _takes_late(model, asked.request):
             step = of_slices(model, together(*made, *_behind(model, asked)), after)
         else:
             step = PlannedStep(model, made, after)
@@ -260,12 +260,19 @@ def _of_moment(asked: Asked) -> list[PlannedStep]:
     return planned
 
 
+def _takes_late(model: Model, request: RunRequest) -> bool:
+    return request.late or (model.late_run and request.partition is None)
+
+
 def _behind(model: Model, asked: Asked) -> list[Slice]:
-    """Return the slices of a partitioned model that are behind, where a run can take them back."""
+    """Return the slices of a partitioned model that are behind, where a run can take them back;
+    those with late rows, where only the model asks for them, and not the run.
+    """
     states = asked.known.slices([model]).get(model.name, SliceStates())
     if not states.remakes:
         return []
-    return [Part(text) for text, state in states.items() if text and state == BEHIND]
+    behind = (text for text, state in states.items() if text and state == BEHIND)
+    return [Part(text) for text in behind if asked.request.late or text in states.late]
 
 
 def _with_touched(

@@ -366,13 +366,18 @@ class KnownSlices:
         is_made = any(each.reads for each in found.values())
         tables = table_changes(self.catalogs, self.tables(), found) if is_made else {}
         files = files_of(self.settings, self.catalogs, models, found) if self.files else {}
-        late = BEHIND if self.late else LATE
+        run = {model.name for model in models if self.late or model.late_run}
         return {
             name: replace(
                 each,
                 tried=each.tried if tried else (),
                 inputs=replace(
-                    inputs_of(self.edges.get(name, ()), known, tables.get(name, ()), late),
+                    inputs_of(
+                        self.edges.get(name, ()),
+                        known,
+                        tables.get(name, ()),
+                        BEHIND if name in run else LATE,
+                    ),
                     views=tuple(
                         (view.name, view.target.lake, known[view.name].newest)
                         for view in self.views().get(name, ())

@@ -91,6 +91,7 @@ def declare(
         schema_change=_schema_change(made),
         reads_changes=annotations.reads_changes,
         reads_files=annotations.reads_files,
+        late_run=annotations.late_run,
         input_needs=needs,
         data_tests=annotations.data_tests,
         column_types=annotations.column_types,

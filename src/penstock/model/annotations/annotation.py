@@ -37,6 +37,7 @@ KEYWORDS: Mapping[str, Callable[[CommentLine, Draft], None]] = {
     "partitioned": steps.partitioned,
     "materialize": target.materialize,
     "incremental": steps.incremental,
+    "late": steps.late,
     "needs": needs,
     "data_test": tests.data_test,
     "column": columns.column,
@@ -66,6 +67,7 @@ class Annotations:
     column_types: tuple[ColumnType, ...] = ()
     reads_changes: bool = False
     reads_files: bool = False
+    late_run: bool = False
     needs: tuple[NeedLine, ...] = ()
     freshness: str | None = None
     debounce_default: str | None = None
@@ -93,6 +95,7 @@ class Annotations:
             "data_tests": [test.to_dict() for test in self.data_tests],
             "column_lineage": [item.to_dict() for item in self.column_lineage],
             "incremental": self.incremental,
+            "late": "run" if self.late_run else None,
             "needs": [{"table": each.asset, "of": each.text} for each in self.needs],
             "freshness": self.freshness and {"duration": self.freshness},
             "debounce_default": self.debounce_default,
@@ -171,6 +174,7 @@ def _freeze(draft: Draft) -> Annotations:
         column_types=tuple(draft.column_types),
         reads_changes=draft.reads_changes,
         reads_files=draft.reads_files,
+        late_run=draft.late_run,
         needs=tuple(draft.needs),
         freshness=draft.freshness,
         debounce_default=draft.debounce_default,

@@ -29,6 +29,7 @@ class Draft:
     column_types: list[ColumnType] = field(default_factory=list)
     reads_changes: bool = False
     reads_files: bool = False
+    late_run: bool = False
     needs: list[NeedLine] = field(default_factory=list)
     freshness: str | None = None
     debounce_default: str | None = None

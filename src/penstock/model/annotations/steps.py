@@ -16,6 +16,7 @@ from penstock.model.values.schedule import Retry
 from penstock.sql.identifiers import nearest
 
 CHANGES, FILES = "changes", "files"  # what is new of an input
+LATE_RUN = "run"  # slices with late rows are made by each run
 MAX_TAG = 50
 MAX_RETRIES = 2**32 - 1
 _COUNT = re.compile(r"\+?\d+")
@@ -53,6 +54,14 @@ def incremental(line: CommentLine, draft: Draft) -> None:
     else:
         draft.reads_changes, draft.reads_files = line.rest == CHANGES, line.rest == FILES
         draft.places["incremental"] = line.location
+
+
+def late(line: CommentLine, draft: Draft) -> None:
+    if line.rest != LATE_RUN:
+        message = "what is done about late rows is `run`: their slices are made again"
+        draft.refuse(line, message, f"late {LATE_RUN}")
+    else:
+        draft.late_run = True
 
 
 def tag(line: CommentLine, draft: Draft) -> None:

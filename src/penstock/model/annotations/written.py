@@ -47,6 +47,7 @@ def lines_of(annotations: Annotations) -> list[str]:
         *([_materialize(made)] if made else []),
         *([_partitioned(spec)] if spec else []),
         *_said("incremental", annotations.incremental),
+        *_said("late", "run" if annotations.late_run else None),
         *(f"needs {each.asset} {each.text}" for each in annotations.needs),
         *(_on(trigger) for trigger in annotations.triggers),
         *_said("trigger", annotations.join_mode),

@@ -53,6 +53,7 @@ class Draft:
     formatted: bool = True
     reads_changes: bool = False
     reads_files: bool = False
+    late_run: bool = False
     enabled: bool = True
     places: dict[str, Location] = field(default_factory=dict)
     findings: list[Diagnostic] = field(default_factory=list)

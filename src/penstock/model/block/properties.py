@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from penstock.model.annotations.steps import CHANGES, FILES
+from penstock.model.annotations.steps import CHANGES, FILES, LATE_RUN
 from penstock.model.block import values
 from penstock.model.block.audits import read_audits
 from penstock.model.block.draft import Draft
@@ -149,6 +149,11 @@ def _incremental(draft: Draft, prop: Property) -> None:
     draft.places["incremental"] = draft.place(prop)
 
 
+def _late(draft: Draft, prop: Property) -> None:
+    values.choice(prop.value, (LATE_RUN,))
+    draft.late_run = True
+
+
 def _storage_format(_: Draft, prop: Property) -> None:
     if values.text(prop.value).casefold() != "parquet":
         message = f"`{prop.value.text}` is not the format of a lake's files"
@@ -216,6 +221,7 @@ PROPERTIES: Mapping[str, Handler] = {
     "enabled": _enabled,
     "formatting": _formatting,
     "incremental": _incremental,
+    "late": _late,
     "storage_format": _storage_format,
     "table_format": _table_format,
     "validate_query": _validate_query,

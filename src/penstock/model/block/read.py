@@ -322,6 +322,7 @@ def _declaration(
         formatted=draft.formatted,
         reads_changes=draft.reads_changes,
         reads_files=draft.reads_files,
+        late_run=draft.late_run,
         takes_statements=not kind.strategy.by_readers and not kind.queryless,
         places=places,
     )

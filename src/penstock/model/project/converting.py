@@ -235,6 +235,7 @@ def _annotations(declaration: Declaration) -> Annotations:
         dialect=declaration.dialect,
         reads_changes=declaration.reads_changes,
         reads_files=declaration.reads_files,
+        late_run=declaration.late_run,
         needs=tuple(
             NeedLine(str(table), need.said, declaration.place("target"))
             for table, need in declaration.input_needs
@@ -310,6 +311,7 @@ def _properties(declaration: Declaration, dialect: str) -> Iterator[str]:
             yield f"{name} (\n    {(',' + chr(10) + '    ').join(each)}\n  )"
     yield from ("incremental changes",) if declaration.reads_changes else ()
     yield from ("incremental files",) if declaration.reads_files else ()
+    yield from ("late run",) if declaration.late_run else ()
     yield from () if declaration.formatted else ("formatting false",)
 
 

@@ -73,9 +73,10 @@ class Declaration:
     """``keys`` are columns, but for ``key_expressions``. ``time_range`` is that of kinds that have
     intervals, or may have them where their query reads by them. ``reads_changes``: its runs read
     what changed in its input since the one before, where that gives the same table;
-    ``reads_files``: they read files that no run before has read.
-    ``takes_statements``: some may follow its query. ``disable_restatement`` is None where the model
-    says nothing of it, and its kind neither. ``input_needs`` is what it says of its inputs' slices.
+    ``reads_files``: they read files that no run before has read. ``late_run``: each run makes
+    slices with late rows again. ``takes_statements``: some may follow its query.
+    ``disable_restatement`` is None where the model says nothing of it, and its kind neither.
+    ``input_needs`` is what it says of its inputs' slices.
 
     ``code`` is the offset at which the script's code begins. ``column_types`` are those that only a
     model which reads its own table needs; to ``columns`` the query's columns are cast.
@@ -99,6 +100,7 @@ class Declaration:
     auto_restatement: AutoRestatement | None = None
     reads_changes: bool = False
     reads_files: bool = False
+    late_run: bool = False
     takes_statements: bool = False
     data_tests: tuple[DataTest, ...] = ()
     columns: tuple[ColumnType, ...] = ()
