@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # The tests ask DuckDB 1.4.4 too, which wrote format 0.3; another Python that has it will do.
 OLD_DUCKDB := .venv-duckdb-1.4/.installed
+CONNECT := .venv-connect/.installed
 ifdef PENSTOCK_TEST_DUCKDB_1_4
 OLD_DUCKDB :=
 endif
 
-.PHONY: help demo test gates wheel-check format bench lock clean prerequisites duckdb-1.4
+.PHONY: help demo test gates wheel-check format bench lock clean prerequisites duckdb-1.4 warm-tests
 .DEFAULT_GOAL := demo
 
 help: ## this list
@@ -19,7 +20,7 @@ demo: prerequisites $(INSTALLED) ## the examples, from nothing, compared with Du
 	@$(BIN)/python examples/demo.py
 
 # Two workers with a Spark session each take files in the order of tests/conftest.py.
-test: prerequisites $(INSTALLED) $(OLD_DUCKDB) ## run every test
+test: prerequisites $(INSTALLED) $(OLD_DUCKDB) $(CONNECT) ## run every test
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 gates: $(INSTALLED) ## check with ruff, mypy, import-linter and programs of scripts
@@ -50,7 +51,7 @@ lock: prerequisites ## write constraints.txt anew, with the newest versions that
 	@rm -rf .venv-lock
 
 clean: ## remove everything that was made, the environments too
-	rm -rf $(VENV) .venv-duckdb-1.4 .venv-lock build dist demo
+	rm -rf $(VENV) .venv-duckdb-1.4 .venv-connect .venv-lock build dist demo
 
 # First of all, and each time: a Java that went away should not become a Spark stack trace.
 prerequisites:
@@ -62,6 +63,16 @@ $(INSTALLED): pyproject.toml constraints.txt | prerequisites
 	@touch $@
 
 duckdb-1.4: $(OLD_DUCKDB) ## install DuckDB 1.4.4 for the tests of format 0.3
+
+# An environment of its own: with pandas in it, each DuckDB of the other tests would load that. The rest is in .venv.
+.venv-connect/.installed: tests/requirements-connect.txt constraints.txt | $(INSTALLED)
+	@sh scripts/install.sh $(@D) -c constraints.txt -r $<
+	@$(BIN)/python -c "import sysconfig; print('$(CURDIR)/src'); print(sysconfig.get_path('purelib'))" \
+		>"$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/beside.pth"
+	@touch $@
+
+warm-tests: prerequisites $(CONNECT) ## run the marked tests over a warm server
+	@PENSTOCK_TEST_WARM_KILLS=1 .venv-connect/bin/python -m pytest --warm -m warm
 
 # A test that needs it is skipped where it is not there, but `make test` sees to it that it is.
 .venv-duckdb-1.4/.installed: tests/requirements-duckdb-1.4.txt | prerequisites

@@ -47,6 +47,8 @@ def test_other_lost_connections_are_not_sparks() -> None:
         "Answer from Java side is empty",
         "Error while receiving",
         "org.apache.spark.sql.functions does not exist in the JVM",
+        "status = StatusCode.UNAVAILABLE: Socket closed",
+        "[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid",
     ],
 )
 def test_a_context_that_has_stopped_is_lost_too(text: str) -> None:

@@ -48,6 +48,7 @@ def run(project: Project, name: str, day: str | None = None, **args: object) -> 
     return step(project.run(day, select=name, args=args, on_event=ignore), name)
 
 
+@pytest.mark.warm
 def test_rows_are_merged_into_the_slice_and_tested(make: Make) -> None:
     project = make({"models/orders": ORDERS, "models/doubled.py": DOUBLED})
     heard: list[Event] = []
@@ -105,6 +106,7 @@ def main(partition: str) -> None:
 """
 
 
+@pytest.mark.warm
 def test_helpers_merge_within_the_slice(make: Make) -> None:
     project = make({"models/orders": ORDERS, "models/helped.py": HELPERS})
     assert step(project.run("2026-01-01", on_event=ignore), "helped").rows == 2

@@ -183,6 +183,7 @@ def test_missing_empty_and_wrong_files_stop_no_other_slice(
     assert ended == [1, 2, 1]
 
 
+@pytest.mark.warm
 def test_words_of_a_missing_file_and_the_notice(tmp_path: Path, spark: SparkSession) -> None:
     write_days(tmp_path / "p", "data/{}.csv", csv_of(*CSV))
     (tmp_path / "p" / "data" / f"{days()[1]}.csv").unlink()
@@ -217,6 +218,7 @@ def test_files_of_other_types_are_made_apart(tmp_path: Path, spark: SparkSession
     assert ended == [2, 1, 1]
 
 
+@pytest.mark.warm
 def test_tests_of_slices_and_hours(tmp_path: Path, spark: SparkSession) -> None:
     root = tmp_path / "p"
     for hour in range(4):

@@ -10,7 +10,7 @@ from penstock.lake.rows import slices
 from tests.engine.conftest import Make
 from tests.engine.toy import rows
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.warm]
 
 MODEL = """
     MODEL (
