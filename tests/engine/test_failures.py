@@ -214,7 +214,6 @@ def test_query_failed_is_the_error(make: Make) -> None:
     assert isinstance(failure(make, HEAD + "SELECT nope"), QueryFailed)
 
 
-@pytest.mark.warm
 def test_a_bad_input_file_is_the_users_file(make: Make) -> None:
     head = "-- pipeline\n-- materialize ducklake://main/{}\n"
     read = "SELECT * FROM read_{0}('{1}.{0}', columns = {{'a': 'INTEGER', 'b': 'VARCHAR'}})"

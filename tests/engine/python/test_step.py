@@ -48,7 +48,6 @@ def run(project: Project, name: str, day: str | None = None, **args: object) -> 
     return step(project.run(day, select=name, args=args, on_event=ignore), name)
 
 
-@pytest.mark.warm
 def test_rows_are_merged_into_the_slice_and_tested(make: Make) -> None:
     project = make({"models/orders": ORDERS, "models/doubled.py": DOUBLED})
     heard: list[Event] = []

@@ -219,13 +219,11 @@ def resolve(
     _put_views(rows, view_names, views, by_hash=by_hash)
     names = {view: called(source, bindings) for source, view in view_names.items()}
     in_spark = _SparkAnalysis(session, rendered, names, macros, values)
-    with _blaming(inputs):
-        if beginning is None or empty is None:
-            df = in_spark.run()
-        else:
-            with _located(empty.location):
-                empty_view = view_names[empty]
-                df = beginning.query(rendered.sql, empty_view, session, views.put, in_spark.run)
+    if beginning is None or empty is None:
+        df = in_spark.run()
+    else:
+        with _located(empty.location):
+            df = beginning.query(rendered.sql, view_names[empty], session, views.put, in_spark.run)
     start, one_task = query_start(query), one_task and macros is None
     return Resolved(df, in_spark.rendered, names, start, one_task, inputs, in_spark.asof)
 
@@ -236,20 +234,6 @@ def _shaped(
     if calls:
         raise NotJoint("it calls macros")
     return replace(rendered, sql=shape(rendered, names))
-
-
-@contextlib.contextmanager
-def _blaming(inputs: FilesRead) -> Iterator[None]:
-    """Errors of files inside are in the user's words: Spark Connect reads them when it analyses."""
-    try:
-        yield
-    except QueryFailed as error:
-        for source, read in inputs.items():
-            blamed = read.blamed(error)
-            if blamed is not None:
-                blamed.location = source.location
-                raise blamed from error.__cause__
-        raise
 
 
 @contextlib.contextmanager
