@@ -17,9 +17,10 @@ from penstock.model.definition.graph import table_key
 from penstock.rolling_back import RollingBack
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import SparkSession
 
-    from penstock.engine.planning.make_plan import Planner
     from penstock.engine.planning.plan import Plan
     from penstock.engine.planning.restate import Restated
     from penstock.engine.planning.run_arguments import Ends, Fired, Positional
@@ -181,9 +182,6 @@ class Project(RollingBack):
         by_name = {model.name: model for model in self.models}
         return chosen.of(by_name, self.graph, self._in_state).names
 
-    def _in_state(self, word: str) -> set[str]:
-        return {each.model for each in self.status(select=f"state:{word}") if each.model}
-
     def run(
         self,
         *models: Positional,
@@ -244,17 +242,52 @@ class Project(RollingBack):
         require_alone(request)
         return self._unmoved(plan)
 
-    def _reasoned(self, request: RunRequest, planner: Planner | None = None) -> Plan:
-        """The plan of a request with why each slice is made, which the run records."""
-        from penstock.engine.planning.no_op import is_idle
+    def retry(
+        self,
+        run: str = "last",
+        *,
+        inputs: str = "latest",
+        jobs: int | None = None,
+        wait: bool = True,
+        on_event: EventSink | None = None,
+    ) -> RunResult:
+        """Make what a run was to make and did not, as it was to: ``project.retry("last")``.
 
-        known = self._plan_known(request, restates=planner is not None or request.changed)
-        plan = self._planned(request, planner, known)
-        if is_idle(plan):
-            return plan
-        from penstock.engine.planning.reasons import with_reasons
+        Slices, arguments, payload and time are those of the run, what it made stays, and what was
+        skipped because of a failure is made too. ``run`` is as in `past_run`; `retry_plan` says
+        what would be done. Raises ArgumentError.
+        """
+        plan = self.retry_plan(run, inputs=inputs)
+        return self.run_retry(plan, jobs=jobs, wait=wait, on_event=on_event)
 
-        return with_reasons(plan, known)
+    def run_retry(
+        self,
+        plan: Plan,
+        *,
+        jobs: int | None = None,
+        wait: bool = True,
+        on_event: EventSink | None = None,
+    ) -> RunResult:
+        """Run a `retry_plan`, just made: ``project.run_retry(project.retry_plan("last"))``."""
+        return self._execute(plan, jobs, on_event, wait=wait)
+
+    def retry_failed(
+        self,
+        *models: str,
+        since: str | datetime = "24h",
+        select: str | Sequence[str] | None = None,
+        exclude: str | Sequence[str] | None = None,
+        jobs: int | None = None,
+        wait: bool = True,
+        on_event: EventSink | None = None,
+    ) -> RunResult:
+        """Retry all runs that failed or were killed, in one plan: ``project.retry_failed()``.
+
+        Of all models, or of those selected as in `run`. Each slice is made as its last run was to
+        make it. Raises ArgumentError.
+        """
+        plan = self.retry_failed_plan(*models, since=since, select=select, exclude=exclude)
+        return self.run_retry(plan, jobs=jobs, wait=wait, on_event=on_event)
 
     def restatement(
         self,

@@ -5,8 +5,11 @@ The part of the Python API that answers what happened, and changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.durations import is_duration, seconds_of
@@ -15,8 +18,15 @@ from penstock.inspection import Inspection
 
 if TYPE_CHECKING:
     from penstock.engine.answers.runs import PastRuns, RunDetail, RunLogLines
+    from penstock.engine.planning.make_plan import Planner
+    from penstock.engine.planning.plan import Plan
+    from penstock.engine.planning.retry import PastPlan
+    from penstock.engine.planning.slices import RunRequest
+    from penstock.engine.state.records import SliceRecord
     from penstock.lake.catalog.catalog import Catalog
+    from penstock.model.definition.model import Model
 
+_MOST_RUNS = 10_000  # that are retried together
 LAST_RUNS = 20  # that a list shows
 
 
@@ -95,6 +105,116 @@ class RunInspection(Inspection):
         if path is None:
             raise no_log(self._catalogs(), runs[0].run_id)
         return RunLogLines(path, model.name)
+
+    def retry_plan(self, run: str = "last", *, inputs: str = "latest") -> Plan:
+        """Return what `Project.retry` would do: ``project.retry_plan("last").steps``.
+
+        Starts no Spark. Raises ArgumentError for a run that goes on, or whose plan is not recorded.
+        """
+        from penstock.engine.answers.runs import run_id_of
+
+        if inputs != "latest":
+            raise ArgumentError(
+                f"a retry reads its inputs as they are now, not {inputs!r}",
+                hint="leave out inputs, or say latest",
+            )
+        run_id = run_id_of(self._catalogs(), run)
+        past = self._past_plan(run_id)
+        if isinstance(past, str):
+            raise ArgumentError(past, hint="run what is missing: penstock run")
+        return self._retry([past], past.plan.request, run_id)
+
+    def retry_failed_plan(
+        self,
+        *models: str,
+        since: str | datetime = "24h",
+        select: str | Sequence[str] | None = None,
+        exclude: str | Sequence[str] | None = None,
+    ) -> Plan:
+        """Return what `Project.retry_failed` would do: ``project.retry_failed_plan().steps``."""
+        from penstock.engine.planning.run_arguments import selection_of
+        from penstock.engine.planning.slices import RunRequest
+
+        failed = self.runs(failed=True, since=since, limit=_MOST_RUNS)
+        pasts = [self._past_plan(run.run_id) for run in failed]
+        found = [each for each in pasts if not isinstance(each, str)]
+        last = max(found, key=lambda each: each.began, default=None)
+        request = RunRequest() if last is None else last.plan.request
+        if len(found) > 1:
+            request = replace(request, range=None, partition=None)
+        selection, _ = selection_of(models, select, exclude, None, self.models)
+        names: frozenset[str] | None = None
+        if selection:
+            by_name = {model.name: model for model in self.models}
+            names = selection.of(by_name, self.graph, self._in_state).names
+        said = tuple(each for each in pasts if isinstance(each, str))
+        plan = self._retry(found, request, None if last is None else last.run_id, names)
+        return replace(plan, notices=(*said, *plan.notices))
+
+    def _retry(
+        self,
+        pasts: Sequence[PastPlan],
+        request: RunRequest,
+        retry_of: str | None,
+        names: frozenset[str] | None = None,
+    ) -> Plan:
+        from penstock.engine.planning.plan import Plan
+        from penstock.engine.planning.retry import INPUTS, left_of, planner_of
+
+        by_name = {model.name: model for model in self.models}
+        left = left_of(pasts, by_name, self._published)
+        if names is not None:
+            kept = {name: of for name, of in left.slices.items() if name in names}
+            left = replace(left, slices=kept)
+        if not left.slices:
+            nothing = "nothing is left to do: what was to be made is made"
+            return Plan((), request, notices=(nothing, *left.notices), retry_of=retry_of)
+        plan = self._reasoned(left.request(request), planner_of(left))
+        notices = (INPUTS, *left.notices, *plan.notices)
+        return replace(plan, notices=notices, retry_of=retry_of)
+
+    def _past_plan(self, run_id: str) -> PastPlan | str:
+        """The plan of a run and how its steps ended, or why it cannot be retried."""
+        from penstock.engine.answers.runs import past_run
+        from penstock.engine.planning.recorded_plan import RecordedPlan
+        from penstock.engine.planning.retry import PastPlan
+        from penstock.engine.state.run_history import recorded
+        from penstock.engine.state.store import State
+
+        known = [
+            State(catalog).read(partial(recorded, run_id=run_id), None)
+            for catalog in self._catalogs().values()
+        ]
+        of = [each for each in known if each is not None]
+        run, steps = of[0].run, tuple(step for each in of for step in each.steps)
+        if past_run(run, "", {}).state == "running":
+            return f"run {run_id} is running: there is nothing to retry yet"
+        if run.plan is None:
+            return f"run {run_id} cannot be retried: an earlier version ran it, without its plan"
+        return PastPlan(run_id, run.started_at, RecordedPlan.parse(run.plan), run.args, steps)
+
+    def _published(self, model: Model) -> Sequence[SliceRecord]:
+        """The records of a model's slices that no rollback has undone."""
+        from penstock.engine.state.store import State
+
+        catalog = self._catalog(model.target.lake)
+        records = [] if catalog is None else State(catalog).slices(model.target.qualified)
+        return [each for each in records if each.rolled_back is None]
+
+    def _reasoned(self, request: RunRequest, planner: Planner | None = None) -> Plan:
+        """The plan of a request with why each slice is made, which the run records."""
+        from penstock.engine.planning.no_op import is_idle
+
+        known = self._plan_known(request, restates=planner is not None or request.changed)
+        plan = self._planned(request, planner, known)
+        if is_idle(plan):
+            return plan
+        from penstock.engine.planning.reasons import with_reasons
+
+        return with_reasons(plan, known)
+
+    def _in_state(self, word: str) -> set[str]:
+        return {each.model for each in self.status(select=f"state:{word}") if each.model}
 
     def _catalogs(self) -> dict[str, Catalog]:
         """The catalogs that exist, by the names of their lakes."""

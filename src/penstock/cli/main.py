@@ -21,6 +21,7 @@ COMMANDS = {
     "test": "penstock.cli.test",
     "plan": "penstock.cli.plan",
     "run": "penstock.cli.run",
+    "retry": "penstock.cli.retry",
     "restate": "penstock.cli.restate",
     "adopt": "penstock.cli.adopt",
     "drop": "penstock.cli.drop",

@@ -276,6 +276,11 @@ def request_options(function: F) -> F:
             help="A JSON object with the values of arguments and of dynamic partitions.",
         ),
         click.option(
+            "--fire-time",
+            metavar="TIME",
+            help="The time that the run is for, such as 2026-01-31T02:30:00Z [default: now].",
+        ),
+        click.option(
             "--full-refresh",
             is_flag=True,
             help="Rebuild the tables of the named models; their existing rows are dropped.",

@@ -115,6 +115,9 @@ class RunResult:
 
     @property
     def exit_code(self) -> int:
+        """0: all is done, 1: something failed, whatever else was done, 3: nothing failed, but
+        something waits, 130: it was stopped. docs/cli.md has all codes.
+        """
         return {"done": 0, "waiting": 3, "cancelled": 130}.get(self.state, 1)
 
     def raise_for_status(self) -> RunResult:

@@ -154,4 +154,4 @@ def test_the_keywords_of_python_are_the_options(
 @pytest.mark.parametrize("command", [run_command, plan_command], ids=["run", "plan"])
 def test_the_options_of_commands_are_the_options(command: click.Command) -> None:
     named = {each.name for each in command.params if each.expose_value} - COMMON
-    assert named == OPTIONS.keys() - {"fire_time", "trigger"}  # a command runs now, by hand
+    assert named == OPTIONS.keys() - {"trigger"}  # a command runs by hand

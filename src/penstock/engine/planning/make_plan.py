@@ -149,7 +149,7 @@ def _completed(planned: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep
     found = complete(
         every,
         asked,
-        lambda model, slices: _step_of(model, slices, asked),
+        lambda model, slices: step_of(model, slices, asked),
         lambda step: finished(step, asked),
     )
     kept = [step for step in found if step.name in names or step.slices]
@@ -161,7 +161,7 @@ OF_MOMENT = ": without --from and --to, one slice of each partitioned model is l
 NOT_ASKED = "nothing that the selected models need of it is missing"
 
 
-def _step_of(model: Model, slices: tuple[Slice, ...], asked: Asked) -> PlannedStep:
+def step_of(model: Model, slices: tuple[Slice, ...], asked: Asked) -> PlannedStep:
     """Return a step that makes these slices, whatever is there."""
     after = asked.after(model)
     if model.by_time is None:

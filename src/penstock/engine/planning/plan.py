@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from datetime import datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from penstock.destinations.capabilities import Capabilities
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
@@ -26,6 +28,15 @@ if TYPE_CHECKING:
     from penstock.engine.planning.slice_reason import Cause, DefinitionChange, ReasonedRange
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Arguments of a run, as texts, its time and its payload: all but its slices."""
+
+    args: Mapping[str, str | None]
+    fire_time: datetime
+    payload: Mapping[str, Any] | None = None
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class PlannedStep:
     """A model and the slices of it to make, in the order of time.
@@ -45,7 +56,9 @@ class PlannedStep:
     ``if_changed`` those that are made only if the run changes rows of the slices that they need,
     ``if_moved`` of anything that they read. ``causes`` say why slices are made that are there and
     were asked for by themselves. A step that ``is_current`` is skipped as all its slices are up to
-    date. ``without`` are slices that are made although they lack something, each with what.
+    date. ``without`` are slices that are made although they lack something, each with what;
+    ``given`` is what slices have been given that are not made as the plan says: those of runs that
+    are retried together.
     """
 
     model: Model
@@ -69,6 +82,7 @@ class PlannedStep:
     causes: Mapping[Slice, Cause] = field(default_factory=dict)
     is_current: bool = False
     without: Mapping[Slice, str] = field(default_factory=dict)
+    given: Mapping[Slice, Given] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         named = f"{self.name} {self.slice}" if self.slice else self.name
@@ -130,6 +144,7 @@ class Plan:
     ``makers`` are the project's models by their tables, those that are not planned among them;
     ``edges`` what models need of their inputs, by their names. ``seen`` is what it was made from,
     where a plan was asked to tell, and ``changes`` what changed definitions of its models touch.
+    ``retry_of`` is the run that it carries on with.
     """
 
     steps: tuple[PlannedStep, ...]
@@ -140,6 +155,7 @@ class Plan:
     edges: Mapping[str, Sequence[Edge]] = field(default_factory=dict)
     seen: Seen = field(default_factory=Seen)
     changes: tuple[DefinitionChange, ...] = ()
+    retry_of: str | None = None
 
     def __repr__(self) -> str:
         names = [step.name for step in self.steps]
@@ -168,20 +184,32 @@ class Plan:
 
         They are made when they are asked for: a plan of many slices stays small.
         """
-        if len(step.slices) < 2:
+        if len(step.slices) < 2 and not step.given:
             yield step
             return
         together = step.apart is None and step.model.by_time is None
         size = TOGETHER if together else 1
-        for first in range(0, len(step.slices), size):
-            batch = self.narrowed(step, step.slices[first : first + size])
-            yield replace(batch, goes_on=first > 0)
+        goes_on = False
+        for _, alike in groupby(step.slices, key=lambda each: repr(step.given.get(each))):
+            slices = tuple(alike)
+            for first in range(0, len(slices), size):
+                yield replace(self.narrowed(step, slices[first : first + size]), goes_on=goes_on)
+                goes_on = True
+
+    def as_given(self, step: PlannedStep) -> Plan:
+        """The plan as a batch of one of its steps sees it: with what that is given."""
+        given = step.given.get(step.slices[0])
+        if given is None:
+            return self
+        request = replace(self.request, fire_time=given.fire_time, payload=given.payload)
+        return replace(self, args=given.args, request=request)
 
     def narrowed(self, step: PlannedStep, slices: Sequence[Slice]) -> PlannedStep:
         """The step with some of its slices only."""
         bindings = step.bindings
         if step.blocked is None:
-            bindings = bindings_of(step.model, slices[0], self.args, self.request)
+            plan = self.as_given(replace(step, slices=tuple(slices))) if step.given else self
+            bindings = bindings_of(step.model, slices[0], plan.args, plan.request)
         return replace(step, slices=tuple(slices), bindings=bindings)
 
     @property

@@ -29,7 +29,8 @@ Ends = Sequence[str]  # the first and the last of slices that follow each other,
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
     """A step of a plan. ``skipped`` says why there was nothing to do; else it has ``slices``, and
-    ``ranges`` say why each was made, as `ReasonedRange.to_dict` does.
+    ``ranges`` say why each was made, as `ReasonedRange.to_dict` does; those of ``if_changed`` only
+    if something that they read changed in the run.
     """
 
     step: str
@@ -40,9 +41,11 @@ class RecordedStep:
     again: str | None = None
     skipped: str | None = None
     ranges: tuple[Mapping[str, Any], ...] = ()
+    if_changed: tuple[Ends, ...] = ()
 
     @classmethod
     def of(cls, step: PlannedStep) -> RecordedStep:
+        conditional = frozenset() if step.skipped else step.if_changed | step.if_moved
         return cls(
             step.name,
             str(step.model.target),
@@ -52,11 +55,16 @@ class RecordedStep:
             step.again,
             step.skipped,
             tuple(each.to_dict() for each in step.ranges),
+            tuple(folded(step.model, [each for each in step.slices if each in conditional])),
         )
 
     def slices_of(self, model: Model) -> tuple[Slice, ...]:
         """Its slices as the model has them now. Raises PartitionError where it has others."""
         return tuple(unfolded(model, self.slices))
+
+    def idle_of(self, model: Model) -> tuple[Slice, ...]:
+        """Its slices that were made only if something changed. Raises PartitionError."""
+        return tuple(unfolded(model, self.if_changed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +86,11 @@ class RecordedPlan:
     @classmethod
     def parse(cls, text: str) -> RecordedPlan:
         value = json.loads(text)
-        steps = tuple(
-            RecordedStep(
-                **{**step, "slices": tuple(step["slices"]), "ranges": tuple(step["ranges"])}
-            )
+        steps: list[dict[str, Any]] = [
+            {name: tuple(of) if isinstance(of, list) else of for name, of in step.items()}
             for step in value["steps"]
-        )
-        return cls(request_of(value["request"]), steps)
+        ]
+        return cls(request_of(value["request"]), tuple(RecordedStep(**step) for step in steps))
 
 
 def folded(model: Model, slices: Sequence[Slice]) -> Iterator[Ends]:

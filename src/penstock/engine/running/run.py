@@ -121,6 +121,7 @@ def _begin(context: RunContext, notices: Sequence[str]) -> None:
         trigger=plan.request.trigger,
         user=user_name(),
         plan=RecordedPlan.of(plan).to_json(),
+        retry_of=plan.retry_of,
     )
     for name, state in context.states.items():
         models = [s.model for s in plan.steps if s.model.target.lake == name and not s.skipped]

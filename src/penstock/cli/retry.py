@@ -1,0 +1,101 @@
+"""``penstock retry``: make what past runs were to make and did not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from penstock.cli.options import common_options, complete_model, load_project
+from penstock.cli.output import print_json, to_json, watch
+from penstock.cli.plan_output import plan_as_dict, print_plan
+from penstock.cli.run import plain_result, print_failures, print_warnings, what_is_left
+from penstock.errors import ArgumentError
+
+
+@click.command(
+    "retry",
+    short_help="Make what a run failed to make, as it was to.",
+    epilog="""\b
+Examples:
+  penstock retry last
+  penstock retry 01a20f9c-6494 --dry-run
+  penstock retry --failed
+  penstock retry --failed --since 7d tag:nightly""",
+)
+@click.argument("names", nargs=-1, metavar="[RUN|MODEL]...", shell_complete=complete_model)
+@click.option(
+    "--failed",
+    is_flag=True,
+    help="All runs that failed or were killed, in one plan; of MODEL... only, where given.",
+)
+@click.option(
+    "--since",
+    default="24h",
+    show_default=True,
+    metavar="AGE|TIME",
+    help="With --failed: only runs since then.",
+)
+@click.option("--exclude", multiple=True, metavar="MODEL", help="With --failed: leave models out.")
+@click.option(
+    "--inputs",
+    type=click.Choice(("latest",)),
+    default="latest",
+    show_default=True,
+    help="Which rows of its inputs a retry reads: those that are there now.",
+)
+@click.option("--jobs", "-j", type=click.IntRange(min=1), metavar="N", help="As in run.")
+@click.option("--no-wait", is_flag=True, help="As in run.")
+@click.option("--dry-run", is_flag=True, help="Show what would be made, and make nothing.")
+@common_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    names: tuple[str, ...],
+    failed: bool,
+    since: str,
+    exclude: tuple[str, ...],
+    inputs: str,
+    jobs: int | None,
+    no_wait: bool,
+    dry_run: bool,
+    project_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Make what RUN (an id, a part of one, or `last`) was to make and did not.
+
+    Steps, slices, arguments, payload and the time of the run are those of RUN, not of today. What
+    succeeded stays, whoever made it since; what was skipped because something above it failed is
+    made too. Definitions and inputs are the latest. A retry can be retried.
+
+    With --failed all runs that failed or were killed --since then, over all models and kinds of
+    slices, or of MODEL..., in one plan. Each slice is made as the last of these runs was to.
+
+    Exit codes are those of penstock run.
+    """
+    if not failed and len(names) != 1:
+        raise ArgumentError(
+            "retry takes one run, or --failed", hint="penstock retry last, or penstock runs lists"
+        )
+    with load_project(project_dir) as project:
+        if failed:
+            plan = project.retry_failed_plan(*names, since=since, exclude=exclude)
+        else:
+            plan = project.retry_plan(names[0], inputs=inputs)
+        if dry_run:
+            if as_json:
+                print_json(plan_as_dict(plan, None))
+            else:
+                print_plan(plan)
+            return
+        with watch(as_json=as_json) as sink:
+            result = project.run_retry(plan, jobs=jobs, wait=not no_wait, on_event=sink)
+        left = what_is_left(project, result)
+    if as_json:
+        click.echo(to_json({"result": plain_result(result)}))
+    else:
+        print_warnings(result)
+        print_failures(result, left)
+    ctx.exit(result.exit_code)
