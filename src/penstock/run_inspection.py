@@ -18,10 +18,12 @@ from penstock.inspection import Inspection
 
 if TYPE_CHECKING:
     from penstock.engine.answers.runs import PastRuns, RunDetail, RunLogLines
+    from penstock.engine.answers.why import Why
     from penstock.engine.planning.make_plan import Planner
     from penstock.engine.planning.plan import Plan
     from penstock.engine.planning.retry import PastPlan
     from penstock.engine.planning.slices import RunRequest
+    from penstock.engine.results import ModelStatus, SliceStatus
     from penstock.engine.state.records import SliceRecord
     from penstock.lake.catalog.catalog import Catalog
     from penstock.model.definition.model import Model
@@ -37,6 +39,12 @@ def moment_since(since: str | datetime | None, now: datetime | None = None) -> d
     if isinstance(since, str) and is_duration(since):
         return (now or datetime.now(UTC)) - timedelta(seconds=seconds_of(since))
     return None if since is None else fired(since)
+
+
+def _state(status: ModelStatus, known: SliceStatus | None, partition: str | None) -> str:
+    if known is not None:
+        return known.state
+    return status.state if partition is None else "missing"
 
 
 class RunInspection(Inspection):
@@ -105,6 +113,45 @@ class RunInspection(Inspection):
         if path is None:
             raise no_log(self._catalogs(), runs[0].run_id)
         return RunLogLines(path, model.name)
+
+    def why(self, model: str, partition: str | None = None) -> Why:
+        """Explain the state of a table, or of a slice: ``project.why("orders").made``.
+
+        Which run made it and for what reason, what it was made from, what a run would do now and
+        why, what that waits for, who is making it, who reads it. Starts no Spark. Raises
+        ArgumentError, and PartitionError for a slice that the model cannot have.
+        """
+        from penstock.engine.answers.why import Why, chosen, history, now, waits
+        from penstock.model.time.slice import Part, Slice
+
+        shown = self.model(model)
+        status = self.status(shown.name)[0]
+        plan = self.plan(shown.name, partition=partition)
+        step = next((each for each in plan.steps if each.name == shown.name), None)
+        slice_: Slice | None = None
+        if partition is not None:
+            slice_ = Part(partition) if shown.partition is not None else None
+            if step is not None and step.slices and shown.by_time is not None:
+                slice_ = step.slices[0]
+        text = None if slice_ is None else str(slice_)
+        known = chosen(status.slices, text)
+        until = waits(step)
+        makers = {str(each.target): each for each in self.models}
+        of = history(shown, slice_, self._catalogs(), makers)
+        return Why(
+            model=shown.name,
+            table=str(shown.target),
+            slice=text,
+            state=_state(status, known, partition),
+            reason=None if known is None else known.reason,
+            made=of.made,
+            tried=of.tried,
+            inputs=of.inputs,
+            now=tuple(now(step, slice_)),
+            waits_for=until["waiting"],
+            held_by=until["held"],
+            readers=self.graph.children()[shown.name],
+        )
 
     def retry_plan(self, run: str = "last", *, inputs: str = "latest") -> Plan:
         """Return what `Project.retry` would do: ``project.retry_plan("last").steps``.

@@ -28,6 +28,7 @@ COMMANDS = {
     "rollback": "penstock.cli.rollback",
     "status": "penstock.cli.status",
     "show": "penstock.cli.show",
+    "why": "penstock.cli.why",
     "runs": "penstock.cli.runs",
     "logs": "penstock.cli.logs",
     "diff": "penstock.cli.diff",

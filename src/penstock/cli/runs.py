@@ -12,7 +12,7 @@ import click
 from penstock.cli.options import common_options, complete_model, limit_option, load_project
 from penstock.cli.output import print_json, print_samples, print_table, say
 from penstock.cli.paths import local
-from penstock.cli.status import clock
+from penstock.cli.status import clock, state_text
 from penstock.cli.tables import Look
 from penstock.progress.view import count, seconds
 from penstock.run_inspection import LAST_RUNS
@@ -24,8 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _RUNS = Look(("who", "exit", "how", "time"), ("slices", "partition"))
 _STEPS = Look(("deleted", "bytes", "files", "started", "time"), ("state",))
-_SHORT = 13  # characters of an id: its milliseconds
-SKIPPED = "skipped: upstream failed"
+SHORT = 13  # characters of an id: its milliseconds
 
 
 def since_option(function: F) -> F:
@@ -86,7 +85,7 @@ def command(
         return
     rows = [
         (
-            run.run_id[:_SHORT],
+            run.run_id[:SHORT],
             clock(run.started_at),
             run.state,
             run.exit_code,
@@ -105,11 +104,6 @@ def command(
 def slices_text(steps: Mapping[str, int]) -> str:
     """``3 done, 1 failed, 2 skipped: upstream failed``."""
     return ", ".join(f"{number:,} {state_text(state)}" for state, number in steps.items())
-
-
-def state_text(state: str) -> str:
-    """The state of a slice for people."""
-    return SKIPPED if state == "skipped" else state
 
 
 @command.command(

@@ -18,8 +18,10 @@ from penstock.cli.options import (
 from penstock.cli.output import in_markdown, print_json, print_table, say
 from penstock.cli.paths import local
 from penstock.cli.tables import Look
+from penstock.errors import ArgumentError
 from penstock.model.values.strategy import strategy_named
-from penstock.progress.view import one_line
+from penstock.progress.view import count, one_line
+from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
     from penstock.engine.results import ModelStatus, SliceStatus
@@ -46,9 +48,19 @@ Examples:
 )
 @selected_range_options("show")
 @markdown_option
+@click.option(
+    "--fail-on",
+    metavar="STATES",
+    help="For monitors: end with exit code 1 if slices are in one of these states, such as "
+    "failed,behind,waiting. failed means skipped, too.",
+)
 @common_options
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     *,
+    fail_on: str | None,
     models: tuple[str, ...],
     select: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -68,9 +80,13 @@ def command(
     is a slice of another `partitioned` line. A table that no model makes any more is listed last.
 
     With --from and --to: the slices of partitioned models in a range, the missing ones among them.
+
+    With --fail-on the exit code is 1 if any of the slices is in one of the states that it names,
+    and stderr says how many are.
     """
     from penstock.engine.planning.run_arguments import selection_of
 
+    wrong = None if fail_on is None else _states_of(fail_on)
     with load_project(project_dir) as project:
         statuses = project.status(*models, select=select, exclude=exclude, from_=from_, to=to)
         selection, last = selection_of(models, select, exclude, to, project.models)
@@ -85,6 +101,41 @@ def command(
         print_models(statuses, empty="No model is selected: none has such a slice.")
     else:
         print_models(statuses)
+    if wrong is not None:
+        ctx.exit(_monitored(statuses, wrong))
+
+
+_KNOWN = (
+    *("failed", "skipped", "behind", "waiting", "missing", "stale", "unfinished", "running"),
+    "changed outside",
+)
+
+
+def _states_of(text: str) -> tuple[str, ...]:
+    """The states of ``--fail-on``. Raises ArgumentError."""
+    states = tuple(each.strip() for each in text.split(","))
+    for state in states:
+        if state not in _KNOWN:
+            guess = nearest(state, _KNOWN)
+            raise ArgumentError(
+                f"--fail-on {state!r} is no state of a slice",
+                hint=f"did you mean {guess!r}?" if guess else f"states are {', '.join(_KNOWN)}",
+            )
+    return (*states, "skipped") if "failed" in states else states
+
+
+def _monitored(statuses: tuple[ModelStatus, ...], wrong: tuple[str, ...]) -> int:
+    """The exit code, 1 where slices are in one of these states; says how many on stderr."""
+    found = Counter[str]()
+    for status in statuses:
+        for each in status.slices:
+            if each.state in wrong:
+                found[each.state] += each.intervals
+    if not found:
+        return 0
+    states = ", ".join(f"{number:,} {state}" for state, number in found.items())
+    say(f"{count(found.total(), 'slice')}: {states}", err=True)
+    return 1
 
 
 def print_ranges(statuses: tuple[ModelStatus, ...]) -> None:
@@ -168,7 +219,12 @@ def _slices(status: ModelStatus) -> str:
 
 def _state(status: SliceStatus) -> str:
     at = f" (snapshot {status.outside_snapshot})" if status.outside_snapshot is not None else ""
-    return f"{status.state}{at}"
+    return f"{state_text(status.state)}{at}"
+
+
+def state_text(state: str) -> str:
+    """The state of a slice for people."""
+    return "skipped: upstream failed" if state == "skipped" else state
 
 
 def _snapshot(status: ModelStatus) -> int | None:

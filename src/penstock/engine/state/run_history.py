@@ -158,3 +158,29 @@ def _step_run(step: StepRecord) -> StepRun:
         snapshot_id=step.snapshot_id,
         reason=step.reason,
     )
+
+
+def last_attempt(
+    connection: Connection, target: str, slice_: str | None = None
+) -> StepRecord | None:
+    """The latest attempt at a slice of a table, or at any."""
+    query = select(STEP).where(STEP.c.target == target).order_by(STEP.c.started_at.desc())
+    if slice_ is not None:
+        query = query.where(STEP.c.slice == slice_)
+    row = connection.execute(query.limit(1)).first()
+    return None if row is None else as_step(row)
+
+
+def made_before(
+    connection: Connection, target: str, snapshot_id: int, slice_: str
+) -> StepRecord | None:
+    """The step that had last made a table as it was at a snapshot: its slice of that text, where
+    it has one, else any.
+    """
+    query = select(STEP).where(
+        STEP.c.target == target, STEP.c.state == "done", STEP.c.snapshot_id <= snapshot_id
+    )
+    query = query.order_by(STEP.c.started_at.desc()).limit(1)
+    row = connection.execute(query.where(STEP.c.slice == slice_)).first()
+    row = row or connection.execute(query).first()
+    return None if row is None else as_step(row)

@@ -1,0 +1,83 @@
+"""``penstock why``: why a slice is as it is, and what a run would do with it, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.options import common_options, complete_model, load_project
+from penstock.cli.output import print_json, say
+from penstock.cli.paths import local
+from penstock.cli.runs import SHORT
+from penstock.cli.status import clock, state_text
+
+if TYPE_CHECKING:
+    from penstock.engine.answers.why import Why, WhyRun
+
+
+@click.command(
+    "why",
+    short_help="Say why a model ran, or did not.",
+    epilog="""\b
+Examples:
+  penstock why clean/flights
+  penstock why clean/flights --partition 2013-01-01
+  penstock why marts/airline_ranking --json""",
+)
+@click.argument("model", shell_complete=complete_model)
+@click.option("--partition", metavar="VALUE", help="The slice to explain [default: that of now].")
+@common_options
+def command(*, model: str, partition: str | None, project_dir: Path | None, as_json: bool) -> None:
+    """Say why MODEL, or a slice of it, is as it is.
+
+    Which run made it and for what reason; what it was made from, and which runs had made that; what
+    a run would do with it now and why, or why it would not; what it waits for, which run is making
+    it, and which models read it. Starts no Spark.
+    """
+    with load_project(project_dir) as project:
+        why = project.why(model, partition)
+    if as_json:
+        print_json(why)
+        return
+    for line in lines(why):
+        say(local(line))
+
+
+def lines(why: Why) -> Iterator[str]:
+    """The answer for people."""
+    what = f"{why.model} {why.slice}" if why.slice else why.model
+    said = f": {why.reason.splitlines()[0]}" if why.reason else ""
+    yield f"{what} ({why.table}) is {state_text(why.state)}{said}"
+    if why.made is not None:
+        yield f"made by {_run(why.made)}"
+    elif why.state == "missing":
+        yield "never made, or dropped"
+    if why.tried is not None and (why.made is None or why.tried.run_id != why.made.run_id):
+        yield f"last tried by {_run(why.tried)}: {state_text(why.tried.state)}"
+        if why.tried.said:
+            yield f"  {why.tried.said.splitlines()[0]}"
+    if why.inputs:
+        yield "made from"
+    for each in why.inputs:
+        at = "" if each.snapshot is None else f" at snapshot {each.snapshot}"
+        by = f", made by {_run(each.run)}" if each.run is not None else ""
+        yield f"  {each.name}{at}{by}"
+    yield "now"
+    for line in why.now:
+        yield f"  {line}"
+    for line in why.waits_for:
+        yield f"  waits: {line}"
+    for line in why.held_by:
+        yield f"  is being made: {line}"
+    yield f"read by {', '.join(why.readers) or 'no model'}"
+
+
+def _run(run: WhyRun) -> str:
+    """``run 01a20f9c-6494 (manual by ann, 2026-01-02 02:30:05), as it was missing``."""
+    how = " by ".join(each for each in (run.trigger, run.user) if each)
+    said = ", ".join(each for each in (how, clock(run.at)) if each)
+    why = f", as it was {run.because}" if run.because else ""
+    return f"run {run.run_id[:SHORT]} ({said}){why}"
