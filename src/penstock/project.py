@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from penstock.destinations.catalog import Catalog
     from penstock.engine.planning.plan import Plan
     from penstock.engine.planning.restate import Restated
     from penstock.engine.planning.run_arguments import Ends, Fired, Positional
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         Dropped,
         RunResult,
     )
+    from penstock.engine.running.prune import Pruned
     from penstock.engine.verifying.external import CreatedExternal
     from penstock.engine.verifying.unit_tests import UnitTestResult
     from penstock.model.definition.model import Model
@@ -409,6 +411,19 @@ class Project(RollingBack):
                 jobs=jobs,
                 waits=wait,
             )
+
+    def prune(self, *, dry_run: bool = False) -> Pruned:
+        """Remove old records and logs of runs, as `[run]` and `[logs]` say: ``project.prune()``.
+
+        The latest of each slice stays. What cannot be removed is named in the result, and stops
+        nothing; with ``dry_run`` nothing is removed. Starts no Spark.
+        """
+        from penstock.engine.running.prune import prune
+
+        known: Mapping[str, Catalog] = self._catalogs()
+        if not dry_run:
+            known = {name: self.lake(name).catalog for name in known}
+        return prune(known, self.settings.retention, dry_run=dry_run)
 
     def adopt(self, model: str, until: str | None = None, *, dry_run: bool = False) -> Adopted:
         """Record the rows that others have put into a model's table as made by its runs:

@@ -41,6 +41,7 @@ COMMANDS = {
     "sql": "penstock.cli.sql",
     "spark": "penstock.cli.spark",
     "maintain": "penstock.cli.maintain",
+    "state": "penstock.cli.state",
     "backup": "penstock.cli.backup",
     "restore": "penstock.cli.restore",
 }

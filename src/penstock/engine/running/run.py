@@ -28,6 +28,7 @@ from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.step import INTERRUPTED, run_step, skip
 from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.claims import Claims, user_name
+from penstock.engine.state.pruning import OWN, old_runs, remove
 from penstock.engine.state.records import RunRecord, this_process
 from penstock.engine.state.run_log import RunLog
 from penstock.engine.state.store import State, now
@@ -43,10 +44,12 @@ from penstock.events import (
 )
 from penstock.model.slicing.needs import Edge, edge_by_kinds
 from penstock.model.time.slice import Slice
+from penstock.retention import Keep
 from penstock.uuid7 import new_uuid7
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from sqlalchemy import Connection
 
     from penstock.destinations.destination import Destination
 
@@ -141,6 +144,14 @@ def _end(context: RunContext, result: RunResult) -> None:
         # whose process is gone as abandoned.
         with contextlib.suppress(PenstockError):
             state.end_run(context.run_id, result.state, result.exit_code)
+            state.write(partial(_remove_old, keep=context.settings.retention.records))
+
+
+def _remove_old(connection: Connection, *, keep: Keep) -> None:
+    """A run removes some old ones at its end: that costs it one look where there are none."""
+    old = old_runs(connection, keep, now(), OWN)
+    if old:
+        remove(connection, old)
 
 
 @dataclass
