@@ -107,7 +107,7 @@ def test_a_failed_run_is_listed_and_shown_with_its_rows(shop: Path, failed: Resu
 
 
 def test_a_run_as_json_is_events_then_the_result(shop: Path) -> None:
-    lines = penstock(shop, "run", "--select", "orders", "--json").stdout.splitlines()
+    lines = penstock(shop, "run", "orders", "--force", "--json").stdout.splitlines()
     *events, last = [json.loads(line) for line in lines]
     began = [event["event"] for event in events[:3]]
     assert began == ["SparkStarting", "SparkStarted", "RunStarted"]
