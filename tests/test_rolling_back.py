@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ class Shop:
             slicing=model.slicing,
             columns=(),
             read_id=f"read-{run}",
+            at=datetime(2026, 2, 1, tzinfo=UTC),
         )
         record = ReadRecord(f"read-{run}", target, run, {"main": before}, inputs)
         records = StepRecords((made,), before, reads=(record,))
@@ -99,7 +101,7 @@ def test_slices_made_since_are_missing_and_their_readers_behind(shop: Shop) -> N
     states = {each.slice: each.state for each in shop.project.status("days")[0].slices}
     assert states == {"2026-01-01": "materialized", "2026-01-02": "missing"}
     (reader,) = shop.project.status("reader")[0].slices
-    assert (reader.slice, reader.state) == ("2026-01-02", "unfinished")  # its input is missing
+    assert (reader.slice, reader.state) == ("2026-01-02", "behind")
     assert "1 table, 1 behind" in repr(done)
 
 

@@ -1,6 +1,6 @@
 """What differs between states of tables, as Penstock and DuckDB count it.
 
-Tests ``engine/answers/table_diff.py`` and ``cli/diff.py`` as well.
+Tests ``engine/answers/table_diff.py`` and ``cli/diff.py`` and ``cli/history.py`` as well.
 """
 
 from __future__ import annotations
@@ -157,6 +157,19 @@ def test_duckdb_finds_the_same(shop: Project) -> None:
             f"SELECT {counts} FROM ({sides[0]}) o FULL JOIN ({sides[1]}) n ON o.id = n.id"
         ).fetchone()
     assert row == changes(shop.diff("orders", from_=2, to=5))[:3]
+
+
+def test_a_row_through_time(shop: Project) -> None:
+    first, second = shop.row_history("orders", "ID=2")
+    assert (first.snapshot, first.change, first.run) == (2, "inserted", None)
+    assert (second.snapshot, second.run, second.model) == (3, "r1", "orders")
+    assert second.changed == ("amount", "note")
+    came, went, back = shop.row_history("orders", {"id": 1})
+    assert [each.change for each in (came, went, back)] == ["inserted", "deleted", "inserted"]
+    assert shop.row_history("orders", {"id": 77}) == ()
+    root = str(shop.settings.root)
+    done = CliRunner().invoke(main, ["history", "orders", "--key", "id=2", "--project", root])
+    assert "20.00 → 21.00" in done.stdout, done.output
 
 
 def penstock(project: Project, *arguments: str) -> str:

@@ -16,6 +16,7 @@ from penstock.run_inspection import RunInspection, moment_since
 
 if TYPE_CHECKING:
     from penstock.engine.answers.comparing import Compared
+    from penstock.engine.answers.row_history import RowVersion
     from penstock.engine.answers.table_diff import Sides, TableDiff, TableDiffs
     from penstock.engine.state.records import StepRecord
     from penstock.lake.catalog.catalog import Catalog
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Point = int | str | date | datetime  # a snapshot, a time, an age or a run
 SAMPLES = 5
+_COME = ("insert", "update_postimage")  # in a change feed
 DONE = "done"  # the state of a step that has written its slice
 PUBLISHED = (DONE, "unchanged")
 
@@ -69,6 +71,46 @@ class TableInspection(RunInspection):
                 hint="give the earlier one as --from",
             )
         return TableDiffs([self._between(name, model, (first, last), how)])
+
+    def row_history(self, table: str, key: str | Mapping[str, object]) -> tuple[RowVersion, ...]:
+        """The versions of a row, the first first: ``project.row_history("orders", {"id": 7})``.
+
+        Each with its snapshot, and the run and the model that made it; ``key`` may be a text,
+        ``id=7,region=eu``. What only expired snapshots had is not known. Raises ArgumentError,
+        TableNotFound.
+        """
+        from penstock.engine.answers.comparing import key_of
+        from penstock.engine.answers.row_history import Image, read_key, versions_of
+        from penstock.engine.state.run_history import makers
+        from penstock.engine.state.store import State
+        from penstock.lake.reading.feed import CHANGE_TYPE, SNAPSHOT_ID
+        from penstock.spark.failures import explained
+        from penstock.spark.functions import expr, fn
+        from penstock.sql.identifiers import quoted
+
+        name, _ = self._table_and_model(table)
+        asked, rows = read_key(key), self._rows_of(name)
+        columns = key_of(list(asked), rows.schema.names)
+        known = {each.id: each for each in self.snapshots(name.lake)}
+        feed = rows.changes(min(known), max(known))
+        kinds = dict(feed.dtypes)
+        for column, value in zip(columns, asked.values(), strict=True):
+            same = fn.lit(value).cast(kinds[column])
+            feed = feed.where(expr(quoted(column)).eqNullSafe(same))
+        with explained():
+            images = [
+                Image(
+                    row[SNAPSHOT_ID],
+                    row[CHANGE_TYPE] in _COME,
+                    dict(zip(feed.columns[3:], row[3:], strict=True)),
+                )
+                for row in feed.collect()
+            ]
+        catalog = self._existing_catalog(name)
+        by = State(catalog).read(
+            partial(makers, target=name.qualified), dict[int, tuple[str, str]]()
+        )
+        return versions_of(images, known, by)
 
     def _snapshot_at(self, point: Point | None, table: TableName) -> int:
         """The snapshot that a point means, None now: a run is as which it left a table.

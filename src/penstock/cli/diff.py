@@ -115,11 +115,12 @@ def _title(diff: TableDiff) -> str:
 def print_changes(samples: Sequence[RowChange]) -> None:
     """Print rows with what an update changed as ``old → new``."""
     columns = list(samples[0].row)
-    rows = [(each.change, *(_value(each, name) for name in columns)) for each in samples]
+    rows = [(each.change, *(change_value(each, name) for name in columns)) for each in samples]
     print_table(("change", *columns), rows)
 
 
-def _value(change: RowChange, name: str) -> object:
+def change_value(change: RowChange, name: str) -> object:
+    """The value of a column, of one that an update changed with the old one."""
     value = change.row[name]
     if name not in change.before:
         return value

@@ -32,6 +32,7 @@ COMMANDS = {
     "runs": "penstock.cli.runs",
     "logs": "penstock.cli.logs",
     "diff": "penstock.cli.diff",
+    "history": "penstock.cli.history",
     "lineage": "penstock.cli.lineage",
     "format": "penstock.cli.format",
     "create-external": "penstock.cli.create_external",

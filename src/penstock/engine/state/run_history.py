@@ -184,3 +184,11 @@ def made_before(
     row = connection.execute(query.where(STEP.c.slice == slice_)).first()
     row = row or connection.execute(query).first()
     return None if row is None else as_step(row)
+
+
+def makers(connection: Connection, target: str) -> dict[int, tuple[str, str]]:
+    """The runs and steps that made snapshots of a target, by the snapshots."""
+    query = select(STEP.c.snapshot_id, STEP.c.run_id, STEP.c.step).where(
+        STEP.c.target == target, STEP.c.state == "done", STEP.c.snapshot_id.is_not(None)
+    )
+    return {id_: (run_id, step) for id_, run_id, step in connection.execute(query)}
