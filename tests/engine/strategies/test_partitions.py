@@ -10,7 +10,7 @@ from penstock.lake.rows import slices
 from tests.engine.conftest import Make
 from tests.engine.toy import rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.warm]
+pytestmark = pytest.mark.spark
 
 MODEL = """
     MODEL (
@@ -38,6 +38,7 @@ def test_partitions_of_the_new_rows_are_replaced_and_others_stay(make: Make) -> 
     assert project.run().steps[0].state == "unchanged"
 
 
+@pytest.mark.warm
 def test_keys_that_are_expressions(make: Make) -> None:
     by = "area, months(at)"
     first = "('a', DATE '2024-01-01', 1), ('a', DATE '2024-02-01', 2), ('a', DATE '2025-01-01', 3)"
