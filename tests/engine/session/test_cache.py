@@ -92,18 +92,52 @@ def test_the_configuration_counts(shop: Path, read: list[str]) -> None:
     assert len(read) == 2
 
 
-def test_a_file_that_says_what_another_file_has_is_read_each_time(
-    shop: Path, read: list[str]
-) -> None:
+@pytest.fixture
+def tested(shop: Path) -> Path:
+    """A script that a test of a model names."""
     (shop / "tests").mkdir()
-    (shop / "tests" / "check.sql").write_text("SELECT * FROM orders")
+    script = shop / "tests" / "check.sql"
+    script.write_text("SELECT * FROM orders")
     (shop / "models" / "orders.sql").write_text(f"-- data_test tests/check\n{ORDERS}")
+    return script
+
+
+def test_scripts_of_tests_are_cached_with_their_model(
+    tested: Path, shop: Path, read: list[str]
+) -> None:
+    first = load(shop)
+    read.clear()
+    again = load(shop)
+    assert (again.models, read) == (first.models, [])
+    (script,) = model(shop, "orders").test_scripts
+    assert all(isinstance(part.statement, PackedStatement) for part in script.query.parts)
+
+
+def test_a_model_is_read_again_when_the_script_of_its_test_changes(
+    tested: Path, shop: Path, read: list[str]
+) -> None:
     load(shop)
     read.clear()
-    (shop / "tests" / "check.sql").write_text("SELECT * FROM orders WHERE false")
+    tested.write_text("SELECT * FROM orders WHERE false")
     (script,) = model(shop, "orders").test_scripts
     assert read == ["orders.sql"]
     assert "false" in script.query.source.text
+
+
+def test_a_script_that_comes_before_the_one_of_the_cache_is_seen(
+    tested: Path, shop: Path, read: list[str]
+) -> None:
+    load(shop)
+    (shop / "tests" / "check").write_text("SELECT * FROM orders WHERE b < 0")
+    (script,) = model(shop, "orders").test_scripts
+    assert "b < 0" in script.query.source.text
+
+
+def test_a_script_that_is_gone_is_missed(tested: Path, shop: Path) -> None:
+    load(shop)
+    tested.unlink()
+    with pytest.raises(ModelError, match="test script tests/check does not exist"):
+        load(shop)
 
 
 def test_errors_are_found_each_time(shop: Path) -> None:

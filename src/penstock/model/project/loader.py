@@ -6,7 +6,7 @@ The only place of the model room that reads files.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -96,6 +96,7 @@ class Place:
     materializations: Mapping[str, Materialization] = field(default_factory=dict)
     python: PythonMacros = field(default_factory=PythonMacros)
     libraries: Libraries = field(default_factory=Libraries)
+    read: dict[Path, FileText | None] = field(default_factory=dict, compare=False)
 
     @property
     def macros(self) -> ScriptMacros:
@@ -113,6 +114,19 @@ class Place:
     def lookups(self) -> int:
         """Return how often something else than its own text was asked for."""
         return self.python.called + (0 if self.asked is None else self.asked.count)
+
+    def script(self, path: Path) -> FileText | None:
+        """Return a test's script, read once for all models; ``None`` where there is no file."""
+        if path not in self.read:
+            self.read[path] = _read(path) if path.is_file() else None
+        return self.read[path]
+
+    def digest(self, path: Path) -> str | None:
+        """Return the hash of a test's script; ``None`` where there is none that can be read."""
+        found = self.script(path)
+        if found is None or found[0] is None:
+            return None
+        return hashlib.sha256(found[0].encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def load_models(
@@ -277,25 +291,35 @@ def _load(path: Path, read: FileText, place: Place) -> _File:
         return _understood(path, text, place)
     key = place.key(path, text)
     packed = place.cache.get(key)
-    file = None if packed is None else unpack(packed, place.asked)
-    if isinstance(file, _File):
-        return file
+    known = None if packed is None else unpack(packed, place.asked)
+    if isinstance(known, _Cached) and known.is_current(place):
+        return known.file
     before = place.lookups
     file = _understood(path, text, place)
-    if place.lookups == before and _stands_alone(file):
-        place.cache[key] = pack(file, () if file.model is None else (file.model.query,))
+    # A file that makes no model is read again each time: what it lacks may be in other files.
+    if place.lookups == before and file.model is not None and file.model.custom is None:
+        queries = (file.model.query, *(script.query for script in file.tests))
+        place.cache[key] = pack(_Cached.of(file, file.model, place), queries)
     return file
 
 
-def _stands_alone(file: _File) -> bool:
-    """Return whether nothing but its own text decides what a file means.
-
-    A file that makes no model is read again each time: what it lacks may be in other files.
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    """A file as the cache has it. ``scripts`` are all places where scripts of its tests were looked
+    for, with the hash of what was there.
     """
-    model = file.model
-    if model is None or model.custom is not None:
-        return False
-    return not any(isinstance(t, CustomTest) for t in model.data_tests)
+
+    file: _File
+    scripts: tuple[tuple[Path, str | None], ...] = ()
+
+    @classmethod
+    def of(cls, file: _File, model: Model, place: Place) -> _Cached:
+        names = dict.fromkeys(t.path for t in model.data_tests if isinstance(t, CustomTest))
+        looked = (path for name in names for path in _looked_at(name, place))
+        return cls(file, tuple((path, place.digest(path)) for path in looked))
+
+    def is_current(self, place: Place) -> bool:
+        return all(place.digest(path) == known for path, known in self.scripts)
 
 
 def with_own_audits(
@@ -416,12 +440,13 @@ def _test_script(
     test: CustomTest, asking: Asking, place: Place
 ) -> tuple[TestScript | None, tuple[Diagnostic, ...]]:
     name = test.path
-    path = next((path for path in _candidates(name, place) if path.is_file()), None)
-    if path is None:
+    path = [*_looked_at(name, place)][-1]
+    read = place.script(path)
+    if read is None:
         message = f"test script {name} does not exist"
         hint = f"write {place.root / name}.sql, one SELECT of the rows that fail"
         return None, (Diagnostic("error", message, asking.where, hint, "test-missing"),)
-    text, findings = _read(path)
+    text, findings = read
     if text is None:
         return None, findings
     own, findings = parse(text, path, dialect=place.dialect)
@@ -431,7 +456,10 @@ def _test_script(
     return script, (*findings, *unknown, *found)
 
 
-def _candidates(name: str, place: Place) -> Iterable[Path]:
+def _looked_at(name: str, place: Place) -> Iterator[Path]:
+    """Yield the places where a test's script may be, up to the one where it is."""
     for directory in (place.root, place.models):
-        yield directory / name
-        yield directory / f"{name}.sql"
+        for path in (directory / name, directory / f"{name}.sql"):
+            yield path
+            if place.script(path) is not None:
+                return
