@@ -37,6 +37,7 @@ PROGRAMS = (  # in the order of the table
     "commits_parallel",
     "add_files",
     "no_spark",
+    "nothing_to_do",
 )
 
 

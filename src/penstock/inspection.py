@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from penstock.config import Settings
-from penstock.engine.session.cache import columns, lineages
+from penstock.engine.session.cache import CacheFile, columns, lineages, query_facts
 from penstock.engine.session.connections import Connections
 from penstock.errors import LakeError
 from penstock.events import EventSink, ignore
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from penstock.model.lineage.trace import Trace
     from penstock.model.script.constants import Bindings
     from penstock.model.slicing.needs import Edge
+    from penstock.model.slicing.query_facts import QueryFacts
     from penstock.model.slicing.table_reads import TableRead
     from penstock.model.values.asset import TableName
 
@@ -126,7 +127,24 @@ class Inspection:
             return {}
         from penstock.model.slicing.needs import edges_of
 
-        return edges_of(self.models, lambda lake: self.settings.lakes[lake].partition_column)
+        lakes, facts = self.settings.lakes, self._facts
+        found = edges_of(self.models, lambda lake: lakes[lake].partition_column, facts.windows)
+        self._save_facts()
+        return found
+
+    @cached_property
+    def _known_facts(self) -> CacheFile[Any] | None:
+        return query_facts(self.settings)
+
+    @cached_property
+    def _facts(self) -> QueryFacts:
+        from penstock.model.slicing.query_facts import QueryFacts
+
+        return QueryFacts({} if self._known_facts is None else self._known_facts)
+
+    def _save_facts(self) -> None:
+        if self._known_facts is not None:
+            self._known_facts.save()
 
     @cached_property
     def _table_reads(self) -> Mapping[str, tuple[TableRead, ...]]:
@@ -135,7 +153,7 @@ class Inspection:
             return {}
         from penstock.model.slicing.table_reads import table_reads_of
 
-        return table_reads_of(self.models)
+        return table_reads_of(self.models, self._facts.windows)
 
     @cached_property
     def _views_read(self) -> Mapping[str, tuple[Model, ...]]:
@@ -211,7 +229,9 @@ class Inspection:
         with suppress(LakeError):  # which the stages of its steps say
             plan = with_reasons(plan, known, self._held(plan), snapshots)
             plan = replace(plan, changes=tuple(self._changes(plan, known)))
-        return self._staged(plan)
+        staged = self._staged(plan)
+        self._save_facts()
+        return staged
 
     def _changes(self, plan: Plan, known: Known) -> Iterator[DefinitionChange]:
         """Return what changes of definitions touch, of the models of a plan and below them."""
@@ -359,6 +379,7 @@ class Inspection:
             self._views_read if request.behind else {},
             partial(made_from, slices) if request.behind else None,
             partial(_same_files, self.settings.root),
+            self._facts.why_apart,
         )
 
     def _snapshots(self) -> dict[str, int]:
@@ -372,14 +393,15 @@ class Inspection:
 
     def _staged(self, plan: Plan) -> Plan:
         """The plan with what its steps do to tables; with a notice where that is not known."""
-        from penstock.engine.planning.known_tables import KnownTables
+        from penstock.engine.planning.known_tables import Columns, KnownTables
 
         # Tables that this run does not make have the columns that they have now.
         names = {step.name for step in plan.steps if not step.skipped}
         names |= {model.name for model in self.models if not model.strategy.runs}
         selected = partial(_selected, cache(lambda: self._lineage(names)[0]))
         try:
-            tables = KnownTables.read(self.settings, self._catalog, plan, selected)
+            columns = Columns(selected, self._facts.selects_all)
+            tables = KnownTables.read(self.settings, self._catalog, plan, columns)
             return tables.staged(plan)
         except LakeError as error:
             said = f"what the run drops or alters is not known: {error.message}"

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from penstock.model.time.interval import Interval
-from penstock.model.time.needs import COMMON, EARLIER, Bound, Rule, Shift, Window, read_need
+from penstock.model.time.needs import COMMON, EARLIER, Bound, Need, Rule, Shift, Window, read_need
 
 UTC_ZONE, PARIS = ZoneInfo("UTC"), ZoneInfo("Europe/Paris")
 
@@ -71,3 +71,37 @@ def test_other_texts_say_nothing(text: str) -> None:
 
 def test_a_window_beyond_the_calendar_is_empty() -> None:
     assert Window(Bound(shift=Shift(months=-12 * 3000))).of(SLICE, UTC_ZONE) is None
+
+
+SHIFTS = (
+    Shift(),
+    Shift(days=-7),
+    Shift(days=30),
+    Shift(months=-1),
+    Shift(months=2, days=-3),
+    Shift(rest=timedelta(hours=-26)),
+)
+
+
+@pytest.mark.parametrize("zone", [UTC_ZONE, PARIS])
+@pytest.mark.parametrize("is_end", [False, True])
+def test_what_is_told_to_be_outside_needs_no_moment(zone: ZoneInfo, is_end: bool) -> None:
+    moments, told = Interval(day(3, 28), day(4, 1)), 0
+    windows = [
+        Window(Bound(is_end, a), Bound(shift=b, is_end=True)) for a in SHIFTS for b in SHIFTS
+    ]
+    for window in (*windows, EARLIER):
+        need = Need(Rule.MOMENTS, (window, COMMON))
+        is_outside = need.outside(moments)
+        for number in range(180):
+            start = day(1, 1) + timedelta(days=number)
+            own = Interval(start, start + timedelta(days=1))
+            if is_outside(own):
+                told += 1
+                assert all(each.overlap(moments) is None for each in need.moments(own, zone))
+    assert told > 2000
+
+
+def test_nothing_is_outside_of_what_has_no_bounds() -> None:
+    forever = Interval(datetime.min.replace(tzinfo=UTC), day(1, 1))
+    assert not Need(Rule.MOMENTS, (Window(Bound(shift=Shift(days=-1))),)).outside(forever)(SLICE)

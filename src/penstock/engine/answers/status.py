@@ -74,12 +74,8 @@ if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog
 
 
-_PRESSING = (
-    RUNNING,
-    FAILED,
-    SKIPPED,
-    WAITING,
-)  # attempts that say more than what was published before
+#: attempts that say more than what was published before
+_PRESSING = (RUNNING, FAILED, SKIPPED, WAITING)
 LAST_RUNS = 10
 Edges = Mapping[str, Sequence[Edge]]  # of models, by their names
 Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
@@ -87,7 +83,9 @@ Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run h
 
 @dataclass(frozen=True, slots=True)
 class LakeState:
-    """The state tables of one lake, read at one moment."""
+    """The state tables of one lake, read at one moment. ``attempts`` are those that `_PRESSING`
+    says are of interest, of the latest at each slice.
+    """
 
     slices: tuple[SliceRecord, ...] = ()
     attempts: tuple[StepRecord, ...] = ()
@@ -102,7 +100,7 @@ class LakeState:
     def read(cls, connection: Connection, target: str | None = None) -> LakeState:
         return cls(
             slices=tuple(reading.slices(connection, target)),
-            attempts=tuple(reading.last_attempts(connection, target)),
+            attempts=tuple(reading.last_attempts(connection, target, _PRESSING)),
             checks=tuple(reading.last_checks(connection, target)),
             running=tuple(reading.running(connection)),
             dropped=reading.dropped(connection, None if target is None else [target]),

@@ -26,7 +26,7 @@ from penstock.model.slicing.needs import Edge
 from penstock.model.slicing.table_reads import TableRead
 from penstock.model.time.interval import Interval
 from penstock.model.time.needs import Rule
-from penstock.model.time.slice import WHOLE, Slice, span_of, zone_of
+from penstock.model.time.slice import WHOLE, Slice, span_of, spans_of, zone_of
 
 _INSTANT = timedelta(microseconds=1)
 Read = Mapping[str, int]  # the snapshot at which tables of each lake were read
@@ -342,7 +342,8 @@ class _Timeline:
     @classmethod
     def of(cls, changes: Iterable[Changed], edge: Edge) -> _Timeline:
         spec = edge.upstream.partition
-        spans = [(s, each) for each in changes if (s := span_of(each.slice, spec)) is not None]
+        span = spans_of(spec)
+        spans = [(s, each) for each in changes if (s := span(each.slice)) is not None]
         spans.sort(key=lambda pair: pair[0])
         return cls(spans, [span.end for span, _ in spans])
 

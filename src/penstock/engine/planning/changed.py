@@ -86,7 +86,7 @@ def _step(
     is_whole = model.by_time is None and model.partition is None and not rebuilds(model)
     if is_whole and reached.passed.get(name):
         why = first[name].why if name in first else reached.passed[name][0].why
-        return finished(replace(of_slices(model, (WHOLE,), after), again=why), asked)
+        return finished(replace(of_slices(model, (WHOLE,), asked), again=why), asked)
     return _untouched(model, refused, asked)
 
 

@@ -30,6 +30,7 @@ from penstock.engine.state.store import State
 from penstock.lake.catalog.definitions.views import load_views
 from penstock.lake.format.files import all_rows
 from penstock.model.definition.model import Model
+from penstock.model.query.query import Query
 from penstock.model.time.slice import Part
 from penstock.model.values.strategy import Output
 from penstock.sql.identifiers import fold
@@ -40,7 +41,16 @@ if TYPE_CHECKING:
     from penstock.lake.snapshot import Snapshot
 
 _FEW = 20  # tables that are looked up one by one
-Columns = Callable[[Model], Sequence[str] | None]  # of a model's query; None: they are not known
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of models' queries. ``selected`` returns those of a model, None where they are
+    not known; ``follow`` whether they are others when those of a table that it reads are.
+    """
+
+    selected: Callable[[Model], Sequence[str] | None]
+    follow: Callable[[Query], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +190,9 @@ class KnownTables:
             return None
         if model.strategy.output is not Output.TABLE:
             return None
-        if same and not (model.reads and "*" in model.query.text):
+        if same and not (model.reads and self.columns.follow(model.query)):
             return None
-        selected = self.columns(model)
+        selected = self.columns.selected(model)
         return None if selected is None else column_stage(model, selected, facts)
 
 

@@ -165,7 +165,7 @@ def step_of(model: Model, slices: tuple[Slice, ...], asked: Asked) -> PlannedSte
     """Return a step that makes these slices, whatever is there."""
     after = asked.after(model)
     if model.by_time is None:
-        return finished(of_slices(model, slices, after), asked)
+        return finished(of_slices(model, slices, asked), asked)
     intervals = union(each for each in slices if isinstance(each, Interval))
     batches, apart = model.by_time.batches(intervals), None
     if len(batches) > 1:
@@ -245,7 +245,7 @@ def _of_moment(asked: Asked) -> list[PlannedStep]:
         if skipped is not None:
             step = PlannedStep(model, made, after, skipped=skipped)
         elif again is not None:
-            step = _restated(model, again, after, made, line)
+            step = _restated(model, again, asked, made, line)
         elif line is not None:
             alone = not slices
             with _placed_at(model, "target"):
@@ -253,7 +253,7 @@ def _of_moment(asked: Asked) -> list[PlannedStep]:
                 above = {each.name: each for each in planned}
                 step = _with_touched(of_intervals(model, line, due, after), line, above, asked)
         elif own is not None and _takes_late(model, asked.request):
-            step = of_slices(model, together(*made, *_behind(model, asked)), after)
+            step = of_slices(model, together(*made, *_behind(model, asked)), asked)
         else:
             step = PlannedStep(model, made, after)
         planned.append(finished(step, asked))
@@ -309,7 +309,7 @@ def _due(line: ModelIntervals, asked: Moment | None, alone: bool) -> Due:
 def _restated(
     model: Model,
     again: ModelRestatement,
-    after: tuple[str, ...],
+    asked: Asked,
     own: tuple[Slice, ...],
     line: ModelIntervals | None,
 ) -> PlannedStep:
@@ -318,16 +318,16 @@ def _restated(
         intervals = tuple(each for each in again.slices if isinstance(each, Interval))
         line = replace(line, painted=IntervalHistory()) if again.anew else line
         due = line.due() if again.anew else line.due(intervals)
-        step = of_intervals(model, line, due, after)
+        step = of_intervals(model, line, due, asked.after(model))
     else:
-        step = of_slices(model, together(*own, *again.slices), after)
+        step = of_slices(model, together(*own, *again.slices), asked)
     return replace(step, again=again.why, anew=again.anew)
 
 
-def of_slices(model: Model, slices: tuple[Slice, ...], after: tuple[str, ...]) -> PlannedStep:
+def of_slices(model: Model, slices: tuple[Slice, ...], asked: Asked) -> PlannedStep:
     """Slices of a model that are made whatever they hold."""
-    apart = _why_apart(model, SliceRange(all=True)) if len(slices) > 1 else None
-    return PlannedStep(model, slices, after, apart=apart)
+    apart = _why_apart(model, SliceRange(all=True), asked) if len(slices) > 1 else None
+    return PlannedStep(model, slices, asked.after(model), apart=apart)
 
 
 def of_range(asked: Asked) -> list[PlannedStep]:
@@ -372,7 +372,7 @@ def of_range(asked: Asked) -> list[PlannedStep]:
             changes = any(not planned[name].skipped for name in after)
             chosen, tally = choose_whole(own, every=range_.all, inputs_change=changes)
         skipped = None if chosen else idle(tally)
-        apart = _why_apart(model, range_) if len(chosen) > 1 else None
+        apart = _why_apart(model, range_, asked) if len(chosen) > 1 else None
         step = PlannedStep(model, chosen, after, skipped=skipped, tally=tally, apart=apart)
         if not range_.all and model.partition is not None:
             step = replace(step, seen=own.runs, if_changed=again)
@@ -389,13 +389,10 @@ def _placed_at(model: Model, what: str) -> Iterator[None]:
         raise
 
 
-def _why_apart(model: Model, asked: SliceRange) -> str | None:
-    if model.strategy.only_adds and asked.all:
+def _why_apart(model: Model, range_: SliceRange, asked: Asked) -> str | None:
+    if model.strategy.only_adds and range_.all:
         return "rows that an interrupted run has appended are not to be added again"
-    # Late: it looks at trees, which a plan of single slices does without.
-    from penstock.model.slicing.joint import why_apart
-
-    return why_apart(model)
+    return asked.known.why_apart(model)
 
 
 def _with_steps(

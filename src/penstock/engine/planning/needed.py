@@ -7,7 +7,7 @@ not over is needed only by a slice within it: the days of a month are, once they
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ from penstock.model.time import partition
 from penstock.model.time.interval import Interval, Intervals, intersect, minus, split, union
 from penstock.model.time.needs import Rule
 from penstock.model.time.partition import PartitionSpec
-from penstock.model.time.slice import WHOLE, Part, Slice, span_of, zone_of
+from penstock.model.time.slice import WHOLE, Part, Slice, span_of, spans_of, zone_of
 from penstock.model.values.strategy import Output
 
 PRESENT = (MATERIALIZED, STALE, BEHIND, LATE, CHANGED, UNFINISHED)
@@ -120,12 +120,13 @@ def _by_moments(edge: Edge, slices: Sequence[Slice], there: There, now: datetime
     if edge.is_equal:  # what is there needs no look at the calendar
         slices = [slice_ for slice_ in slices if there.state(slice_.text) not in PRESENT]
     zone = zone_of(edge.reader.partition)
-    spans = [(slice_, span_of(slice_, edge.reader.partition)) for slice_ in slices]
+    span_of_slice = spans_of(edge.reader.partition)
+    spans = [(slice_, span_of_slice(slice_)) for slice_ in slices]
     wanted = [(s, span, edge.need.moments(span, zone)) for s, span in spans if span is not None]
     moments = union(each for _, _, windows in wanted for each in windows)
     if edge.is_self and starts(there) is None:  # it begins with its first slice
         known = _known(there)
-        moments = intersect(moments, (Interval(known[0].start, _LAST),) if known else ())
+        moments = intersect(moments, (Interval(known.start, _LAST),) if known else ())
     missing = _missing(there, moments)
     if not missing:
         return
@@ -166,7 +167,7 @@ def _begun(there: There, moments: Interval) -> Interval | None:
     first = starts(there)
     if first is None and moments.start == _NEVER.start:
         known = _known(there)
-        first = known[0].start if known else moments.end
+        first = known.start if known else moments.end
     start = moments.start if first is None else max(first, moments.start)
     return Interval(start, moments.end) if start < moments.end else None
 
@@ -233,20 +234,27 @@ def _holes(there: There) -> Iterator[_Missing]:
                 yield _Missing(_NEVER, Part(text) if text else WHOLE, state)
         return
     known, start = _known(there), starts(there)
-    if not known:
+    if known is None:
         return
-    first = known[0].start if start is None else start
-    if first < known[-1].end:
-        for each in _missing(there, (Interval(first, known[-1].end),)):
+    first = known.start if start is None else start
+    if first < known.end:
+        for each in _missing(there, (Interval(first, known.end),)):
             if each.state in _HELD or start is not None:
                 yield each
 
 
-def _known(there: There) -> Intervals:
+def _known(there: There) -> Interval | None:
+    """Return from the start of the first slice that is known to the end of the last; None where
+    none is.
+    """
     if there.line is not None:
-        return union(event.interval for event in there.line.painted.events)
-    spec = there.model.partition
-    return union(s for t in there.states if (s := span_of(Part(t), spec)) is not None)
+        spans = [event.interval for event in there.line.painted.events]
+    else:
+        known = map(spans_of(there.model.partition), map(Part, there.states))
+        spans = [each for each in known if each is not None]
+    if not spans:
+        return None
+    return Interval(min(e.start for e in spans), max(e.end for e in spans))
 
 
 def starts(there: There) -> datetime | None:
@@ -304,17 +312,24 @@ def touching(edge: Edge, of: Collection[Slice], *, whole: bool = False) -> Calla
     texts, spec = {each.text for each in of}, edge.reader.partition
     if rule is Rule.SAME:
         return lambda slice_: slice_.text in texts
-    spans = [span_of(each, edge.upstream.partition) for each in of]
+    spans = list(map(spans_of(edge.upstream.partition), of))
     known = union(span for span in spans if span is not None)
     if rule is not Rule.MOMENTS or len(known) == 0 or None in spans:
         return lambda _: True
-    zone = zone_of(spec)
+    zone, ends, span = zone_of(spec), [each.end for each in known], spans_of(spec)
+    is_outside = edge.need.outside(Interval(known[0].start, known[-1].end))
+
+    def has_moments_of(window: Interval) -> bool:
+        at = bisect_right(ends, window.start)  # the first that ends after it begins
+        return at < len(known) and known[at].start < window.end
 
     def needs(slice_: Slice) -> bool:
-        own = span_of(slice_, spec)
-        windows = () if own is None else edge.need.moments(own, zone)
-        if own is not None and edge.is_self:
+        own = span(slice_)
+        if own is None or is_outside(own):
+            return own is None
+        windows = edge.need.moments(own, zone)
+        if edge.is_self:
             windows = tuple(w for each in windows for w in minus((each,), (own,)))
-        return own is None or bool(intersect(windows, known))
+        return any(map(has_moments_of, windows))
 
     return needs

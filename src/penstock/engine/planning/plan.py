@@ -21,6 +21,7 @@ from penstock.model.definition.graph import Graph, Makers
 from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
 from penstock.model.slicing.needs import Edge
+from penstock.model.slicing.query_facts import QueryFacts
 from penstock.model.time.slice import WHOLE, Slice, described
 from penstock.notebook import count, line, listed, table
 
@@ -242,6 +243,7 @@ class Known:
 
     ``made_from`` tells what slices that are there were made from, and ``same_files`` whether a
     slice reads the files that are recorded; without it no slice is known to be up to date.
+    ``why_apart`` tells why slices of a model are made one by one (`model.slicing.joint`).
     """
 
     slices: Callable[[Sequence[Model]], Mapping[str, SliceStates]] = lambda _: {}
@@ -253,6 +255,7 @@ class Known:
     views: Mapping[str, Sequence[Model]] = field(default_factory=dict)
     made_from: Callable[[AsAsked, Sequence[Model]], Made] | None = None
     same_files: Callable[[Model, Bindings, Sequence[InputRead]], bool] = lambda *_: False
+    why_apart: Callable[[Model], str | None] = QueryFacts().why_apart
 
     def can_make(self, model: Model) -> bool:
         """Tell whether the destinations can do what the model needs of them."""

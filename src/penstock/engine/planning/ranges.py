@@ -302,15 +302,26 @@ def is_unfinished(text: str, published_at: datetime, model: Model) -> bool:
     """Return whether a partition was made before its time was over, so that rows may have come
     since. Not where making it again would add rows twice.
     """
+    return unfinished_of(model)(text, published_at)
+
+
+def unfinished_of(model: Model) -> Callable[[str, datetime], bool]:
+    """Return what `is_unfinished` does, for many slices of a model."""
     spec = model.partition
-    if spec is None or spec.kind not in TIME_KINDS:
-        return False
-    if not model.strategy.restores:
-        return False
-    value = _value_at(spec, published_at.replace(second=0, microsecond=0))
-    if value is None or spec.format is not None:
-        return text == value
-    return text >= value  # its texts sort as times do
+    if spec is None or spec.kind not in TIME_KINDS or not model.strategy.restores:
+        return lambda _, __: False
+    current: dict[datetime, str | None] = {}  # by when slices were made
+
+    def is_unfinished(text: str, published_at: datetime) -> bool:
+        if published_at not in current:
+            at = published_at.replace(second=0, microsecond=0)
+            current[published_at] = _value_at(spec, at)
+        value = current[published_at]
+        if value is None or spec.format is not None:
+            return text == value
+        return text >= value  # its texts sort as times do
+
+    return is_unfinished
 
 
 @lru_cache(maxsize=4096)

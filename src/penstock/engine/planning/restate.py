@@ -148,7 +148,7 @@ def _first(model: Model, asked: Asked) -> PlannedStep:
     if rebuilds(model):
         return finished(_anew(model, asked, after, ASKED), asked)
     if not _has_ranges(model):
-        return finished(replace(of_slices(model, (WHOLE,), after), again=ASKED), asked)
+        return finished(replace(of_slices(model, (WHOLE,), asked), again=ASKED), asked)
     (step,) = of_range(replace(asked, steps=(model,)))
     intervals = [slice_ for slice_ in step.slices if isinstance(slice_, Interval)]
     slices = union(intervals) if intervals else step.slices
@@ -159,7 +159,7 @@ def _anew(model: Model, asked: Asked, after: tuple[str, ...], why: str) -> Plann
     """The whole table, from nothing; where its query reads by intervals, by all of them."""
     line = asked.lines.get(model.name)
     if line is None:
-        step = of_slices(model, (WHOLE,), after)
+        step = of_slices(model, (WHOLE,), asked)
     else:
         line = replace(line, painted=IntervalHistory())
         step = of_intervals(model, line, line.due(), after)
@@ -190,7 +190,7 @@ def _reader(model: Model, reached: Cascade, asked: Asked) -> PlannedStep:
         return PlannedStep(model, (), after, skipped=f"not restated: {reached.left_out[name]}")
     if again is None:
         if name in reached.passed and not _has_ranges(model) and not rebuilds(model):
-            return of_slices(model, (WHOLE,), after)
+            return of_slices(model, (WHOLE,), asked)
         return PlannedStep(model, (), after, skipped="not restated: nothing of it is there yet")
     return again_of(model, again, asked, after)
 
@@ -201,7 +201,7 @@ def again_of(
     """Return the step that makes what is there of a model again."""
     if again.anew:
         return _anew(model, asked, after, again.why)
-    return replace(of_slices(model, again.slices, after), again=again.why)
+    return replace(of_slices(model, again.slices, asked), again=again.why)
 
 
 def restated(

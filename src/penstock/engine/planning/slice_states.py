@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
@@ -33,6 +34,7 @@ from penstock.engine.planning.ranges import (
     SliceStates,
     by_others,
     is_unfinished,
+    unfinished_of,
 )
 from penstock.engine.planning.restatement_scope import BuildTimes, rebuilds
 from penstock.engine.state import reading
@@ -108,7 +110,8 @@ class Recorded:
         skipped where something above it had failed.
         """
         records = {record.slice: record for record in self.slices}
-        found = {text: self._of_record(record, model) for text, record in records.items()}
+        of_record = self._of_records(model)
+        found = {text: of_record(record) for text, record in records.items()}
         if model.looks_at_rows:
             found |= self._behind(found, records)
         for each in self.tried:
@@ -189,13 +192,34 @@ class Recorded:
     def newest(self) -> int:
         """The last snapshot in which any of the slices got other rows; -1 for none."""
         parts = [at for of in self.outside.parts.values() for _, at in of]
-        made = [at for each in self.slices if (at := self._changed(each)) is not None]
+        as_recorded = not self.outside.changed and not self.lost.gone
+        last = attrgetter("last_made_in") if as_recorded else self._changed
+        made = [at for at in map(last, self.slices) if at is not None]
         return max((*made, *parts, *self.dropped.values()), default=-1)
 
     def _pressing(self, tried: Tried) -> str:
         if tried.state == RUNNING and tried.run_id in self.alive:
             return RUNNING
         return tried.state if tried.state in (SKIPPED, WAITING) else FAILED
+
+    def _of_records(self, model: Model) -> Callable[[SliceRecord], SliceState]:
+        """Return `_of_record`, quick for records as most are: of the model as it is, and nothing
+        was done to their slices since.
+        """
+        gone, changed, is_unfinished = self.lost.gone, self.outside.changed, unfinished_of(model)
+        as_now, materialized = (model.slicing, model.definition_hash), SliceState.of(MATERIALIZED)
+
+        def of(record: SliceRecord) -> SliceState:
+            is_plain = (
+                (record.slicing, record.definition_hash) == as_now
+                and record.slice not in gone
+                and record.rolled_back is None
+                and not (changed and (record.target, record.slice) in changed)
+                and not is_unfinished(record.slice, record.published_at)
+            )
+            return materialized if is_plain else self._of_record(record, model)
+
+        return of
 
     def _of_record(self, record: SliceRecord, model: Model) -> SliceState:
         if not record.is_slice_of(model):

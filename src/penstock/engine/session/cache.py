@@ -27,15 +27,21 @@ _ROOMS = ("model", "sql")  # whose code says what a script means
 
 
 class CacheFile(MutableMapping[str, V]):
-    """The entries of a file, read when the first is asked for. `save` keeps those that were used.
+    """The entries of a file, read when the first is asked for. `save` keeps those that were used,
+    and where ``keeps`` is set, others up to so many in all.
 
     ``dump`` and ``load`` turn them into bytes and back.
     """
 
     def __init__(
-        self, path: Path, dump: Callable[[Any], bytes], load: Callable[[bytes], Any]
+        self,
+        path: Path,
+        dump: Callable[[Any], bytes],
+        load: Callable[[bytes], Any],
+        keeps: int = 0,
     ) -> None:
         self.path = path
+        self._keeps = keeps
         self._dump, self._load = dump, load
         self._entries: dict[str, V] | None = None
         self._used: set[str] = set()
@@ -62,10 +68,12 @@ class CacheFile(MutableMapping[str, V]):
         return len(self._all())
 
     def save(self) -> None:
-        """Write the entries that were used, if any of them is new."""
+        """Write the entries, if any that was used is new."""
         if not self._changed:
             return
-        entries = {key: entry for key, entry in self._all().items() if key in self._used}
+        entries = self._all()
+        if len(entries) > self._keeps:
+            entries = {key: entry for key, entry in entries.items() if key in self._used}
         with suppress(OSError):  # a cache that cannot be written is none
             _replace(self.path, self._dump({"stamp": stamp(), "entries": entries}))
         self._changed = False
@@ -100,6 +108,14 @@ def columns(settings: Settings) -> CacheFile[Any] | None:
     """The same, as far as they are known without the lakes: for ``check``."""
     path = _path(settings, "columns.json")
     return None if path is None else CacheFile(path, _json, json.loads)
+
+
+def query_facts(settings: Settings) -> CacheFile[Any] | None:
+    """Answers about queries, as `penstock.model.slicing.query_facts` has them. A plan of a few
+    models asks of these alone.
+    """
+    path = _path(settings, "queries.json")
+    return None if path is None else CacheFile(path, _json, json.loads, keeps=20_000)
 
 
 def _path(settings: Settings, name: str) -> Path | None:

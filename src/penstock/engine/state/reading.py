@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -138,7 +138,7 @@ def slices(
         query = query.where(SLICE.c.target == target)
     if unless is not None and not _is_old(connection):
         query = query.where(or_(SLICE.c.slicing.is_(None), SLICE.c.slicing != unless))
-    return [_slice(row) for row in connection.execute(query)]
+    return list(_slices(connection, query))
 
 
 def is_recorded(connection: Connection, target: str, since: int) -> bool:
@@ -147,9 +147,12 @@ def is_recorded(connection: Connection, target: str, since: int) -> bool:
     return connection.execute(select(SLICE.c.slice).where(*known).limit(1)).first() is not None
 
 
-def last_attempts(connection: Connection, target: str | None = None) -> list[StepRecord]:
-    """The latest attempt at each slice. Cancelled and abandoned attempts do not count, nor do
-    attempts that began before the slice or its table was dropped.
+def last_attempts(
+    connection: Connection, target: str | None = None, states: Collection[str] = ()
+) -> list[StepRecord]:
+    """The latest attempt at each slice; with ``states`` only those that are in one of them.
+    Cancelled and abandoned attempts do not count, nor do attempts that began before the slice or
+    its table was dropped.
     """
     ended = STEP.c.state.not_in(("cancelled", "abandoned"))
     counted = ended if _is_old(connection) else and_(ended, ~_dropped_since())
@@ -169,6 +172,8 @@ def last_attempts(connection: Connection, target: str | None = None) -> list[Ste
             STEP.c.started_at == newest.c.started_at,
         ),
     )
+    if states:
+        query = query.where(STEP.c.state.in_(states))
     return [as_step(row) for row in connection.execute(query.where(counted))]
 
 
@@ -189,9 +194,20 @@ def slices_of(connection: Connection, targets: Sequence[str]) -> dict[str, list[
     """The slices of targets, in the order of their values."""
     query = rows_of(connection, SLICE).where(SLICE.c.target.in_(targets))
     found: dict[str, list[SliceRecord]] = defaultdict(list)
-    for row in connection.execute(query.order_by(SLICE.c.target, SLICE.c.slice)):
-        found[row.target].append(_slice(row))
+    for record in _slices(connection, query.order_by(SLICE.c.target, SLICE.c.slice)):
+        found[record.target].append(record)
     return found
+
+
+_ROWS_AT_ONCE = 10_000
+
+
+def _slices(connection: Connection, query: Select[Any]) -> Iterator[SliceRecord]:
+    """Yield very many records: texts that they share are there once."""
+    texts: dict[Any, Any] = {}
+    for rows in connection.execute(query).partitions(_ROWS_AT_ONCE):
+        for row in rows:
+            yield _slice([texts.setdefault(value, value) for value in row])
 
 
 def slices_named(
@@ -456,9 +472,8 @@ def as_step(row: Row[Any]) -> StepRecord:
     )
 
 
-def _slice(row: Row[Any]) -> SliceRecord:
+def _slice(values: Sequence[Any]) -> SliceRecord:
     """Read a row of all columns, in their order: there may be hundreds of thousands."""
-    values: Sequence[Any] = tuple(row)
     target, value, run_id, step, strategy, snapshot_id, count, fingerprint, definition = values[:9]
     published_at, slicing, keys, inputs, made_in, read_id = values[9:]
     among_others = count == UNCOUNTED or lies_among_others(strategy, value)
@@ -475,13 +490,16 @@ def _slice(row: Row[Any]) -> SliceRecord:
         rows=None if among_others else count,
         fingerprint=fingerprint,
         definition_hash=definition,
-        published_at=to_moment(published_at),
+        published_at=_moment(published_at),
         slicing=slicing,
         keys=None if keys is None else _keys(keys),
         made_in=None if made_in == NONE_NEEDED else made_in,
         inputs=None if inputs is None else json.loads(inputs),
         read_id=read_id,
     )
+
+
+_moment = lru_cache(maxsize=4096)(to_moment)
 
 
 @lru_cache(maxsize=1024)

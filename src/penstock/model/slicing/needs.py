@@ -15,7 +15,8 @@ from enum import Enum
 from penstock.errors import Diagnostic
 from penstock.model.definition.graph import makers_of, table_key
 from penstock.model.definition.model import Model
-from penstock.model.script.sources import is_earlier, table_read
+from penstock.model.query.query import Query
+from penstock.model.script.sources import QuerySource, is_earlier, table_read
 from penstock.model.slicing.windows import SourceWindow, looked_through, windows_of
 from penstock.model.time.needs import COMMON, EARLIER, Need, Rule, Shift, Window
 from penstock.model.time.partition import TIME_KINDS
@@ -23,6 +24,8 @@ from penstock.model.values.strategy import Output
 from penstock.sql.identifiers import fold
 
 Windows = tuple[SourceWindow | None, ...]
+#: read of a query what each place of its sources says: `windows_of`, or what is remembered of it
+ReadWindows = Callable[[Query], Mapping[QuerySource, Windows]]
 
 
 class Sliced(Enum):
@@ -64,7 +67,9 @@ def sliced(model: Model) -> Sliced:
 
 
 def edges_of(
-    models: Iterable[Model], partition_column: Callable[[str], str] = lambda _: "_wm_partition"
+    models: Iterable[Model],
+    partition_column: Callable[[str], str] = lambda _: "_wm_partition",
+    windows: ReadWindows = windows_of,
 ) -> Mapping[str, tuple[Edge, ...]]:
     """Return the edges of each model to what it reads, by its name.
 
@@ -76,7 +81,7 @@ def edges_of(
     found: dict[str, tuple[Edge, ...]] = {}
     for model in every.values():
         by_upstream: dict[str, list[Edge]] = {}
-        for edge in _edges(model, made, partition_column):
+        for edge in _edges(model, _Reading(made, windows), partition_column):
             by_upstream.setdefault(edge.upstream.name, []).append(edge)
         found[model.name] = tuple(_joined(edges) for edges in by_upstream.values())
     return found
@@ -87,12 +92,20 @@ def edge_by_kinds(reader: Model, upstream: Model) -> Edge:
     return Edge(reader, upstream, _need(reader, upstream, (), lambda _: ""))
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The models by the tables that they make, and how their queries are read."""
+
+    made: Mapping[str, Model]
+    windows: ReadWindows
+
+
 def _edges(
-    model: Model, made: Mapping[str, Model], partition_column: Callable[[str], str]
+    model: Model, reading: _Reading, partition_column: Callable[[str], str]
 ) -> Iterator[Edge]:
     declared = {table_key(table): need for table, need in model.input_needs}
-    for key, windows, through in _read(model, made, ()):
-        upstream = made[key]
+    for key, windows, through in _read(model, reading, ()):
+        upstream = reading.made[key]
         need = declared.get(key) or _need(model, upstream, windows, partition_column)
         if need.rule is Rule.SAME and _are_alike(model, upstream):
             need = replace(need, rule=Rule.MOMENTS)  # the same slices have the same moments
@@ -105,31 +118,31 @@ def _are_alike(model: Model, upstream: Model) -> bool:
 
 
 def _read(
-    model: Model, made: Mapping[str, Model], through: tuple[str, ...]
+    model: Model, reading: _Reading, through: tuple[str, ...]
 ) -> Iterator[tuple[str, Windows, tuple[str, ...]]]:
     """Yield the tables of models that one reads, each with what its query says of it."""
-    windows, keys = _by_table(model)
+    windows, keys = _by_table(model, reading.windows)
     for key in keys:
-        upstream = made.get(key)
+        upstream = reading.made.get(key)
         if upstream is None or not upstream.strategy.runs:
             continue  # what an EMBEDDED model reads is among the sources
         if upstream is model and model.strategy.by_statements:
             continue  # statements name their own table to change it
         if upstream.strategy.output is Output.VIEW and upstream is not model:
-            for below, inner, views in _read(upstream, made, (*through, upstream.name)):
+            for below, inner, views in _read(upstream, reading, (*through, upstream.name)):
                 yield below, looked_through(windows.get(key, ()), inner, upstream.query), views
         else:
             yield key, windows.get(key, ()), through
 
 
-def said_of(model: Model) -> Mapping[str, Windows]:
+def said_of(model: Model, windows: ReadWindows = windows_of) -> Mapping[str, Windows]:
     """Return what a model's query says of each place where it reads a table, by the tables."""
-    return _by_table(model)[0]
+    return _by_table(model, windows)[0]
 
 
-def _by_table(model: Model) -> tuple[dict[str, Windows], tuple[str, ...]]:
+def _by_table(model: Model, read: ReadWindows) -> tuple[dict[str, Windows], tuple[str, ...]]:
     inputs = model.changing_inputs
-    said = windows_of(model.query) if inputs else {}
+    said = read(model.query) if inputs else {}
     windows: dict[str, Windows] = {}
     for source in model.query.sources if inputs else ():
         table = table_read(source)

@@ -14,8 +14,8 @@ from datetime import datetime
 
 from penstock.model.definition.graph import makers_of, table_key
 from penstock.model.definition.model import Model
-from penstock.model.slicing.needs import Sliced, Windows, said_of, sliced
-from penstock.model.slicing.windows import SourceWindow, looked_through
+from penstock.model.slicing.needs import ReadWindows, Sliced, Windows, said_of, sliced
+from penstock.model.slicing.windows import SourceWindow, looked_through, windows_of
 from penstock.model.time.needs import Rule
 from penstock.model.time.slice import Slice, span_of, zone_of
 from penstock.model.values.asset import TableName
@@ -51,20 +51,22 @@ class TableRead:
                 yield each.column, window.start, window.end
 
 
-def table_reads_of(models: Iterable[Model]) -> Mapping[str, tuple[TableRead, ...]]:
+def table_reads_of(
+    models: Iterable[Model], windows: ReadWindows = windows_of
+) -> Mapping[str, tuple[TableRead, ...]]:
     """Return what models read of such tables, by their names; those that read none are left out."""
     every = {model.name: model for model in models}
     made = {key: every[name] for key, name in makers_of(every.values()).items()}
     found: dict[str, tuple[TableRead, ...]] = {}
     for model in every.values():
         if model.strategy.runs and not model.strategy.by_statements:
-            reads = tuple(_reads(model, made))
+            reads = tuple(_reads(model, made, windows))
             if reads:
                 found[model.name] = reads
     return found
 
 
-def _reads(model: Model, made: Mapping[str, Model]) -> Iterator[TableRead]:
+def _reads(model: Model, made: Mapping[str, Model], read: ReadWindows) -> Iterator[TableRead]:
     declared = {table_key(table): need.rule for table, need in model.input_needs}
     is_whole, bounded = sliced(model) is Sliced.NOT, list[TableName]()
     below = {table_key(table): table for table in _below(model, made)}
@@ -76,7 +78,7 @@ def _reads(model: Model, made: Mapping[str, Model]) -> Iterator[TableRead]:
             yield TableRead(model, table)
         elif not is_whole and (maker is None or sliced(maker) is Sliced.NOT):
             bounded.append(table)
-    said = _said(model, made) if bounded else {}
+    said = _said(model, made, read) if bounded else {}
     for table in bounded:
         windows = said.get(table_key(table), ())
         certain = tuple(each for each in windows if each is not None)
@@ -99,14 +101,14 @@ def _below(model: Model, made: Mapping[str, Model]) -> Iterator[TableName]:
             yield table
 
 
-def _said(model: Model, made: Mapping[str, Model]) -> Mapping[str, Windows]:
+def _said(model: Model, made: Mapping[str, Model], read: ReadWindows) -> Mapping[str, Windows]:
     """Return what a query, and those of views that it reads, say of each place of a table."""
     found: dict[str, Windows] = {}
-    for key, windows in said_of(model).items():
+    for key, windows in said_of(model, read).items():
         maker = made.get(key)
         if maker is None or maker is model or maker.strategy.output is not Output.VIEW:
             found[key] = (*found.get(key, ()), *windows)
             continue
-        for below, own in _said(maker, made).items():
+        for below, own in _said(maker, made, read).items():
             found[below] = (*found.get(below, ()), *looked_through(windows, own, maker.query))
     return found

@@ -37,18 +37,42 @@ class SourceWindow:
     column: str
 
 
-def windows_of(query: Query) -> Mapping[QuerySource, tuple[SourceWindow | None, ...]]:
+Told = tuple[Window, str]  # the moments that a place of a query reads, and their column
+#: what the places of a part of a query say, by their numbers
+Tells = Callable[[Part, Query], Mapping[int, Told]]
+
+
+def told_by(part: Part, query: Query) -> Mapping[int, Told]:
+    """Return what the places where a part of a query reads something say, by their numbers."""
+    tokens = part.statement.tokens
+    said: dict[int, Told] = {}
+    if any(_marker(token) for token in tokens):
+        for select, source in _placed(tokens):
+            for number, edit in enumerate(part.sources):
+                if tokens[source.first].start <= edit.start < tokens[source.last - 1].end:
+                    told = _window(tokens, select, source, query.dialect)
+                    if told is not None:
+                        said[number] = told
+    return said
+
+
+def windows_of(
+    query: Query, tells: Tells = told_by
+) -> Mapping[QuerySource, tuple[SourceWindow | None, ...]]:
     """Return for each source that a query names what each of its places says; None where a place
     says nothing. A source of an embedded query is about what the reader says of that.
     """
     found: dict[QuerySource, list[SourceWindow | None]] = {}
     for part in query.parts:
-        for source, window in _of_part(part, query.dialect):
+        told = tells(part, query)
+        for number, edit in enumerate(part.sources):
+            source, said = edit.source, told.get(number)
+            window = None if said is None else SourceWindow(source, *said)
             inner = query.embedded(source)
             if inner is None:
                 found.setdefault(source, []).append(window)
                 continue
-            for below, own in windows_of(inner).items():
+            for below, own in windows_of(inner, tells).items():
                 found.setdefault(below, []).extend(looked_through((window,), own, inner))
     return {source: tuple(windows) for source, windows in found.items()}
 
@@ -90,20 +114,6 @@ def _is_column(item: Sequence[Token], column: str) -> bool:
     return name.text == "*" or fold(name.value) == column
 
 
-def _of_part(part: Part, dialect: str) -> Iterator[tuple[QuerySource, SourceWindow | None]]:
-    tokens = part.statement.tokens
-    said: dict[int, SourceWindow] = {}
-    if any(_marker(token) for token in tokens):
-        for select, source in _placed(tokens):
-            for number, edit in enumerate(part.sources):
-                if tokens[source.first].start <= edit.start < tokens[source.last - 1].end:
-                    window = _window(tokens, select, source, edit.source, dialect)
-                    if window is not None:
-                        said[number] = window
-    for number, edit in enumerate(part.sources):
-        yield edit.source, said.get(number)
-
-
 def _placed(tokens: Sequence[Token]) -> Iterator[tuple[Select, Source]]:
     """Yield the tables that SELECTs read, queries in brackets left out."""
     try:
@@ -116,9 +126,7 @@ def _placed(tokens: Sequence[Token]) -> Iterator[tuple[Select, Source]]:
         return
 
 
-def _window(
-    tokens: Sequence[Token], select: Select, source: Source, read: QuerySource, dialect: str
-) -> SourceWindow | None:
+def _window(tokens: Sequence[Token], select: Select, source: Source, dialect: str) -> Told | None:
     """Return what the conditions of a SELECT say of one of its sources."""
     first: tuple[Bound, str] | None = None
     last: tuple[Bound, str] | None = None
@@ -132,9 +140,9 @@ def _window(
             if comparison.last is not None:
                 last = comparison.last, comparison.column
     if last is not None:
-        return SourceWindow(read, Window(first[0] if first else None, last[0]), last[1])
+        return Window(first[0] if first else None, last[0]), last[1]
     if first is not None:
-        return SourceWindow(read, Window(first[0]), first[1])
+        return Window(first[0]), first[1]
     return None
 
 

@@ -36,6 +36,17 @@ class Shift:
     def __neg__(self) -> Shift:
         return Shift(-self.months, -self.days, -self.rest)
 
+    @property
+    def least(self) -> timedelta:
+        """A length that it is never less than, whatever the calendar and the zone."""
+        days = self.months * (28 if self.months > 0 else 31) + self.days - 1
+        return timedelta(days=days) + self.rest
+
+    @property
+    def most(self) -> timedelta:
+        """A length that it is never more than."""
+        return -(-self).least
+
     def __str__(self) -> str:
         """As for people: ``-7 days``."""
         parts = [(self.months, "month"), (self.days, "day")]
@@ -140,6 +151,19 @@ class Need:
         """Return the moments that a slice of the reader needs, each window's own."""
         found = (window.of(slice_, zone) for window in self.windows)
         return tuple(each for each in found if each is not None)
+
+    def outside(self, moments: Interval) -> Callable[[Interval], bool]:
+        """Return what tells at once, of slices of the reader far from some moments, that they need
+        none of these; it does not of all that need none.
+        """
+        try:
+            before = moments.start - max(each.last.shift.most for each in self.windows)
+            firsts = [each.first for each in self.windows if each.first is not None]
+            everything = len(firsts) < len(self.windows)
+            after = None if everything else moments.end - min(e.shift.least for e in firsts)
+        except (OverflowError, ValueError):  # beyond the years of datetime; or without windows
+            return lambda _: False
+        return lambda own: own.end <= before or (after is not None and own.start >= after)
 
 
 FORMS = "lag=7d, same, all or none"

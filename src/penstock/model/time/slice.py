@@ -135,17 +135,29 @@ def zone_of(spec: PartitionSpec | None) -> ZoneInfo:
 
 def span_of(slice_: Slice, spec: PartitionSpec | None) -> Interval | None:
     """Return the moments of a slice; None where it has no place in time, or is of another kind."""
-    if isinstance(slice_, Interval):
-        return slice_
-    if not isinstance(slice_, Part) or spec is None or spec.kind not in TIME_KINDS:
-        return None
-    return _of_value(spec, slice_.value)
+    return spans_of(spec)(slice_)
 
 
-@lru_cache(maxsize=65536)
-def _of_value(spec: PartitionSpec, value: str) -> Interval | None:
-    try:
-        start, end = bounds(spec, value)
-    except PartitionError:
-        return None
-    return Interval(start.astimezone(UTC), end.astimezone(UTC))
+def spans_of(spec: PartitionSpec | None) -> Callable[[Slice], Interval | None]:
+    """Return what tells the moments of slices, as `span_of` does; for many of them."""
+    by_value = None if spec is None or spec.kind not in TIME_KINDS else _of_values(spec)
+
+    def span(slice_: Slice) -> Interval | None:
+        if isinstance(slice_, Interval):
+            return slice_
+        return by_value(slice_.value) if by_value and isinstance(slice_, Part) else None
+
+    return span
+
+
+@lru_cache(maxsize=64)
+def _of_values(spec: PartitionSpec) -> Callable[[str], Interval | None]:
+    @lru_cache(maxsize=65536)
+    def of_value(value: str) -> Interval | None:
+        try:
+            start, end = bounds(spec, value)
+        except PartitionError:
+            return None
+        return Interval(start.astimezone(UTC), end.astimezone(UTC))
+
+    return of_value

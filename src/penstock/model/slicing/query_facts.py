@@ -1,0 +1,111 @@
+"""Remember what plans ask of queries, by the texts that it follows from.
+
+Which moments of its inputs a query is about, why its slices are made one by one, and whether it
+selects all columns of a table take their trees or their words, which a plan of many models would
+read anew each time. A cache is a mapping, which knows no file; its values are those of JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from penstock.model.definition.model import Model
+from penstock.model.query.analysis import Part
+from penstock.model.query.query import Query
+from penstock.model.script.sources import QuerySource
+from penstock.model.slicing.windows import SourceWindow, Told, told_by, windows_of
+from penstock.model.time.needs import Bound, Shift, Window
+
+Cache = MutableMapping[str, Any]
+T = TypeVar("T")
+#: with every change of what is said of the same texts
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFacts:
+    """Answers about queries and models, each worked out once."""
+
+    cache: Cache = field(default_factory=dict)
+
+    def windows(self, query: Query) -> Mapping[QuerySource, tuple[SourceWindow | None, ...]]:
+        """As `windows_of`."""
+        return windows_of(query, self._told)
+
+    def why_apart(self, model: Model) -> str | None:
+        """As `joint.why_apart`."""
+        # Late: it looks at trees, which a plan of single slices does without.
+        from penstock.model.slicing.joint import why_apart
+
+        said = (model.query.source.text, model.definition_hash, model.terms, str(model.path))
+        found: str | None = self._known("apart", said, lambda: why_apart(model))
+        return found
+
+    def selects_all(self, query: Query) -> bool:
+        """Return whether the columns of a query may be others when those of a table are: it has
+        ``*`` for all columns of what it reads, which is not a query of its own.
+        """
+        return any(self._has_star(part, query) for part in query.parts) or any(
+            self.selects_all(inner) for inner in query.embeds.values()
+        )
+
+    def _has_star(self, part: Part, query: Query) -> bool:
+        text = query.source.text[part.statement.start : part.statement.end]
+        if "*" not in text:
+            return False
+        # Late: few plans look at columns.
+        from penstock.sql.query.stars import selects_all
+
+        said = (query.dialect, text)
+        return bool(self._known("star", said, lambda: selects_all(part.statement.tokens)))
+
+    def _told(self, part: Part, query: Query) -> Mapping[int, Told]:
+        start = part.statement.start
+        places = [(edit.start - start, edit.end - start) for edit in part.sources]
+        said = (query.dialect, query.source.text[start : part.statement.end], places)
+        found = self._known("windows", said, lambda: _to_json(told_by(part, query)))
+        return dict(_of_json(found))
+
+    def _known(self, what: str, said: object, ask: Callable[[], T]) -> T:
+        text = repr((VERSION, what, said)).encode("utf-8", "surrogatepass")
+        key = hashlib.sha256(text).hexdigest()
+        try:
+            known: T = self.cache[key]
+        except KeyError:
+            known = self.cache[key] = ask()
+        return known
+
+
+def _to_json(told: Mapping[int, Told]) -> list[Any]:
+    return [
+        [number, column, _bound(window.first), _bound(window.last)]
+        for number, (window, column) in told.items()
+    ]
+
+
+def _bound(bound: Bound | None) -> Any:
+    if bound is None:
+        return None
+    shift = asdict(bound.shift)
+    return [bound.is_end, shift["months"], shift["days"], bound.shift.rest // _MICROSECOND]
+
+
+def _of_json(told: list[Any]) -> Iterator[tuple[int, Told]]:
+    for number, column, first, last in told:
+        end = _read_bound(last)
+        assert end is not None, "a window has an end"
+        yield number, (Window(_read_bound(first), end), column)
+
+
+def _read_bound(said: Any) -> Bound | None:
+    if said is None:
+        return None
+    is_end, months, days, rest = said
+    return Bound(is_end, Shift(months, days, rest * _MICROSECOND))
+
+
+_MICROSECOND = timedelta(microseconds=1)
