@@ -318,6 +318,7 @@ class Project(RollingBack):
         *,
         downstream: bool = False,
         fire_time: Fired | None = None,
+        wait: bool = True,
         on_event: EventSink | None = None,
     ) -> RunResult:
         """Make the slices of a range again: ``project.restate("sales", "2026-01-01", "now")``.
@@ -326,10 +327,11 @@ class Project(RollingBack):
         one commit. A model without ranges is made again as a whole, ``project.restate("people")``:
         merges, appends and histories from nothing. With ``downstream`` also what is there of the
         models that read it; then ``model`` may be a table that others write. Raises ArgumentError
-        for a model with ``disable_restatement`` and one whose rows are only added.
+        for a model with ``disable_restatement`` and one whose rows are only added. Without ``wait``
+        slices that another run is making are left out.
         """
         plan = self._restating(model, from_, to, downstream=downstream, fire_time=fire_time)
-        return self._run_and_tell(plan, None, on_event)
+        return self._run_and_tell(plan, None, on_event, wait=wait)
 
     def _restating(
         self,

@@ -295,6 +295,15 @@ def request_options(function: F) -> F:
     return _all_of(options)(function)
 
 
+def no_wait_option(function: F) -> F:
+    """``--no-wait``; the command receives ``no_wait``."""
+    return click.option(
+        "--no-wait",
+        is_flag=True,
+        help="Leave out slices that another run is making, instead of waiting for it.",
+    )(function)
+
+
 def read_request(
     *, models: Sequence[str], select: Sequence[str], args: tuple[str, ...], **others: Any
 ) -> dict[str, Any]:

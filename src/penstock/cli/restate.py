@@ -13,6 +13,7 @@ from penstock.cli.options import (
     common_options,
     complete_model,
     load_project,
+    no_wait_option,
     range_options,
     warm_option,
 )
@@ -23,6 +24,7 @@ from penstock.errors import ArgumentError
 
 if TYPE_CHECKING:
     from penstock.engine.planning.restate import Restated
+    from penstock.engine.results import RunResult
 
 
 @click.command(
@@ -44,6 +46,7 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @warm_option
+@no_wait_option
 @common_options
 @click.pass_context
 def command(
@@ -56,6 +59,7 @@ def command(
     downstream: bool,
     dry_run: bool,
     yes: bool,
+    no_wait: bool,
     project_dir: Path | None,
     as_json: bool,
 ) -> None:
@@ -70,6 +74,8 @@ def command(
 
     With --downstream also the existing slices of the models that read it. MODEL may then be a table
     that others write, as external_models.yaml describes it.
+
+    A slice that another run is making is waited for, or left out with --no-wait.
 
     Models with disable_restatement are refused, or with --downstream left out, and so are those
     whose rows are only ever added.
@@ -86,14 +92,20 @@ def command(
         if not yes:
             _ask()
         with watch(as_json=as_json) as sink:
-            result = project.restate(model, from_, to, downstream=downstream, on_event=sink)
+            result = project.restate(
+                model, from_, to, downstream=downstream, wait=not no_wait, on_event=sink
+            )
         left = what_is_left(project, result)
+    _print(result, left, as_json=as_json)
+    ctx.exit(result.exit_code)
+
+
+def _print(result: RunResult, left: str | None, *, as_json: bool) -> None:
     if as_json:
         click.echo(to_json({"result": plain_result(result)}))
     else:
         print_warnings(result)
         print_failures(result, left)
-    ctx.exit(result.exit_code)
 
 
 def _show(found: Sequence[Restated], *, as_json: bool) -> None:

@@ -12,6 +12,7 @@ import click
 from penstock.cli.options import (
     common_options,
     load_project,
+    no_wait_option,
     read_request,
     request_options,
     warm_option,
@@ -53,11 +54,7 @@ Examples:
     is_flag=True,
     help="Create a new catalog even if the data path holds files of a lake.",
 )
-@click.option(
-    "--no-wait",
-    is_flag=True,
-    help="Leave out slices that another run is making, instead of waiting for it.",
-)
+@no_wait_option
 @click.option(
     "--plan",
     "plan",

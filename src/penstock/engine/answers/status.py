@@ -44,6 +44,7 @@ from penstock.engine.results import (
     StepRun,
 )
 from penstock.engine.state import reading, run_history
+from penstock.engine.state.claims import NOBODY, Holders
 from penstock.engine.state.other_writers import Outside, Undone, Where
 from penstock.engine.state.records import (
     WHOLE,
@@ -55,7 +56,7 @@ from penstock.engine.state.records import (
     column_infos,
     is_gone,
 )
-from penstock.engine.state.store import State, find_tables
+from penstock.engine.state.store import State, find_tables, holders_in
 from penstock.engine.state.tables import to_text
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.definitions.tables import describe
@@ -95,6 +96,7 @@ class LakeState:
     lost: Mapping[str, Undone] = field(default_factory=dict)
     reads: Mapping[str, Read] = field(default_factory=dict)
     dropped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    holders: Holders = NOBODY
 
     @classmethod
     def read(cls, connection: Connection, target: str | None = None) -> LakeState:
@@ -104,6 +106,7 @@ class LakeState:
             checks=tuple(reading.last_checks(connection, target)),
             running=tuple(reading.running(connection)),
             dropped=reading.dropped(connection, None if target is None else [target]),
+            holders=holders_in(connection),
         )
 
 
@@ -285,14 +288,18 @@ def model_status(
 
 
 def _pressing(state: LakeState, target: str, alive: Collection[str]) -> dict[str, StepRecord]:
-    """The attempts at slices that say more than what was published, by the texts of slices."""
-    return {
+    """The attempts at slices that say more than what was published, by the texts of slices; those
+    that are running with who holds the slice as their reason.
+    """
+    found = {
         each.slice: each
         for each in state.attempts
         if each.target == target
         and each.state in _PRESSING
         and (each.state != RUNNING or each.run_id in alive)
     }
+    held = state.holders(target, [text for text, each in found.items() if each.state == RUNNING])
+    return found | {text: replace(found[text], reason=str(by)) for text, by in held.items()}
 
 
 def _of_intervals(

@@ -59,6 +59,15 @@ def claim(context: RunContext, planned: PlannedStep) -> Claimed:
     return Claimed(own, tuple(each for each in planned.slices if each not in why), why)
 
 
+def require_claim(context: RunContext, planned: PlannedStep) -> None:
+    """Raise ClaimLost unless the run holds its slices still, before it makes them once more: its
+    commit would find out as well, after all the work.
+    """
+    claim = context.claim
+    if claim is not None:
+        context.states[planned.model.target.lake].read(claim.check, None)
+
+
 def _holders(held: Held) -> str:
     return ", ".join(dict.fromkeys(map(str, held.values())))
 

@@ -13,7 +13,7 @@ from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.planning.ranges import WAITING
 from penstock.engine.results import StepResult
 from penstock.engine.running.bisect import Divide, bisect, halves, singly
-from penstock.engine.running.concurrent_runs import Meanwhile, claim, meanwhile
+from penstock.engine.running.concurrent_runs import Meanwhile, claim, meanwhile, require_claim
 from penstock.engine.running.publish import MadeSlice, execute, tests_failed
 from penstock.engine.running.taking_up import take_up
 from penstock.engine.session.run_context import Cancelled, RunContext
@@ -241,6 +241,7 @@ def _made(run: _Run, group: Group) -> dict[Slice, StepResult]:
             conflicts += 1
             if conflicts > _CONFLICTS or context.cancelled.is_set():
                 raise
+            require_claim(context, planned)
             run.notice(f"retried, as {error.message}")
 
 

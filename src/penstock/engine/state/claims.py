@@ -104,6 +104,7 @@ class Asked:
 
 Held = Mapping[str, Holding]  # the slices that other runs hold, by their texts
 Holders = Callable[[str, Sequence[str]], Held]  # of a target and slices
+NOBODY: Holders = lambda _, __: {}  # noqa: E731 - a value of this type
 
 
 def take(connection: Connection, asked: Asked, lease: float) -> tuple[Claim | None, Held]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from penstock.engine.state import reading
-from penstock.engine.state.claims import Claim, Holders, holders, release
+from penstock.engine.state.claims import NOBODY, Claim, Holders, holders, release
 from penstock.engine.state.migrations import migrate, version_of
 from penstock.engine.state.other_writers import marked
 from penstock.engine.state.records import (
@@ -161,13 +161,12 @@ def find_tables(connection: Connection) -> bool:
 
 def holders_of(catalog: Catalog) -> Holders:
     """Return which slices of a lake's tables runs are making now."""
+    return State(catalog).read(holders_in, NOBODY)
 
-    nobody: Holders = lambda _, __: {}  # noqa: E731 - a value of this type
 
-    def ask(connection: Connection) -> Holders:
-        return holders(connection) if reading.has_claims(connection) else nobody
-
-    return State(catalog).read(ask, nobody)
+def holders_in(connection: Connection) -> Holders:
+    """The same, over a connection that `State.reading` has."""
+    return holders(connection) if reading.has_claims(connection) else NOBODY
 
 
 def now() -> datetime:
