@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,7 +100,7 @@ def command(
     ctx.exit(result.exit_code)
 
 
-def _print(result: RunResult, left: str | None, *, as_json: bool) -> None:
+def _print(result: RunResult, left: Mapping[str, str], *, as_json: bool) -> None:
     if as_json:
         click.echo(to_json({"result": plain_result(result)}))
     else:
