@@ -229,9 +229,23 @@ class Inspection:
         with suppress(LakeError):  # which the stages of its steps say
             plan = with_reasons(plan, known, self._held(plan), snapshots)
             plan = replace(plan, changes=tuple(self._changes(plan, known)))
-        staged = self._staged(plan)
+        staged = self._staged(self._with_files(plan))
         self._save_facts()
         return staged
+
+    def _with_files(self, plan: Plan) -> Plan:
+        """The plan with the files that its slices read as they are now."""
+        steps = [each for each in plan.steps if each.model.query.files and not each.skipped]
+        if not steps:
+            return plan
+        from penstock.engine.planning.files_read import files_of_slices
+        from penstock.engine.planning.slices import bindings_of
+
+        files: dict[str, Sequence[InputRead]] = {}
+        for step in steps:
+            given = (bindings_of(step.model, s, plan.args, plan.request) for s in step.slices)
+            files[step.name] = files_of_slices(step.model, given, self.settings.root)
+        return replace(plan, seen=replace(plan.seen, files=files))
 
     def _changes(self, plan: Plan, known: Known) -> Iterator[DefinitionChange]:
         """Return what changes of definitions touch, of the models of a plan and below them."""

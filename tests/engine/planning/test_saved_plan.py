@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -202,3 +203,47 @@ def test_a_payload_is_saved_as_far_as_models_declare_it(tmp_path: Path) -> None:
         request = SavedPlan.parse(text, "plan.json").request
         assert dict(request.args) == {"tenant": "acme", "n": "4"}
         assert [str(s) for step in project._told(request).steps for s in step.slices] == ["acme"]
+
+
+@pytest.fixture
+def files(shop: Shop) -> Path:
+    """The folder of files of which a model reads one a day."""
+    root = shop.project.settings.root
+    head = HEAD.format("readings")
+    query = "SELECT * FROM read_csv('data/{partition}*.csv')\n"
+    (root / "models" / "readings.sql").write_text(head + query)
+    (root / "data").mkdir()
+    for day in (1, 2, 3):
+        (root / "data" / f"2026-01-0{day}.csv").write_text(f"n\n{day}\n")
+    shop.project = Project.load(root)
+    return root / "data"
+
+
+def test_files_that_moved_are_named(shop: Shop, files: Path, tmp_path: Path) -> None:
+    path = saved(shop, tmp_path, select="readings", **DAYS)
+    assert moved(shop, path) == []
+    (files / "2026-01-01.csv").write_text("n\n11\n")
+    (files / "2026-01-02.csv").rename(files / "2026-01-02b.csv")
+    said = [each.removeprefix("files that readings reads: ") for each in moved(shop, path)]
+    assert said == [
+        "changed data/2026-01-01.csv", "gone data/2026-01-02.csv", "new data/2026-01-02b.csv"
+    ]  # fmt: skip
+
+
+def test_files_that_were_only_copied_did_not_move(shop: Shop, files: Path, tmp_path: Path) -> None:
+    path = saved(shop, tmp_path, select="readings", **DAYS)
+    os.utime(files / "2026-01-01.csv", (1, 1))
+    (files / "2026-01-19.csv").write_text("n\n9\n")  # of no slice of the plan
+    assert moved(shop, path) == []
+
+
+def test_files_of_a_plan_that_was_saved_without_them_are_not_compared(
+    shop: Shop, files: Path, tmp_path: Path
+) -> None:
+    path = saved(shop, tmp_path, select="readings", **DAYS)
+    plan = json.loads(path.read_text())
+    for step in plan["steps"]:
+        del step["files"]
+    path.write_text(json.dumps(plan))
+    (files / "2026-01-01.csv").write_text("n\n11\n")
+    assert moved(shop, path) == []

@@ -7,13 +7,15 @@ recorded.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from penstock.engine.inputs.input_files import matching
 from penstock.engine.state.records import InputRead
+from penstock.errors import PenstockError
 from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
 from penstock.model.script.file_uris import path_of
@@ -24,8 +26,12 @@ MOST = 10_000  # files of one slice that are recorded
 
 def files_of(model: Model, bindings: Bindings, root: Path) -> Iterator[InputRead]:
     """Yield the files of this machine that a slice reads, and the paths of others."""
+    return _reads_of(islice(paths_of(model, bindings, root), MOST), root)
+
+
+def _reads_of(paths: Iterable[Path | str], root: Path) -> Iterator[InputRead]:
     left = _HASHED
-    for path in islice(paths_of(model, bindings, root), MOST):
+    for path in paths:
         if isinstance(path, str):
             yield InputRead("file", path)
             continue
@@ -34,6 +40,19 @@ def files_of(model: Model, bindings: Bindings, root: Path) -> Iterator[InputRead
             left -= found.size
             found = replace(found, hash=hash_of(path))
         yield found
+
+
+def files_of_slices(
+    model: Model, bindings: Iterable[Bindings], root: Path
+) -> tuple[InputRead, ...]:
+    """Return the files of this machine that slices read, each once; the first of very many. None
+    where they cannot be looked at, which is left to the run.
+    """
+    with suppress(PenstockError, OSError):
+        paths = dict.fromkeys(path for each in bindings for path in paths_of(model, each, root))
+        own = (path for path in paths if isinstance(path, Path))
+        return tuple(_reads_of(islice(own, MOST), root))
+    return ()
 
 
 def file_read(path: Path, root: Path) -> InputRead:
@@ -61,6 +80,13 @@ def are_same(model: Model, bindings: Bindings, root: Path, recorded: Sequence[In
         and _is_same(path, known)
         for path in now
     )
+
+
+def is_as_it_was(now: InputRead, before: InputRead) -> bool:
+    """Return whether two looks at a file saw the same: by size, and time or content."""
+    if now.size != before.size:
+        return False
+    return now.time == before.time or (now.hash is not None and now.hash == before.hash)
 
 
 def _is_same(path: Path, recorded: InputRead) -> bool:

@@ -130,11 +130,13 @@ class PlannedStep:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """Facts that a plan was made from: the ``snapshots`` of lakes, each with its time, and the
-    ``runs`` that had recorded slices of models, by the names of these.
+    ``runs`` that had recorded slices of models and the ``files`` of this machine that slices read,
+    by the names of these.
     """
 
     snapshots: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     runs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    files: Mapping[str, Sequence[InputRead]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -17,9 +17,11 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from penstock.engine.planning.plan import Plan, PlannedStep
+from penstock.engine.planning.files_read import is_as_it_was
+from penstock.engine.planning.plan import Plan, PlannedStep, Seen
 from penstock.engine.planning.ranges import SliceRange
 from penstock.engine.planning.slices import RunRequest
+from penstock.engine.state.records import InputRead
 from penstock.errors import ArgumentError, PlanMoved
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, interval_of
@@ -35,7 +37,8 @@ class SavedStep:
     """A step that runs: ``definition`` is the hash of its model, ``slices`` are by their texts.
 
     ``made_by`` are the runs that had made any of these slices, ``waits`` those that wait, with what
-    for, and ``stages`` what becomes of its table. ``again`` says why it is rebuilt.
+    for, and ``stages`` what becomes of its table. ``again`` says why it is rebuilt, and ``files``
+    are those of this machine that its slices read; None where that was not saved.
     """
 
     step: str
@@ -47,9 +50,10 @@ class SavedStep:
     waits: Mapping[str, str] = field(default_factory=dict)
     stages: tuple[str, ...] = ()
     made_by: Mapping[str, str] = field(default_factory=dict)
+    files: Sequence[InputRead] | None = None
 
     @classmethod
-    def of(cls, step: PlannedStep, made_by: Mapping[str, str]) -> SavedStep:
+    def of(cls, step: PlannedStep, seen: Seen) -> SavedStep:
         return cls(
             step.name,
             str(step.model.target),
@@ -59,7 +63,8 @@ class SavedStep:
             step.again,
             {slice_.text: why for slice_, why in step.waits.items()},
             tuple(map(str, step.stages)),
-            made_by,
+            made_by(step.slices, seen.runs.get(step.name, {})),
+            seen.files.get(step.name, ()),
         )
 
 
@@ -84,10 +89,7 @@ class SavedPlan:
         return cls(
             project,
             replace(plan.request, payload=None, args=dict(_args(plan))),
-            tuple(
-                SavedStep.of(step, made_by(step.slices, plan.seen.runs.get(step.name, {})))
-                for step in made
-            ),
+            tuple(SavedStep.of(step, plan.seen) for step in made),
             plan.seen.snapshots,
             tuple(table for table in read if table not in targets),
         )
@@ -143,12 +145,17 @@ def _args(plan: Plan) -> Iterator[tuple[str, Any]]:
 
 
 def _as_dict(step: SavedStep) -> dict[str, Any]:
-    return {each.name: getattr(step, each.name) for each in fields(step)}
+    found = {each.name: getattr(step, each.name) for each in fields(step)}
+    return {**found, "files": [file.to_dict() for file in step.files or ()]}
 
 
 def _step_of(value: Mapping[str, Any]) -> SavedStep:
-    known = {each.name: value[each.name] for each in fields(SavedStep)}
-    return SavedStep(**known | {"slices": tuple(known["slices"]), "stages": tuple(known["stages"])})
+    names = (each.name for each in fields(SavedStep) if each.name != "files")
+    known = {name: value[name] for name in names}
+    known |= {"slices": tuple(known["slices"]), "stages": tuple(known["stages"])}
+    saved = value.get("files")  # which older plans have not
+    files = None if saved is None else tuple(InputRead(**each) for each in saved)
+    return SavedStep(**known, files=files)
 
 
 def _read(text: str, name: str) -> dict[str, Any]:
@@ -295,6 +302,21 @@ def _of_slices(saved: SavedStep, fresh: SavedStep, again: Runs) -> Iterator[str]
         yield f"whether and why {name} is rebuilt has changed"
     if saved.stages != fresh.stages:
         yield f"what becomes of {saved.table} has changed"
+    if planned == known:
+        yield from _of_files(saved, fresh)
+
+
+def _of_files(saved: SavedStep, fresh: SavedStep) -> Iterator[str]:
+    """Yield which files are others than they were, of the same slices."""
+    if saved.files is None:
+        return
+    before = {each.name: each for each in saved.files}
+    now = {each.name: each for each in fresh.files or ()}
+    others = [n for n in before.keys() & now.keys() if not is_as_it_was(now[n], before[n])]
+    gone, new = before.keys() - now.keys(), now.keys() - before.keys()
+    for names, what in ((others, "changed"), (gone, "gone"), (new, "new")):
+        if names:
+            yield f"files that {saved.step} reads: {what} {_listed(sorted(names))}"
 
 
 def slice_of(text: str) -> Slice:
@@ -307,7 +329,10 @@ def slice_of(text: str) -> Slice:
 
 def _slices(texts: Sequence[str]) -> str:
     """``2026-01-02``, or ``2026-01-02, 2026-01-03 and 7 more``."""
-    names = [shown(text) or "(whole table)" for text in texts]
+    return _listed([shown(text) or "(whole table)" for text in texts])
+
+
+def _listed(names: Sequence[str]) -> str:
     left = len(names) - _SHOWN
     first = ", ".join(names[:_SHOWN])
     return f"{first} and {left:,} more" if left > 0 else first
