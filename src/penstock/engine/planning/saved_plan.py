@@ -150,12 +150,11 @@ def _as_dict(step: SavedStep) -> dict[str, Any]:
 
 
 def _step_of(value: Mapping[str, Any]) -> SavedStep:
-    names = (each.name for each in fields(SavedStep) if each.name != "files")
-    known = {name: value[name] for name in names}
+    known = {each.name: value[each.name] for each in fields(SavedStep) if each.name in value}
     known |= {"slices": tuple(known["slices"]), "stages": tuple(known["stages"])}
-    saved = value.get("files")  # which older plans have not
-    files = None if saved is None else tuple(InputRead(**each) for each in saved)
-    return SavedStep(**known, files=files)
+    if "files" in known:  # older plans have none
+        known["files"] = tuple(InputRead(**each) for each in known["files"])
+    return SavedStep(**known)
 
 
 def _read(text: str, name: str) -> dict[str, Any]:
