@@ -243,7 +243,7 @@ def test_files_of_a_plan_that_was_saved_without_them_are_not_compared(
     path = saved(shop, tmp_path, select="readings", **DAYS)
     plan = json.loads(path.read_text())
     for step in plan["steps"]:
-        del step["files"]
+        del step["file_reads"]
     path.write_text(json.dumps(plan))
     (files / "2026-01-01.csv").write_text("n\n11\n")
     assert moved(shop, path) == []

@@ -37,7 +37,7 @@ class SavedStep:
     """A step that runs: ``definition`` is the hash of its model, ``slices`` are by their texts.
 
     ``made_by`` are the runs that had made any of these slices, ``waits`` those that wait, with what
-    for, and ``stages`` what becomes of its table. ``again`` says why it is rebuilt, and ``files``
+    for, and ``stages`` what becomes of its table. ``again`` says why it is rebuilt, and ``file_reads``
     are those of this machine that its slices read; None where that was not saved.
     """
 
@@ -50,7 +50,7 @@ class SavedStep:
     waits: Mapping[str, str] = field(default_factory=dict)
     stages: tuple[str, ...] = ()
     made_by: Mapping[str, str] = field(default_factory=dict)
-    files: Sequence[InputRead] | None = None
+    file_reads: Sequence[InputRead] | None = None
 
     @classmethod
     def of(cls, step: PlannedStep, seen: Seen) -> SavedStep:
@@ -146,14 +146,14 @@ def _args(plan: Plan) -> Iterator[tuple[str, Any]]:
 
 def _as_dict(step: SavedStep) -> dict[str, Any]:
     found = {each.name: getattr(step, each.name) for each in fields(step)}
-    return {**found, "files": [file.to_dict() for file in step.files or ()]}
+    return {**found, "file_reads": [file.to_dict() for file in step.file_reads or ()]}
 
 
 def _step_of(value: Mapping[str, Any]) -> SavedStep:
     known = {each.name: value[each.name] for each in fields(SavedStep) if each.name in value}
     known |= {"slices": tuple(known["slices"]), "stages": tuple(known["stages"])}
-    if "files" in known:  # older plans have none
-        known["files"] = tuple(InputRead(**each) for each in known["files"])
+    if "file_reads" in known:  # older plans have none
+        known["file_reads"] = tuple(InputRead(**each) for each in known["file_reads"])
     return SavedStep(**known)
 
 
@@ -307,10 +307,10 @@ def _of_slices(saved: SavedStep, fresh: SavedStep, again: Runs) -> Iterator[str]
 
 def _of_files(saved: SavedStep, fresh: SavedStep) -> Iterator[str]:
     """Yield which files are others than they were, of the same slices."""
-    if saved.files is None:
+    if saved.file_reads is None:
         return
-    before = {each.name: each for each in saved.files}
-    now = {each.name: each for each in fresh.files or ()}
+    before = {each.name: each for each in saved.file_reads}
+    now = {each.name: each for each in fresh.file_reads or ()}
     others = [n for n in before.keys() & now.keys() if not is_as_it_was(now[n], before[n])]
     gone, new = before.keys() - now.keys(), now.keys() - before.keys()
     for names, what in ((others, "changed"), (gone, "gone"), (new, "new")):
