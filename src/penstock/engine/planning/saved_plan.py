@@ -37,8 +37,8 @@ class SavedStep:
     """A step that runs: ``definition`` is the hash of its model, ``slices`` are by their texts.
 
     ``made_by`` are the runs that had made any of these slices, ``waits`` those that wait, with what
-    for, and ``stages`` what becomes of its table. ``again`` says why it is rebuilt, and ``file_reads``
-    are those of this machine that its slices read; None where that was not saved.
+    for, and ``stages`` what becomes of its table. ``again`` says why it is rebuilt,
+    ``file_reads`` are the files of this machine that its slices read, None where none were saved.
     """
 
     step: str
