@@ -23,6 +23,8 @@ from penstock.masking import masked_repr, shown
 from penstock.model_defaults import TABLE, ModelDefaults, read_defaults
 from penstock.notify_settings import KEYS as NOTIFY_KEYS
 from penstock.notify_settings import NotifySettings, read_notify
+from penstock.open_lineage_settings import KEYS as OPEN_LINEAGE_KEYS
+from penstock.open_lineage_settings import OpenLineageSettings, read_open_lineage
 from penstock.retention import LOGS, RECORDS, Retention, Setting, read_retention
 
 FILE_NAME = "penstock.toml"
@@ -108,6 +110,7 @@ _SECTIONS: Mapping[str, Mapping[str, Any]] = {
     "logs": LOGS,
     "python": {"timeout": str},
     "notify": NOTIFY_KEYS,
+    "openlineage": OPEN_LINEAGE_KEYS,
 }
 #: sections of tables with names of the project's own, and what one of them is called
 _NAMED: Mapping[str, str] = {"lakes": "a lake", "notify": "one who is told"}
@@ -147,7 +150,7 @@ class Settings:
     as long as it likes.
     ``retention`` is how long logs and records of runs stay.
     ``cache`` is the user's directory of what can be derived again; None: nothing is cached.
-    ``notify`` are told how runs end.
+    ``notify`` are told how runs end. ``open_lineage`` says where events of lineage go, if anywhere.
     """
 
     root: Path
@@ -164,6 +167,7 @@ class Settings:
     cache: Path | None = None
     retention: Retention = field(default_factory=Retention)
     notify: tuple[NotifySettings, ...] = ()
+    open_lineage: OpenLineageSettings | None = None
 
 
 _Value = Setting  # a raw value, which no message shows, and where it was set
@@ -366,6 +370,7 @@ def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str])
         python_timeout=_python_timeout(values.get("python.timeout")),
         cache=_cache(environ),
         retention=read_retention(root, values.get),
+        open_lineage=read_open_lineage(root, get("project.name") or root.name, values.get),
         notify=tuple(_notify(name, values) for name in _names("notify", values)),
     )
 

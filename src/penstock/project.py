@@ -409,7 +409,7 @@ class Project(RollingBack):
                 settings=self.settings,
                 session=session,
                 lakes=lakes,
-                sink=sink,
+                sink=self._emitting(sink),
                 jobs=jobs,
                 waits=wait,
             )
@@ -426,6 +426,17 @@ class Project(RollingBack):
         if not dry_run:
             known = {name: self.lake(name).catalog for name in known}
         return prune(known, self.settings.retention, dry_run=dry_run)
+
+    def _emitting(self, sink: EventSink) -> EventSink:
+        """A sink that also sends events of OpenLineage, where the settings say so."""
+        to = self.settings.open_lineage
+        if to is None:
+            return sink
+        from penstock.open_lineage import Emitter, client_of
+
+        models = {model.name: model for model in self.models}
+        lineage = self.column_lineage
+        return Emitter(self.settings, to.namespace, models, lineage, client_of(to), sink)
 
     def adopt(self, model: str, until: str | None = None, *, dry_run: bool = False) -> Adopted:
         """Record the rows that others have put into a model's table as made by its runs:
