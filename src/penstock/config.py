@@ -370,7 +370,9 @@ def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str])
         python_timeout=_python_timeout(values.get("python.timeout")),
         cache=_cache(environ),
         retention=read_retention(root, values.get),
-        open_lineage=read_open_lineage(root, get("project.name") or root.name, values.get),
+        open_lineage=read_open_lineage(root, get("project.name") or root.name, values.get)
+        if any(key.startswith("openlineage.") for key in values)
+        else None,
         notify=tuple(_notify(name, values) for name in _names("notify", values)),
     )
 

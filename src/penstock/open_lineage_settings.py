@@ -35,15 +35,13 @@ class OpenLineageSettings:
 
 def read_open_lineage(
     root: Path, project: str, get: Callable[[str], Setting | None]
-) -> OpenLineageSettings | None:
-    """Return the settings of the section; None without any. ``get`` takes dotted keys.
+) -> OpenLineageSettings:
+    """Return the settings of the section, which has some. ``get`` takes dotted keys.
 
     :raises ConfigError: there are both url and file, or neither; or the url is none
     """
     given = {key: get(f"{SECTION}.{key}") for key in KEYS}
     found = {key: setting for key, setting in given.items() if setting is not None}
-    if not found:
-        return None
     at = next(iter(found.values())).origin
     if ("url" in found) == ("file" in found):
         raise ConfigError(
