@@ -6,16 +6,16 @@ The part of the Python API that takes back what was written; nothing that was th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.engine.answers.read_later import Reader
 from penstock.errors import ArgumentError
 from penstock.notebook import count, line
 from penstock.table_inspection import Point, TableInspection
 
 if TYPE_CHECKING:
+    from penstock.engine.answers.read_later import Reader
     from penstock.lake.catalog.catalog import Catalog
     from penstock.model.definition.model import Model
     from penstock.model.values.asset import TableName
@@ -90,7 +90,7 @@ class RollingBack(TableInspection):
                     tables.append(self._rolled_back(reader.target, reader, then, dry_run=dry_run))
                     continue
             if found is not None:
-                behind.append(Reader(found.model, found.table, found.slices, reason))
+                behind.append(replace(found, reason=reason))
         return Rollback(tuple(tables), tuple(behind), dry_run)
 
     def _readers(self, model: Model | None, name: TableName) -> Sequence[Model]:
