@@ -37,7 +37,7 @@ def test_the_nearest_project_upwards(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("penstock status cl", ["clean/a", "clean/b"]),
         ("penstock show ", ["clean/a", "clean/b", "raw/a"]),
         ("penstock run raw/a --select cle", ["clean/a", "clean/b"]),
-        ("penstock sta", ["status"]),
+        ("penstock sta", ["status", "state"]),
     ],
 )
 def test_the_shell_completes_models_and_commands(
