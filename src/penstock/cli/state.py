@@ -11,7 +11,14 @@ from penstock.cli.output import print_json, say
 from penstock.progress.view import count
 
 
-@click.group("state", short_help="Remove old records and logs of runs.")
+@click.group(
+    "state",
+    short_help="Remove old records and logs of runs.",
+    epilog="""\b
+Examples:
+  penstock state prune --dry-run
+  penstock state prune""",
+)
 def command() -> None:
     """Look after the records of runs in the catalogs, and their logs."""
 
