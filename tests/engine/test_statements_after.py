@@ -24,7 +24,7 @@ AFTER = "DELETE FROM @this_model WHERE id = 3;\nUPDATE main.t SET n = n + 1 WHER
 def test_they_change_what_is_published(make: Make, dialect: str) -> None:
     project = make({"models/t": MODEL.format(kind="FULL", dialect=dialect, after=AFTER)})
     for _ in range(2):  # a second run does not add to the first one's
-        result = project.run()
+        result = project.run(force=True)
         assert step(result, "t").rows == 2, step(result, "t").reason
         assert rows(project, "SELECT * FROM t ORDER BY id") == [(1, 3), (2, 4)]
 
