@@ -56,7 +56,11 @@ HINTS = list(hints())
 
 
 def options_of(command: click.Command) -> set[str]:
-    own = {option for parameter in command.params for option in parameter.opts}
+    own = {
+        option
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
     inner = command.commands.values() if isinstance(command, click.Group) else ()
     return own.union(*(options_of(each) for each in inner))
 

@@ -69,7 +69,7 @@ def test_slices_do_not_touch_each_other(make: Make) -> None:
         ("2026-01-01", 7, "2026-01-01"),
         ("2026-01-02", 1, "2026-01-02"),
     ]
-    assert project.run(partition="2026-01-02").steps[0].state == "unchanged"
+    assert project.run(partition="2026-01-02", force=True).steps[0].state == "unchanged"
 
 
 def test_a_slice_may_become_empty(make: Make) -> None:
@@ -90,4 +90,4 @@ def test_a_partition_value_is_data(make: Make) -> None:
         ("plain", "plain"),
         (evil, evil),
     ]
-    assert project.run(partition=evil).steps[0].state == "unchanged"
+    assert project.run(partition=evil, force=True).steps[0].state == "unchanged"
