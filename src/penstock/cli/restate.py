@@ -17,8 +17,8 @@ from penstock.cli.options import (
     range_options,
     warm_option,
 )
-from penstock.cli.output import print_json, print_table, to_json, watch
-from penstock.cli.run import plain_result, print_failures, print_warnings, what_is_left
+from penstock.cli.output import print_json, print_table, watch
+from penstock.cli.run import print_ending, what_is_left
 from penstock.cli.tables import Look
 from penstock.errors import ArgumentError
 
@@ -101,11 +101,7 @@ def command(
 
 
 def _print(result: RunResult, left: Mapping[str, str], *, as_json: bool) -> None:
-    if as_json:
-        click.echo(to_json({"result": plain_result(result)}))
-    else:
-        print_warnings(result)
-        print_failures(result, left)
+    print_ending(result, left, as_json=as_json)
 
 
 def _show(found: Sequence[Restated], *, as_json: bool) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from penstock.cli.options import common_options, complete_model, load_project
-from penstock.cli.output import print_json, to_json, watch
+from penstock.cli.output import print_json, watch
 from penstock.cli.plan_output import plan_as_dict, print_plan
-from penstock.cli.run import plain_result, print_failures, print_warnings, what_is_left
+from penstock.cli.run import print_ending, what_is_left
 from penstock.errors import ArgumentError
 
 
@@ -93,9 +93,5 @@ def command(
         with watch(as_json=as_json) as sink:
             result = project.run_retry(plan, jobs=jobs, wait=not no_wait, on_event=sink)
         left = what_is_left(project, result)
-    if as_json:
-        click.echo(to_json({"result": plain_result(result)}))
-    else:
-        print_warnings(result)
-        print_failures(result, left)
+    print_ending(result, left, as_json=as_json)
     ctx.exit(result.exit_code)

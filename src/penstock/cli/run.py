@@ -107,12 +107,17 @@ def command(
         options["plan"] = plan
         result = project.run(**asked, **options, on_event=sink)
         left = what_is_left(project, result)
+    print_ending(result, left, as_json=as_json)
+    ctx.exit(result.exit_code)
+
+
+def print_ending(result: RunResult, left: Mapping[str, str], *, as_json: bool) -> None:
+    """Print how a run ended, after its events; ``left`` is what tables hold whose step failed."""
     if as_json:
         click.echo(to_json({"result": plain_result(result)}))
     else:
         print_warnings(result)
         print_failures(result, left)
-    ctx.exit(result.exit_code)
 
 
 def plain_result(result: RunResult) -> Any:

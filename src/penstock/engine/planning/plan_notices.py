@@ -133,7 +133,7 @@ def _notices(steps: Sequence[PlannedStep], request: RunRequest) -> Iterator[str]
 
 
 def _without(step: PlannedStep) -> str:
-    """That ``--allow-missing`` lets a step make slices of what is there."""
+    """Say which slices ``--allow-missing`` lets a step make of what is there."""
     slices, lacks = list(step.without), list(dict.fromkeys(step.without.values()))
     name = slices[0].text and f" {slices[0]}"
     what = (
