@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 # These begin with nothing; all other pages speak of the flights example with its first day loaded.
-FROM_NOTHING = ("docs/getting-started.md", "README.md")
+FROM_NOTHING = ("docs/environments.md", "docs/getting-started.md", "README.md")
 PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
 FENCE = re.compile(r"(?:<!-- (?P<note>[^\n]*) -->\n)?```(?P<kind>\w*)\n(?P<text>.*?)```\n", re.S)
 

@@ -1,33 +1,39 @@
-"""Settings: penstock.toml < environment < flags, read once into frozen values.
+"""Settings: penstock.toml < [environments.NAME] < PENSTOCK_ variables < flags, as frozen values.
 
 The only reader of ``os.environ``. Every setting is known by a dotted key (``lakes.main.catalog``);
-the environment spells it ``PENSTOCK_LAKES_MAIN_CATALOG``. Relative paths are relative to
-penstock.toml, whatever the working directory is.
+the variable of it is ``PENSTOCK_LAKES_MAIN_CATALOG``. ``PENSTOCK_ENV`` names the environment.
+Relative paths are relative to penstock.toml, whatever the working directory is.
 """
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.attach_options import refusal_for_project
 from penstock.durations import seconds_of
 from penstock.errors import ConfigError, Location
-from penstock.masking import masked_repr, shown
-from penstock.model_defaults import TABLE, ModelDefaults, read_defaults
+from penstock.masking import masked_repr
+from penstock.model_defaults import ModelDefaults
 from penstock.notify_settings import KEYS as NOTIFY_KEYS
 from penstock.notify_settings import NotifySettings, read_notify
-from penstock.open_lineage_settings import KEYS as OPEN_LINEAGE_KEYS
 from penstock.open_lineage_settings import OpenLineageSettings, read_open_lineage
-from penstock.retention import LOGS, RECORDS, Retention, Setting, read_retention
+from penstock.retention import Retention, Setting, read_retention
+from penstock.settings_file import (
+    DEFAULT_ENVIRONMENT,
+    FILE_NAME,
+    NAMED,
+    SECTIONS,
+    convert,
+    known,
+    names_in,
+    read_settings_file,
+    with_variables,
+)
 
-FILE_NAME = "penstock.toml"
 DIALECTS = ("spark", "duckdb")
 PREFIX = "PENSTOCK_"
 PYTHON_TIMEOUT = 3600.0  # seconds that a step in Python may take
@@ -37,13 +43,6 @@ _SPARK_KEYS = ("spark.master", "spark.conf")
 _MASTER = re.compile(
     r"local(\[([1-9]\d*|\*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[.+\]|yarn|(spark|k8s|sc)://\S+"
 )
-_KINDS: Mapping[Any, str] = {
-    str: "a text",
-    int: "a whole number",
-    bool: "true or false",
-    dict: "a table",
-    str | bool: "a text or false",
-}
 WARM = 900.0  # seconds that a warm Spark server stays without use
 # Variables that Java, Spark and what reads stores for it look at.
 _READ_BY_SPARK = re.compile(
@@ -51,6 +50,8 @@ _READ_BY_SPARK = re.compile(
     r"|PYTHON(?:PATH|HOME)$|LD_LIBRARY_PATH$|LC_|LANG$|TZ$|(?:https?|no|all)_proxy$",
     re.IGNORECASE,
 )
+_ENVIRONMENT = f"{PREFIX}ENV"
+_STORAGE = "s3_"  # before the names of what `LakeSettings.storage` has
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -77,43 +78,6 @@ class LakeSettings:
     def kind(self) -> str:
         """The kind of destination, by what its URI begins with."""
         return self.catalog.partition(":")[0]
-
-
-_TYPES: Mapping[str, type] = {"str": str, "bool": bool}
-_STORAGE = "s3_"  # before the names of what `LakeSettings.storage` has
-# The keys of each section, with their types. Names of lakes and of Spark's settings are free.
-_SECTIONS: Mapping[str, Mapping[str, Any]] = {
-    "project": {
-        "name": str,
-        "models": str,
-        "dialect": str,
-        "infer_names": bool,
-        "test_samples": int,
-        "defaults": dict,
-    },
-    "lakes": {
-        **{
-            own.name: _TYPES[str(own.type).partition(" ")[0]]
-            for own in fields(LakeSettings)
-            if own.name not in {"name", "storage", "places"}
-        },
-        "s3_access_key": str,
-        "s3_secret_key": str,
-        "s3_session_token": str,
-        "s3_endpoint": str,
-        "s3_region": str,
-        "s3_path_style": bool,
-        "s3_committer": str,
-    },
-    "spark": {"master": str, "conf": dict, "warm": str | bool},
-    "run": {"jobs": int, **RECORDS},
-    "logs": LOGS,
-    "python": {"timeout": str},
-    "notify": NOTIFY_KEYS,
-    "openlineage": OPEN_LINEAGE_KEYS,
-}
-#: sections of tables with names of the project's own, and what one of them is called
-_NAMED: Mapping[str, str] = {"lakes": "a lake", "notify": "one who is told"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -151,6 +115,7 @@ class Settings:
     ``retention`` is how long logs and records of runs stay.
     ``cache`` is the user's directory of what can be derived again; None: nothing is cached.
     ``notify`` are told how runs end. ``open_lineage`` says where events of lineage go, if anywhere.
+    ``environment`` is the one of ``[environments.NAME]`` whose settings count; None: of none.
     """
 
     root: Path
@@ -165,181 +130,77 @@ class Settings:
     defaults: tuple[ModelDefaults, ...] = ()
     python_timeout: float | None = PYTHON_TIMEOUT
     cache: Path | None = None
+    environment: str | None = None
     retention: Retention = field(default_factory=Retention)
     notify: tuple[NotifySettings, ...] = ()
     open_lineage: OpenLineageSettings | None = None
 
 
-_Value = Setting  # a raw value, which no message shows, and where it was set
-
-
 def load_settings(
     root: Path,
     *,
+    environment: str | None = None,
     environ: Mapping[str, str] | None = None,
     overrides: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Read ``root/penstock.toml``, then the environment, then ``overrides`` (dotted keys)."""
+    """Read ``root/penstock.toml`` in an environment, then variables, then ``overrides`` (dotted
+    keys). Without ``environment`` it is the one that ``PENSTOCK_ENV`` names, or none.
+    """
     environ = os.environ if environ is None else environ
     root = root.resolve()
-    values = _from_file(root / FILE_NAME)
-    values |= _from_environment(environ, {name: _names(name, values) for name in _NAMED})
+    chosen, at = _environment(environment, environ)
+    values = with_variables(read_settings_file(root / FILE_NAME).of(chosen, at), environ)
+    values |= _from_variables(environ, {name: names_in(name, values) for name in NAMED})
     for key, text in (overrides or {}).items():
-        values[key] = _convert(key, text, Location(f"flag for {key}"))
-    return _build(root, values, environ)
+        values[key] = convert(key, text, Location(f"flag for {key}"))
+    return replace(_build(root, values, environ), environment=chosen)
 
 
-def _from_file(path: Path) -> dict[str, _Value]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigError(
-            f"there is no {FILE_NAME} in {path.parent}",
-            hint="run `penstock init` to start a project",
-        ) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"is not UTF-8 (byte {error.start})", location=Location(path), hint="save it as UTF-8"
-        ) from None
-    except NotADirectoryError:
-        raise ConfigError(
-            f"{path.parent} is not a directory",
-            hint="--project takes the directory of penstock.toml",
-        ) from None
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", location=Location(path)) from None
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        place = re.search(r"at line (\d+), column (\d+)", str(error))
-        line, column = (int(place[1]), int(place[2])) if place else (None, None)
-        cause = re.sub(r" \(at .*\)$", "", str(error))
-        raise ConfigError(
-            f"is not TOML: {cause[:1].lower()}{cause[1:]}", location=Location(path, line, column)
-        ) from None
-    return _flatten(document, text, path)
+def _environment(named: str | None, environ: Mapping[str, str]) -> tuple[str | None, Location]:
+    """Return the name of the environment, and who gave it. The default one has none."""
+    name, at = named, Location("--env")
+    if name is None:
+        name, at = (
+            environ.get(_ENVIRONMENT) or None,
+            Location(f"environment variable {_ENVIRONMENT}"),
+        )
+    return None if name == DEFAULT_ENVIRONMENT else name, at
 
 
-def _flatten(document: Mapping[str, Any], text: str, path: Path) -> dict[str, _Value]:
-    """Dotted keys of the known sections; anything else is an error with its line."""
-    values: dict[str, _Value] = {}
-    for section, content in document.items():
-        at = Location(path, _line_of(text, (section,)))
-        _known(section, _SECTIONS, "section", at)
-        _expect(section, content, dict, at)
-        if section not in _NAMED:
-            values |= _flatten_keys((section,), _SECTIONS[section], content, text, path)
-            if (name := ".".join(TABLE)) in values and section == TABLE[0]:
-                found = read_defaults(
-                    values[name].value, lambda key: Location(path, _line_of(text, key))
-                )
-                values[name] = _Value(found, values[name].origin)
-            continue
-        for name, keys in content.items():
-            at = Location(path, _line_of(text, (section, name)))
-            _expect(f"{section}.{name}", keys, dict, at)
-            values |= _flatten_keys((section, name), _SECTIONS[section], keys, text, path)
-    return values
-
-
-def _flatten_keys(
-    prefix: tuple[str, ...],
-    allowed: Mapping[str, Any],
-    content: Mapping[str, Any],
-    text: str,
-    path: Path,
-) -> dict[str, _Value]:
-    values = {}
-    for key, value in content.items():
-        at = Location(path, _line_of(text, (*prefix, key)))
-        if prefix[0] == "lakes" and (refused := refusal_for_project(key.lower())):
-            raise ConfigError(refused[0], location=at, hint=refused[1])
-        _known(key, allowed, f"key in [{'.'.join(prefix)}]", at)
-        _expect(key, value, allowed[key], at)
-        values[".".join((*prefix, key))] = _Value(value, at)
-    return values
-
-
-def _from_environment(
+def _from_variables(
     environ: Mapping[str, str], names: Mapping[str, Collection[str]]
-) -> dict[str, _Value]:
+) -> dict[str, Setting]:
     values = {}
     for name, text in sorted(environ.items()):
         section, _, rest = name.removeprefix(PREFIX).lower().partition("_")
-        if not name.startswith(PREFIX) or section not in _SECTIONS or not rest:
+        if not name.startswith(PREFIX) or section not in SECTIONS or not rest:
             continue  # other PENSTOCK_ names belong to tools around the project
         at = Location(f"environment variable {name}")
-        key = _environment_key(section, rest, names.get(section), at)
-        values[key] = _convert(key, text, at)
+        key = _variable_key(section, rest, names.get(section), at)
+        values[key] = convert(key, text, at)
     return values
 
 
-def _environment_key(section: str, rest: str, names: Collection[str] | None, at: Location) -> str:
+def _variable_key(section: str, rest: str, names: Collection[str] | None, at: Location) -> str:
     """The dotted key. Of a section of ``names`` one is matched whatever its case, or is new."""
-    allowed = _SECTIONS[section]
+    allowed = SECTIONS[section]
     if names is None:
-        _known(rest, allowed, f"key in [{section}]", at)
+        known(rest, allowed, f"key in [{section}]", at)
         return f"{section}.{rest}"
     for key in sorted(allowed, key=len, reverse=True):  # one ends like another
         if rest.endswith(f"_{key}"):
             name = rest.removesuffix(f"_{key}")
-            known = {each.lower(): each for each in names}
-            return f"{section}.{known.get(name, name)}.{key}"
+            own = {each.lower(): each for each in names}
+            return f"{section}.{own.get(name, name)}.{key}"
     raise ConfigError(
-        f"does not end in a setting of {_NAMED[section]}",
+        f"does not end in a setting of {NAMED[section]}",
         location=at,
-        hint=f"settings of {_NAMED[section]} are "
+        hint=f"settings of {NAMED[section]} are "
         + ", ".join(sorted(key.upper() for key in allowed)),
     )
 
 
-def _names(section: str, values: Mapping[str, _Value]) -> tuple[str, ...]:
-    """The names of the tables of a section, in the order of the file."""
-    keys = (key.split(".") for key in values)
-    return tuple(dict.fromkeys(key[1] for key in keys if key[0] == section))
-
-
-def _convert(key: str, text: str, at: Location) -> _Value:
-    """A text from the environment or a flag as the type that its setting has."""
-    section, _, rest = key.partition(".")
-    _known(section, _SECTIONS, "section", at)
-    name = rest.rpartition(".")[2] if section in _NAMED else rest
-    if key.startswith("spark.conf."):
-        return _Value(text, at)
-    _known(name, _SECTIONS[section], f"key in [{section}]", at)
-    wanted = _SECTIONS[section][name]
-    if wanted is int:
-        if not re.fullmatch(r"[+-]?\d+", text.strip()):
-            raise ConfigError(f"{key} must be a whole number, not {text!r}", location=at)
-        return _Value(int(text), at)
-    if wanted is bool:
-        if text.strip().lower() not in {"true", "false"}:
-            raise ConfigError(f"{key} must be true or false, not {text!r}", location=at)
-        return _Value(text.strip().lower() == "true", at)
-    _expect(key, text, wanted, at)
-    return _Value(text, at)
-
-
-def _known(name: str, allowed: Mapping[str, Any], what: str, at: Location) -> None:
-    if name in allowed:
-        return
-    near = difflib.get_close_matches(name, allowed, n=1)
-    known = ", ".join(allowed)
-    raise ConfigError(
-        f"unknown {what}: {name!r}",
-        location=at,
-        hint=f"did you mean {near[0]!r}?" if near else f"known are {known}",
-    )
-
-
-def _expect(key: str, value: Any, wanted: Any, at: Location) -> None:
-    # bool is an int to Python, but `jobs = true` is a mistake
-    if isinstance(value, wanted) and not (wanted is int and isinstance(value, bool)):
-        return
-    raise ConfigError(f"{key} must be {_KINDS[wanted]}, not {shown(key, value)}", location=at)
-
-
-def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str]) -> Settings:
+def _build(root: Path, values: Mapping[str, Setting], environ: Mapping[str, str]) -> Settings:
     def get(key: str) -> Any:
         return values[key].value if key in values else None
 
@@ -373,18 +234,18 @@ def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str])
         open_lineage=read_open_lineage(root, get("project.name") or root.name, values.get)
         if any(key.startswith("openlineage.") for key in values)
         else None,
-        notify=tuple(_notify(name, values) for name in _names("notify", values)),
+        notify=tuple(_notify(name, values) for name in names_in("notify", values)),
     )
 
 
-def _notify(name: str, values: Mapping[str, _Value]) -> NotifySettings:
+def _notify(name: str, values: Mapping[str, Setting]) -> NotifySettings:
     keys = {key: f"notify.{name}.{key}" for key in NOTIFY_KEYS}
     given = {key: values[full] for key, full in keys.items() if full in values}
     places = {key: each.origin for key, each in given.items()}
     return read_notify(name, {key: each.value for key, each in given.items()}, places)
 
 
-def _python_timeout(setting: _Value | None) -> float | None:
+def _python_timeout(setting: Setting | None) -> float | None:
     """``10m``, ``2h`` or seconds, as in a header; ``none``."""
     if setting is None:
         return PYTHON_TIMEOUT
@@ -399,7 +260,7 @@ def _python_timeout(setting: _Value | None) -> float | None:
     return seconds_of(setting.value)
 
 
-def _warm(setting: _Value | None) -> float | None:
+def _warm(setting: Setting | None) -> float | None:
     """``15m`` or another duration; ``false``, also as a text of the environment, for none."""
     if setting is None:
         return WARM
@@ -414,7 +275,7 @@ def _warm(setting: _Value | None) -> float | None:
     return seconds_of(setting.value)
 
 
-def _test_samples(setting: _Value | None) -> int:
+def _test_samples(setting: Setting | None) -> int:
     if setting is None:
         return TEST_SAMPLES
     if setting.value < 0:
@@ -435,7 +296,7 @@ def _cache(environ: Mapping[str, str]) -> Path | None:
     return user_cache_path("penstock", appauthor=False)
 
 
-def _dialect(setting: _Value | None) -> str:
+def _dialect(setting: Setting | None) -> str:
     if setting is None:
         return DIALECTS[0]
     if setting.value not in DIALECTS:
@@ -446,7 +307,7 @@ def _dialect(setting: _Value | None) -> str:
     return str(setting.value)
 
 
-def _check_master(master: _Value | None) -> None:
+def _check_master(master: Setting | None) -> None:
     if master is not None and not _MASTER.fullmatch(master.value):
         raise ConfigError(
             f"spark.master is {master.value!r}, which Spark does not know",
@@ -456,8 +317,8 @@ def _check_master(master: _Value | None) -> None:
         )
 
 
-def _build_lakes(root: Path, values: Mapping[str, _Value]) -> dict[str, LakeSettings]:
-    names = _names("lakes", values)
+def _build_lakes(root: Path, values: Mapping[str, Setting]) -> dict[str, LakeSettings]:
+    names = names_in("lakes", values)
     if not names:
         raise ConfigError(
             "there is no lake to write to",
@@ -468,10 +329,10 @@ def _build_lakes(root: Path, values: Mapping[str, _Value]) -> dict[str, LakeSett
     return {name: _build_lake(root, name, values) for name in names}
 
 
-def _build_lake(root: Path, name: str, values: Mapping[str, _Value]) -> LakeSettings:
+def _build_lake(root: Path, name: str, values: Mapping[str, Setting]) -> LakeSettings:
     settings = {
         key: values[f"lakes.{name}.{key}"]
-        for key in _SECTIONS["lakes"]
+        for key in SECTIONS["lakes"]
         if f"lakes.{name}.{key}" in values
     }
     for key, setting in settings.items():
@@ -521,7 +382,7 @@ def _absolute(root: Path, path: str) -> str:
     return path if "://" in path else str(root / path)
 
 
-def _spark_conf(values: Mapping[str, _Value]) -> dict[str, str]:
+def _spark_conf(values: Mapping[str, Setting]) -> dict[str, str]:
     """Texts as Spark wants them; booleans in its spelling."""
     conf: dict[str, str] = {}
     table = values.get("spark.conf")
@@ -538,23 +399,3 @@ def _spark_conf(values: Mapping[str, _Value]) -> dict[str, str]:
         if key.startswith("spark.conf."):
             conf[key.removeprefix("spark.conf.")] = str(item.value)
     return conf
-
-
-def _line_of(text: str, key: tuple[str, ...]) -> int | None:
-    """The line where a dotted key or its table header is written (tomllib gives no positions)."""
-    table: tuple[str, ...] = ()
-    for number, line in enumerate(text.splitlines(), start=1):
-        if header := re.match(r"\s*\[\[?([^\[\]]+)\]", line):
-            table = _split_key(header[1])
-            if table[: len(key)] == key:
-                return number
-        elif assigned := re.match(r"\s*((?:[\w-]+|\"[^\"]*\"|'[^']*'|\s*\.\s*)+?)\s*=", line):
-            full = (*table, *_split_key(assigned[1]))
-            if full[: len(key)] == key:
-                return number
-    return None
-
-
-def _split_key(text: str) -> tuple[str, ...]:
-    parts = re.findall(r"\"([^\"]*)\"|'([^']*)'|([\w-]+)", text)
-    return tuple(a or b or c for a, b, c in parts)

@@ -57,16 +57,18 @@ class Project(RollingBack):
         directory: str | Path = ".",
         *,
         spark: SparkSession | None = None,
+        environment: str | None = None,
         overrides: Mapping[str, str] | None = None,
         warm: bool | None = None,
     ) -> Self:
         """The project in ``directory``, which holds penstock.toml: ``Project.load("shop")``.
 
         ``spark`` is the session to use; without it one is started when data is first needed.
-        ``warm``: whether that is one of a server that stays; by default at a terminal and in a
-        notebook. ``overrides`` are settings by dotted key. Raises ConfigError, ModelError.
+        ``environment`` is one of penstock.toml's, by default that of PENSTOCK_ENV. ``warm``:
+        whether Spark is that of a server that stays; by default at a terminal and in a notebook.
+        ``overrides`` are settings by dotted key. Raises ConfigError, ModelError.
         """
-        settings = load_settings(Path(directory), overrides=overrides)
+        settings = load_settings(Path(directory), environment=environment, overrides=overrides)
         connections = Connections(settings, spark, warm)
         return cls(settings, connections.load_models(), connections)
 

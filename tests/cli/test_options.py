@@ -71,3 +71,44 @@ def test_payload_is_an_object() -> None:
 def test_wrong_payload_says_what_is_wrong(text: str, said: str) -> None:
     with pytest.raises(ArgumentError, match=said):
         parse_payload(text)
+
+
+SCRIPT = "-- pipeline\n-- materialize ducklake://main/a\nSELECT 1 AS x"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "lake"),
+    [
+        (["status"], {}, "lake"),
+        (["status"], {"PENSTOCK_ENV": "dev"}, "dev"),
+        (["status", "--env", "default"], {"PENSTOCK_ENV": "dev"}, "lake"),
+        (["status", "--env", "dev"], {}, "dev"),
+        (["runs", "--env", "dev"], {}, "dev"),
+        (["runs", "--env", "dev", "show", "0a1b2c3d"], {}, "dev"),
+        (["sql", "SELECT * FROM a", "--env", "dev"], {}, "dev"),
+        (["maintain", "expire-snapshots", "--env", "dev"], {}, "dev"),
+        (["backup", "copy.sqlite", "--env", "dev"], {}, "dev"),
+    ],
+)
+def test_every_command_reads_the_settings_of_an_environment(
+    arguments: list[str], variables: dict[str, str], lake: str, tmp_path: Path
+) -> None:
+    project = write_project(tmp_path / "p", {"models/a": SCRIPT})
+    for each in ("lake", "dev"):
+        (tmp_path / each).write_text("no catalog")
+    settings = '[lakes.main]\ncatalog = "sqlite:../lake"\ndata_path = "lake"\n'
+    other = settings.replace("[", "[environments.dev.").replace('lake"', 'dev"')
+    (project / "penstock.toml").write_text(settings + other)
+    result = CliRunner().invoke(main, [*arguments, "--project", str(project)], env=variables)
+    assert result.exit_code != 0
+    assert f"../{lake} is damaged" in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments", [["plan"], ["sql", "SELECT 1"], ["maintain", "expire-snapshots"]]
+)
+def test_an_unknown_environment_is_wrong_input(arguments: list[str], tmp_path: Path) -> None:
+    project = write_project(tmp_path / "p", {})
+    result = CliRunner().invoke(main, [*arguments, "--project", str(project), "--env", "prd"])
+    assert result.exit_code == 2
+    assert "there is no environment 'prd'" in result.output

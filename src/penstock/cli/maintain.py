@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.options import common_options, find_project, lake_settings
+from penstock.cli.options import common_options, find_project, lake_settings, read_settings
 from penstock.cli.output import print_json, print_table, say
 from penstock.errors import ArgumentError
 from penstock.progress.view import count
@@ -38,10 +38,9 @@ def _opened(on: _On, *, spark: bool = False) -> Lake:
     _, wanted = lake_settings(on.project_dir, on.lake)
 
     def session() -> SparkSession:
-        from penstock.config import load_settings
         from penstock.engine.session.spark import start_session
 
-        settings = load_settings(on.project_dir or find_project())
+        settings = read_settings(on.project_dir or find_project())
         return start_session(settings.spark, settings.name)
 
     return Lake.attach(

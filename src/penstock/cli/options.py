@@ -15,7 +15,7 @@ from penstock.errors import ArgumentError, ConfigError
 from penstock.events import EventSink, ignore
 
 if TYPE_CHECKING:
-    from penstock.config import LakeSettings
+    from penstock.config import LakeSettings, Settings
     from penstock.project import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,7 +30,11 @@ def complete_model(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
     """
     cut = max(incomplete.rfind(sign) for sign in "+@,&|^( ") + 1
     before, word = incomplete[:cut], incomplete[cut:]
-    with suppress(Exception), load_project(ctx.params.get("project_dir")) as project:
+    with (
+        suppress(Exception),
+        ctx.scope(cleanup=False),
+        load_project(ctx.params.get("project_dir")) as project,
+    ):
         names = [model.name for model in project.models]
         if word.startswith("tag:"):
             names = [f"tag:{tag}" for model in project.models for tag in model.tags]
@@ -38,15 +42,47 @@ def complete_model(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
     return []
 
 
+_ENVIRONMENT = "penstock.environment"  # where the context has the value of --env
+
+
 def project_option(function: F) -> F:
-    """``--project DIR``; the command receives ``project_dir``."""
-    return click.option(
+    """``--project DIR`` and ``--env NAME``; the command receives ``project_dir``."""
+    project = click.option(
         "--project",
         "project_dir",
         type=click.Path(path_type=Path),
         metavar="DIR",
         help="The project's directory [default: the nearest penstock.toml upwards].",
+    )
+    return project(_env_option(function))
+
+
+def _env_option(function: F) -> F:
+    """``--env``; stored in the context, for whatever reads the settings."""
+
+    def remember(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            ctx.meta[_ENVIRONMENT] = value
+
+    return click.option(
+        "--env",
+        metavar="NAME",
+        expose_value=False,
+        callback=remember,
+        help="Use the settings of [environments.NAME] [default: what PENSTOCK_ENV names, or none].",
     )(function)
+
+
+def read_settings(root: Path) -> Settings:
+    """The settings of a project in the environment that ``--env`` names."""
+    from penstock.config import load_settings
+
+    return load_settings(root, environment=_environment())
+
+
+def _environment() -> str | None:
+    ctx = click.get_current_context(silent=True)
+    return None if ctx is None else ctx.meta.get(_ENVIRONMENT)
 
 
 def json_option(function: F) -> F:
@@ -134,7 +170,7 @@ def warm_option(function: F) -> F:
 
 
 def common_options(function: F) -> F:
-    """``--project``, ``--json`` and ``--debug``, which nearly every command has."""
+    """``--project``, ``--env``, ``--json`` and ``--debug``, which nearly every command has."""
     return project_option(json_option(debug_option(function)))
 
 
@@ -353,7 +389,8 @@ def load_project(directory: Path | None, on_event: EventSink = ignore) -> Projec
     from penstock.project import Project
 
     ctx = click.get_current_context(silent=True)
-    project = Project.load(root, warm=ctx.meta.get("penstock.warm") if ctx else None)
+    warm = ctx.meta.get("penstock.warm") if ctx else None
+    project = Project.load(root, environment=_environment(), warm=warm)
     project.on_event = on_event
     return project
 
@@ -399,11 +436,9 @@ def lake_settings(project_dir: Path | None, name: str | None) -> tuple[str, Lake
 
     :raises ArgumentError: there is no such lake, or there are several and none is named
     """
-    from penstock.config import load_settings
-
     root = project_dir or find_project()
     paths.remember(root)
-    lakes = load_settings(root).lakes
+    lakes = read_settings(root).lakes
     known = ", ".join(lakes)
     if name is None:
         if len(lakes) > 1:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli import paths
-from penstock.cli.options import common_options, debug_option, find_project, json_option
+from penstock.cli.options import (
+    common_options,
+    debug_option,
+    find_project,
+    json_option,
+    read_settings,
+)
 from penstock.cli.output import print_json, print_table, say
 from penstock.cli.status import clock
 from penstock.cli.tables import Look
@@ -45,13 +51,12 @@ Examples:
 @common_options
 def start(*, project_dir: Path | None, as_json: bool) -> None:
     """Start the server of this project, if it does not run already."""
-    from penstock.config import load_settings
     from penstock.engine.session.open_session import stays
     from penstock.engine.session.warm_servers import start as start_server
 
     root = project_dir or find_project()
     paths.remember(root)
-    settings = load_settings(root)
+    settings = read_settings(root)
     server, new = start_server(settings)
     if as_json:
         print_json({"servers": [server], "new": new})

@@ -77,7 +77,7 @@ def declare(
     by_time = made.strategy.time_column
     partition = None if by_time else annotations.partition
     cadence = _cadence(annotations.partition) if by_time else Cadence()
-    needs, wrong = resolved(annotations.needs, names)
+    needs, wrong = resolved(annotations.needs, names) if annotations.needs else ((), ())
     found += wrong
     declaration = Declaration(
         path=path,
