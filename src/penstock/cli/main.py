@@ -45,6 +45,7 @@ COMMANDS = {
     "state": "penstock.cli.state",
     "backup": "penstock.cli.backup",
     "restore": "penstock.cli.restore",
+    "s3-jars": "penstock.cli.s3_jars",
 }
 
 

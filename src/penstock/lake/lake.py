@@ -26,6 +26,7 @@ from penstock.lake.maintenance.calls import Maintained
 from penstock.lake.methods import altering
 from penstock.lake.methods.add_files import Added, add_data_files
 from penstock.lake.queries.explain import Explanation, explain
+from penstock.lake.queries.registered import view_names
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.recovery.backup import Backup, backup
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot
@@ -39,6 +40,7 @@ from penstock.lake.writing.adding.fit import Rules
 from penstock.spark.failures import explained
 from penstock.spark.session import SparkSource, source
 from penstock.sql.dialect import SPARK, hinted, normalized
+from penstock.sql.identifiers import quoted
 from penstock.sql.macros import Macro
 
 if TYPE_CHECKING:
@@ -150,7 +152,9 @@ class Lake(Maintained):
 
     def table(self, name: str) -> Table:
         """A table, ``schema.name`` or ``name`` in ``main``: ``lake.table("orders").exists()``."""
-        ref = TableRef.parse(name)
+        return self._of(TableRef.parse(name))
+
+    def _of(self, ref: TableRef) -> Table:
         begin, view = self.transaction, self._names().read_view
         return Table(ref, self.catalog, self._spark, self.at, begin, view, self.limits)
 
@@ -200,6 +204,37 @@ class Lake(Maintained):
         )
         with hinted(text), explained():
             return cast("DataFrame", dispatch.run(session, normalized(text, dialect)))
+
+    def register(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        tables: Sequence[str] | None = None,
+        prefix: str = "",
+        version: int | None = None,
+        timestamp: Moment | None = None,
+    ) -> dict[str, str]:
+        """Make tables and views temporary views of a session, for ``spark.sql`` and
+        ``spark.table``::
+
+            lake.register(spark)
+            spark.table("orders").show()  # and in texts of its SQL
+            spark.table("shop_customers").show()  # shop.customers: a view's name has no dots
+
+        All of them at one snapshot, the latest or the one that is named: register again to see
+        later commits, which replaces temporary views of these names. Of ``tables``, or all.
+        ``prefix`` is put before each name. Returns the names of the views with what each is of.
+        """
+        lake = self if spark is None else self.with_session(spark)
+        at = self._snapshot_id(version, timestamp)
+        refs = [TableRef.parse(each) for each in tables or ()]
+        if tables is None:
+            refs = [TableRef(each.schema_name, each.name) for each in self.tables(at)]
+            refs += [TableRef(each.schema_name, each.name) for each in self.views(at)]
+        views = view_names(refs, prefix)
+        for name, ref in views.items():
+            lake._of(ref).to_df(at).createOrReplaceTempView(quoted(name))
+        return {name: str(ref) for name, ref in views.items()}
 
     def explain(
         self,

@@ -6,7 +6,6 @@ import re
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -57,7 +56,6 @@ _MORE_MEMORY = (
     "(it is 1g by default)"
 )
 #: the script that downloads what Spark needs for S3, which is part of the package
-S3_JARS = Path(__file__).with_name("s3-jars.sh")
 _OURS = "USER_RAISED_EXCEPTION"
 SPARKS_SQL = "queries and expressions are in Spark's SQL: see docs/sql.md for what is added"
 _HINTS = {
@@ -143,7 +141,7 @@ def _of_the_machine(error: BaseException, text: str, condition: str | None) -> P
         return EnvironmentMissing(
             f"Spark cannot read or write S3: it lacks the class {lacks[1]}",
             hint="give it hadoop-aws of its Hadoop (3.5.0 for PySpark 4.3.0) and the AWS SDK as "
-            f'"spark.jars" in [spark.conf]: `sh {S3_JARS} DIRECTORY` gets them, by Maven',
+            '"spark.jars" in [spark.conf]: `penstock s3-jars DIRECTORY` gets them, by Maven',
         )
     scheme = _NO_SCHEME.search(text)
     if scheme is not None:
@@ -151,7 +149,7 @@ def _of_the_machine(error: BaseException, text: str, condition: str | None) -> P
             f"Spark does not read {scheme[1]}:// paths as it is set up",
             hint=f'write "spark.hadoop.fs.{scheme[1]}.impl" = '
             '"org.apache.hadoop.fs.s3a.S3AFileSystem" in [spark.conf] of penstock.toml, with the '
-            f"keys; it needs the jars that `sh {S3_JARS} DIRECTORY` downloads as spark.jars",
+            "keys; it needs the jars that `penstock s3-jars DIRECTORY` downloads as spark.jars",
         )
     cannot_write = _CANNOT_WRITE.search(text)
     if cannot_write is not None and condition in (None, "TASK_WRITE_FAILED"):

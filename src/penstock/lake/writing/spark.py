@@ -41,7 +41,7 @@ from penstock.lake.writing.spread import (
     with_helpers,
 )
 from penstock.lazy import pa, pq
-from penstock.spark.failures import S3_JARS, explained
+from penstock.spark.failures import explained
 from penstock.spark.functions import run_sql
 from penstock.spark.session import cache_of, prepare
 
@@ -273,7 +273,7 @@ def _check(spark: SparkSession) -> None:
     jars = " and ".join(_JARS[name] for name in missing)
     raise EnvironmentMissing(
         f"s3_committer = 'magic' needs {missing[-1]}, which this Spark has not",
-        hint=f"add {jars} to spark.jars, without what they depend on (`sh {S3_JARS} DIRECTORY` "
+        hint=f"add {jars} to spark.jars, without what they depend on (`penstock s3-jars DIRECTORY` "
         "downloads them, by Maven), or set s3_committer = 'file'",
         data={"jars": [_JARS[name] for name in missing]},
     )
