@@ -10,7 +10,7 @@ ifdef PENSTOCK_TEST_DUCKDB_1_4
 OLD_DUCKDB :=
 endif
 
-.PHONY: help demo test gates wheel-check format bench lock clean prerequisites duckdb-1.4 warm-tests
+.PHONY: help demo test gates wheel-check format bench lock clean prerequisites duckdb-1.4 warm-tests cluster-tests
 .DEFAULT_GOAL := demo
 
 help: ## this list
@@ -73,6 +73,9 @@ duckdb-1.4: $(OLD_DUCKDB) ## install DuckDB 1.4.4 for the tests of format 0.3
 
 warm-tests: prerequisites $(CONNECT) ## run the marked tests over a warm server
 	@PENSTOCK_TEST_WARM_KILLS=1 .venv-connect/bin/python -m pytest --warm -m warm
+
+cluster-tests: prerequisites $(INSTALLED) ## run a model on a standalone cluster of two workers
+	@PENSTOCK_TEST_CLUSTERS=1 $(BIN)/python -m pytest tests/clusters
 
 # A test that needs it is skipped where it is not there, but `make test` sees to it that it is.
 .venv-duckdb-1.4/.installed: tests/requirements-duckdb-1.4.txt | prerequisites
