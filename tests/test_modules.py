@@ -13,8 +13,6 @@ import penstock
 
 SOURCE = Path(penstock.__file__).parent
 TESTS = Path(__file__).parent
-# What has none yet. It only shrinks.
-UNTESTED = TESTS / "untested_modules.txt"
 NAMED = re.compile(r"``([\w/]+\.py)``")
 
 
@@ -36,23 +34,9 @@ def named() -> set[str]:
     return {path for docstring in docstrings for path in NAMED.findall(docstring)}
 
 
-def untested() -> set[str]:
-    return modules() - covered()
-
-
-def listed() -> list[str]:
-    return UNTESTED.read_text(encoding="utf-8").split()
-
-
 def test_a_module_has_a_test() -> None:
-    missing = untested() - set(listed())
+    missing = sorted(modules() - covered())
     assert not missing, "write tests/.../test_NAME.py, or name it in the docstring of its test"
-
-
-def test_the_list_only_shrinks() -> None:
-    tested_or_gone = set(listed()) - untested()
-    assert not tested_or_gone, f"remove these lines from {UNTESTED.name}"
-    assert listed() == sorted(set(listed()))
 
 
 def test_what_a_test_names_is_there() -> None:

@@ -1,4 +1,7 @@
-"""The Python API: what a project answers, and when it needs Spark."""
+"""The Python API: what a project answers, and when it needs Spark.
+
+Tests ``engine/session/connections.py`` (lakes and sessions, opened when first needed).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``backup`` and ``restore``: what they say, and how they end."""
+"""``backup`` and ``restore``: what they say, and how they end.
+
+Tests ``cli/restore.py`` (to the same and another kind of database, with missing files).
+"""
 
 from __future__ import annotations
 

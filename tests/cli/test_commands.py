@@ -1,4 +1,9 @@
-"""The commands on a real project: what they print, and how they end."""
+"""The commands on a real project: what they print, and how they end.
+
+Tests ``cli/preview.py`` (rows, and a model of another name); ``cli/run.py`` (lines, JSON, exit
+codes); ``cli/snapshots.py`` (order and limit); and ``cli/sql.py`` (tables, JSON, --explain, wrong
+input).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """docs/json.md tells the truth: what each command prints with ``--json`` has the shape shown there.
 
 No Spark: the lake and its state are written here, and the events of a run are made.
+
+Tests ``inspection.py`` (everything that is asked of a project).
 """
 
 from __future__ import annotations

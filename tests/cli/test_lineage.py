@@ -1,4 +1,8 @@
-"""``penstock lineage`` on a small project with a lake; nothing runs, and no Spark is started."""
+"""``penstock lineage`` on a small project with a lake; nothing runs, and no Spark is started.
+
+Tests ``engine/answers/lineage.py`` (columns that the lake knows) and ``model/lineage/trace.py``
+(several hops, both ways).
+"""
 
 from __future__ import annotations
 

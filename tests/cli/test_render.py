@@ -1,4 +1,7 @@
-"""penstock render: the query as it runs, without Spark."""
+"""penstock render: the query as it runs, without Spark.
+
+Tests ``engine/answers/rendering.py`` (macros, names and values).
+"""
 
 from __future__ import annotations
 

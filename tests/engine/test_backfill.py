@@ -1,4 +1,8 @@
-"""Ranges of slices: what is made, what a failure leaves, and joint jobs against one run a day."""
+"""Ranges of slices: what is made, what a failure leaves, and joint jobs against one run a day.
+
+Tests ``engine/running/publish.py`` (the slices of a batch that pass, and their records) and
+``engine/running/writers.py`` (slices staged together, tested one by one).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What goes wrong in a step: one message with its place, and the table as it was."""
+"""What goes wrong in a step: one message with its place, and the table as it was.
+
+Tests ``engine/running/attempt.py`` (the transaction of an attempt that fails) and
+``engine/running/step.py`` (retries and ways to end).
+"""
 
 from __future__ import annotations
 

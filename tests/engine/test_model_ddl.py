@@ -1,4 +1,8 @@
-"""Models that say what they make in MODEL (...), run, and read by DuckDB."""
+"""Models that say what they make in MODEL (...), run, and read by DuckDB.
+
+Tests ``engine/inputs/declared_columns.py`` (columns that the query does not make, and those that it
+does).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """What hints name is there: commands and options, keywords of a header, functions of CALL.
 
 All hints of the source are collected, those that no other test brings about among them.
+
+Tests ``lake/maintenance/calls.py`` (functions by name).
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The whole history of a lake is in its catalog, so what is compared at the end is every statement.
 
 Tests ``lake/candidate/definable.py``, ``lake/format/objects.py``, ``sql/macros.py``.
+
+Tests ``lake/catalog/definitions/tables.py`` (rows of the catalog as DuckDB writes them).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A table as users have it."""
+"""A table as users have it.
+
+Tests ``lake/rows/overwrite.py`` (replaced rows, unless they are the same).
+"""
 
 from __future__ import annotations
 

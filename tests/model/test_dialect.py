@@ -1,4 +1,7 @@
-"""Scripts in DuckDB's dialect: what cannot be translated is reported at its place."""
+"""Scripts in DuckDB's dialect: what cannot be translated is reported at its place.
+
+Tests ``model/script/rewrites.py`` (spellings that Spark lacks).
+"""
 
 from __future__ import annotations
 

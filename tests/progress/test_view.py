@@ -1,4 +1,7 @@
-"""Events folded into what there is to draw."""
+"""Events folded into what there is to draw.
+
+Tests ``events.py`` (what a run's events add up to).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tables, snapshots and columns that are not there are named at once, without starting Spark."""
+"""Tables, snapshots and columns that are not there are named at once, without starting Spark.
+
+Tests ``engine/answers/sparkless_query.py`` (which queries start no Spark).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Data tests on real slices: scoped, on the candidate state, against other tables."""
+"""Data tests on real slices: scoped, on the candidate state, against other tables.
+
+Tests ``engine/checks/columns.py`` (tests that the rows cannot have) and
+``engine/checks/one_pass.py`` (tests of a step are counted in one query).
+"""
 
 from __future__ import annotations
 

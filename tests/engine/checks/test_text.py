@@ -1,4 +1,11 @@
-"""Data tests as SQL text. No Spark."""
+"""Data tests as SQL text. No Spark.
+
+Tests ``engine/checks/accepted_range.py`` (bounds as SQL); ``engine/checks/accepted_values.py``
+(values as SQL); ``engine/checks/not_null.py`` (a condition for each column);
+``engine/checks/unique.py`` (keys that occur twice); ``engine/checks/relationships.py`` (values that
+the other table lacks); ``engine/checks/expression.py`` (conditions, row counts, aggregates,
+queries); and ``engine/checks/check.py`` (scopes and columns).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A step's process: what it prints and asks, how it ends, and that nothing of it is left."""
+"""A step's process: what it prints and asks, how it ends, and that nothing of it is left.
+
+Tests ``engine/python/child.py`` (the process's end of the link) and ``engine/python/helpers.py``
+(what a step's code calls).
+"""
 
 from __future__ import annotations
 

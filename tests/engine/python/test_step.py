@@ -1,4 +1,8 @@
-"""Steps in Python in a run: staged, tested and published as a SELECT's rows are."""
+"""Steps in Python in a run: staged, tested and published as a SELECT's rows are.
+
+Tests ``engine/python/frames.py`` (rows of Python values, typed as the table's) and
+``engine/python/serve.py`` (what a step reads and hands over).
+"""
 
 from __future__ import annotations
 

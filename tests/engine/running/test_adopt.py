@@ -1,4 +1,7 @@
-"""Tables that others filled: a run does not replace their rows, and `penstock adopt` takes them."""
+"""Tables that others filled: a run does not replace their rows, and `penstock adopt` takes them.
+
+Tests ``cli/adopt.py`` (the command, with --dry-run and as JSON).
+"""
 
 from __future__ import annotations
 

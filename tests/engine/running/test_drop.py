@@ -1,4 +1,7 @@
-"""A table or a slice is dropped with its records; earlier snapshots keep it."""
+"""A table or a slice is dropped with its records; earlier snapshots keep it.
+
+Tests ``cli/drop.py`` (what the command asks and says).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Caches in the user's directory: right whatever is in them, and only where that is right."""
+"""Caches in the user's directory: right whatever is in them, and only where that is right.
+
+Tests ``model/project/serialized.py`` (packed scripts are what they were).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Runs, slices, checks and schema versions in the catalog."""
+"""Runs, slices, checks and schema versions in the catalog.
+
+Tests ``engine/state/reading.py`` (what is read back) and ``engine/state/records.py`` (rows as
+values).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""partitions: those that the SELECT's rows have are replaced whole; others stay."""
+"""partitions: those that the SELECT's rows have are replaced whole; others stay.
+
+Tests ``lake/rows/slices.py`` (ranges and partitions).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""time_range: ranges are replaced by what the SELECT returned for them, in one staging."""
+"""time_range: ranges are replaced by what the SELECT returned for them, in one staging.
+
+Tests ``engine/strategies/target.py`` (what a strategy is told to write).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Delete files that succeed each other: whichever way, each snapshot reads as it did.
 
 Tests ``lake/catalog/files/registration.py``.
+
+Tests ``lake/format/files.py`` (data files with their delete files).
 """
 
 from __future__ import annotations

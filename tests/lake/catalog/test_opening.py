@@ -1,4 +1,7 @@
-"""A new catalog is what DuckDB makes, and is not made over the files of a lost one."""
+"""A new catalog is what DuckDB makes, and is not made over the files of a lost one.
+
+Tests ``lake/catalog/catalog.py`` (opened, created, closed).
+"""
 
 from __future__ import annotations
 

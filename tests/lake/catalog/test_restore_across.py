@@ -1,6 +1,8 @@
 """A catalog restored to another kind of database: DuckDB reads what was inserted, at all times.
 
 Tests ``lake/catalog/copying.py``, ``lake/recovery/restore.py``.
+
+Tests ``lake/catalog/inlined/columns.py`` (types and values on each database).
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Rows and deletes of the catalog as files: DuckDB reads every snapshot as before.
 
 Tests ``lake/catalog/inlined/flush.py``, ``lake/maintenance/compaction.py``.
+
+Tests ``lake/maintenance/scope.py`` (which tables and schemas are meant).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Expiry: which snapshots, and that the catalog holds afterwards what DuckDB's would."""
+"""Expiry: which snapshots, and that the catalog holds afterwards what DuckDB's would.
+
+Tests ``lake/catalog/snapshots/expiry.py`` (which snapshots go).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Counts and extremes from the catalog equal those of the rows, or the catalog gives none."""
+"""Counts and extremes from the catalog equal those of the rows, or the catalog gives none.
+
+Tests ``lake/catalog/answers.py`` (counts and bounds without files).
+"""
 
 from __future__ import annotations
 

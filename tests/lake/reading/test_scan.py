@@ -1,4 +1,7 @@
-"""Files made by hand, read as a table."""
+"""Files made by hand, read as a table.
+
+Tests ``lake/reading/parquet/reading.py`` (files whatever their paths).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rows in the forms that users have them in."""
+"""Rows in the forms that users have them in.
+
+Tests ``lake/rows/append.py`` (rows given as values).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a change of rows writes is removed where a part of it fails."""
+"""What a change of rows writes is removed where a part of it fails.
+
+Tests ``lake/candidate/state.py`` (staged changes add up).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The lake's own name before names, as ``ATTACH ... AS lk`` gives it; another's is refused."""
+"""The lake's own name before names, as ``ATTACH ... AS lk`` gives it; another's is refused.
+
+Tests ``sql/lake_names.py`` (every function by its name).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,11 @@
 """What is read of a statement's text, and what it says when it is wrong. No Spark in these.
 
 Tests ``lake/statements/types.py``, ``lake/statements/columns.py``.
+
+Tests ``lake/statements/answer.py`` (answers that need no Spark); ``lake/statements/assignments.py``
+(SET, lists and queries); ``lake/statements/session.py`` (the lake and transaction of a statement);
+``lake/statements/show.py`` (SHOW and DESCRIBE); ``lake/statements/transactions.py`` (BEGIN, COMMIT,
+ROLLBACK); and ``sql/statement.py`` (words and places of a statement).
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Tests ``lake/reading/conversions/align.py``, ``lake/writing/fingerprint.py``,
 ``lake/reading/conversions/spark_types.py``.
+
+Tests ``lake/reading/parquet/footers.py`` (counts and bounds of files that Spark wrote) and
+``lake/writing/settings.py`` (options by their scopes).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The reference parser's 67 cases, and what is said about each line that it drops."""
+"""The reference parser's 67 cases, and what is said about each line that it drops.
+
+Tests ``model/annotations/draft.py`` (declarations made twice).
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Tests ``model/files/header_lines.py`` (quoted values and their places)."""
+
 from __future__ import annotations
 
 import pytest

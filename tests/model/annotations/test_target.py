@@ -1,3 +1,5 @@
+"""Tests ``model/values/asset.py`` (names of assets in a header)."""
+
 from __future__ import annotations
 
 import pytest

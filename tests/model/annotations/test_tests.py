@@ -1,3 +1,5 @@
+"""Tests ``model/values/data_test.py`` (tests as values)."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Tests ``model/values/schedule.py`` (triggers as values)."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,7 @@
-"""Audits are data tests, by the names and options that SQLMesh has for them."""
+"""Audits are data tests, by the names and options that SQLMesh has for them.
+
+Tests ``model/block/audit_tests.py`` (each audit, with its options).
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,7 @@
+"""Tests ``model/values/history.py`` (options of a history) and ``model/values/kinds.py`` (every
+kind).
+"""
+
 from __future__ import annotations
 
 import pytest

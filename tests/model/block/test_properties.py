@@ -1,4 +1,9 @@
-"""Each property of MODEL acts, or is refused by its name."""
+"""Each property of MODEL acts, or is refused by its name.
+
+Tests ``model/block/draft.py`` (properties said twice); ``model/block/read.py`` (every property);
+``model/block/values.py`` (values by type); and ``model/script/declaration.py`` (what a script
+declares).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Unit tests of models: two spellings of YAML, one value."""
+"""Unit tests of models: two spellings of YAML, one value.
+
+Tests ``model/files/yaml_file.py`` (what YAML says, and where).
+"""
 
 from __future__ import annotations
 

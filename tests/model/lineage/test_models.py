@@ -1,4 +1,7 @@
-"""Lineage over models: schemas from upstream, lakes and views; declared columns; the cache."""
+"""Lineage over models: schemas from upstream, lakes and views; declared columns; the cache.
+
+Tests ``model/lineage/values.py`` (why a column's inputs are not known).
+"""
 
 from __future__ import annotations
 

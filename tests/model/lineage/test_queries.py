@@ -3,6 +3,10 @@
 ``columns`` are the inputs of each column (`given.short`) with what is not known of them behind
 ``?``, ``rows`` those of the rows, ``unknown`` the beginning of why there may be more of either.
 A model cannot have a query with ``of_view``: Spark has no such form, but a view of DuckDB may.
+
+Tests ``model/lineage/expressions.py`` (expressions); ``model/lineage/relation.py`` (relations);
+``model/lineage/scope.py`` (names); ``model/lineage/script.py`` (a script's query); and
+``model/lineage/sources.py`` (sources of FROM).
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""SQLMesh's ``@`` macros: what becomes of a text, and what is wrong with it at which place."""
+"""SQLMesh's ``@`` macros: what becomes of a text, and what is wrong with it at which place.
+
+Tests ``model/macros/at_scope.py`` (where a macro stands) and ``model/script/at_text.py`` (arguments
+and parts of names).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Libraries of macros: what they may hold, which a script means, what is wrong and where."""
+"""Libraries of macros: what they may hold, which a script means, what is wrong and where.
+
+Tests ``model/macros/macro_statement.py`` (CREATE MACRO).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """Macros in Python: what SQLMesh's and a project's own get, and what their results become.
 
 The renderings of SQLMesh's are those of SQLMesh 0.236.4 on the same file and query.
+
+Tests ``model/macros/macro_arguments.py`` (arguments and results) and
+``model/macros/macro_evaluator.py`` (what the evaluator answers).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Macros and variables of scripts: what a text becomes, compared with what DuckDB does."""
+"""Macros and variables of scripts: what a text becomes, compared with what DuckDB does.
+
+Tests ``model/macros/variables.py`` (SET VARIABLE).
+"""
 
 from __future__ import annotations
 

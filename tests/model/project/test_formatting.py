@@ -1,4 +1,7 @@
-"""Scripts in canonical spelling and in the other form: the same model, no comment lost."""
+"""Scripts in canonical spelling and in the other form: the same model, no comment lost.
+
+Tests ``model/project/converting.py`` (either form as the other).
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Tests ``model/definition/build_model.py`` (rules of a declaration and its query together)."""
+
 from __future__ import annotations
 
 from pathlib import Path

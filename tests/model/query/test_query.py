@@ -1,4 +1,8 @@
-"""Queries as text in, text for Spark out."""
+"""Queries as text in, text for Spark out.
+
+Tests ``model/query/analysis.py`` (tables and edits of a statement) and ``model/script/sources.py``
+(tables, files, functions).
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Tests ``model/script/argument_types.py`` (every type)."""
+
 from __future__ import annotations
 
 from datetime import UTC, date, datetime

@@ -1,4 +1,7 @@
-"""Which queries may be asked for many slices, and the query that is."""
+"""Which queries may be asked for many slices, and the query that is.
+
+Tests ``model/slicing/slice_column.py`` (the slice of a row as a column).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Strategies as values: what records name, and what the engine has to write each."""
+"""Strategies as values: what records name, and what the engine has to write each.
+
+Tests ``engine/strategies/registry.py`` (each strategy that makes a table is in it).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Commits, read back by us."""
+"""Commits, read back by us.
+
+Tests ``lake/format/changes.py`` (changes as a commit reads them).
+"""
 
 from __future__ import annotations
 

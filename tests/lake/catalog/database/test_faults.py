@@ -1,4 +1,7 @@
-"""Errors of a catalog have a clear message, chosen by error codes."""
+"""Errors of a catalog have a clear message, chosen by error codes.
+
+Tests ``lake/catalog/database/engine.py`` (engines and transactions of the three databases).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rows that Penstock puts into the catalog, read by DuckDB at every snapshot, on each database."""
+"""Rows that Penstock puts into the catalog, read by DuckDB at every snapshot, on each database.
+
+Tests ``lake/format/inlined/staged.py`` (rows inserted, ended and deleted).
+"""
 
 from __future__ import annotations
 
