@@ -34,7 +34,7 @@ SPAN = re.compile(
 )
 # Starts Spark, or ends what the others use.
 DEAR = re.compile(
-    r"\b(df|spark|spark_source|run|restate|restatement|adopt|drop|to_pandas|preview|preview_rows|query|read|sql|explain|diff|images|row_history|log|past_run|retry|retry_plan)\b|\.show\(\)"
+    r"\b(df|spark|spark_source|run|restate|restatement|adopt|drop|to_pandas|preview|preview_rows|query|read|sql|explain|diff|images|row_history|log|past_run|retry|retry_plan|reproduce)\b|\.show\(\)"
     r"|changes\(|_data_files|add_files|delete_orphaned|delete\(|update\(|rollback\((2|.*dry_run)"
 )
 

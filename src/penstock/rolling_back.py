@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentError
 from penstock.notebook import count, line
-from penstock.table_inspection import Point, TableInspection
+from penstock.reproducing import Reproducing
+from penstock.table_inspection import Point
 
 if TYPE_CHECKING:
     from penstock.engine.answers.read_later import Reader
@@ -58,7 +59,7 @@ class Rollback:
         return line(self, tables, f"{len(self.behind)} behind", "dry run" if self.dry_run else "")
 
 
-class RollingBack(TableInspection):
+class RollingBack(Reproducing):
     """The rollback of models' tables. `Project` is its class for users."""
 
     def rollback(

@@ -33,6 +33,7 @@ COMMANDS = {
     "logs": "penstock.cli.logs",
     "diff": "penstock.cli.diff",
     "history": "penstock.cli.history",
+    "reproduce": "penstock.cli.reproduce",
     "lineage": "penstock.cli.lineage",
     "format": "penstock.cli.format",
     "create-external": "penstock.cli.create_external",

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
 
+from penstock.model.definition.model import SCRIPT
+
 _MADE = "query with its macros"
 
 
@@ -19,7 +21,8 @@ class DefinitionDiff:
 
 def definition_diff(old: Mapping[str, str], new: Mapping[str, str]) -> DefinitionDiff:
     """Return what differs between two definitions; see `Model.definition_parts`."""
-    names = [name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name)]
+    every = (name for name in dict.fromkeys((*old, *new)) if name != SCRIPT)  # of which others are
+    names = [name for name in every if old.get(name) != new.get(name)]
     if "query" in names:  # its macros say the same again
         names = [name for name in names if name != _MADE]
     lines = (line for name in names for line in _lines(name, old.get(name), new.get(name)))

@@ -43,11 +43,12 @@ def read_record(context: RunContext, planned: PlannedStep, pins: Pins) -> ReadRe
         ),
         arguments=model.given(context.plan.args),
         tests=model.terms,
-        version=_version(),
+        version=own_version(),
         missing=planned.without.get(planned.slices[0]),
     )
 
 
 @cache
-def _version() -> str:
+def own_version() -> str:
+    """Return the version of Penstock that runs."""
     return version("penstock")

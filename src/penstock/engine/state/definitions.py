@@ -29,3 +29,13 @@ def last_other(connection: Connection, target: str, than: str) -> Mapping[str, s
         return None
     found: dict[str, str] = json.loads(parts)
     return found
+
+
+def parts_of(connection: Connection, target: str, definition: str) -> dict[str, str]:
+    """Return the parts of a definition, by its hash; none where it is not recorded."""
+    if not has_definitions(connection):
+        return {}
+    own = (DEFINITION.c.target == target, DEFINITION.c.definition_hash == definition)
+    parts = connection.execute(select(DEFINITION.c.parts).where(*own)).scalar()
+    found: dict[str, str] = {} if parts is None else json.loads(parts)
+    return found

@@ -137,6 +137,14 @@ def reads_of_run(connection: Connection, run_id: str) -> dict[str, ReadRecord]:
     return {row.target: as_read(row) for row in connection.execute(query)}
 
 
+def reads_of_step(connection: Connection, run_id: str, target: str) -> list[ReadRecord]:
+    """Return all that slices of a table were made from in a run, in the order of time."""
+    if not has_reads(connection):
+        return []
+    query = select(READ).where(READ.c.run_id == run_id, READ.c.target == target)
+    return [as_read(row) for row in connection.execute(query.order_by(READ.c.read_id))]
+
+
 def step_runs(connection: Connection, target: str, limit: int) -> tuple[StepRun, ...]:
     """The latest attempts at a target, newest first."""
     query = (

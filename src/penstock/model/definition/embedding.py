@@ -44,6 +44,11 @@ def embed(models: Sequence[Model]) -> tuple[tuple[Model, ...], tuple[Diagnostic,
     return tuple(models), tuple(findings)
 
 
+def embed_in(model: Model, models: Iterable[Model]) -> Model:
+    """Return one model with the queries of EMBEDDED ones of ``models``, as `embed` made them."""
+    return _with_embedded(model, _embedded(models))
+
+
 def _embedded(models: Iterable[Model]) -> dict[str, Model]:
     return {table_key(model.target): model for model in models if not model.strategy.runs}
 

@@ -21,6 +21,8 @@ from penstock.model.values.data_test import CustomTest
 from penstock.model.values.strategy import Capability, Output
 from penstock.model.values.upsert import columns_in
 
+SCRIPT = "script"  # in `Model.definition_parts`
+
 
 @dataclass(frozen=True, slots=True)
 class TestScript:
@@ -79,10 +81,12 @@ class Model(Declaration):
         """The parts of its definition, as texts by their names, for people to compare.
 
         What macros and variables make of its query is a part of its own; so is each argument. Of
-        the values of settings, which may be secret, there are hashes.
+        the values of settings, which may be secret, there are hashes. SCRIPT is the whole file,
+        from which the model can be built again.
         """
         query = self.query
-        parts = {"query": query.text}
+        whole = query.source if query.source.written is None else query.source.written
+        parts = {SCRIPT: whole.text, "query": query.text}
         if query.source.written is not None:
             statements = (part.statement for part in (*query.parts, *query.after))
             texts = (query.source.text[each.start : each.end].strip() for each in statements)

@@ -18,7 +18,7 @@ from penstock.model.block import read as ddl
 from penstock.model.block.audit_blocks import DIRECTORY, AuditBlock, read_audits, split_audits
 from penstock.model.block.syntax import begins_model
 from penstock.model.definition.build_model import ScriptFile, build_model, variables_of
-from penstock.model.definition.embedding import embed
+from penstock.model.definition.embedding import embed, embed_in
 from penstock.model.definition.external import (
     External,
     external_files,
@@ -161,6 +161,16 @@ def load_models(
     if loaded.errors:
         raise ModelError(loaded.diagnostics)
     return loaded
+
+
+def model_of_text(loaded: Loaded, path: Path, text: str) -> Model | None:
+    """Return the model that the script at ``path`` would be with another text, among the others of
+    its project as they are; None where that has errors.
+    """
+    if loaded.place is None:
+        return None
+    model = _load(path, (text, ()), replace(loaded.place, cache=None)).model
+    return None if model is None else embed_in(model, loaded.models)
 
 
 def scan_models(

@@ -31,6 +31,16 @@ def why_undated(model: Model, views: Iterable[Model] = ()) -> str | None:
     )
 
 
+def why_unrepeatable(model: Model, views: Iterable[Model] = ()) -> str | None:
+    """Return the first reason why a step may make other rows of the same inputs at the same moment
+    of a run; ``views`` as above.
+    """
+    own = (why for rule in (_python, _sources, _calls) for why in rule(model))
+    return next(own, None) or next(
+        (f"{view.name}: {why}" for view in views for why in _calls(view)), None
+    )
+
+
 def views_read(models: Iterable[Model]) -> Mapping[str, tuple[Model, ...]]:
     """Return the VIEW models that each model reads, those that they read among them, by its name;
     without those that read none.
@@ -74,11 +84,16 @@ def _python(model: Model) -> Iterator[str]:
         yield "its code reads the payload of the run"
 
 
-def _volatile(model: Model) -> Iterator[str]:
+def _calls(model: Model) -> Iterator[str]:
     for query in _queries(model.query):
         for part in (*query.parts, *query.after):
             for token in volatile_calls(part.statement.tokens):
                 yield f"{token.text} differs from run to run"
+
+
+def _volatile(model: Model) -> Iterator[str]:
+    yield from _calls(model)
+    for query in _queries(model.query):
         if query.calls_others:
             yield "it calls functions that Spark does not have, perhaps macros of a lake"
 

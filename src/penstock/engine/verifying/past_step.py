@@ -1,0 +1,175 @@
+"""Find what a step of a past run was made from, so that it can be made once more. Pure.
+
+A run records its plan, the definitions of its models, and for each commit which snapshots and files
+were read and with which arguments. What cannot be repeated for certain is refused in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from penstock.engine.planning.files_read import is_as_it_was
+from penstock.engine.planning.recorded_plan import RecordedPlan, RecordedStep
+from penstock.engine.planning.saved_plan import slice_of
+from penstock.engine.planning.slices import bindings_at
+from penstock.engine.state.reading import PUBLISHED
+from penstock.engine.state.records import InputRead, ReadRecord, StepRecord
+from penstock.model.definition.model import SCRIPT, Model
+from penstock.model.project.loader import Loaded, model_of_text
+from penstock.model.script.constants import Bindings
+from penstock.model.slicing.undated import views_read, why_unrepeatable
+from penstock.model.time.slice import Slice
+from penstock.model.values.strategy import Output
+from penstock.uuid7 import uuid7_time
+
+DONE = "done"
+
+
+class CannotReproduce(Exception):
+    """A step cannot be made once more as it was; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastStep:
+    """A slice that a step of a run made, or found as it would have made it.
+
+    ``model`` is as it was defined then, ``now`` the time of the run, ``read`` what was read. The
+    slice is as it was left at the snapshot ``at``, which ``wrote`` it unless nothing was to be
+    changed; ``begins``: its table was made from nothing.
+    """
+
+    model: Model
+    slice: Slice
+    read: ReadRecord
+    now: datetime
+    at: int
+    wrote: bool
+    begins: bool = False
+
+    @property
+    def bindings(self) -> Bindings:
+        return bindings_at(self.model, self.slice, self.read.arguments, self.now)
+
+
+def planned_of(plan: str | None, step: StepRecord) -> tuple[RecordedPlan, RecordedStep]:
+    """Return what the plan of a run says of one of its steps. Raises CannotReproduce."""
+    if plan is None:
+        raise CannotReproduce("the plan of the run is not recorded, or pruned")
+    recorded = RecordedPlan.parse(plan)
+    planned = next((each for each in recorded.steps if each.step == step.step), None)
+    if planned is None:
+        raise CannotReproduce("the plan of the run does not have it")
+    return recorded, planned
+
+
+def require_made(step: StepRecord) -> None:
+    """Raise CannotReproduce where a step has published nothing."""
+    if step.state not in PUBLISHED:
+        reason = f": {step.reason.splitlines()[0]}" if step.reason else ""
+        raise CannotReproduce(f"the run did not make it ({step.state}{reason})")
+
+
+def model_then(loaded: Loaded, step: str, definition: str, parts: Mapping[str, str]) -> Model:
+    """Return a model as it was defined when its definition had this hash, of which ``parts`` are
+    recorded. Its macros, EMBEDDED models and Python code must be those of then.
+
+    Raises CannotReproduce.
+    """
+    model = next((each for each in loaded.models if each.name == step), None)
+    if model is None:
+        raise CannotReproduce("there is no such model any more: restore its file to reproduce it")
+    if model.definition_hash == definition:
+        return model
+    if model.python is not None:
+        raise CannotReproduce("its Python code has changed since, and only its hash is recorded")
+    text = parts.get(SCRIPT)
+    if text is None:
+        raise CannotReproduce("its definition has changed since, and that of then is not recorded")
+    then = model_of_text(loaded, model.path, text)
+    if then is None or then.definition_hash != definition:
+        raise CannotReproduce(
+            "its definition has changed since, and with its script of then something else differs: "
+            "a macro, a variable, an EMBEDDED model or a setting of the project"
+        )
+    return then
+
+
+def require_repeatable(model: Model, loaded: Loaded) -> None:
+    """Raise CannotReproduce for what makes other rows each time, and for what no query tells."""
+    for why in _why_not(model, loaded):
+        raise CannotReproduce(why)
+
+
+def _why_not(model: Model, loaded: Loaded) -> Iterator[str]:
+    strategy = model.strategy
+    if strategy.output is not Output.TABLE:
+        yield f"{strategy} makes {strategy.output.value}, whose rows are not written by a query"
+    volatile = why_unrepeatable(model, views_read(loaded.models).get(model.name, ()))
+    if volatile is not None:
+        yield volatile
+    if model.custom is not None:
+        yield "a strategy of the project decides which rows it writes"
+    if model.query.after or model.upsert or model.key_expressions:
+        yield "rules or statements beside its query decide which rows it writes"
+    if model.reads_files:
+        yield "it reads only files that no run had read before"
+    if model.reads_changes and strategy.only_adds:
+        yield "it reads only what had changed in its input since the run before"
+
+
+def read_of(step: StepRecord, reads: Sequence[ReadRecord]) -> ReadRecord:
+    """Return what a slice was made from, of all that was read for its table in the run, in the
+    order of time: the last before it ended. Raises CannotReproduce.
+    """
+    ended = step.finished_at or datetime.max.replace(tzinfo=UTC)
+    before = [each for each in reads if _time_of(each) <= ended]
+    if not before:
+        raise CannotReproduce("what it read is not recorded, or pruned since it was made again")
+    return before[-1]
+
+
+def together_with(read: ReadRecord, reads: Sequence[ReadRecord]) -> list[ReadRecord]:
+    """The reads of the same commit: each of other files."""
+    return [each for each in reads if each.lakes == read.lakes]
+
+
+def of_these_files(reads: Sequence[ReadRecord], files: Sequence[InputRead]) -> ReadRecord:
+    """Return the read whose files are called like these; the last, if none is."""
+    names = {each.name for each in files}
+    same = (each for each in reads if {file.name for file in files_in(each)} == names)
+    return next(same, reads[-1])
+
+
+def files_in(read: ReadRecord) -> list[InputRead]:
+    return [each for each in read.inputs if each.kind == "file"]
+
+
+def require_same_files(read: ReadRecord, now: Sequence[InputRead]) -> list[str]:
+    """Raise CannotReproduce for a file that is gone, has changed or is new; return the names of
+    those that nobody can tell of, which are not on this machine.
+    """
+    current = {each.name: each for each in now}
+    before = {each.name: each for each in files_in(read)}
+    for name, file in before.items():
+        if name not in current:
+            raise CannotReproduce(f"the file {name} that it read is gone")
+        if not is_as_it_was(current[name], file):
+            raise CannotReproduce(f"the file {name} has changed since it was read")
+    for name in current:
+        if name not in before:
+            raise CannotReproduce(f"the file {name} was not there when it was made")
+    return [name for name, file in before.items() if file.size is None]
+
+
+def _time_of(read: ReadRecord) -> datetime:
+    return uuid7_time(read.read_id) or datetime.min.replace(tzinfo=UTC)
+
+
+def slice_then(step: StepRecord, model: Model) -> Slice:
+    """Return the slice of a recorded step. Raises CannotReproduce where the model has none such."""
+    found = slice_of(step.slice)
+    if (model.partition is None) == hasattr(found, "value"):
+        raise CannotReproduce(f"its slices are others now: it has no {step.slice or 'whole table'}")
+    return found
