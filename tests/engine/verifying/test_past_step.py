@@ -14,6 +14,7 @@ from penstock.engine.planning.slices import RunRequest
 from penstock.engine.state.records import InputRead, ReadRecord
 from penstock.engine.verifying import past_step
 from penstock.engine.verifying.past_step import CannotReproduce
+from penstock.model.definition.model import Model
 from penstock.model.project.loader import Loaded, load_models
 from penstock.uuid7 import new_uuid7, uuid7_time
 from tests.engine.state.builders import step_record
@@ -44,7 +45,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_project(tmp_path_factory.mktemp("past") / "shop", SCRIPTS)
 
 
-def named(of: Loaded, name: str) -> past_step.Model:
+def named(of: Loaded, name: str) -> Model:
     return next(model for model in of.models if model.name == name)
 
 
