@@ -29,6 +29,12 @@ def test_batches_that_are_made_again_with_the_same_rows(tmp_path: Path) -> None:
     assert sequences.wrong(None, tmp_path / "s", 42) is None
 
 
+def test_slices_after_those_of_ranges(tmp_path: Path) -> None:
+    """A plain run made the day after them from rows that went away since."""
+    duck.required()
+    assert sequences.wrong(None, tmp_path / "s", 115) is None
+
+
 @pytest.mark.usefixtures("quick_session")
 @pytest.mark.parametrize("seed", BY_SPARK)
 def test_sequences_come_out_as_by_the_reference(
