@@ -25,6 +25,7 @@ from penstock.model.values.strategy import Output
 from penstock.notebook import count, line, listed, table
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.engine.answers.sparkless_query import SmallReads
     from penstock.engine.inputs.resolve import Resolved
     from penstock.engine.planning.estimates import Estimate
+    from penstock.engine.planning.freshness import OldTable
     from penstock.engine.planning.make_plan import Planner
     from penstock.engine.planning.plan import Known, Plan
     from penstock.engine.planning.reasons import Held
@@ -394,7 +396,26 @@ class Inspection:
             partial(made_from, slices) if request.behind else None,
             partial(_same_files, self.settings.root),
             self._facts.why_apart,
+            self._old_tables,
         )
+
+    def _old_tables(self, now: datetime) -> Mapping[str, Sequence[OldTable]]:
+        """Return the tables of others that are too old at a moment, by the models that read them;
+        none of a catalog that cannot be read: a run says so."""
+        if not any(external.fresh for external in self.externals):
+            return {}
+        from penstock.engine.planning.freshness import old_tables
+        from penstock.engine.planning.table_changes import last_change
+        from penstock.model.slicing.table_reads import unmade_reads
+
+        with suppress(LakeError):
+            return old_tables(
+                self.externals,
+                unmade_reads(self.models),
+                lambda table: last_change(self._catalog(table.lake), table),
+                now,
+            )
+        return {}
 
     def _snapshots(self) -> dict[str, int]:
         """The latest snapshots of the lakes that can be read; 0 of those that are not there."""

@@ -15,6 +15,7 @@ from tests.model.project.test_loader import LAKES, project
 ENTRY = """
 - name: raw.orders
   description: from the shop
+  fresh: 36h
   columns:
     id: bigint
     at: TIMESTAMPTZ
@@ -28,16 +29,17 @@ def test_what_is_read(tmp_path: Path) -> None:
     (tmp_path / "external_models.yaml").write_text("- name: analytics.main.other\n")
     other, orders = load_models(project(tmp_path, models__a="SELECT 1"), lakes=LAKES).externals
     assert (other.table, other.columns) == (TableName("analytics", "main", "other"), ())
-    assert (orders.table, orders.description) == (
+    assert (orders.table, orders.description, orders.fresh) == (
         TableName("main", "raw", "orders"),
         "from the shop",
+        "36h",
     )
     assert [(c.name, c.type) for c in orders.columns] == [
         ("id", "BIGINT"),
         ("at", "TIMESTAMP"),
         ("lines", "ARRAY<STRUCT<a: INT>>"),
     ]
-    assert (orders.columns[1].location.line, orders.columns[1].location.column) == (6, 9)
+    assert (orders.columns[1].location.line, orders.columns[1].location.column) == (7, 9)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +54,7 @@ def test_what_is_read(tmp_path: Path) -> None:
         ("- name: t\n  columns: [id]", (2, 12), "columns is not a mapping of names"),
         ("- name: t\n  gateway: x", (2, 12), "a lake is the first part of a table's name"),
         ("- name: t\n- name: T", (2, 9), "main.T is described twice, first in external"),
+        ("- name: t\n  fresh: 1 day", (2, 10), "fresh is not a duration"),
         ("- name: made", (1, 9), "main.made is made by made, so it is not external"),
         ("- name: !!python/name:os.x [y]", (1, 9), "the tag !!python/name:os.x is not known"),
         ("- name: [", (1, 10), "expected the node content"),
@@ -75,6 +78,6 @@ def test_what_is_not_so() -> None:
     assert list(unlike(externals, lambda _: None)) == []
     real = {"id": "int", "AT": "timestamp", "more": "string"}
     assert [(f.location.line, f.message) for f in unlike(externals, lambda _: real)] == [
-        (5, "column id of main.raw.orders is int, not bigint"),
-        (7, "main.raw.orders has no column lines"),
+        (6, "column id of main.raw.orders is int, not bigint"),
+        (8, "main.raw.orders has no column lines"),
     ]

@@ -26,6 +26,7 @@ from penstock.model.time.slice import WHOLE, Slice, described
 from penstock.notebook import count, line, listed, table
 
 if TYPE_CHECKING:
+    from penstock.engine.planning.freshness import OldTable
     from penstock.engine.planning.slice_reason import Cause, DefinitionChange, ReasonedRange
 
 
@@ -245,7 +246,8 @@ class Known:
 
     ``made_from`` tells what slices that are there were made from, and ``same_files`` whether a
     slice reads the files that are recorded; without it no slice is known to be up to date.
-    ``why_apart`` tells why slices of a model are made one by one (`model.slicing.joint`).
+    ``why_apart`` tells why slices of a model are made one by one (`model.slicing.joint`), and
+    ``old_tables`` which tables of others, too old at a moment, each model reads (`freshness`).
     """
 
     slices: Callable[[Sequence[Model]], Mapping[str, SliceStates]] = lambda _: {}
@@ -258,6 +260,7 @@ class Known:
     made_from: Callable[[AsAsked, Sequence[Model]], Made] | None = None
     same_files: Callable[[Model, Bindings, Sequence[InputRead]], bool] = lambda *_: False
     why_apart: Callable[[Model], str | None] = QueryFacts().why_apart
+    old_tables: Callable[[datetime], Mapping[str, Sequence[OldTable]]] = lambda _: {}
 
     def can_make(self, model: Model) -> bool:
         """Tell whether the destinations can do what the model needs of them."""

@@ -17,10 +17,12 @@ from zoneinfo import ZoneInfo
 from penstock.engine.planning.behind import RowsTouched, TableChanges
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.database.location import resolve
+from penstock.lake.catalog.definitions.views import load_views
 from penstock.lake.catalog.snapshots import history
 from penstock.lake.catalog.snapshots.history import AddedFile, Rollbacks, Touched
 from penstock.lake.format.conflicts import ParsedChanges
 from penstock.lake.reading.column_values import distinct
+from penstock.lake.snapshot import At
 from penstock.model.slicing.table_reads import TableRead
 from penstock.model.time.slice import zone_of
 from penstock.model.values.asset import TableName
@@ -49,6 +51,27 @@ def rows_changed(catalog: Catalog, table: TableName, since: int) -> bool:
             own in each.inserted | each.deleted or key in each.created_tables
             for each in history.changes_of_others(connection, since, ())
         )
+
+
+def last_change(catalog: Catalog | None, table: TableName) -> datetime | str:
+    """Return when rows of a table last changed, in UTC; or why that is not known."""
+    if catalog is None:
+        return "does not exist"
+    key = (fold(table.schema), fold(table.table))
+    with catalog.reading() as connection:
+        latest = reads.newest(connection).id
+        own = history.tables_by_name(connection, latest).get(key)
+        if own is None:
+            views = load_views(connection, latest, [table.table])
+            is_view = any(fold(view.schema_name) == key[0] for view in views)
+            return "is a view, which has no age" if is_view else "does not exist"
+        for changes in reversed(history.changes_of_others(connection, -1, ())):
+            if own in changes.inserted | changes.deleted or key in changes.created_tables:
+                snapshot = reads.snapshot(connection, At(version=changes.snapshot_id))
+                if snapshot is not None:
+                    return snapshot.time.astimezone(UTC)
+                break
+    return "has not changed in the snapshots that are kept"
 
 
 @dataclass(frozen=True, slots=True)

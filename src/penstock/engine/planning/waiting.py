@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals, start_above
 from penstock.engine.planning.needed import Lack, There, lacking, touching
@@ -22,8 +23,11 @@ from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Edge, Sliced, sliced
 from penstock.model.time.interval import Interval
 from penstock.model.time.needs import Rule
-from penstock.model.time.slice import Slice
+from penstock.model.time.slice import WHOLE, Slice
 from penstock.model.time.time_range import TimeRange
+
+if TYPE_CHECKING:
+    from penstock.engine.planning.freshness import OldTable
 
 Finish = Callable[[PlannedStep], PlannedStep]
 #: make a step of a model and its slices, as the plan makes others
@@ -58,6 +62,7 @@ class _Completion:
     asked: Asked
     steps: dict[str, PlannedStep]
     there: Mapping[str, There]
+    old: Mapping[str, Sequence[OldTable]]
     waits: dict[str, dict[Slice, Lack]] = field(default_factory=dict)
 
     @classmethod
@@ -65,21 +70,26 @@ class _Completion:
         """None where no step needs anything that may not be there."""
         edges = [edge for step in planned for edge in asked.known.edges.get(step.name, ())]
         inputs = {edge.upstream.name: edge.upstream for edge in edges if may_lack(edge)}
-        if not inputs:
-            return None
+        old = asked.known.old_tables(asked.request.fire_time.astimezone(UTC))
         steps = {step.name: step for step in planned}
-        return cls(asked, steps, there_of(inputs.values(), asked))
+        if not inputs and old.keys().isdisjoint(steps):
+            return None
+        return cls(asked, steps, there_of(inputs.values(), asked), old)
 
     @property
     def now(self) -> datetime:
         return self.asked.request.fire_time.astimezone(UTC)
 
     def edges(self, model: Model) -> list[Edge]:
-        step = self.steps.get(model.name)
-        if step is None or not step.slices or step.skipped or step.blocked:
+        if self._step(model) is None:
             return []
         edges = self.asked.known.edges.get(model.name, ())
         return [edge for edge in edges if edge.upstream.name in self.there and may_lack(edge)]
+
+    def _step(self, model: Model) -> PlannedStep | None:
+        """Return the step of a model, if it makes something."""
+        step = self.steps.get(model.name)
+        return None if step is None or not step.slices or step.skipped or step.blocked else step
 
     def add_missing(self, edge: Edge, make: Make) -> None:
         """Add to the step of an input what the reader lacks of it; again, where that is itself."""
@@ -110,10 +120,9 @@ class _Completion:
     def do_without(self) -> None:
         """Say of the slices of all steps which of them are made without what they need."""
         for model in self.asked.steps:
-            edges = self.edges(model)
-            if edges:
-                step = self.steps[model.name]
-                waits = self._waits(edges, step.slices)
+            edges, step = self.edges(model), self._step(model)
+            if step is not None and (edges or model.name in self.old):
+                waits = self._waits(model, edges, step.slices)
                 without = {slice_: str(lack) for slice_, lack in waits.items()}
                 self.steps[model.name] = replace(step, without=without)
 
@@ -121,16 +130,15 @@ class _Completion:
         """Find the slices of a step that wait: for what is not there, or waits itself. Of a batch
         of intervals those wait that lack something, and the others are made.
         """
-        edges = self.edges(model)
-        if not edges:
+        edges, step = self.edges(model), self._step(model)
+        if step is None or not (edges or model.name in self.old):
             return
-        step = self.steps[model.name]
-        waits = self._waits(edges, step.slices)
+        waits = self._waits(model, edges, step.slices)
         if waits and model.by_time is not None:
-            slices = tuple(self._cut(edges, model.by_time, step.slices, waits))
+            slices = tuple(self._cut(model, model.by_time, step.slices, waits))
             if slices != step.slices:
                 step = finish(replace(step, slices=slices, apart=step.apart or CUT))
-                waits = self._waits(edges, slices)
+                waits = self._waits(model, edges, slices)
         if waits:
             first = next(each for each in step.slices if each in waits)
             if model.in_order:
@@ -142,8 +150,14 @@ class _Completion:
             told = {each: str(why) for each, why in waits.items()}
             self.steps[model.name] = replace(step, waits=told)
 
-    def _waits(self, edges: Sequence[Edge], slices: Sequence[Slice]) -> dict[Slice, Lack]:
+    def _waits(
+        self, model: Model, edges: Sequence[Edge], slices: Sequence[Slice]
+    ) -> dict[Slice, Lack]:
         waits: dict[Slice, Lack] = {}
+        for old in self.old.get(model.name, ()):
+            lack = Lack(str(old.table), WHOLE, old.why)
+            held_by = (each for each in slices if old.holds(each, model.partition))
+            waits |= {each: lack for each in held_by if each not in waits}
         for edge in edges:
             name = edge.upstream.name
             above, held = self.steps.get(name), self.waits.get(name, {})
@@ -155,7 +169,7 @@ class _Completion:
 
     def _cut(
         self,
-        edges: Sequence[Edge],
+        model: Model,
         by_time: TimeRange,
         slices: Sequence[Slice],
         waits: Collection[Slice],
@@ -166,7 +180,7 @@ class _Completion:
                 yield slice_
                 continue
             units = list(by_time.units((slice_,)))
-            held = self._waits(edges, units)
+            held = self._waits(model, self.edges(model), units)
             for _, of in groupby(units, held.__contains__):
                 run = list(of)
                 yield Interval(run[0].start, run[-1].end)

@@ -1,7 +1,7 @@
 """EXTERNAL models: tables that others write, as ``external_models.yaml`` describes them.
 
-Metadata only: nothing runs. Each entry has a ``name``, and may have a ``description`` and
-``columns`` with their types (kinds.md, EXTERNAL).
+Metadata only: nothing runs. Each entry has a ``name``, and may have a ``description``, ``columns``
+with their types (kinds.md, EXTERNAL), and ``fresh``: how old the table may be (`freshness`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.durations import seconds_of
 from penstock.errors import Diagnostic, Location
 from penstock.model.definition.graph import table_key
 from penstock.model.definition.model import Model
@@ -28,17 +29,20 @@ FILE = "external_models.yaml"
 #: files that may describe them, and the directory of more
 FILES = (FILE, "external_models.yml", "schema.yaml", "schema.yml")
 DIRECTORY = "external_models"
-_KEYS = ("name", "description", "columns", "gateway")
+_KEYS = ("name", "description", "columns", "gateway", "fresh")
 
 
 @dataclass(frozen=True, slots=True)
 class External:
-    """``columns`` are those that its entry has, which need not be all."""
+    """``columns`` are those that its entry has, which need not be all. ``fresh`` is a duration as
+    written: readers wait for a table that has not changed for longer.
+    """
 
     table: TableName
     location: Location
     description: str | None = None
     columns: tuple[ColumnType, ...] = ()
+    fresh: str | None = None
 
     def is_called(self, name: str) -> bool:
         bare = (self.table.table,) if self.table.schema == DEFAULT_SCHEMA else ()
@@ -86,9 +90,13 @@ def _entry(reading: Reading, node: Node, names: Names) -> External | None:
         hint = "write the lake as the first part of the name: lake.schema.table"
         reading.error(entry["gateway"], "a lake is the first part of a table's name", hint)
     columns = tuple(_columns(reading, entry["columns"])) if "columns" in entry else ()
-    return External(
-        table, reading.where(entry["name"]), reading.text(entry.get("description")), columns
-    )
+    fresh = reading.text(entry.get("fresh"))
+    if "fresh" in entry and not seconds_of(fresh):
+        hint = "write how long ago it may have changed last: fresh: 36h"
+        reading.error(entry["fresh"], "fresh is not a duration", hint)
+        fresh = None
+    place, about = reading.where(entry["name"]), reading.text(entry.get("description"))
+    return External(table, place, about, columns, fresh)
 
 
 def _columns(reading: Reading, node: Node) -> Iterator[ColumnType]:

@@ -66,6 +66,23 @@ def table_reads_of(
     return found
 
 
+def unmade_reads(models: Iterable[Model]) -> Mapping[str, tuple[TableName, ...]]:
+    """Return the tables that no model makes and models read, through views and EMBEDDED too, by the
+    names of the models; without those that a model ``needs none`` of.
+    """
+    every = {model.name: model for model in models}
+    made = {key: every[name] for key, name in makers_of(every.values()).items()}
+    found: dict[str, tuple[TableName, ...]] = {}
+    for model in every.values():
+        free = {table_key(table) for table, need in model.input_needs if need.rule is Rule.NONE}
+        reads = {table_key(table): table for table in _below(model, made)}
+        if model.strategy.runs and model.strategy.output is not Output.VIEW:
+            found[model.name] = tuple(
+                table for key, table in reads.items() if key not in made and key not in free
+            )
+    return {name: tables for name, tables in found.items() if tables}
+
+
 def _reads(model: Model, made: Mapping[str, Model], read: ReadWindows) -> Iterator[TableRead]:
     declared = {table_key(table): need.rule for table, need in model.input_needs}
     is_whole, bounded = sliced(model) is Sliced.NOT, list[TableName]()
