@@ -2,7 +2,7 @@
 
 No Spark: the lake and its state are written here, and the events of a run are made.
 
-Tests ``inspection.py`` (everything that is asked of a project).
+Tests ``inspection.py`` and ``plan_inspection.py`` (everything that is asked of a project).
 """
 
 from __future__ import annotations
