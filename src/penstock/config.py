@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.durations import seconds_of
+from penstock.durations import duration_setting
 from penstock.errors import ConfigError, Location
 from penstock.masking import masked_repr
 from penstock.model_defaults import ModelDefaults
@@ -249,30 +249,16 @@ def _python_timeout(setting: Setting | None) -> float | None:
     """``10m``, ``2h`` or seconds, as in a header; ``none``."""
     if setting is None:
         return PYTHON_TIMEOUT
-    if setting.value == "none":
-        return None
-    if not seconds_of(setting.value):
-        raise ConfigError(
-            f"python.timeout is {setting.value!r}, which is not a duration",
-            location=setting.origin,
-            hint='write seconds, or as in "10m", "2h"; "none" for no timeout',
-        )
-    return seconds_of(setting.value)
+    hint = 'write seconds, or as in "10m", "2h"; "none" for no timeout'
+    return duration_setting("python.timeout", setting.value, setting.origin, hint=hint)
 
 
 def _warm(setting: Setting | None) -> float | None:
     """``15m`` or another duration; ``false``, also as a text of the environment, for none."""
     if setting is None:
         return WARM
-    if setting.value is False or setting.value == "false":
-        return None
-    if not isinstance(setting.value, str) or not seconds_of(setting.value):
-        raise ConfigError(
-            f"spark.warm is {str(setting.value).lower()!r}, which is not a duration",
-            location=setting.origin,
-            hint='write how long Spark stays without use, as in "15m", or false',
-        )
-    return seconds_of(setting.value)
+    hint = 'write how long Spark stays without use, as in "15m", or false'
+    return duration_setting("spark.warm", setting.value, setting.origin, hint=hint, none="false")
 
 
 def _test_samples(setting: Setting | None) -> int:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.durations import seconds_of
+from penstock.durations import duration_setting
 from penstock.errors import ConfigError, Location
 
 NONE = "none"
@@ -76,15 +76,8 @@ def _keep(section: str, get: Callable[[str], Setting | None], default: Keep) -> 
 
 
 def _age(key: str, setting: Setting) -> float | None:
-    if setting.value == NONE:
-        return None
-    if not seconds_of(setting.value):
-        raise ConfigError(
-            f"{key} is {setting.value!r}, which is not an age",
-            location=setting.origin,
-            hint='write it as in "30d", "12h"; "none" for no limit',
-        )
-    return seconds_of(setting.value)
+    hint = 'write it as in "30d", "12h"; "none" for no limit'
+    return duration_setting(key, setting.value, setting.origin, what="an age", hint=hint)
 
 
 def _runs(key: str, setting: Setting) -> int | None:

@@ -1,4 +1,8 @@
-"""Data tests proven without Spark: true only where Spark would let the test pass."""
+"""Data tests proven without Spark: true only where Spark would let the test pass.
+
+Tests the proofs of ``engine/checks/not_null.py``, ``engine/checks/unique.py``,
+``engine/checks/relationships.py`` and ``engine/checks/accepted_values.py``.
+"""
 
 from __future__ import annotations
 
