@@ -1,0 +1,243 @@
+"""A connection's handle: statements against the lakes, temporary relations, one transaction.
+
+What dbt does between BEGIN and COMMIT is one transaction of a lake, so a model is one snapshot with
+its hooks, its rows and its comments, or nothing at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.penstock import texts
+from dbt.adapters.penstock.lakes import Lakes
+from dbt.adapters.penstock.types import columns_of
+
+from penstock.errors import PenstockError
+from penstock.lake.lake import Lake
+from penstock.lake.transaction import Transaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_COUNTS = "num_affected_rows"
+_FOREIGN = "__penstock_lake_"  # before the names of other lakes' tables in a query
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a snapshot says of the dbt that made it."""
+
+    author: str = "dbt"
+    message: str | None = None
+    extra: str | None = None
+
+    def arguments(self) -> dict[str, str | None]:
+        """The arguments of `Lake.transaction`."""
+        return {"author": self.author, "message": self.message, "extra": self.extra}
+
+
+@dataclass
+class PenstockResponse(AdapterResponse):
+    """``snapshot`` is known when the transaction has been committed."""
+
+    snapshot: int | None = None
+
+
+@dataclass(slots=True)
+class Result:
+    """The answer of a statement. Rows are computed when they are asked for."""
+
+    frame: Any = None  # a DataFrame, or an answer that has some of its methods
+    response: PenstockResponse = field(default_factory=lambda: PenstockResponse(_message="OK"))
+
+
+class Handle:
+    """For one thread. ``views`` are its temporary relations."""
+
+    def __init__(self, lakes: Lakes) -> None:
+        self.lakes = lakes
+        self.views: dict[str, DataFrame] = {}
+        self._begun = False
+        self._origin = Origin()
+        self._transactions: dict[str, Transaction] = {}
+        self._responses: list[tuple[str, PenstockResponse]] = []
+
+    def cursor(self) -> Cursor:
+        """A cursor as the DB-API has it."""
+        return Cursor(self)
+
+    def begin(self, origin: Origin) -> None:
+        """Begin a transaction of each lake that the next statements name."""
+        self._begun, self._origin = True, origin
+
+    def commit(self) -> None:
+        """Publish what was done since `begin`, as one snapshot of each lake."""
+        self._begun = False
+        transactions, responses = dict(self._transactions), list(self._responses)
+        self._transactions.clear()
+        self._responses.clear()
+        for name, transaction in transactions.items():
+            snapshot = transaction.commit()
+            for lake, response in responses:
+                if lake == name and snapshot is not None:
+                    _say_snapshot(response, snapshot.id)
+
+    def rollback(self) -> None:
+        """Undo what was done since `begin`."""
+        self._begun = False
+        transactions = list(self._transactions.values())
+        self._transactions.clear()
+        self._responses.clear()
+        for transaction in transactions:
+            transaction.rollback()
+
+    def close(self) -> None:
+        """End the transaction and forget the temporary relations; the lakes stay open."""
+        self.rollback()
+        self.views.clear()
+
+    def run(self, text: str, args: Mapping[str, Any] | None = None) -> Result:
+        """Run a text of one or more statements; the last one's answer."""
+        bare = texts.without_comments(text)
+        if not bare:
+            return Result()
+        if (word := texts.boundary(bare)) is not None:
+            if word == "begin":
+                self._begun = True
+            elif word == "commit":
+                self.commit()
+            else:
+                self.rollback()
+            return Result()
+        if (view := texts.temporary_view(bare)) is not None:
+            self.views[view.name] = self._answer(view.query, None)[1]
+            return Result()
+        name, answer = self._answer(bare, args)
+        if not texts.writes(bare):
+            return Result(answer)
+        response = _response(texts.first_word(bare), answer)
+        self._responses.append((name, response))
+        if not self._begun:
+            self.commit()
+        return Result(answer, response)
+
+    def transaction(self, name: str | None = None) -> Transaction:
+        """The open transaction of a lake, begun where there is none."""
+        lake = self.lakes.lake(name)
+        if lake.name not in self._transactions:
+            self._transactions[lake.name] = lake.transaction(**self._origin.arguments())
+        return self._transactions[lake.name]
+
+    def fence(self, database: str | None, table: str) -> None:
+        """Commit only where nobody has changed this table since the transaction began."""
+        self.transaction(database).table(table).depend()
+
+    def reader(self, name: str | None = None) -> Lake | Transaction:
+        """What reads a lake: its transaction, so that it sees what that has done, if one is open."""
+        lake = self.lakes.lake(name)
+        return self._transactions.get(lake.name, lake)
+
+    def columns(self, lake: str | None, table: str) -> list[Any]:
+        """Return the rows that describe a table or view, ``schema.name`` in quotes."""
+        return self.reader(lake).sql(f"DESCRIBE {table}").collect()
+
+    def _answer(self, text: str, args: Mapping[str, Any] | None) -> tuple[str, Any]:
+        """Run a text in the lake that it names first, with others' tables as views."""
+        named = texts.lake_names(text, self.lakes.names)
+        lake = self.lakes.lake(named[0].lake if named else None)
+        text, views = self._with_foreign(lake, text, named)
+        if self._begun and not lake.catalog.read_only:
+            runs: Lake | Transaction = self.transaction(lake.name)
+        elif texts.writes(text):
+            runs = self.transaction(lake.name)
+        else:
+            runs = self.reader(lake.name)
+        try:
+            return lake.name, runs.sql(text, dict(args or {}), views)
+        except PenstockError:
+            if not self._begun:
+                self.rollback()
+            raise
+
+    def _with_foreign(
+        self, lake: Lake, text: str, named: Sequence[texts.LakeName]
+    ) -> tuple[str, dict[str, DataFrame]]:
+        """Name the tables of other lakes as views."""
+        views, replacements = dict(self.views), []
+        for at, name in enumerate(named):
+            if name.lake != lake.name.lower():
+                views[f"{_FOREIGN}{at}"] = self.reader(name.lake).sql(f"SELECT * FROM {name.rest}")
+                replacements.append((name, f"{_FOREIGN}{at}"))
+        return texts.replaced(text, replacements), views
+
+
+class Cursor:
+    """Runs one statement at a time and returns its rows as tuples."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._result = Result()
+
+    @property
+    def response(self) -> PenstockResponse:
+        """What dbt shows and records of the statement."""
+        return self._result.response
+
+    def execute(self, text: str, bindings: Sequence[Any] | None = None) -> None:
+        """Run a statement; ``bindings`` are the values of its ``:p0``, ``:p1``, ..."""
+        values = {f"p{at}": value for at, value in enumerate(bindings or ())}
+        self._result = self._handle.run(text, values)
+
+    @property
+    def description(self) -> list[tuple[Any, ...]] | None:
+        """The columns of the answer: names and types, as the DB-API has them."""
+        frame = self._result.frame
+        if frame is None:
+            return None
+        if hasattr(frame, "columns") and hasattr(frame, "rows"):  # known without Spark
+            pairs = list(frame.dtypes)
+        else:
+            pairs = columns_of(frame)
+        return [(name, kind, *(None,) * 5) for name, kind in pairs]
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows."""
+        return [] if self._result.frame is None else _values(self._result.frame.collect())
+
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        """The first rows, of which Spark computes no more than these."""
+        frame = self._result.frame
+        return [] if frame is None else _values(frame.limit(size).collect())
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The first row, or None."""
+        rows = self.fetchmany(1)
+        return rows[0] if rows else None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _values(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [tuple(map(_plain, row)) for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    """A value as agate takes it: rows inside become mappings."""
+    return value.asDict(recursive=True) if hasattr(value, "asDict") else value
+
+
+def _response(word: str, answer: Any) -> PenstockResponse:
+    rows = None
+    if _COUNTS in getattr(answer, "columns", ()):
+        rows = answer.collect()[0][_COUNTS]
+    message = word if rows is None else f"{word} {rows}"
+    return PenstockResponse(_message=message, code=word, rows_affected=rows)
+
+
+def _say_snapshot(response: PenstockResponse, snapshot: int) -> None:
+    response.snapshot = snapshot
+    response._message = f"{response._message}, snapshot {snapshot}"

@@ -1,0 +1,238 @@
+"""The adapter: what dbt asks of a database, answered by the lakes' catalogs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base import AdapterConfig, available
+from dbt.adapters.base.impl import ConstraintSupport
+from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
+from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.penstock import catalog, python_models, seeds
+from dbt.adapters.penstock.column import PenstockColumn
+from dbt.adapters.penstock.connections import PenstockConnectionManager
+from dbt.adapters.penstock.handle import Handle, PenstockResponse
+from dbt.adapters.penstock.relation import PenstockRelation
+from dbt.adapters.penstock.texts import unquoted
+from dbt.adapters.penstock.types import columns_of, described
+from dbt.adapters.sql import SQLAdapter
+from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.exceptions import DbtRuntimeError
+
+from penstock.errors import NotFound
+from penstock.lake.format.naming import fold
+from penstock.sql.identifiers import quoted
+
+if TYPE_CHECKING:
+    import agate
+
+_STRATEGIES = ("append", "delete+insert", "insert", "insert_overwrite", "merge", "microbatch")
+_FULL = CapabilitySupport(support=Support.Full)
+
+
+@dataclass
+class PenstockConfig(AdapterConfig):
+    """What a model may be configured with beside what dbt itself knows."""
+
+    partition_by: list[str] | str | None = None
+    partitioned_by: list[str] | str | None = None
+    sorted_by: list[str] | str | None = None
+    merge_clauses: dict[str, Any] | None = None
+    penstock_stage: bool | None = None
+    location: str | None = None
+    format: str | None = None
+
+
+class PenstockAdapter(SQLAdapter):
+    """``type: penstock``."""
+
+    ConnectionManager = PenstockConnectionManager
+    Relation = PenstockRelation
+    Column = PenstockColumn
+    AdapterSpecificConfigs = PenstockConfig
+    CONSTRAINT_SUPPORT = {  # noqa: RUF012 - dbt's own form
+        ConstraintType.check: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.not_null: ConstraintSupport.ENFORCED,
+        ConstraintType.unique: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.primary_key: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
+    }
+    _capabilities = CapabilityDict(
+        {Capability.SchemaMetadataByRelations: _FULL, Capability.GetCatalogForSingleRelation: _FULL}
+    )
+
+    @property
+    def handle(self) -> Handle:
+        """The thread's own."""
+        handle = self.connections.get_thread_connection().handle
+        assert isinstance(handle, Handle)
+        return handle
+
+    @classmethod
+    def date_function(cls) -> str:
+        """The moment of the query."""
+        return "now()"
+
+    @classmethod
+    def is_cancelable(cls) -> bool:
+        """Jobs of Spark can be cancelled."""
+        return True
+
+    def debug_query(self) -> None:
+        """Read the catalog and its data path, for ``dbt debug``: no Spark is started."""
+        self.handle.lakes.lake().snapshots()
+
+    def list_schemas(self, database: str) -> list[str]:
+        """The schemas of a lake, whose name dbt gives in quotes."""
+        return self.handle.lakes.lake(unquoted(database)).schemas()
+
+    def check_schema_exists(self, database: str, schema: str) -> bool:
+        """Return whether a lake has a schema."""
+        return fold(schema) in map(fold, self.list_schemas(database))
+
+    def list_relations_without_caching(
+        self, schema_relation: PenstockRelation
+    ) -> list[PenstockRelation]:
+        """The tables and views of a schema."""
+        lake = self.handle.lakes.lake(schema_relation.database)
+        schema = fold(schema_relation.schema or "")
+        found = [(table, RelationType.Table) for table in lake.tables()]
+        found += [(view, RelationType.View) for view in lake.views()]
+        return [
+            self.Relation.create(
+                database=schema_relation.database,
+                schema=schema_relation.schema,
+                identifier=entry.name,
+                type=kind,
+            )
+            for entry, kind in found
+            if fold(entry.schema_name) == schema
+        ]
+
+    def get_columns_in_relation(self, relation: PenstockRelation) -> list[PenstockColumn]:
+        """The columns of a table, a view or a temporary relation; none of what is not there."""
+        handle, name = self.handle, relation.identifier or ""
+        if name in handle.views and (relation.schema is None or relation.is_temporary):
+            pairs = columns_of(handle.views[name])
+        else:
+            table = f"{quoted(relation.schema or 'main')}.{quoted(name)}"
+            with self.connections.exception_handler(f"DESCRIBE {table}"):
+                try:
+                    pairs = described(handle.columns(relation.database, table))
+                except NotFound:
+                    return []
+        return [PenstockColumn(column, kind) for column, kind in pairs]
+
+    def drop_relation(self, relation: PenstockRelation) -> None:
+        """Drop a table or view, or forget a temporary relation."""
+        if relation.is_temporary:
+            self.handle.views.pop(relation.identifier or "", None)
+            return
+        super().drop_relation(relation)
+
+    def expand_column_types(self, goal: Any, current: Any) -> None:
+        """Texts have no length that could be too short."""
+
+    def validate_sql(self, sql: str) -> AdapterResponse:
+        """Let Spark analyse a query, without running it."""
+        _, cursor = self.connections.add_select_query(sql)
+        assert cursor.description is not None
+        return PenstockResponse(_message="OK")
+
+    def valid_incremental_strategies(self) -> list[str]:
+        """The strategies of `incremental_strategy`."""
+        return list(_STRATEGIES)
+
+    @available.parse_none
+    def fence(self, relation: PenstockRelation) -> None:
+        """Let the transaction only commit where nobody else has changed a table that it has read."""
+        table = f"{quoted(relation.schema or 'main')}.{quoted(relation.identifier or '')}"
+        self.handle.fence(relation.database, table)
+
+    @available.parse(lambda *_, **__: {})
+    def load_seed(
+        self, relation: PenstockRelation, table: agate.Table, types: dict[str, str]
+    ) -> int:
+        """Write the rows of a seed; the number of rows."""
+        return seeds.load(self.handle, relation, table, types)
+
+    def submit_python_job(
+        self, parsed_model: dict[str, Any], compiled_code: str
+    ) -> AdapterResponse:
+        """Run a model in Python in this process, and write what it returns."""
+        with self.connections.exception_handler(compiled_code):
+            return python_models.run(self.handle, parsed_model, compiled_code)
+
+    def _get_one_catalog(self, information_schema: Any, schemas: Any, used_schemas: Any) -> Any:
+        wanted = {fold(schema) for schema in schemas}
+        table = self._catalog(information_schema.database, lambda schema, _: fold(schema) in wanted)
+        return self._catalog_filter_table(table, used_schemas)
+
+    def _get_one_catalog_by_relations(
+        self, information_schema: Any, relations: Iterable[Any], used_schemas: Any
+    ) -> Any:
+        wanted = {(fold(r.schema), fold(r.identifier)) for r in relations}
+        table = self._catalog(
+            information_schema.database, lambda schema, name: (fold(schema), fold(name)) in wanted
+        )
+        return self._catalog_filter_table(table, used_schemas)
+
+    def get_catalog_for_single_relation(self, relation: PenstockRelation) -> Any:
+        """What ``dbt docs`` says of one table."""
+        return catalog.of_relation(self.handle.lakes.lake(relation.database), relation)
+
+    def _catalog(self, database: str | None, wanted: catalog.Wanted) -> Any:
+        return catalog.table(self.handle.lakes.lake(database), wanted)
+
+    @classmethod
+    def convert_text_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """The type of a seed's column."""
+        return "varchar"
+
+    @classmethod
+    def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Decimals with a fraction are doubles, as dbt's other adapters have them."""
+        import agate
+
+        fraction = agate_table.aggregate(agate.MaxPrecision(col_idx))
+        return "double" if fraction else "bigint"
+
+    @classmethod
+    def convert_integer_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """The type of a seed's column."""
+        return "bigint"
+
+    @classmethod
+    def convert_boolean_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """The type of a seed's column."""
+        return "boolean"
+
+    @classmethod
+    def convert_datetime_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """The type of a seed's column."""
+        return "timestamp_ntz"
+
+    @classmethod
+    def convert_date_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """The type of a seed's column."""
+        return "date"
+
+    @classmethod
+    def convert_time_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """The type of a seed's column."""
+        return "time"
+
+    @available
+    @classmethod
+    def names_of(cls, names: Any, option: str) -> list[str]:
+        """A configured list of columns or expressions; a text with commas is one, too."""
+        if names is None:
+            return []
+        if isinstance(names, str):
+            return [name.strip() for name in names.split(",") if name.strip()]
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            return names
+        raise DbtRuntimeError(f"{option} is a list of columns, not {names!r}")

@@ -1,0 +1,123 @@
+"""The lakes of a profile and the one Spark session of the process, opened when first needed.
+
+dbt opens a connection for each thread, and each has the same lakes: Penstock's are safe to use from
+several threads, and one session serves them all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.events.logging import AdapterLogger
+from dbt.adapters.penstock.credentials import PenstockCredentials
+
+from penstock.errors import ArgumentError
+from penstock.lake.format.naming import fold
+from penstock.lake.lake import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = AdapterLogger("Penstock")
+
+
+class Lakes:
+    """The lakes of one profile, by the names that relations call their database."""
+
+    def __init__(self, credentials: PenstockCredentials) -> None:
+        self.credentials = credentials
+        self.default = credentials.database
+        self._arguments = {fold(k): v for k, v in credentials.attachments().items()}
+        self._opened: dict[str, Lake] = {}
+        self._session: SparkSession | None = None
+        self._lock = RLock()
+
+    def lake(self, name: str | None = None) -> Lake:
+        """The lake of this name, by default the target's own. Raises ArgumentError."""
+        key = fold(name or self.default)
+        with self._lock:
+            if key not in self._arguments:
+                known = ", ".join(sorted(self._arguments))
+                raise ArgumentError(
+                    f"the profile has no lake {name!r}",
+                    hint=f"it has {known}; add others below lakes: in profiles.yml",
+                )
+            if key not in self._opened or self._opened[key].catalog.closed:
+                arguments = dict(self._arguments[key])
+                uri = arguments.pop("uri")
+                self._opened[key] = Lake.attach(uri, spark=self.session, **arguments)
+            return self._opened[key]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all lakes, in lower case."""
+        return frozenset(self._arguments)
+
+    @property
+    def started(self) -> SparkSession | None:
+        """The session, if it has been started."""
+        return self._session
+
+    def session(self) -> SparkSession:
+        """The session, started at the first call."""
+        with self._lock:
+            if self._session is None:
+                from penstock.config import Settings
+                from penstock.engine.session.open_session import open_session
+
+                spark, root = self.credentials.spark_settings(), Path.cwd()
+                settings = Settings(root, "dbt", root, {}, _of_environment(spark))
+                warm = bool(self.credentials.warm) or None
+                self._session = open_session(settings, warm or False, self._hear)
+            return self._session
+
+    def close(self) -> None:
+        """Close the catalogs. The session stays: another invocation in this process has it."""
+        with self._lock:
+            for lake in self._opened.values():
+                lake.close()
+            self._opened.clear()
+
+    def _hear(self, event: object) -> None:
+        logger.info(str(event))
+
+
+def _of_environment(spark: Any) -> Any:
+    """Add what Penstock reads of the environment itself: where Java is, and Spark's variables."""
+    from dataclasses import replace
+
+    return replace(
+        spark,
+        java_home=os.environ.get("JAVA_HOME"),
+        path=os.environ.get("PATH"),
+        environ=os.environ,
+    )
+
+
+class _Profiles:
+    """The lakes of each profile that this process has used: dbt's connections are made by a class
+    method, and one process may run several projects.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, Lakes] = {}
+        self._lock = RLock()
+
+    def lakes(self, credentials: PenstockCredentials) -> Lakes:
+        key = json.dumps(credentials.to_dict(omit_none=False), sort_keys=True, default=str)
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = Lakes(credentials)
+            return self._known[key]
+
+
+_PROFILES = _Profiles()
+
+
+def lakes_of(credentials: PenstockCredentials) -> Lakes:
+    """The lakes of a profile: the same for all threads of the process."""
+    return _PROFILES.lakes(credentials)

@@ -1,0 +1,44 @@
+"""Relations: ``"lake"."schema"."table"``, or a temporary relation by its name alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from dbt.adapters.base.relation import BaseRelation, EventTimeFilter, SerializableIterable
+from dbt.adapters.contracts.relation import RelationType
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PenstockRelation(BaseRelation):
+    """The lake is the database."""
+
+    renameable_relations: SerializableIterable = field(
+        default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
+    )
+    replaceable_relations: SerializableIterable = field(
+        default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
+    )
+
+    def _render_event_time_filtered(self, event_time_filter: EventTimeFilter) -> str:
+        """Compare with times of a declared type: dbt's texts carry a zone, UTC, which a text that is
+        cast to a time without one must not have.
+        """
+        bounds = ((">=", event_time_filter.start), ("<", event_time_filter.end))
+        return " and ".join(
+            f"{event_time_filter.field_name} {sign} {time_literal(moment)}"
+            for sign, moment in bounds
+            if moment is not None
+        )
+
+    @property
+    def is_temporary(self) -> bool:
+        """Return whether it is one of the connection, not of a lake."""
+        return self.path.schema is None or not self.include_policy.schema
+
+
+def time_literal(moment: datetime) -> str:
+    """A moment in UTC as a literal without a zone, as tables have most times."""
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return f"TIMESTAMP_NTZ '{moment.isoformat(sep=' ')}'"

@@ -1,0 +1,3 @@
+from pathlib import Path
+
+PACKAGE_PATH = str(Path(__file__).parent)

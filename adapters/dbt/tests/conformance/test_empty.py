@@ -1,0 +1,21 @@
+"""dbt's own suite ``empty``."""
+
+from __future__ import annotations
+
+from dbt.tests.adapter.empty import test_empty as empty_suite
+
+
+class TestTestEmptyInlineSourceRef(empty_suite.BaseTestEmptyInlineSourceRef):
+    pass
+
+
+class TestEmpty(empty_suite.TestEmpty):
+    pass
+
+
+class TestTestEmptySeedFlag(empty_suite.BaseTestEmptySeedFlag):
+    pass
+
+
+class TestMetadataWithEmptyFlag(empty_suite.MetadataWithEmptyFlag):
+    pass
