@@ -6,6 +6,7 @@ INSTALLED := $(VENV)/.installed
 # The tests ask DuckDB 1.4.4 too, which wrote format 0.3; another Python that has it will do.
 OLD_DUCKDB := .venv-duckdb-1.4/.installed
 CONNECT := .venv-connect/.installed
+DBT := .venv-dbt/.installed
 ifdef PENSTOCK_TEST_DUCKDB_1_4
 OLD_DUCKDB :=
 endif
@@ -20,7 +21,7 @@ demo: prerequisites $(INSTALLED) ## the examples, from nothing, compared with Du
 	@$(BIN)/python examples/demo.py
 
 # Two workers with a Spark session each take files in the order of tests/conftest.py.
-test: prerequisites $(INSTALLED) $(OLD_DUCKDB) $(CONNECT) ## run every test
+test: prerequisites $(INSTALLED) $(OLD_DUCKDB) $(CONNECT) $(DBT) ## run every test
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 gates: $(INSTALLED) ## check with ruff, mypy, import-linter and programs of scripts
@@ -51,7 +52,7 @@ lock: prerequisites ## write constraints.txt anew, with the newest versions that
 	@rm -rf .venv-lock
 
 clean: ## remove everything that was made, the environments too
-	rm -rf $(VENV) .venv-duckdb-1.4 .venv-connect .venv-lock build dist demo
+	rm -rf $(VENV) .venv-duckdb-1.4 .venv-connect .venv-dbt .venv-lock build dist demo
 
 # First of all, and each time: a Java that went away should not become a Spark stack trace.
 prerequisites:
@@ -76,6 +77,16 @@ warm-tests: prerequisites $(CONNECT) ## run the marked tests over a warm server
 
 cluster-tests: prerequisites $(INSTALLED) ## run a model on a standalone cluster of two workers
 	@PENSTOCK_TEST_CLUSTERS=1 $(BIN)/python -m pytest tests/clusters
+
+# An environment of its own: dbt pins many packages that Penstock uses, too. The rest is in .venv.
+.venv-dbt/.installed: tests/requirements-dbt.txt | $(INSTALLED)
+	@sh scripts/install.sh $(@D) -r $<
+	@$(BIN)/python -c "import sysconfig; print('$(CURDIR)/adapters/dbt/src\n$(CURDIR)/src'); print(sysconfig.get_path('purelib'))" \
+		>"$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/beside.pth"
+	@touch $@
+
+dbt-tests: prerequisites $(DBT) ## run dbt's whole suite for adapters against the adapter (20 minutes)
+	@cd adapters/dbt && ../../.venv-dbt/bin/python -m pytest
 
 # A test that needs it is skipped where it is not there, but `make test` sees to it that it is.
 .venv-duckdb-1.4/.installed: tests/requirements-duckdb-1.4.txt | prerequisites

@@ -1,4 +1,4 @@
-"""One lake for the session of the tests, and one Spark session; each class has a schema of its own."""
+"""One lake and one Spark session for all tests; each class has a schema of its own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""dbt's own suite ``constraints``, with Spark's types and values. NOT NULL is enforced at the write;
-the others are left out with a warning, as the format has none.
+"""dbt's own suite ``constraints``, with Spark's types and values. NOT NULL is enforced at each
+write; the others are left out with a warning, as the format has none.
 """
 
 from __future__ import annotations

@@ -14,4 +14,4 @@ class TestPostgresShowLimit(dbt_show_suite.TestPostgresShowLimit):
 
 
 class TestShowDoesNotHandleDoubleLimit(dbt_show_suite.TestShowDoesNotHandleDoubleLimit):
-    pass
+    DATABASE_ERROR_MESSAGE = "Syntax error at or near"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from dbt.tests.adapter.unit_testing import test_case_insensitivity as case_insensitivity_suite
 from dbt.tests.adapter.unit_testing import test_invalid_input as invalid_input_suite
 from dbt.tests.adapter.unit_testing import (
@@ -32,5 +33,16 @@ class TestUnitTestingVarcharFixtureNoTruncation(
     pass
 
 
-class TestPostgresUnitTestingTypes(types_suite.TestPostgresUnitTestingTypes):
-    pass
+class TestUnitTestingTypes(types_suite.BaseUnitTestingTypes):
+    @pytest.fixture
+    def data_types(self) -> list[list[str]]:
+        return [
+            ["1", "1"],
+            ["'1'", "1"],
+            ["true", "true"],
+            ["DATE '2020-01-02'", "2020-01-02"],
+            ["TIMESTAMP_NTZ '2013-11-03 00:00:00'", "2013-11-03 00:00:00"],
+            ["TIMESTAMP_LTZ '2013-11-03 00:00:00-0'", "2013-11-03 00:00:00-0"],
+            ["cast(1 as decimal(10, 2))", "1"],
+            ["'x\\\\y'", "'x\\y'"],
+        ]

@@ -3,8 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dbt.adapters.penstock.credentials import PenstockCredentials
 from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.penstock.credentials import PenstockCredentials
 
 CATALOG = "ducklake:sqlite:lake.sqlite"
 

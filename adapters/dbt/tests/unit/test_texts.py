@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from dbt.adapters.penstock import texts
 from dbt.adapters.penstock.texts import LakeName, TemporaryView
 

@@ -1,6 +1,7 @@
 """The adapter of dbt for Penstock: ``type: penstock`` in profiles.yml."""
 
 from dbt.adapters.base import AdapterPlugin
+
 from dbt.adapters.penstock.connections import PenstockConnectionManager
 from dbt.adapters.penstock.credentials import PenstockCredentials
 from dbt.adapters.penstock.impl import PenstockAdapter

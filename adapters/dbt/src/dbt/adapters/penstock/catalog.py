@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.penstock.types import type_name
-
 from penstock.lake.format.naming import fold
 from penstock.lake.lake import Lake
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     import agate
+
     from dbt.adapters.penstock.relation import PenstockRelation
 
 Wanted = Callable[[str, str], bool]  # by schema and name
@@ -37,15 +37,16 @@ def table(lake: Lake, wanted: Wanted) -> agate.Table:
 
 
 def _rows(lake: Lake, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
-    entries = [(entry, "BASE TABLE") for entry in lake.tables()]
-    entries += [(entry, "VIEW") for entry in lake.views()]
-    for entry, kind in entries:
-        schema, name = entry.schema_name, entry.name
+    comments = {(view.schema_name, view.name): view.comment for view in lake.views()}
+    entries = [(table.schema_name, table.name, "BASE TABLE") for table in lake.tables()]
+    entries += [(schema, name, "VIEW") for schema, name in comments]
+    for schema, name, kind in entries:
         if not wanted(schema, name):
             continue
         full = f"{quoted(schema)}.{quoted(name)}"
-        comment = entry.comment if kind == "VIEW" else lake.table(full).describe().comment
-        stats = _stats(None if kind == "VIEW" else _size(lake, schema, name))
+        is_view = kind == "VIEW"
+        comment = comments[schema, name] if is_view else lake.table(full).describe().comment
+        stats = _stats(None if is_view else _size(lake, schema, name))
         for index, column in enumerate(lake.sql(f"DESCRIBE {full}").collect()):
             about = (lake.name, schema, name, kind, comment, None)
             of = (column.column_name, index + 1, type_name(column.column_type), column.comment)

@@ -10,12 +10,12 @@ from typing import Any
 from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.exceptions import FailedToConnectError
-from dbt.adapters.penstock.handle import Handle, Origin
-from dbt.adapters.penstock.lakes import lakes_of
 from dbt.adapters.sql import SQLConnectionManager
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
+from dbt.adapters.penstock.handle import Handle, Origin
+from dbt.adapters.penstock.lakes import lakes_of
 from penstock.errors import PenstockError
 
 logger = AdapterLogger("Penstock")

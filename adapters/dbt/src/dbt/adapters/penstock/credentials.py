@@ -19,8 +19,8 @@ _SPARK = {"master", "conf"}
 
 @dataclass
 class PenstockCredentials(Credentials):
-    """``catalog`` and ``data_path`` are the lake that ``database`` names; ``lakes`` are others, each
-    with the same settings. ``spark`` has ``master`` and ``conf``; ``warm`` is as in penstock.toml.
+    """``catalog`` and ``data_path`` are the lake that ``database`` names; ``lakes`` are others with
+    the same settings. ``spark`` has ``master`` and ``conf``; ``warm`` is as in penstock.toml.
     """
 
     database: str = DEFAULT_LAKE

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.contracts.connection import AdapterResponse
+
 from dbt.adapters.penstock import texts
 from dbt.adapters.penstock.lakes import Lakes
 from dbt.adapters.penstock.types import columns_of
-
 from penstock.errors import PenstockError
 from penstock.lake.lake import Lake
 from penstock.lake.transaction import Transaction
@@ -136,7 +136,7 @@ class Handle:
         self.transaction(database).table(table).depend()
 
     def reader(self, name: str | None = None) -> Lake | Transaction:
-        """What reads a lake: its transaction, so that it sees what that has done, if one is open."""
+        """What reads a lake: its open transaction, which sees what it has done, or the lake."""
         lake = self.lakes.lake(name)
         return self._transactions.get(lake.name, lake)
 

@@ -11,6 +11,10 @@ from dbt.adapters.base.impl import ConstraintSupport
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.sql import SQLAdapter
+from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.exceptions import DbtRuntimeError
+
 from dbt.adapters.penstock import catalog, python_models, seeds
 from dbt.adapters.penstock.column import PenstockColumn
 from dbt.adapters.penstock.connections import PenstockConnectionManager
@@ -18,11 +22,7 @@ from dbt.adapters.penstock.handle import Handle, PenstockResponse
 from dbt.adapters.penstock.relation import PenstockRelation
 from dbt.adapters.penstock.texts import unquoted
 from dbt.adapters.penstock.types import columns_of, described
-from dbt.adapters.sql import SQLAdapter
-from dbt_common.contracts.constraints import ConstraintType
-from dbt_common.exceptions import DbtRuntimeError
-
-from penstock.errors import NotFound
+from penstock.errors import NotFound, SchemaMismatch, UnsupportedFeature
 from penstock.lake.format.naming import fold
 from penstock.sql.identifiers import quoted
 
@@ -99,17 +99,17 @@ class PenstockAdapter(SQLAdapter):
         """The tables and views of a schema."""
         lake = self.handle.lakes.lake(schema_relation.database)
         schema = fold(schema_relation.schema or "")
-        found = [(table, RelationType.Table) for table in lake.tables()]
-        found += [(view, RelationType.View) for view in lake.views()]
+        found = [(t.schema_name, t.name, RelationType.Table) for t in lake.tables()]
+        found += [(v.schema_name, v.name, RelationType.View) for v in lake.views()]
         return [
             self.Relation.create(
                 database=schema_relation.database,
                 schema=schema_relation.schema,
-                identifier=entry.name,
+                identifier=name,
                 type=kind,
             )
-            for entry, kind in found
-            if fold(entry.schema_name) == schema
+            for of, name, kind in found
+            if fold(of) == schema
         ]
 
     def get_columns_in_relation(self, relation: PenstockRelation) -> list[PenstockColumn]:
@@ -125,6 +125,18 @@ class PenstockAdapter(SQLAdapter):
                 except NotFound:
                     return []
         return [PenstockColumn(column, kind) for column, kind in pairs]
+
+    @available.parse(lambda *_, **__: True)
+    def widen(self, relation: PenstockRelation, column: str, kind: str) -> bool:
+        """Change a column's type where no file is written anew; whether that was possible."""
+        table = relation.render()
+        try:
+            self.handle.run(
+                f"ALTER TABLE {table} ALTER COLUMN {quoted(column)} SET DATA TYPE {kind}"
+            )
+        except (SchemaMismatch, UnsupportedFeature):
+            return False
+        return True
 
     def drop_relation(self, relation: PenstockRelation) -> None:
         """Drop a table or view, or forget a temporary relation."""
@@ -148,16 +160,15 @@ class PenstockAdapter(SQLAdapter):
 
     @available.parse_none
     def fence(self, relation: PenstockRelation) -> None:
-        """Let the transaction only commit where nobody else has changed a table that it has read."""
+        """Let the transaction only commit where nobody else has changed a table that it read."""
         table = f"{quoted(relation.schema or 'main')}.{quoted(relation.identifier or '')}"
         self.handle.fence(relation.database, table)
 
-    @available.parse(lambda *_, **__: {})
-    def load_seed(
-        self, relation: PenstockRelation, table: agate.Table, types: dict[str, str]
-    ) -> int:
+    @available.parse(lambda *_, **__: 0)
+    def load_seed(self, relation: PenstockRelation, table: agate.Table) -> int:
         """Write the rows of a seed; the number of rows."""
-        return seeds.load(self.handle, relation, table, types)
+        with self.connections.exception_handler(f"INSERT INTO {relation}"):
+            return seeds.load(self.handle, relation, table)
 
     def submit_python_job(
         self, parsed_model: dict[str, Any], compiled_code: str

@@ -13,8 +13,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.events.logging import AdapterLogger
-from dbt.adapters.penstock.credentials import PenstockCredentials
 
+from dbt.adapters.penstock.credentials import PenstockCredentials
 from penstock.errors import ArgumentError
 from penstock.lake.format.naming import fold
 from penstock.lake.lake import Lake

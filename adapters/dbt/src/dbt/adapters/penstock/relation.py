@@ -11,7 +11,9 @@ from dbt.adapters.contracts.relation import RelationType
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PenstockRelation(BaseRelation):
-    """The lake is the database."""
+    """The lake is the database. A subquery needs no alias: where a model gives one, it stands."""
+
+    require_alias: bool = False
 
     renameable_relations: SerializableIterable = field(
         default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
@@ -21,8 +23,8 @@ class PenstockRelation(BaseRelation):
     )
 
     def _render_event_time_filtered(self, event_time_filter: EventTimeFilter) -> str:
-        """Compare with times of a declared type: dbt's texts carry a zone, UTC, which a text that is
-        cast to a time without one must not have.
+        """Compare with times of a declared type: dbt's texts carry a zone, and a text with one
+        cannot be cast to a time without.
         """
         bounds = ((">=", event_time_filter.start), ("<", event_time_filter.end))
         return " and ".join(

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     import agate
+
     from dbt.adapters.penstock.handle import Handle
     from dbt.adapters.penstock.relation import PenstockRelation
 
 _AT_ONCE = 1_000  # rows in a statement
 
 
-def load(
-    handle: Handle, relation: PenstockRelation, table: agate.Table, types: Mapping[str, str]
-) -> int:
+def load(handle: Handle, relation: PenstockRelation, table: agate.Table) -> int:
     """Insert a table's rows, with their values bound; they are cast to the columns' types."""
     names = ", ".join(quoted(str(name)) for name in table.column_names)
     width = len(table.column_names)

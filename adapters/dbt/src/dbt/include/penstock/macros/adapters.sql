@@ -95,14 +95,21 @@
 {% endmacro %}
 
 {% macro penstock__alter_column_type(relation, column_name, new_column_type) %}
-  {# The format widens types; what it cannot widen is written anew into another column. #}
-  {% set name, other = adapter.quote(column_name), adapter.quote(column_name ~ "__dbt_alter") %}
-  {% call statement('alter_column_type') %}
-    alter table {{ relation.render() }} add column {{ other }} {{ new_column_type }};
-    update {{ relation.render() }} set {{ other }} = {{ name }};
-    alter table {{ relation.render() }} drop column {{ name }};
-    alter table {{ relation.render() }} rename column {{ other }} to {{ name }}
-  {% endcall %}
+  {# What the format does not widen is written anew, in the same transaction. #}
+  {% if not adapter.widen(relation, column_name, new_column_type) %}
+    {% call statement('alter_column_type') %}
+      create or replace table {{ relation.render() }} {{ penstock__layout() }} as select
+      {% for column in adapter.get_columns_in_relation(relation) -%}
+        {%- if column.name | lower == column_name | lower -%}
+          cast({{ column.quoted }} as {{ new_column_type }}) as {{ column.quoted }}
+        {%- else -%}
+          {{ column.quoted }}
+        {%- endif -%}
+        {{ ", " if not loop.last }}
+      {%- endfor %}
+      from {{ relation.render() }}
+    {% endcall %}
+  {% endif %}
 {% endmacro %}
 
 {% macro penstock__current_timestamp() -%}
@@ -176,7 +183,7 @@
 {% endmacro %}
 
 {% macro penstock__load_csv_rows(model, agate_table) %}
-  {% set number = adapter.load_seed(this, agate_table, model['config'].get('column_types', {})) %}
+  {% set number = adapter.load_seed(this, agate_table) %}
   {{ return("-- " ~ number ~ " rows, with their values bound") }}
 {% endmacro %}
 

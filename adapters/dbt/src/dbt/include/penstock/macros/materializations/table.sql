@@ -50,6 +50,3 @@
     {% do adapter.cache_dropped(existing_relation) %}
   {% endif %}
 {% endmacro %}
-
-{% macro penstock__run_staged_tests(relation) %}
-{% endmacro %}
