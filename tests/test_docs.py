@@ -93,7 +93,7 @@ def test_page(
         elif block.is_run and block.kind == "sh":
             for line in block.text.splitlines():
                 command(line, block.exit_code)
-    for path in written:
+    for path in dict.fromkeys(written):
         path.unlink()
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.durations import duration_setting
+from penstock.environment_tables import SECTION as OWN_TABLES
+from penstock.environment_tables import OwnTables, Places, read_own_tables
 from penstock.errors import ConfigError, Location
 from penstock.masking import masked_repr
 from penstock.model_defaults import ModelDefaults
@@ -31,6 +33,7 @@ from penstock.settings_file import (
     known,
     names_in,
     read_settings_file,
+    suffixes_in,
     with_variables,
 )
 
@@ -116,6 +119,8 @@ class Settings:
     ``cache`` is the user's directory of what can be derived again; None: nothing is cached.
     ``notify`` are told how runs end. ``open_lineage`` says where events of lineage go, if anywhere.
     ``environment`` is the one of ``[environments.NAME]`` whose settings count; None: of none.
+    ``own_tables`` says where it makes its tables, if not where all do, and ``suffixes`` are the
+    patterns of what any environment puts behind the names of schemas.
     """
 
     root: Path
@@ -134,6 +139,8 @@ class Settings:
     retention: Retention = field(default_factory=Retention)
     notify: tuple[NotifySettings, ...] = ()
     open_lineage: OpenLineageSettings | None = None
+    own_tables: OwnTables | None = None
+    suffixes: tuple[str, ...] = ()
 
 
 def load_settings(
@@ -149,11 +156,35 @@ def load_settings(
     environ = os.environ if environ is None else environ
     root = root.resolve()
     chosen, at = _environment(environment, environ)
-    values = with_variables(read_settings_file(root / FILE_NAME).of(chosen, at), environ)
+    file = read_settings_file(root / FILE_NAME)
+    values = with_variables(file.of(chosen, at), environ)
     values |= _from_variables(environ, {name: names_in(name, values) for name in NAMED})
     for key, text in (overrides or {}).items():
         values[key] = convert(key, text, Location(f"flag for {key}"))
-    return replace(_build(root, values, environ), environment=chosen)
+    settings = replace(_build(root, values, environ), environment=chosen)
+    settings = replace(settings, suffixes=suffixes_in(file))
+    if not any(key.startswith(f"{OWN_TABLES}.") for key in values):
+        return settings
+
+    def others(name: str, where: Location) -> Mapping[str, Setting]:
+        theirs = file.of(None if name == DEFAULT_ENVIRONMENT else name, where)
+        lakes = {k: each for k, each in theirs.items() if k.startswith(("lakes.", OWN_TABLES))}
+        return {**with_variables(lakes, environ), **_of_lakes(values, environ)}
+
+    own = read_own_tables(
+        values.get, _places(settings.lakes), others, lambda of: _places(_build_lakes(root, of))
+    )
+    return replace(settings, own_tables=own)
+
+
+def _of_lakes(values: Mapping[str, Setting], environ: Mapping[str, str]) -> dict[str, Setting]:
+    """Return what variables say of lakes, whatever the environment."""
+    known = _from_variables(environ, {name: names_in(name, values) for name in NAMED})
+    return {key: each for key, each in known.items() if key.startswith("lakes.")}
+
+
+def _places(lakes: Mapping[str, LakeSettings]) -> Places:
+    return {name: (lake.catalog, lake.metadata_schema) for name, lake in lakes.items()}
 
 
 def _environment(named: str | None, environ: Mapping[str, str]) -> tuple[str | None, Location]:

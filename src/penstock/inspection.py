@@ -55,6 +55,7 @@ class Inspection(PlanInspection):
         from penstock.engine.planning.ranges import SliceRange
         from penstock.engine.planning.run_arguments import selection_of
 
+        self._make_own()
         given = [each for each in models if each is not None]
         selection, last = selection_of(given, select, exclude, to, self.models)
         only = selection.only(self.models)
@@ -78,6 +79,9 @@ class Inspection(PlanInspection):
         if only or not selection:
             return known()
         return of_selection(selection, by_name, self.graph, known)
+
+    def _in_state(self, word: str) -> set[str]:
+        return {each.model for each in self.status(select=f"state:{word}") if each.model}
 
     def show(self, model: str) -> ModelDetail:
         """Everything about one model: ``project.show("orders")``. Starts no Spark."""
@@ -309,4 +313,4 @@ class Inspection(PlanInspection):
             return None
         from penstock.engine.answers.sparkless_query import SmallReads
 
-        return ask(SmallReads(self.settings, self._catalog, limit))
+        return ask(SmallReads(self.settings, self._catalog, limit, self._loaded.moved))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from penstock.engine.planning.slice_reason import DefinitionChange
     from penstock.engine.planning.slice_states import KnownSlices
     from penstock.engine.planning.slices import Partition, RunRequest
+    from penstock.engine.session.own_models import OwnModels
     from penstock.engine.state.records import InputRead
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
@@ -74,6 +75,12 @@ class PlanInspection:
     def __init__(self, settings: Settings, loaded: Loaded, connections: Connections) -> None:
         """For `load`."""
         self.settings = settings
+        self._own_models: OwnModels | None = None
+        if settings.own_tables is not None:
+            from penstock.engine.session.own_models import OwnModels
+
+            self._own_models = OwnModels.of(connections, loaded, settings.own_tables)
+            loaded = self._own_models.with_own()
         self.models = loaded.models
         self.externals = loaded.externals
         self._loaded = loaded
@@ -98,6 +105,40 @@ class PlanInspection:
         ]
         headings = ("model", "table", "strategy", "reads")
         return table(headings, rows, note=f"{self.settings.name}, in {self.settings.root}")
+
+    def _make_own(self, names: Collection[str] = ()) -> None:
+        """Let the environment make tables of its own for these models, if it has some at all.
+
+        Those that it does not have, and that are not named, are read where another one made them.
+        """
+        if self._own_models is None:
+            return
+        loaded = self._own_models.with_own(names)
+        if loaded is self._loaded:
+            return
+        self.models, self._loaded = loaded.models, loaded
+        for derived in ("graph", "edges", "_table_reads", "_views_read"):
+            self.__dict__.pop(derived, None)
+
+    def _in_state(self, word: str) -> set[str]:
+        """The models of which a slice is in a state."""
+        raise NotImplementedError("`Inspection` asks for the states of all")
+
+    def _owned(self, request: RunRequest) -> RunRequest:
+        """The request, when the models that it makes are the environment's own."""
+        if self._own_models is None:
+            return request
+        self._make_own()
+        names, request = self._own_models.selected(request, self._in_state)
+        self._make_own(names)
+        return request
+
+    def _require_own(self, table: TableName) -> None:
+        """Raise ArgumentError for a table that another environment made."""
+        if self.settings.own_tables is not None:
+            from penstock.model.definition.own_tables import require_own
+
+            require_own(table, self.settings.own_tables.suffix, self.settings.environment)
 
     @cached_property
     def graph(self) -> Graph:
@@ -338,7 +379,7 @@ class PlanInspection:
         """The request of a run: ``options`` are those of `RunOptions`."""
         from penstock.engine.planning.run_arguments import RunOptions
 
-        return RunOptions(**options).request(models, self.models)
+        return self._owned(RunOptions(**options).request(models, self.models))
 
     def _planned(
         self,
@@ -352,11 +393,16 @@ class PlanInspection:
         by_name = {model.name: model for model in self.models}
         restates = planner is not None or request.changed
         known = known or self._plan_known(request, restates=restates)
-        if not request.changed:
-            return make_plan(by_name, self.graph, request, known, planner)
-        from penstock.engine.planning.changed import of_changed, only_touched
+        if request.changed:
+            from penstock.engine.planning.changed import of_changed, only_touched
 
-        return only_touched(make_plan(by_name, self.graph, request, known, of_changed))
+            plan = only_touched(make_plan(by_name, self.graph, request, known, of_changed))
+        else:
+            plan = make_plan(by_name, self.graph, request, known, planner)
+        if self._own_models is not None:
+            notices = (*plan.notices, *self._own_models.read_elsewhere(plan, by_name))
+            plan = replace(plan, notices=notices)
+        return plan
 
     def _plan_of(self, model: Model, **options: Any) -> Plan:
         """Return the plan of one model, whether or not its slices are up to date."""

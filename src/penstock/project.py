@@ -351,8 +351,16 @@ class Project(RollingBack):
 
         asked = SliceRange.of(from_, to, every=True) if from_ or to else None
         external = next((each for each in self.externals if each.is_called(model)), None)
+        self._make_own(() if external else [self.model(model).name])
         root = Root.of(external, self.models) if external else Root.at(self.model(model))
         select = root.select(self.graph, downstream=downstream)
+        if self._own_models is not None:  # what another environment made stays as it is
+            select = tuple(name for name in select if self.model(name).own)
+            if not select:
+                raise ArgumentError(
+                    f"this environment has no table of its own that {model} is, or that reads it",
+                    hint=f"make one first: penstock run {model}",
+                )
         root.require(asked, downstream=downstream)
         request = RunRequest(
             select=select,
@@ -398,6 +406,8 @@ class Project(RollingBack):
         from penstock.progress.live import showing
 
         require_jobs(jobs)
+        for step in plan.steps:
+            self._require_own(step.model.target)
         if is_idle(plan):
             with showing(on_event) as sink:
                 return idle_run(plan, sink)
@@ -451,6 +461,7 @@ class Project(RollingBack):
         from penstock.engine.running.adopt import adopt
 
         made = self.model(model)
+        self._require_own(made.target)
         lake = made.target.lake
         if self._catalog(lake) is None:
             raise TableNotFound(f"lake {lake} does not exist yet", hint="nothing has run")
@@ -482,6 +493,7 @@ class Project(RollingBack):
             if gone is None or any(table_key(gone) == table_key(m.target) for m in self.models):
                 raise
             target = gone
+        self._require_own(target)
         if self._catalog(target.lake) is None:
             raise TableNotFound(f"lake {target.lake} does not exist yet", hint="nothing has run")
         if made is not None and made.python is not None and not target.is_table:

@@ -74,6 +74,7 @@ class RollingBack(Reproducing):
         what the lake raises for files that are gone. Starts no Spark.
         """
         name, made = self._table_and_model(model)
+        self._require_own(name)
         if made is not None and not made.strategy.counts_rows:
             raise ArgumentError(
                 f"{made.name} has no rows of its own", hint="roll back the tables that it reads"
@@ -103,7 +104,8 @@ class RollingBack(Reproducing):
             direct = [each.name for each in self.models if name in each.inputs]
             below = {n for each in direct for n in (each, *self.graph.downstream(each))}
         ordered = [by_name[each] for each in self.graph.order() if each in below]
-        return [each for each in ordered if each.strategy.counts_rows and each.strategy.runs]
+        runs = (each for each in ordered if each.strategy.counts_rows and each.strategy.runs)
+        return [each for each in runs if each.own]
 
     def _behind(self, reader: Model, of: tuple[TableName, int]) -> Reader | None:
         from penstock.engine.answers.read_later import read_later

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.durations import is_duration, seconds_of
+from penstock.environment_tables import is_of_another
 from penstock.errors import ArgumentError
 from penstock.inspection import Inspection
 
@@ -169,6 +170,7 @@ class RunInspection(Inspection):
         past = self._past_plan(run_id)
         if isinstance(past, str):
             raise ArgumentError(past, hint="run what is missing: penstock run")
+        self._make_own_of([past])
         return self._retry([past], past.plan.request, run_id)
 
     def retry_failed_plan(
@@ -195,6 +197,7 @@ class RunInspection(Inspection):
             by_name = {model.name: model for model in self.models}
             names = selection.of(by_name, self.graph, self._in_state).names
         said = tuple(each for each in pasts if isinstance(each, str))
+        self._make_own_of(found)
         plan = self._retry(found, request, None if last is None else last.run_id, names)
         return replace(plan, notices=(*said, *plan.notices))
 
@@ -220,6 +223,12 @@ class RunInspection(Inspection):
         notices = (INPUTS, *left.notices, *plan.notices)
         return replace(plan, notices=notices, retry_of=retry_of)
 
+    def _make_own_of(self, pasts: Sequence[PastPlan]) -> None:
+        """Let the environment make the tables that past runs of it were to make."""
+        if self._own_models is not None:
+            names = {step.step for past in pasts for step in past.plan.steps if step.slices}
+            self._make_own(names & set(self._own_models.by_name))
+
     def _past_plan(self, run_id: str) -> PastPlan | str:
         """The plan of a run and how its steps ended, or why it cannot be retried."""
         from penstock.engine.answers.runs import past_run
@@ -236,6 +245,14 @@ class RunInspection(Inspection):
         run, steps = of[0].run, tuple(step for each in of for step in each.steps)
         if past_run(run, "", {}).state == "running":
             return f"run {run_id} is running: there is nothing to retry yet"
+        of_another = partial(
+            is_of_another,
+            own=self.settings.own_tables,
+            suffixes=self.settings.suffixes,
+            tables=[model.target.qualified for model in self.models],
+        )
+        if steps and all(of_another(step.target) for step in steps):
+            return f"run {run_id} is of another environment, whose tables it made"
         if run.plan is None:
             return f"run {run_id} cannot be retried: an earlier version ran it, without its plan"
         return PastPlan(run_id, run.started_at, RecordedPlan.parse(run.plan), run.args, steps)
@@ -259,9 +276,6 @@ class RunInspection(Inspection):
         from penstock.engine.planning.reasons import with_reasons
 
         return with_reasons(plan, known)
-
-    def _in_state(self, word: str) -> set[str]:
-        return {each.model for each in self.status(select=f"state:{word}") if each.model}
 
     def _catalogs(self) -> dict[str, Catalog]:
         """The catalogs that exist, by the names of their lakes."""

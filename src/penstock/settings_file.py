@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock.attach_options import refusal_for_project
+from penstock.environment_tables import KEYS as OWN_TABLES
+from penstock.environment_tables import SECTION as OWN
+from penstock.environment_tables import pattern_of
 from penstock.errors import ConfigError, Location
 from penstock.masking import shown
 from penstock.model_defaults import TABLE, ModelDefaults, read_defaults
@@ -65,7 +68,9 @@ SECTIONS: Mapping[str, Mapping[str, Any]] = {
     "python": {"timeout": str},
     "notify": NOTIFY_KEYS,
     "openlineage": OPEN_LINEAGE_KEYS,
+    OWN: OWN_TABLES,  # of the keys of an environment itself
 }
+_IN_FILES = {name: keys for name, keys in SECTIONS.items() if name != OWN}
 #: sections of tables with names of the project's own, and what one of them is called
 NAMED: Mapping[str, str] = {"lakes": "a lake", "notify": "one who is told"}
 
@@ -101,6 +106,12 @@ class SettingsFile:
             if key in self.base and key in own:
                 merged[key] = replace(own[key], value=merge(self.base[key].value, own[key].value))
         return merged
+
+
+def suffixes_in(file: SettingsFile) -> tuple[str, ...]:
+    """Return the patterns of the schema suffixes that environments of a file have."""
+    key = f"{OWN}.schema_suffix"
+    return tuple(pattern_of(own[key].value) for own in file.environments.values() if key in own)
 
 
 def _known_environments(name: str, environments: Mapping[str, Values]) -> str:
@@ -208,7 +219,12 @@ class _Reader:
                     location=at,
                     hint=f"that is how --env calls the settings outside of [{ENVIRONMENTS}]",
                 )
+            own = {key: sections.pop(key) for key in OWN_TABLES if key in sections}
             found[name] = self.sections(sections, (ENVIRONMENTS, name))
+            for key, value in own.items():
+                where = self._at((ENVIRONMENTS, name, key))
+                expect(f"{ENVIRONMENTS}.{name}.{key}", value, str, where)
+                found[name][f"{OWN}.{key}"] = Setting(value, where)
         return found
 
     def sections(self, content: Mapping[str, Any], inside: tuple[str, ...] = ()) -> Values:
@@ -216,7 +232,7 @@ class _Reader:
         values: Values = {}
         for section, keys in content.items():
             at = self._at((*inside, section))
-            known(section, SECTIONS, "section", at)
+            known(section, _IN_FILES, "section", at)
             expect(section, keys, dict, at)
             if section not in NAMED:
                 values |= self._keys((section,), keys, inside)

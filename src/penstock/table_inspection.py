@@ -249,7 +249,8 @@ class TableInspection(RunInspection):
                 )
             return model.target, model
         try:
-            name = Names(tuple(self.settings.lakes)).resolve(tuple(dotted(text)))
+            names = Names(tuple(self.settings.lakes), moved=self._loaded.moved)
+            name = names.resolve(tuple(dotted(text)))
         except UnknownName as error:
             raise ArgumentError(str(error), hint=error.hint) from None
         catalog = self._catalog(name.lake)

@@ -90,7 +90,7 @@ _HINTS = {
 @dataclass(frozen=True, slots=True)
 class Queries:
     """Queries over the lakes of a project as they are now, in which ``makers`` make the tables
-    and macros of ``libraries`` can be called.
+    and macros of ``libraries`` can be called; ``moved`` are tables that are elsewhere.
 
     ``start`` gives the session. Names that mean nothing raise NotFound, before Spark starts where
     the catalogs tell.
@@ -100,13 +100,14 @@ class Queries:
     start: Callable[[], SparkSession]
     makers: Makers
     libraries: Libraries = field(default_factory=Libraries)
+    moved: Mapping[str, TableName] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, connections: Connections, start: Callable[[], SparkSession], loaded: Loaded
     ) -> Queries:
         """Return those of a project's models and libraries."""
-        return cls(connections, start, makers_of(loaded.models), loaded.libraries)
+        return cls(connections, start, makers_of(loaded.models), loaded.libraries, loaded.moved)
 
     def preview(self, plan: Plan) -> Resolved:
         """Return what the SELECT of the plan's one step returns at this moment."""
@@ -171,7 +172,8 @@ class Queries:
         return self.connections.lake(lake, self.start)
 
     def _parsed(self, text: str, dialect: str) -> Query:
-        names = Names(tuple(self._settings.lakes), macros=self.connections.macros)
+        lakes = tuple(self._settings.lakes)
+        names = Names(lakes, macros=self.connections.macros, moved=self.moved)
         macros = ScriptMacros(libraries=self.libraries)
         parsed, findings = read_query(text, _NAME, names=names, dialect=dialect, macros=macros)
         if parsed is None:

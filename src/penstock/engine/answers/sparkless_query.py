@@ -4,8 +4,8 @@ whose first rows are collected.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -32,11 +32,12 @@ Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run h
 
 @dataclass(frozen=True, slots=True)
 class SmallReads:
-    """``limit`` is how many rows are shown, at most."""
+    """``limit`` is how many rows are shown, at most; ``moved`` are tables that are elsewhere."""
 
     settings: Settings
     catalogs: Catalogs
     limit: int
+    moved: Mapping[str, TableName] = field(default_factory=dict)
 
     def query(self, text: str, lake: str | None) -> QueryResult | None:
         """The rows of a query over the project's tables, or over those of one lake.
@@ -59,7 +60,7 @@ class SmallReads:
         return self._answer(table, PlainSelect((table.table,)), place)
 
     def _table(self, parts: tuple[str, ...], lake: str | None) -> TableName:
-        names = Names(tuple(self.settings.lakes))
+        names = Names(tuple(self.settings.lakes), moved=self.moved)
         if lake is None:
             return names.resolve(parts)
         if len(parts) > 1 and names.lake(parts[0]) is not None:

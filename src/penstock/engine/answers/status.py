@@ -58,6 +58,7 @@ from penstock.engine.state.records import (
 )
 from penstock.engine.state.store import State, find_tables, holders_in
 from penstock.engine.state.tables import to_text
+from penstock.environment_tables import is_of_another
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.definitions.tables import describe
 from penstock.lake.format.objects import COMMENT
@@ -164,8 +165,17 @@ def statuses(
         )
         for model in made
     ]
-    others = (each for name, state in states.items() for each in unmade(state, name, models))
+    others = [each for name, state in states.items() for each in unmade(state, name, models)]
+    if others and (settings.own_tables or settings.suffixes):
+        made_here = [model.target.qualified for model in models]
+        about = (settings.own_tables, settings.suffixes, made_here)
+        others = [each for each in others if not is_of_another(_in_lake(each.target), *about)]
     return Statuses((*known, *others))
+
+
+def _in_lake(table: str) -> str:
+    """``schema.table`` of a table's name, with or without its lake."""
+    return ".".join(table.split(".")[-2:])
 
 
 def status_of(

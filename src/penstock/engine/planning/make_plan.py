@@ -85,7 +85,7 @@ def make_plan(
     if request.changed:  # with what reads them
         below = frozenset(name for each in roots for name in graph.downstream(each))
         below -= selected.excluded
-        chosen |= frozenset(name for name in below if models[name].strategy.runs)
+        chosen |= frozenset(n for n in below if models[n].strategy.runs and models[n].own)
     steps = [models[name] for name in order if name in chosen]
     if not all(map(known.can_make, steps)):
         raise next(refusals(steps, known.destinations))
@@ -142,7 +142,8 @@ def _completed(planned: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep
     above = {name for model in asked.steps for name in asked.graph.upstream(model.name)}
     added = above - names - asked.excluded if asked.request.upstream else set[str]()
     if added:
-        steps = [m for m in asked.order if m.name in names or (m.name in added and m.strategy.runs)]
+        added = {m.name for m in asked.order if m.name in added and m.strategy.runs and m.own}
+        steps = [m for m in asked.order if m.name in names | added]
         asked = replace(asked, steps=steps, args=args_of(steps, asked.request))
     known = {step.name: step for step in planned}
     every = [known.get(m.name) or PlannedStep(m, (), skipped=NOT_ASKED) for m in asked.steps]

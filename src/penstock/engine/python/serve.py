@@ -111,7 +111,7 @@ class Server:
         return {"path": path}
 
     def read(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        table = _table(request)
+        table = self.model.query.names.place(_table(request))
         self._require_lake(table.lake)
         df = self.pins.read(table).df
         column, partition = self.columns[table.lake], request.get("partition")
@@ -159,7 +159,7 @@ class Server:
 
     def write(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """Rows of a helper; with ``check`` only whether they may be written."""
-        table, helper = _table(request), str(request["helper"])
+        table, helper = self.model.query.names.place(_table(request)), str(request["helper"])
         own, keys = self.model.target, request.get("keys")
         if table_key(table) != table_key(own):
             raise StepError(

@@ -5,7 +5,7 @@ shares them among the attempts of a run, with their state and whether the run is
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.config import LakeSettings, Settings
@@ -171,9 +171,9 @@ class Connections:
                 book,
             )
 
-    def load_models(self) -> Loaded:
-        """The models of the project, which may call macros of the lakes. Raises ModelError; then
-        the connections are closed.
+    def load_models(self, moved: Mapping[str, TableName] | None = None) -> Loaded:
+        """The models of the project, which may call macros of the lakes; ``moved`` are tables that
+        are elsewhere (`Names`). Raises ModelError; then the connections are closed.
         """
         settings = self.settings
         cache = scripts(settings)
@@ -187,6 +187,7 @@ class Connections:
                 macros=self.macros,
                 cache=cache,
                 defaults=settings.defaults,
+                moved=moved,
             )
         except BaseException:
             self.close()

@@ -235,6 +235,11 @@ class Catalog:
         with self.reading() as connection:
             return reads.load_tables(connection, self.data_path, snapshot_id)
 
+    def views(self, snapshot_id: int) -> list[str]:
+        """``main.v`` of every view at a snapshot."""
+        with self.reading() as connection:
+            return view_names(connection, snapshot_id)
+
     def table(self, schema: str, name: str, snapshot_id: int) -> Table:
         """The table of this name, letter case aside. Raises SchemaNotFound, TableNotFound."""
         table = self.find_table(schema, name, snapshot_id)

@@ -50,7 +50,8 @@ class Model(Declaration):
     ``definition_hash`` changes when the meaning of the script may have changed. ``python`` makes
     the rows where the query has no parts. ``files_read`` and ``files_written`` are paths and URIs
     in the spelling of `penstock.model.script.file_uris`, patterns among them; those of ``on``
-    lines are read, and those ``files_tested`` only by data tests.
+    lines are read, and those ``files_tested`` only by data tests. ``own``: the environment makes
+    its table; otherwise it only reads the one that another environment made.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Model(Declaration):
     files_tested: tuple[str, ...] = ()
     files_written: tuple[str, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
+    own: bool = True
 
     @property
     def python_place(self) -> Location:

@@ -27,6 +27,7 @@ from penstock.model.definition.external import (
 )
 from penstock.model.definition.graph import check_graph
 from penstock.model.definition.model import Model, TestScript
+from penstock.model.definition.own_tables import placed
 from penstock.model.definition.test_scripts import Asking, audit_script, test_script
 from penstock.model.definition.warnings import closed_intervals, without_start
 from penstock.model.files.header_lines import read_header
@@ -44,7 +45,7 @@ from penstock.model.project.serialized import AskedMacros, Packed, pack, unpack
 from penstock.model.script.arguments import declared
 from penstock.model.script.declaration import Declaration
 from penstock.model.script.sources import TableSource
-from penstock.model.values.asset import DEFAULT_SCHEMA
+from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.values.custom_strategy import Materialization, materializations
 from penstock.model.values.data_test import CustomTest
 from penstock.model.values.names import Macros, Names
@@ -56,7 +57,8 @@ from penstock.sql.tokens import words
 class Loaded:
     """Models in order of name, and every finding in order of file and line.
 
-    ``place`` is where they were read, with what their declarations may name.
+    ``place`` is where they were read, with what their declarations may name; ``moved`` are tables
+    that are elsewhere in this environment (`Names`).
     """
 
     models: tuple[Model, ...]
@@ -64,6 +66,7 @@ class Loaded:
     externals: tuple[External, ...] = ()
     libraries: Libraries = field(default_factory=Libraries)
     place: Place | None = None
+    moved: Mapping[str, TableName] = field(default_factory=dict)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -107,8 +110,14 @@ class Place:
         names = (self.names.lakes, self.names.default_lake, self.dialect, self.infer_names)
         blocks = [(name, block.query, block) for name, block in self.audits.items()]
         places = (str(self.root), str(self.models), str(path))
-        said = repr((places, names, self.defaults, blocks, self.libraries.digest, text))
+        moved = tuple(self.names.moved.items())
+        said = repr((places, names, self.defaults, blocks, self.libraries.digest, text, *moved))
         return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def applied(self, declaration: Declaration, name: str) -> Declaration:
+        """Return a declaration with the project's defaults, its tables where they are."""
+        found = self.defaults.applied(declaration, name)
+        return placed(found, self.names) if self.names.moved else found
 
     @property
     def lookups(self) -> int:
@@ -140,12 +149,14 @@ def load_models(
     macros: Macros | None = None,
     cache: Packed | None = None,
     defaults: Sequence[ModelDefaults] = (),
+    moved: Mapping[str, TableName] | None = None,
 ) -> Loaded:
     """The models of the project at ``root``, and warnings.
 
     ``macros`` are those that scripts in DuckDB's dialect may call; with ``infer_names`` a model
     without a name has that of its path. ``cache`` has files that were read before, and gets what
-    was not in it. Raises :class:`ModelError` with every finding when one of them is an error.
+    was not in it; ``moved`` are tables that are elsewhere (`Names`). Raises :class:`ModelError`
+    with every finding when one of them is an error.
     """
     loaded = scan_models(
         root,
@@ -157,6 +168,7 @@ def load_models(
         macros=macros,
         cache=cache,
         defaults=defaults,
+        moved=moved,
     )
     if loaded.errors:
         raise ModelError(loaded.diagnostics)
@@ -184,10 +196,11 @@ def scan_models(
     macros: Macros | None = None,
     cache: Packed | None = None,
     defaults: Sequence[ModelDefaults] = (),
+    moved: Mapping[str, TableName] | None = None,
 ) -> Loaded:
     """The models that can be read, and what is wrong with the others."""
     asked = None if macros is None else AskedMacros(macros)
-    names = Names(tuple(lakes), default_lake, macros=asked)
+    names = Names(tuple(lakes), default_lake, macros=asked, moved=moved or {})
     known, wrong_defaults = read_defaults(defaults)
     place = Place(root, root / models_dir, names, dialect, infer_names, cache, asked, known)
     if not place.models.is_dir():
@@ -350,7 +363,7 @@ def _understood(path: Path, text: str, place: Place) -> _File:
     if declaration is None:
         return _File(path, findings)
     name = path.relative_to(place.models).with_suffix("").as_posix()
-    declaration = place.defaults.applied(declaration, name)
+    declaration = place.applied(declaration, name)
     own = declared(text, path, partition=None)[0]
     tests, test_findings = _test_scripts(declaration, [arg.name for arg in own], place)
     uses, unknown = place.libraries.used(parse(text, path)[0], path)
@@ -372,7 +385,7 @@ def _python(path: Path, text: str, place: Place) -> _File:
         findings = (*findings, Diagnostic("error", message, Location(path), "rename one", "name"))
     own = [argument.name for argument in script.step.arguments]
     name = path.relative_to(place.models).with_suffix("").as_posix()
-    declaration = place.defaults.applied(script.declaration, name)
+    declaration = place.applied(script.declaration, name)
     tests, test_findings = _test_scripts(declaration, own, place)
     file = ScriptFile(name, text, declaration, tests, place.macros, script.step, root=place.root)
     model, findings = build_model(file, place.names, (*findings, *test_findings))

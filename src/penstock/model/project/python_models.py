@@ -58,7 +58,7 @@ def read_python(text: str, path: Path, root: Path, names: Names, dialect: str) -
     lake = _home(annotations, names)
     uses = uses_of(code, names, annotations.partition, annotations.dialect, lake)
     annotations, unclear = _with_target(annotations, uses)
-    on = [table for table in map(_table, annotations.triggers) if table is not None]
+    on = [names.place(table) for each in annotations.triggers if (table := _table(each))]
     step, wrong = read_signature(code, annotations.partition, on)
     findings = (*findings, *uses.findings, *unclear, *wrong)
     if annotations.materialize is not None:

@@ -128,7 +128,7 @@ def _table(call: ast.Call, lake: str, uses: Uses) -> TableName | None:
 def _read(call: ast.Call, lake: str, uses: Uses) -> None:
     table = _table(call, lake, uses)
     if table is not None:
-        uses.reads[table] = None
+        uses.reads[uses.names.place(table)] = None
 
 
 def _query(call: ast.Call, lake: str, uses: Uses) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from penstock.model.values.asset import DEFAULT_LAKE, DEFAULT_SCHEMA, TableName
-from penstock.sql.identifiers import nearest
+from penstock.sql.identifiers import fold, nearest
 from penstock.sql.macros import Book
 
 # The macros that a text of DuckDB's dialect calls, by the schema of names without one and what
@@ -29,6 +29,7 @@ class Names:
     ``lakes`` are those of penstock.toml; ``aliases`` map the names that ATTACH gave (folded) to
     lakes; ``use`` is the lake and schema that bare names belong to (``USE``).
     ``macros`` looks into the catalogs, which only a function that is not known is worth.
+    ``moved`` are tables that are elsewhere in this environment, by their names, folded.
     """
 
     lakes: tuple[str, ...]
@@ -36,6 +37,7 @@ class Names:
     aliases: Mapping[str, str] = field(default_factory=dict)
     use: tuple[str, str] | None = None
     macros: Macros | None = field(default=None, compare=False, repr=False)
+    moved: Mapping[str, TableName] = field(default_factory=dict)
 
     def lake(self, name: str) -> str | None:
         """The lake that an alias or a lake's own name means; case does not count."""
@@ -58,10 +60,14 @@ class Names:
             )
         *before, table = parts
         if not before:
-            return self._bare(table)
+            return self.place(self._bare(table))
         if len(before) == 1:
-            return self._two(before[0], table)
-        return self._three(before[0], before[1], table)
+            return self.place(self._two(before[0], table))
+        return self.place(self._three(before[0], before[1], table))
+
+    def place(self, table: TableName) -> TableName:
+        """Return where a table is in this environment."""
+        return self.moved.get(fold(table.full), table) if self.moved else table
 
     def _bare(self, table: str) -> TableName:
         lake, schema = self.use or (self._default(table), DEFAULT_SCHEMA)
