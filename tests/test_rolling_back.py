@@ -17,9 +17,11 @@ from click.testing import CliRunner
 
 from penstock.cli.main import main
 from penstock.engine.answers.read_later import Reader
+from penstock.engine.state.claims import NOBODY, Asked, Claims, Timing
 from penstock.engine.state.records import InputRead, ReadRecord
-from penstock.engine.state.store import State, StepRecords
-from penstock.errors import ArgumentError, SnapshotNotFound
+from penstock.engine.state.store import State, StepRecords, holders_in
+from penstock.errors import ArgumentError, CommitConflict, SnapshotNotFound
+from penstock.events import Event
 from penstock.project import Project
 from tests import duck
 from tests.engine.state.builders import publication, run_record, step_record
@@ -155,6 +157,43 @@ def test_a_rollback_can_be_rolled_back(shop: Shop) -> None:
     (table,) = shop.project.rollback("days", later).tables
     assert (table.rows_before, table.rows) == (1, 2)
     assert shop.rows("days") == [("2026-01-01", 1), ("2026-01-02", 2)]
+
+
+def test_twice_to_one_point_is_once(shop: Shop) -> None:
+    """Rows that are inlined in the catalog come back as new versions, which are the old ones."""
+    good = shop.made("days", "2026-01-01", 1)
+    shop.made("days", "2026-01-01", 9)
+    shop.project.rollback("days", good)
+    latest = shop.lake.catalog.latest().id
+    (table,) = shop.project.rollback("days", good).tables
+    assert (table.differs, table.snapshot) == (False, None)
+    assert shop.lake.catalog.latest().id == latest
+    assert shop.rows("days") == [("2026-01-01", 1)]
+
+
+def test_a_run_that_makes_the_table_is_waited_for(shop: Shop) -> None:
+    good = shop.made("days", "2026-01-01", 1)
+    shop.made("days", "2026-01-02", 2)
+    shop.state.prepare()
+    with Claims(timing=Timing(lease=1.5, look=0.05)) as claims:
+        asked = Asked("main", "main.days", ("2026-01-02",), "r9")
+        claim, _ = claims.take(shop.state, asked)
+        with pytest.raises(CommitConflict, match=r"run r9 \(.* is making main.days") as refused:
+            shop.project.rollback("days", good, wait=False)
+        assert refused.value.exit_code == 3
+        assert shop.project.rollback("days", good, dry_run=True).tables[0].differs
+        said: list[str] = []
+
+        def hear(event: Event) -> None:
+            said.append(str(getattr(event, "message", "")))
+            claims.release(claim)
+
+        shop.project.on_event = hear
+        (table,) = shop.project.rollback("days", good).tables
+    assert len(said) == 1
+    assert said[0].startswith("waits for main.days: run r9 (")
+    assert table.rows == 1
+    assert not shop.state.read(holders_in, NOBODY)("main.days", ("",))
 
 
 def test_what_cannot_be_rolled_back_is_named(shop: Shop) -> None:

@@ -5,15 +5,18 @@ The part of the Python API that takes back what was written; nothing that was th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentError
+from penstock.events import EventSink, Notice
 from penstock.notebook import count, line
 from penstock.reproducing import Reproducing
 from penstock.table_inspection import Point
+from penstock.uuid7 import new_uuid7
 
 if TYPE_CHECKING:
     from penstock.engine.answers.read_later import Reader
@@ -59,19 +62,38 @@ class Rollback:
         return line(self, tables, f"{len(self.behind)} behind", "dry run" if self.dry_run else "")
 
 
+@dataclass(frozen=True, slots=True)
+class _Go:
+    """Whether anything is written, and whether runs that hold a table are waited for."""
+
+    dry_run: bool
+    wait: bool
+
+
+def _notice(sink: EventSink, message: str) -> None:
+    sink(Notice(message))
+
+
 class RollingBack(Reproducing):
     """The rollback of models' tables. `Project` is its class for users."""
 
     def rollback(
-        self, model: str, to: Point, *, downstream: bool = False, dry_run: bool = False
+        self,
+        model: str,
+        to: Point,
+        *,
+        downstream: bool = False,
+        dry_run: bool = False,
+        wait: bool = True,
     ) -> Rollback:
         """Make a model's table what it was: ``project.rollback("orders", to=7, dry_run=True)``.
 
         ``to`` is a snapshot, a time, an age (``24h``), or a run, as which it left the table. Slices
         that were made since are missing again. With ``downstream`` the tables of all models
         that read it go back to the same moment; otherwise those that read what is taken back are
-        behind. Each table is one commit. Raises ArgumentError, SnapshotNotFound, TableNotFound, and
-        what the lake raises for files that are gone. Starts no Spark.
+        behind. Each table is one commit. A run that is making some of a table is waited for, unless
+        ``wait=False``: then CommitConflict names it. Raises ArgumentError, SnapshotNotFound,
+        TableNotFound, and what the lake raises for files that are gone. Starts no Spark.
         """
         name, made = self._table_and_model(model)
         self._require_own(name)
@@ -80,7 +102,8 @@ class RollingBack(Reproducing):
                 f"{made.name} has no rows of its own", hint="roll back the tables that it reads"
             )
         first = self._snapshot_at(to, name)
-        tables = [self._rolled_back(name, made, first, dry_run=dry_run)]
+        go = _Go(dry_run, wait)
+        tables = [self._rolled_back(name, made, first, go)]
         behind: list[Reader] = []
         for reader in self._readers(made, name):
             found = self._behind(reader, (name, first))
@@ -89,7 +112,7 @@ class RollingBack(Reproducing):
                 then = self._same_moment(first, name, reader.target)
                 reason = self._why_not(reader, then)
                 if reason is None and then is not None:
-                    tables.append(self._rolled_back(reader.target, reader, then, dry_run=dry_run))
+                    tables.append(self._rolled_back(reader.target, reader, then, go))
                     continue
             if found is not None:
                 behind.append(replace(found, reason=reason))
@@ -140,6 +163,30 @@ class RollingBack(Reproducing):
         return None
 
     def _rolled_back(
+        self, name: TableName, model: Model | None, to: int, go: _Go
+    ) -> RolledBackTable:
+        with self._claimed(name, go):
+            return self._gone_back(name, model, to, dry_run=go.dry_run)
+
+    @contextmanager
+    def _claimed(self, name: TableName, go: _Go) -> Iterator[None]:
+        """Keep runs from making slices of a table meanwhile, where any run has been."""
+        from penstock.engine.state.claims import Asked, Claims, whole_table
+        from penstock.engine.state.records import WHOLE
+        from penstock.engine.state.store import State
+
+        state = State(self._existing_catalog(name))
+        if go.dry_run or not state.read(lambda _: True, otherwise=False):
+            yield
+            return
+        state = State(self.lake(name.lake).catalog)
+        state.prepare()
+        asked = Asked(name.lake, name.qualified, (WHOLE,), new_uuid7())
+        say = partial(_notice, self.on_event)
+        with Claims(waits=go.wait) as claims, whole_table(state, asked, claims, say):
+            yield
+
+    def _gone_back(
         self, name: TableName, model: Model | None, to: int, *, dry_run: bool
     ) -> RolledBackTable:
         from penstock.lake.format.naming import TableRef

@@ -10,7 +10,7 @@ import click
 
 from penstock.cli.diff import POINT
 from penstock.cli.options import common_options, complete_model, load_project
-from penstock.cli.output import print_json, say
+from penstock.cli.output import print_json, say, starting
 from penstock.progress.view import count
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ Examples:
 @click.option("--to", metavar=POINT, required=True, help="The state to go back to.")
 @click.option("--downstream", is_flag=True, help="Also roll back the tables that read it.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
+@click.option("--no-wait", is_flag=True, help="Fail if a run makes some of it.")
 @common_options
 def command(
     *,
@@ -40,6 +41,7 @@ def command(
     to: str,
     downstream: bool,
     dry_run: bool,
+    no_wait: bool,
     project_dir: Path | None,
     as_json: bool,
 ) -> None:
@@ -48,10 +50,12 @@ def command(
 
     It is a new snapshot, so that a rollback can be rolled back. Slices that were made since are
     missing again, and the next run of their range makes them. Models that have read what is taken
-    back are behind; with --downstream their tables go back to the same moment. Starts no Spark.
+    back are behind; with --downstream their tables go back to the same moment. A run that is making
+    some of a table is waited for; with --no-wait that is an error, with exit code 3. Starts no
+    Spark.
     """
-    with load_project(project_dir) as project:
-        done = project.rollback(model, to, downstream=downstream, dry_run=dry_run)
+    with starting() as on_event, load_project(project_dir, on_event) as project:
+        done = project.rollback(model, to, downstream=downstream, dry_run=dry_run, wait=not no_wait)
     if as_json:
         print_json(done)
         return

@@ -13,7 +13,8 @@ import contextlib
 import getpass
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -24,7 +25,7 @@ from sqlalchemy import Row, delete, func, insert, select, update
 
 from penstock.engine.state.records import WHOLE, ProcessId, is_gone, this_process
 from penstock.engine.state.tables import CLAIM, META, to_moment, to_text
-from penstock.errors import ClaimLost, PenstockError
+from penstock.errors import ClaimLost, CommitConflict, PenstockError
 from penstock.model.time.interval import interval_of
 from penstock.model.time.slice import shown
 
@@ -227,6 +228,35 @@ def user_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # no such user here, as in some containers
         return str(os.getuid())
+
+
+@contextlib.contextmanager
+def whole_table(
+    state: Writes, asked: Asked, claims: Claims, say: Callable[[str], None]
+) -> Iterator[None]:
+    """Hold a table while something beside a run changes it: a run that makes some of it is waited
+    for, and said, unless ``claims`` do not wait. Raises CommitConflict then.
+    """
+    said = ""
+    while True:
+        claim, held = claims.take(state, asked)
+        if claim is not None:
+            break
+        now = ", ".join(dict.fromkeys(map(str, held.values())))
+        if not claims.waits:
+            error = CommitConflict(
+                f"{now} is making {asked.target}", hint="nothing was changed; leave out --no-wait"
+            )
+            error.exit_code = 3  # as of a run that leaves out what others hold
+            raise error
+        if now != said:
+            said = now
+            say(f"waits for {asked.target}: {now}")
+        time.sleep(claims.timing.look)
+    try:
+        yield
+    finally:
+        claims.release(claim)
 
 
 class Claims:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -256,9 +256,31 @@ def _content(file: DataFile) -> tuple[object, ...]:
 
 
 def _inlined(states: _States) -> tuple[tuple[int, ...], list[rollback_rows.Version]]:
-    """Row ids of inlined rows to end, and versions of inlined rows to restore."""
+    """Row ids of inlined rows to end, and versions of inlined rows to restore.
+
+    A version that an earlier rollback has brought back counts as the version itself.
+    """
     then, now = _versions(states.before), _versions(states.after)
-    return tuple(sorted(row_id for row_id, _ in now - then)), sorted(then - now)
+    ends, back = now - then, then - now
+    both = {row_id for row_id, _ in ends} & {row_id for row_id, _ in back}
+    if both and states.then.schema == states.now.schema:
+        old, new = _values(states.before, both), _values(states.after, both)
+        same = {row_id for row_id in both if old[row_id] == new[row_id]}
+        ends = {each for each in ends if each[0] not in same}
+        back = {each for each in back if each[0] not in same}
+    return tuple(sorted(row_id for row_id, _ in ends)), sorted(back)
+
+
+def _values(files: FileSet, row_ids: Collection[int]) -> dict[int, dict[str, object]]:
+    """The values of some inlined rows, by their ids."""
+    parts = files.inlined.parts if files.inlined is not None else ()
+    wanted = pa.array(sorted(row_ids), pa.int64())
+    found: dict[int, dict[str, object]] = {}
+    for part in parts:
+        own = part.rows.filter(pc.is_in(part.rows[ROW_ID_COLUMN].cast(pa.int64()), wanted))
+        for row in own.to_pylist():  # columns of the table are called by their field ids
+            found[row[ROW_ID_COLUMN]] = {n: value for n, value in row.items() if n.isdecimal()}
+    return found
 
 
 def _versions(files: FileSet) -> set[rollback_rows.Version]:
