@@ -64,7 +64,7 @@ class Rollback:
 
 @dataclass(frozen=True, slots=True)
 class _Go:
-    """Whether anything is written, and whether runs that hold a table are waited for."""
+    """Options of a rollback: write nothing, and wait for runs that hold a table."""
 
     dry_run: bool
     wait: bool
