@@ -1,7 +1,6 @@
 """Ranges of slices: what they hold, what of it is made, and what a plan says. No Spark.
 
-Tests ``engine/planning/make_plan.py`` (steps and slices of a range) and
-``engine/planning/plan_notices.py`` (what a range leaves out, and says).
+Tests ``engine/planning/make_plan.py`` (steps and slices of a range).
 """
 
 from __future__ import annotations

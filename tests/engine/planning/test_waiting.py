@@ -1,4 +1,7 @@
-"""Plans with what their slices need: made first, waited for, made again. No Spark, no catalog."""
+"""Plans with what their slices need: made first, waited for, made again. No Spark, no catalog.
+
+Tests ``engine/planning/plan_notices.py`` (what a plan leaves out and waits for is said).
+"""
 
 from __future__ import annotations
 
