@@ -13,6 +13,8 @@ from penstock.events import Notice
 from penstock.model.values.strategy import strategy_named
 from penstock.notebook import count, line, listed, seconds, table
 
+_HOLD_ROWS = ("materialized", "behind", "stale", "unfinished")  # states of slices that are there
+
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
@@ -264,6 +266,8 @@ class ModelStatus:
 
     @property
     def rows(self) -> int | None:
+        if any(each.rows is None and each.state in _HOLD_ROWS for each in self.slices):
+            return None  # a part of a batch, of which no count is recorded
         known = [slice_.rows for slice_ in self.slices if slice_.rows is not None]
         return sum(known) if known else None
 

@@ -16,7 +16,13 @@ import pytest
 from penstock.engine.planning.made_from import AsAsked, MadeFrom
 from penstock.engine.planning.make_plan import make_plan
 from penstock.engine.planning.plan import Known, Made, Plan
-from penstock.engine.planning.ranges import MATERIALIZED, MISSING, SliceRange, SliceStates
+from penstock.engine.planning.ranges import (
+    MATERIALIZED,
+    MISSING,
+    UNFINISHED,
+    SliceRange,
+    SliceStates,
+)
 from penstock.engine.planning.slices import RunRequest
 from penstock.engine.state.records import ReadRecord
 from penstock.model.definition.model import Model
@@ -52,8 +58,10 @@ class Fake:
         self.project = Project.load(write_project(root / "p", scripts))
         self.changed: dict[str, MadeFrom | None] = {}
         self.same_files = True
+        self.unfinished = set[str]()
 
     def made(self, name: str) -> MadeFrom | None:
+        """Return what its slices were made from."""
         model = self.project.model(name)
         known = MadeFrom(frozenset({model.definition_hash}), (read_of(model),))
         return self.changed.get(name, known)
@@ -69,7 +77,8 @@ class Fake:
         def of(model: Model) -> dict[str, str]:
             state = MISSING if self.made(model.name) is None else MATERIALIZED
             days = ("2026-01-01", TODAY) if model.partition else ("",)
-            return dict.fromkeys(days, state)
+            of_days = dict.fromkeys(days, state)
+            return of_days | {TODAY: UNFINISHED} if model.name in self.unfinished else of_days
 
         return {model.name: SliceStates(of(model)) for model in models}
 
@@ -156,6 +165,17 @@ def test_a_range_makes_whole_tables_only_if_what_they_read_changes(tmp_path: Pat
     assert made(fake.plan(range=range_)) == {}
     fake.changed["day"] = None
     assert made(fake.plan(range=range_)) == {"day": "yes", "total": "perhaps", "log": "yes"}
+
+
+def test_a_range_makes_what_is_not_over_only_if_what_it_reads_changes(tmp_path: Path) -> None:
+    fake = Fake(tmp_path)
+    fake.unfinished = {"raw", "day"}
+    range_ = SliceRange("2026-01-01", TODAY)
+    assert made(fake.plan(range=range_, exclude=("log",))) == {}
+    known = fake.made("raw")
+    assert known is not None
+    fake.changed["raw"] = replace(known, moved="dim: snapshot 2, read 1")
+    assert made(fake.plan(range=range_, select=("raw", "day"))) == {"raw": "yes", "day": "perhaps"}
 
 
 def test_what_differs_from_run_to_run_is_made(tmp_path: Path) -> None:

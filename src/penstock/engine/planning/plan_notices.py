@@ -113,8 +113,10 @@ def _notices(steps: Sequence[PlannedStep], request: RunRequest) -> Iterator[str]
         yield "no selected step is partitioned: --partition has no effect"
     for step in steps:
         if step.tally is not None and step.tally.later:
-            later = f"{step.tally.later:,} slice{'' if step.tally.later == 1 else 's'}"
-            yield f"{step.name}: {later} of the range have not begun yet, and are left out"
+            one = step.tally.later == 1
+            later = f"{step.tally.later:,} slice{'' if one else 's'}"
+            begun = "has not begun yet, and is" if one else "have not begun yet, and are"
+            yield f"{step.name}: {later} of the range {begun} left out"
         if step.again is not None and not step.skipped:
             what = "rebuilt" if step.anew else f"restated ({step.slice or 'whole table'})"
             yield f"{step.name} is {what}: {step.again}"

@@ -287,8 +287,8 @@ def idle(tally: Tally) -> str:
     left = " and ".join(what for state, what in whose.items() if tally.states.get(state))
     if left:
         hint += (
-            f"; a rerun would not make {left} what the SELECT returns: roll the table back, or "
-            "drop what is to be made again"
+            f"; {left} stays as it is, since this kind of table cannot take a slice back: roll the "
+            "table back, or drop the slices and run again"
         )
     return f"nothing to do: {said(tally)}{hint}"
 

@@ -1,9 +1,10 @@
 """Leave out of a plan what need not run: slices that are as a run would make them. Pure.
 
 That is a slice that was asked for by itself (the one of a plain run, the one of ``--partition``, a
-whole table) and is there, made by the definition as it is now, under the same data tests, with the
-same arguments, of the same files, and of inputs of which no row has changed since. Where the run
-may change rows of an input first, it is made only if it does.
+whole table), or that a range takes only because it is not over yet. It is there, made by the
+definition as it is now, under the same data tests, with the same arguments, of the same files, and
+of inputs of which no row has changed since. Where the run may change rows of an input first, it is
+made only if it does.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import replace
 from penstock.engine.planning.made_from import MadeFrom
 from penstock.engine.planning.needed import edge_to, touching
 from penstock.engine.planning.plan import Asked, PlannedStep
+from penstock.engine.planning.ranges import UNFINISHED, SliceStates
 from penstock.engine.planning.slice_reason import Cause, Reason
 from penstock.engine.planning.slices import bindings_of
 from penstock.engine.planning.waiting import count_of
@@ -38,13 +40,17 @@ def without_up_to_date(
     models = [step.model for step in steps if step.name in wanted]
     known = made_from(wanted, models) if models else {}
     done: dict[str, PlannedStep] = {}
-    for step in steps:
+    fewer: set[str] = set()  # steps that lost slices
+    for planned in steps:
+        step = _touched(planned, done, asked, finish) if fewer & {*planned.after} else planned
         slices = wanted.get(step.name, ())
         causes = dict(_causes(step, slices, known.get(step.name, {}), asked))
         current = {each for each in slices if each not in causes}
         told = {each: cause for each, cause in causes.items() if cause is not None}
         left = replace(step, causes=told) if told else step
         done[step.name] = _without(left, current, done, asked, finish) if current else left
+        if done[step.name].skipped != planned.skipped or done[step.name].slices != planned.slices:
+            fewer.add(step.name)
     return list(done.values())
 
 
@@ -53,11 +59,23 @@ def _asked_for(step: PlannedStep, asked: Asked) -> Iterator[Slice]:
     model, request = step.model, asked.request
     if step.blocked or step.skipped or step.again is not None or step.anew:
         return
-    if request.range is not None and (request.range.all or model.slicing):
+    if request.range is not None and request.range.all:
+        return
+    if request.range is not None and model.slicing:
+        yield from _unfinished(step, asked)
         return
     if model.by_time is not None and request.partition is None:
         return
     yield from (s for s in step.slices if s not in step.waits and s not in step.if_changed)
+
+
+def _unfinished(step: PlannedStep, asked: Asked) -> Iterator[Slice]:
+    """Yield the slices that a range takes as they are not over: no state says what they lack."""
+    states = asked.known.slices([step.model]).get(step.name, SliceStates())
+    for slice_ in step.slices:
+        alone = slice_ not in step.waits and slice_ not in step.if_changed
+        if alone and states.get(slice_.text) == UNFINISHED:
+            yield slice_
 
 
 def _causes(
@@ -112,6 +130,24 @@ def _without(
         return replace(step, if_moved=moved)
     tally = step.tally and replace(step.tally, to_make=count_of(step.model, left))
     return finish(replace(step, slices=left, if_moved=moved, tally=tally))
+
+
+def _touched(
+    step: PlannedStep, done: dict[str, PlannedStep], asked: Asked, finish: Finish
+) -> PlannedStep:
+    """Return a step without slices that are made only if inputs change that the run leaves."""
+    if not step.if_changed or step.skipped or step.blocked:
+        return step
+    others = [each for each in step.slices if each not in step.if_changed]
+    may_move = list(_may_move(step, others, done, asked))
+    idle = {each for each in step.if_changed if not any(needs(each) for needs in may_move)}
+    left = tuple(each for each in step.slices if each not in idle)
+    if not left:
+        return replace(step, skipped=UP_TO_DATE, is_current=True, stages=())
+    if not idle:
+        return step
+    tally = step.tally and replace(step.tally, to_make=count_of(step.model, left))
+    return finish(replace(step, slices=left, tally=tally))
 
 
 def _may_move(
