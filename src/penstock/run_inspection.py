@@ -39,7 +39,15 @@ def moment_since(since: str | datetime | None, now: datetime | None = None) -> d
 
     if isinstance(since, str) and is_duration(since):
         return (now or datetime.now(UTC)) - timedelta(seconds=seconds_of(since))
-    return None if since is None else fired(since)
+    try:
+        return None if since is None else fired(since)
+    except ArgumentError as error:
+        if "time zone" in error.message:
+            raise
+        raise ArgumentError(
+            f"{str(since)!r} is no age and no time",
+            hint='write an age, such as "24h" or "7d", or a time: 2026-11-27T22:00Z',
+        ) from None
 
 
 def _state(status: ModelStatus, known: SliceStatus | None, partition: str | None) -> str:
@@ -106,7 +114,12 @@ class RunInspection(Inspection):
             with suppress(ArgumentError):
                 model = self.model(run)
         if model is None:
-            raise no_log(self._catalogs(), run_id_of(self._catalogs(), run))
+            try:
+                run_id = run_id_of(self._catalogs(), run)
+            except ArgumentError as error:
+                error.hint = f"{error.hint}; a model is named as penstock status has it"
+                raise
+            raise no_log(self._catalogs(), run_id)
         runs = self.runs(model.name, limit=1)
         if not runs:
             raise ArgumentError(f"no run of {model.name} is recorded", hint="penstock run makes it")

@@ -127,7 +127,16 @@ class TableInspection(RunInspection):
         moment = _moment(point)
         if moment is not None:
             return catalog.snapshot(At.of(None, moment)).id
-        return self._left_by(str(point), table)
+        try:
+            return self._left_by(str(point), table)
+        except ArgumentError as error:
+            if error.message != f"no run {str(point)!r} is recorded":
+                raise
+            raise ArgumentError(
+                f"{str(point)!r} is no snapshot, time, age or run",
+                hint="write a number (penstock snapshots), a time (2026-11-27T22:00Z), an age "
+                "(24h) or the id of a run (penstock runs)",
+            ) from None
 
     def _left_by(self, run: str, table: TableName) -> int:
         """The snapshot as which a run left a table. Raises ArgumentError, SnapshotNotFound."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from penstock.config import SparkSettings
 from penstock.engine.session.spark import (
     _not_started,
+    _require_tls,
     called,
     is_alive,
     parse_java_version,
@@ -24,7 +26,7 @@ from penstock.engine.session.spark import (
     standing,
     told_start,
 )
-from penstock.errors import EnvironmentMissing, Location
+from penstock.errors import ConfigError, EnvironmentMissing, Location
 from penstock.events import Event, SparkStarted, SparkStarting, SparkWaiting
 from penstock.progress.lines import text_line
 
@@ -126,6 +128,37 @@ def test_settings_that_spark_does_not_start_with_are_told_at_their_place() -> No
     assert error.location == origin
     assert error.message.startswith("Spark does not start with the master 'sc://127.0.0.1:1': ")
     assert error.exit_code == 2
+
+
+def test_a_token_that_is_refused_is_called_one() -> None:
+    text = "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAUTHENTICATED"
+    error = _not_started(RuntimeError(text), SparkSettings(master="sc://localhost:1/;token=x"))
+    assert error.message == (
+        "Spark does not start with the master 'sc://localhost:1': the server refused the token"
+    )
+
+
+def test_a_token_for_a_server_without_tls_is_refused_at_once() -> None:
+    def answer(server: socket.socket) -> None:
+        client, _ = server.accept()
+        with client:
+            client.recv(10_000)  # and ends, as a server does that does not know TLS
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        answering = threading.Thread(target=answer, args=(server,))
+        answering.start()
+        port = server.getsockname()[1]
+        with pytest.raises(ConfigError, match=r"at 127\.0\.0\.1 does not answer by TLS") as caught:
+            _require_tls(SparkSettings(master=f"sc://127.0.0.1:{port}/;token=x"))
+        answering.join()
+    assert "sc://localhost" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "master", ["sc://localhost:1/;token=x", "sc://127.0.0.1:1", "sc://127.0.0.1:1/;token=x", None]
+)
+def test_a_server_that_needs_no_tls_or_is_not_there_is_left_to_spark(master: str | None) -> None:
+    _require_tls(SparkSettings(master=master))
 
 
 def test_a_master_that_never_answers_is_told_without_a_java_stack() -> None:

@@ -41,6 +41,7 @@ _INSTALL = (
     "install Java 17 or 21 (Debian, Ubuntu: `apt install openjdk-17-jre-headless`; macOS: "
     "`brew install openjdk@17`; others: https://adoptium.net) and put it on PATH or set JAVA_HOME"
 )
+_PROBE = 3.0  # seconds that a server may take to answer by TLS
 # Said by the JVM itself, before any logging is configured; Spark always loads that module.
 _JVM_CHATTER = (b"WARNING: Using incubator modules", b"NOTE: Picked up JDK_JAVA_OPTIONS")
 
@@ -69,6 +70,7 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
         builder = builder.config(key, value)
     try:
         if remote:
+            _require_tls(settings)
             return builder.getOrCreate()
         _leave_connect()
         if SparkSession.getActiveSession() is not None:
@@ -81,6 +83,35 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
         raise
     except Exception as error:
         raise _not_started(error, settings) from error
+
+
+def _require_tls(settings: SparkSettings) -> None:
+    """Raise ConfigError where a client with a token would wait in vain for the server to answer by
+    TLS: it uses that for every host but the word ``localhost``.
+    """
+    place = re.match(r"sc://([^/:]+|\[[^\]]+\])(?::(\d+))?/;.*\btoken=", settings.master or "")
+    if place is None or place[1] == "localhost":
+        return
+    import socket
+    import ssl
+
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # Spark verifies it
+    try:
+        plain = socket.create_connection((place[1].strip("[]"), int(place[2] or 15002)), _PROBE)
+    except OSError:
+        return  # nobody is there: Spark says so
+    try:
+        with plain, context.wrap_socket(plain):
+            pass
+    except OSError:
+        raise ConfigError(
+            f"the server at {place[1]} does not answer by TLS, which Spark requires of it as the "
+            "address has a token",
+            location=settings.origin,
+            hint="for a server on this machine write sc://localhost, which goes without TLS; put "
+            "one that is elsewhere behind a proxy with TLS",
+        ) from None
 
 
 def _leave_connect() -> None:
@@ -101,6 +132,12 @@ def _not_started(error: Exception, settings: SparkSettings) -> ConfigError:
     from penstock.spark.failures import explain, java_cause
 
     where = f" with the master {called(settings.master)!r}" if settings.master else ""
+    if "UNAUTHENTICATED" in str(error):
+        return ConfigError(
+            f"Spark does not start{where}: the server refused the token",
+            location=settings.origin,
+            hint="write the server's token in spark.master: sc://HOST:PORT/;token=...",
+        )
     explained = explain(error)
     cause = explained.message
     if isinstance(explained, SparkLost):  # it has not even begun to work
