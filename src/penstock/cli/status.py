@@ -40,6 +40,7 @@ _SLICES = Look(("snapshot", "time", "tests"), ("state",))
 Examples:
   penstock status
   penstock status clean/flights
+  penstock status clean/flights --grid
   penstock status clean/flights --from 2013-01-01 --to 2013-12-31
   penstock status state:failed state:behind
   penstock status --to marts/delays_daily
@@ -54,6 +55,7 @@ Examples:
     help="For monitors: end with exit code 1 if slices are in one of these states, such as "
     "failed,behind,waiting. failed means skipped, too.",
 )
+@click.option("--grid", is_flag=True, help="Of one model: a calendar of its slices, or ranges.")
 @common_options
 @click.pass_context
 def command(
@@ -61,6 +63,7 @@ def command(
     /,
     *,
     fail_on: str | None,
+    grid: bool,
     models: tuple[str, ...],
     select: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -91,8 +94,12 @@ def command(
         statuses = project.status(*models, select=select, exclude=exclude, from_=from_, to=to)
         selection, last = selection_of(models, select, exclude, to, project.models)
         alone = selection.only(project.models) is not None
+    if grid and not alone:
+        raise ArgumentError("--grid shows the slices of one model", hint="name it")
     if as_json:
         print_json(statuses)
+    elif alone and statuses and grid:
+        print_grid(statuses[0])
     elif alone and statuses:
         print_slices(statuses[0])
     elif from_ is not None or last is not None:
@@ -196,6 +203,14 @@ def print_slices(status: ModelStatus) -> None:
     ]
     columns = ("slice", "state", "rows", "snapshot", "tests", "time", "reason")
     print_table(columns, rows, look=_SLICES, empty="Never run.")
+
+
+def print_grid(status: ModelStatus) -> None:
+    from penstock.cli.status_grid import grid
+
+    say(f"{status.model} makes {status.makes} ({status.strategy})")
+    for line in grid(status.slices):
+        say(line)
 
 
 def _passed(status: SliceStatus) -> int:
