@@ -98,10 +98,8 @@ def command(
         raise ArgumentError("--grid shows the slices of one model", hint="name it")
     if as_json:
         print_json(statuses)
-    elif alone and statuses and grid:
-        print_grid(statuses[0])
     elif alone and statuses:
-        print_slices(statuses[0])
+        (print_grid if grid else print_slices)(statuses[0])
     elif from_ is not None or last is not None:
         print_ranges(statuses)
     elif selection:
