@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from dbt.tests.adapter.python_model import test_python_model as python_model_suite
 from dbt.tests.adapter.python_model import test_spark as spark_suite
+from dbt.tests.util import run_dbt
 
 
 class TestPythonModelTests(python_model_suite.BasePythonModelTests):
@@ -27,4 +31,15 @@ class TestPythonSampleTests(python_model_suite.BasePythonSampleTests):
 
 
 class TestPySparkTests(spark_suite.BasePySparkTests):
-    pass
+    """Without Koalas, which is part of Spark since 3.2."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "pandas_df.py": spark_suite.PANDAS_MODEL,
+            "pyspark_df.py": spark_suite.PYSPARK_MODEL,
+            "pandas_on_spark_df.py": spark_suite.PANDAS_ON_SPARK_MODEL,
+        }
+
+    def test_different_dataframes(self, project: Any) -> None:
+        assert len(run_dbt(["run"])) == 3

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from threading import RLock
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.events.logging import AdapterLogger
@@ -34,7 +34,8 @@ class Lakes:
         self._arguments = {fold(k): v for k, v in credentials.attachments().items()}
         self._opened: dict[str, Lake] = {}
         self._session: SparkSession | None = None
-        self._lock = RLock()
+        self._lock = Lock()
+        self._starting = Lock()  # of its own: what needs no Spark does not wait for its start
 
     def lake(self, name: str | None = None) -> Lake:
         """The lake of this name, by default the target's own. Raises ArgumentError."""
@@ -64,7 +65,7 @@ class Lakes:
 
     def session(self) -> SparkSession:
         """The session, started at the first call."""
-        with self._lock:
+        with self._starting:
             if self._session is None:
                 from penstock.config import Settings
                 from penstock.engine.session.open_session import open_session
@@ -105,7 +106,7 @@ class _Profiles:
 
     def __init__(self) -> None:
         self._known: dict[str, Lakes] = {}
-        self._lock = RLock()
+        self._lock = Lock()
 
     def lakes(self, credentials: PenstockCredentials) -> Lakes:
         key = json.dumps(credentials.to_dict(omit_none=False), sort_keys=True, default=str)

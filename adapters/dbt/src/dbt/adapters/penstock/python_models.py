@@ -18,7 +18,7 @@ def run(handle: Handle, model: dict[str, Any], code: str) -> PenstockResponse:
     The macros that compile it put its last lines there: they name the statement that writes.
     """
     session = handle.lakes.session()
-    names: dict[str, Any] = {"__name__": f"dbt_model_{model['name']}"}
+    names: dict[str, Any] = {"__name__": f"dbt_model_{model['name']}", "spark": session}
     exec(compile(code, f"{model['original_file_path']} (compiled)", "exec"), names)
     response: list[PenstockResponse] = []
 
@@ -38,6 +38,8 @@ def _frame(session: Any, frame: Any, name: str) -> Any:
     """A frame of Spark of what a model returned: one itself, or of pandas, polars or Arrow."""
     if hasattr(frame, "sparkSession"):
         return frame
+    if hasattr(frame, "to_spark"):  # pandas on Spark
+        return frame.to_spark()
     if hasattr(frame, "toArrow"):
         frame = frame.toArrow()
     elif hasattr(frame, "to_arrow"):

@@ -12,14 +12,14 @@
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
+  {# What is read and what is written are of one snapshot. A model in Python begins no transaction itself. #}
+  {% do penstock__begin() %}
   {% if anew %}
     {{ penstock__free_name(existing_relation, 'table') }}
     {% call statement('main', language=language) -%}
       {{ create_table_as(False, target_relation, compiled_code, language) }}
     {%- endcall %}
   {% else %}
-    {# The transaction begins here: what is read and what is written are of one snapshot. #}
-    {% do penstock__begin() %}
     {% call statement('stage', language=language) -%}
       {{ create_table_as(True, temp_relation, compiled_code, language) }}
     {%- endcall %}

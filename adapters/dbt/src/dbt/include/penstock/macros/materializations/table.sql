@@ -7,6 +7,7 @@
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
+  {% do penstock__begin() %}
   {{ penstock__free_name(existing_relation, 'table') }}
   {% call statement('main', language=language) -%}
     {{ create_table_as(False, target_relation, compiled_code, language) }}
