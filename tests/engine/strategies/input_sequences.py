@@ -651,8 +651,10 @@ class Play:
         self._heal()
         self._observe()
         self._check()
-        days = {"from_": str(self.world.first), "to": str(self._last_day())}
-        asked: dict[str, Any] = {**days, "fire_time": self.world.end + 12 * HOUR, "behind": True}
+        last = self._last_day()
+        days = {"from_": str(self.world.first), "to": str(last)}
+        noon = self.world.end + (last - self.world.last) + 12 * HOUR  # the last day is over
+        asked: dict[str, Any] = {**days, "fire_time": noon, "behind": True}
         self._everything(asked)
         if self._make_stale(asked):
             self.seen.action += 1
