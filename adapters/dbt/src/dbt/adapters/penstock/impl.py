@@ -40,10 +40,7 @@ class PenstockConfig(AdapterConfig):
     partition_by: list[str] | str | None = None
     partitioned_by: list[str] | str | None = None
     sorted_by: list[str] | str | None = None
-    merge_clauses: dict[str, Any] | None = None
     penstock_stage: bool | None = None
-    location: str | None = None
-    format: str | None = None
 
 
 class PenstockAdapter(SQLAdapter):

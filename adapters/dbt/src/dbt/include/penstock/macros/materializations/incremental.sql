@@ -9,6 +9,10 @@
   {%- set strategy = config.get('incremental_strategy') or 'default' -%}
   {%- set strategy_macro = adapter.get_incremental_strategy_macro(context, strategy) -%}
 
+  {% if config.get('merge_clauses') %}
+    {{ exceptions.raise_compiler_error("merge_clauses are not supported: use merge_update_columns, merge_exclude_columns or incremental_predicates") }}
+  {% endif %}
+
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 

@@ -1,0 +1,107 @@
+"""Transactions of a connection over real lakes. Rows written out as values need no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dbt.adapters.penstock.credentials import PenstockCredentials
+from dbt.adapters.penstock.handle import Handle, Origin
+from dbt.adapters.penstock.lakes import Lakes
+from penstock.errors import CommitConflict, PenstockError
+from penstock.lake.lake import Lake
+
+
+@pytest.fixture
+def lakes(tmp_path: Path) -> Iterator[Lakes]:
+    def at(name: str) -> dict[str, str]:
+        catalog = f"ducklake:sqlite:{tmp_path / name}.sqlite"
+        return {"catalog": catalog, "data_path": str(tmp_path / name)}
+
+    found = Lakes(PenstockCredentials(**at("own"), lakes={"other": at("other")}))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def handle(lakes: Lakes) -> Handle:
+    made = Handle(lakes)
+    made.run("create table t (id bigint, name varchar)")
+    return made
+
+
+def rows(lake: Lake, table: str = "t") -> list[dict[str, object]]:
+    return list(lake.table(table).to_arrow().to_pylist())
+
+
+def test_a_statement_alone_is_a_snapshot_and_says_so(handle: Handle, lakes: Lakes) -> None:
+    result = handle.run("/* dbt */ insert into t values (1, 'a'), (2, 'b');")
+    latest = lakes.lake().snapshots()[-1]
+    assert (result.response.rows_affected, result.response.code) == (2, "INSERT")
+    assert str(result.response) == f"INSERT 2, snapshot {latest.id}"
+
+
+def test_a_transaction_is_one_snapshot_that_names_its_node(handle: Handle, lakes: Lakes) -> None:
+    before = len(lakes.lake().snapshots())
+    handle.begin(Origin(message="model.shop.t", extra="{}"))
+    first = handle.run("insert into t values (1, 'a')").response
+    handle.run("comment on table t is 'orders'")
+    assert rows(lakes.lake()) == []
+    assert first.snapshot is None
+    handle.commit()
+    (made,) = lakes.lake().snapshots()[before:]
+    assert (made.author, made.message, first.snapshot) == ("dbt", "model.shop.t", made.id)
+    assert rows(lakes.lake()) == [{"id": 1, "name": "a"}]
+
+
+def test_what_is_rolled_back_or_closed_leaves_nothing(handle: Handle, lakes: Lakes) -> None:
+    before = len(lakes.lake().snapshots())
+    for end in (handle.rollback, handle.close):
+        handle.begin(Origin())
+        handle.run("insert into t values (1, 'a')")
+        end()
+    assert len(lakes.lake().snapshots()) == before
+
+
+def test_a_statement_that_fails_alone_leaves_no_transaction(handle: Handle, lakes: Lakes) -> None:
+    with pytest.raises(PenstockError):
+        handle.run("insert into nowhere values (1)")
+    handle.run("insert into t values (1, 'a')")
+    assert rows(lakes.lake()) == [{"id": 1, "name": "a"}]
+
+
+def test_values_are_bound(handle: Handle, lakes: Lakes) -> None:
+    handle.run("insert into t values (:p0, :p1)", {"p0": 1, "p1": "'); drop table t; --"})
+    assert rows(lakes.lake()) == [{"id": 1, "name": "'); drop table t; --"}]
+
+
+def test_a_statement_goes_to_the_lake_that_it_names_first(handle: Handle, lakes: Lakes) -> None:
+    handle.begin(Origin())
+    handle.run('create table "other"."main"."u" (id bigint)')
+    handle.run("insert into other.main.u values (1)")
+    handle.run("insert into lake.main.t values (2, 'b')")
+    handle.commit()
+    assert rows(lakes.lake("other"), "u") == [{"id": 1}]
+    assert rows(lakes.lake()) == [{"id": 2, "name": "b"}]
+    with pytest.raises(PenstockError, match="the profile has no lake 'third'"):
+        lakes.lake("third")
+
+
+def test_a_fence_lets_nobody_change_what_was_read(handle: Handle, lakes: Lakes) -> None:
+    handle.begin(Origin())
+    handle.fence("lake", '"main"."t"')
+    handle.run("insert into t values (1, 'mine')")
+    Handle(lakes).run("insert into t values (2, 'theirs')")
+    with pytest.raises(CommitConflict):
+        handle.commit()
+    assert rows(lakes.lake()) == [{"id": 2, "name": "theirs"}]
+
+
+def test_without_a_fence_two_appends_are_both_there(handle: Handle, lakes: Lakes) -> None:
+    handle.begin(Origin())
+    handle.run("insert into t values (1, 'mine')")
+    Handle(lakes).run("insert into t values (2, 'theirs')")
+    handle.commit()
+    assert sorted(row["id"] for row in rows(lakes.lake())) == [1, 2]
