@@ -46,6 +46,7 @@ COMMANDS = {
     "state": "penstock.cli.state",
     "backup": "penstock.cli.backup",
     "restore": "penstock.cli.restore",
+    "import": "penstock.cli.import_project",
     "s3-jars": "penstock.cli.s3_jars",
 }
 

@@ -1,0 +1,190 @@
+"""A dbt project as files of a Penstock project, and what was not taken, with the reason."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from penstock.dbt_import import seeds
+from penstock.dbt_import.data_tests import Audit, audit_of
+from penstock.dbt_import.kinds import Kind, kind_of
+from penstock.dbt_import.manifest import Fields, Manifest, config_of, table_of
+from penstock.dbt_import.text import literal, name, renamed, table
+from penstock.dbt_import.unit_tests import unit_test_of
+
+_IN_PYTHON = "a model in Python is to be written as a step in Python: def main(...)"
+_HOOKS = ("pre-hook", "post-hook")
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What of dbt's project is not in the files, or is otherwise there than here."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """``files`` are contents by path below the project; ``left`` was not taken; ``notes`` were, but
+    do not mean quite the same.
+    """
+
+    files: Mapping[str, str]
+    left: tuple[Left, ...] = ()
+    notes: tuple[Left, ...] = ()
+
+
+def imported(manifest: Manifest) -> Imported:
+    """The files of a project that makes the tables of a dbt project.
+
+    Raises ArgumentError where the file of a seed is not there.
+    """
+    left: list[Left] = []
+    notes: list[Left] = []
+    files = {"penstock.toml": _settings(manifest)}
+    audits = _audits(manifest, files, left)
+    for node in _models(manifest):
+        kind = _IN_PYTHON if node.get("language") == "python" else kind_of(node)
+        if not isinstance(kind, Kind):
+            is_inside = config_of(node).get("materialized") == "ephemeral"
+            (notes if is_inside else left).append(Left(_called(node), kind))
+            continue
+        notes += [Left(_called(node), note) for note in (*kind.notes, *_noted(node))]
+        files[_path(node)] = _model(node, kind, manifest, audits[node["unique_id"]])
+    for seed in manifest.of_type("seed"):
+        path = seeds.path_of(seed, manifest.root)
+        files[f"seeds/{path.name}"] = path.read_text(encoding="utf-8-sig")
+        files[_path(seed)] = _seed(seed, path, audits[seed["unique_id"]])
+    _unit_tests(manifest, files, left)
+    if manifest.sources:
+        files["external_models.yaml"] = _sources(manifest)
+    return Imported(files, tuple(left), tuple(notes))
+
+
+def _models(manifest: Manifest) -> Iterator[Fields]:
+    yield from manifest.of_type("model")
+    yield from manifest.of_type("snapshot")
+
+
+def _called(node: Fields) -> str:
+    return f"{node['resource_type'].replace('_', ' ')} {node['name']}"
+
+
+def _path(node: Fields) -> str:
+    return f"models/{node['schema']}/{node.get('alias') or node['name']}.sql"
+
+
+def _settings(manifest: Manifest) -> str:
+    return (
+        f'[project]\nname = "{manifest.name}"\n\n'
+        '[lakes.main]\ncatalog = "sqlite:lake/meta.sqlite"\ndata_path = "lake/data"\n'
+    )
+
+
+def _model(node: Fields, kind: Kind, manifest: Manifest, audits: Iterable[Audit]) -> str:
+    """The script of a model or snapshot."""
+    properties = {"name": table(table_of(node)), "kind": kind.text, **kind.properties}
+    if manifest.dialect != "spark":
+        properties["dialect"] = manifest.dialect
+    config = config_of(node)
+    columns = {str(c["name"]): c for c in (node.get("columns") or {}).values()}
+    types = {column: about.get("data_type") for column, about in columns.items()}
+    if (config.get("contract") or {}).get("enforced") and types and all(types.values()):
+        listed = ", ".join(f"{name(column)} {kind}" for column, kind in types.items())
+        properties["columns"] = f"({listed})"
+    properties |= _about(node)
+    texts = {c: about["description"] for c, about in columns.items() if about.get("description")}
+    if texts:
+        listed = ", ".join(f"{name(c)} = {literal(text)}" for c, text in texts.items())
+        properties["column_descriptions"] = f"({listed})"
+    query = renamed(str(node["compiled_code"]).strip().rstrip(";"), manifest.tables())
+    return _script(properties, audits, query)
+
+
+def _seed(seed: Fields, path: Path, audits: Iterable[Audit]) -> str:
+    config = config_of(seed)
+    options = f"path '$root/seeds/{path.name}'"
+    if (delimiter := str(config.get("delimiter") or ",")) != ",":
+        options += f", csv_settings (delimiter = {literal(delimiter)})"
+    columns = ", ".join(f"{name(c)} {kind}" for c, kind in seeds.columns_of(seed, path))
+    properties = {
+        "name": table(table_of(seed)),
+        "kind": f"SEED ({options})",
+        "columns": f"({columns})",
+    }
+    return _script(properties | _about(seed), audits)
+
+
+def _about(node: Fields) -> dict[str, str]:
+    """The properties for people."""
+    found = {}
+    if description := node.get("description"):
+        found["description"] = literal(description)
+    if tags := node.get("tags"):
+        found["tags"] = f"({', '.join(map(literal, tags))})"
+    return found
+
+
+def _script(properties: Mapping[str, str], audits: Iterable[Audit], query: str = "") -> str:
+    audits = list(audits)
+    if reads := sorted({of for audit in audits for of in audit.reads}):
+        properties = {**properties, "depends_on": f"({', '.join(reads)})"}
+    calls = [audit.call for audit in audits]
+    if calls:
+        properties = {**properties, "audits": "(\n    " + ",\n    ".join(calls) + "\n  )"}
+    lines = ",\n".join(f"  {key} {value}" for key, value in properties.items())
+    return f"MODEL (\n{lines}\n);\n" + (f"\n{query}\n" if query else "")
+
+
+def _noted(node: Fields) -> Iterator[str]:
+    config = config_of(node)
+    if any(config.get(hook) for hook in _HOOKS):
+        yield "its hooks are not taken: statements may stand behind the query"
+    if config.get("grants"):
+        yield "its grants are not taken: give rights in the catalog's database"
+
+
+def _audits(
+    manifest: Manifest, files: dict[str, str], left: list[Left]
+) -> Mapping[str, list[Audit]]:
+    """The audits of each node; those with a query of their own become files."""
+    found: dict[str, list[Audit]] = defaultdict(list)
+    for node in manifest.of_type("test"):
+        audit = audit_of(node, manifest)
+        if isinstance(audit, str):
+            left.append(Left(_called(node), audit))
+            continue
+        found[audit.model].append(audit)
+        if audit.query is not None:
+            files[f"audits/{audit.name}.sql"] = audit.query
+    return found
+
+
+def _unit_tests(manifest: Manifest, files: dict[str, str], left: list[Left]) -> None:
+    tests: dict[str, Any] = {}
+    for _, test in sorted(manifest.unit_tests.items()):
+        found = unit_test_of(test, manifest)
+        if isinstance(found, str):
+            left.append(Left(f"unit test {test['name']}", found))
+        else:
+            tests[test["name"]] = found
+    if tests:
+        files["tests/unit_tests.yaml"] = yaml.safe_dump(tests, sort_keys=False, allow_unicode=True)
+
+
+def _sources(manifest: Manifest) -> str:
+    entries = []
+    for _, source in sorted(manifest.sources.items()):
+        entry: dict[str, Any] = {"name": table_of(source)}
+        if description := source.get("description"):
+            entry["description"] = description
+        columns = (source.get("columns") or {}).values()
+        types = {c["name"]: c["data_type"] for c in columns if c.get("data_type")}
+        entries.append(entry | ({"columns": types} if types else {}))
+    return yaml.safe_dump(entries, sort_keys=False, allow_unicode=True)
