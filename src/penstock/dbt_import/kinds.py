@@ -1,4 +1,4 @@
-"""Which kind of MODEL a materialization of dbt's is, with its options; what is lost is noted."""
+"""Materializations of dbt's as kinds of MODEL, with their options; what is lost is noted."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Manifest:
                 yield node
 
     def tables(self) -> Mapping[str, str]:
-        """What tables and views are called in the compiled queries, and what here."""
+        """Return the names of tables here, by those that the compiled queries have."""
         named = [*self.nodes.values(), *self.sources.values()]
         return {
             node["relation_name"]: table(table_of(node))

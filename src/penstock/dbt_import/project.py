@@ -23,7 +23,7 @@ _HOOKS = ("pre-hook", "post-hook")
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What of dbt's project is not in the files, or is otherwise there than here."""
+    """A part of dbt's project that is not in the files, or means something else there."""
 
     what: str
     reason: str
