@@ -11,7 +11,7 @@ ifdef PENSTOCK_TEST_DUCKDB_1_4
 OLD_DUCKDB :=
 endif
 
-.PHONY: help demo test gates wheel-check format bench lock clean prerequisites duckdb-1.4 warm-tests cluster-tests
+.PHONY: help demo test gates wheel-check format bench lock clean prerequisites duckdb-1.4 warm-tests cluster-tests dbt-tests
 .DEFAULT_GOAL := demo
 
 help: ## this list
