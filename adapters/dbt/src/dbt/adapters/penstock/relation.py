@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from dbt.adapters.base.relation import BaseRelation, EventTimeFilter, SerializableIterable
-from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.contracts.relation import ComponentName, RelationType
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,6 +32,10 @@ class PenstockRelation(BaseRelation):
             for sign, moment in bounds
             if moment is not None
         )
+
+    def _is_exactish_match(self, field: ComponentName, value: str) -> bool:
+        """Letter case does not count in a lake, quoted or not."""
+        return (self.path.get_part(field) or "").lower() == value.lower()
 
     @property
     def is_temporary(self) -> bool:
