@@ -2,8 +2,8 @@
 
     .venv-dbt/bin/python adapters/dbt/bench/warm.py OTHER_PYTHON
 
-OTHER_PYTHON has dbt-spark and pyspark. Each adapter runs in a process of its own, six times, in turn;
-the first times start Spark. It prints the median seconds of both, and their ratio.
+OTHER_PYTHON has dbt-spark and pyspark. Each adapter has a process of its own, and they take turns;
+the first starts Spark. It prints the median seconds of both, and their ratio.
 """
 
 from __future__ import annotations
