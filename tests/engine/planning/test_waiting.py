@@ -230,3 +230,15 @@ def test_what_is_made_without_its_input_says_without_what(tmp_path: Path) -> Non
     }
     said = "day: 2 slices are made without all of the input (--allow-missing): raw 2026-01-02"
     assert plan.notices == (f"{said} missing",)
+
+
+def test_a_slice_waits_for_the_one_of_its_own_table_that_waits_before_it(tmp_path: Path) -> None:
+    own = "UNION ALL SELECT n, day FROM mart WHERE day = CAST(date_sub('{partition}', 1) AS STRING)"
+    models = {"raw": RAW, "mart": f"{DAILY}SELECT n, day FROM raw {DAY} {own}"}
+    asked = RunRequest(select=("mart",), partition="2026-01-03", upstream=False)
+    known = {"raw": states(MATERIALIZED, (1, 3))}
+    plan = plan_of(tmp_path, models, known, asked)
+    assert made(plan, "mart") == days(1)
+    assert waits(plan, "mart") == dict.fromkeys(days(2, 3), "raw 2026-01-02 missing")
+    known["mart"] = states(MATERIALIZED, (1, 2))
+    assert made(plan_of(tmp_path, models, known, asked), "mart") == days(3)

@@ -133,12 +133,12 @@ class _Completion:
         edges, step = self.edges(model), self._step(model)
         if step is None or not (edges or model.name in self.old):
             return
-        waits = self._waits(model, edges, step.slices)
+        waits = self._waits_by_order(model, edges, step.slices)
         if waits and model.by_time is not None:
             slices = tuple(self._cut(model, model.by_time, step.slices, waits))
             if slices != step.slices:
                 step = finish(replace(step, slices=slices, apart=step.apart or CUT))
-                waits = self._waits(model, edges, slices)
+                waits = self._waits_by_order(model, edges, slices)
         if waits:
             first = next(each for each in step.slices if each in waits)
             if model.in_order:
@@ -149,6 +149,21 @@ class _Completion:
             self.waits[model.name] = waits
             told = {each: str(why) for each, why in waits.items()}
             self.steps[model.name] = replace(step, waits=told)
+
+    def _waits_by_order(
+        self, model: Model, edges: Sequence[Edge], slices: Sequence[Slice]
+    ) -> dict[Slice, Lack]:
+        """Find the slices that wait, those of a model that reads its own table also for such as
+        wait before them.
+        """
+        waits = self._waits(model, edges, slices)
+        while waits and any(edge.is_self for edge in edges):
+            self.waits[model.name] = waits
+            more = self._waits(model, edges, slices)
+            if len(more) == len(waits):
+                break
+            waits = more
+        return waits
 
     def _waits(
         self, model: Model, edges: Sequence[Edge], slices: Sequence[Slice]
