@@ -37,7 +37,7 @@ def test_a_suffix_alone_reads_no_other_tables(tmp_path: Path) -> None:
         ('schema_suffix = "-x"', "letters, digits and _ only", 18),
         ('schema_suffix = ""', "letters, digits and _ only", 18),
         ("schema_suffix = 3", "must be a text, not 3", 18),
-        ('schema_suffix = "_d"\nreads = "prd"', "there is no environment 'prd'", 19),
+        ('schema_suffix = "_d"\nreads = "prd"', "the environment 'prd' does not exist", 19),
         ('schema_suffix = "_d"\nreads = "dev"', "with a schema_suffix itself", 19),
         ('schema_sufix = "_d"', "unknown section: 'schema_sufix'", 18),
     ],

@@ -201,7 +201,7 @@ def test_what_cannot_be_rolled_back_is_named(shop: Shop) -> None:
         shop.project.rollback("seen", 1)
     with pytest.raises(SnapshotNotFound):
         shop.project.rollback("days", 99)
-    with pytest.raises(ArgumentError, match="'nosuch' is no snapshot, time, age or run"):
+    with pytest.raises(ArgumentError, match="'nosuch' is not a snapshot, time, age or run"):
         shop.project.rollback("days", "nosuch")
 
 

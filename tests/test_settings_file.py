@@ -116,7 +116,7 @@ def test_a_lake_of_an_environment_only(tmp_path: Path) -> None:
 )
 def test_unknown_environments_are_listed(tmp_path: Path, name: str, hint: str) -> None:
     error = failure(tmp_path, BASE + PROD + "[environments.dev.run]\njobs = 1\n", name)
-    assert f"there is no environment {name!r}" in str(error)
+    assert f"the environment {name!r} does not exist" in str(error)
     assert "--env" in str(error)
     assert hint in (error.hint or "")
 

@@ -88,7 +88,7 @@ def test_a_point_is_a_snapshot_a_time_an_age_or_a_run(shop: Project) -> None:
         shop._snapshot_at("2001-01-01", ORDERS)
     with pytest.raises(ArgumentError, match="run r2 made nothing of"):
         shop._snapshot_at("r2", ORDERS)
-    with pytest.raises(ArgumentError, match="'yesterday' is no snapshot, time, age or run"):
+    with pytest.raises(ArgumentError, match="'yesterday' is not a snapshot, time, age or run"):
         shop._snapshot_at("yesterday", ORDERS)
 
 

@@ -29,7 +29,7 @@ Places = Mapping[str, tuple[str, str | None]]
 @dataclass(frozen=True, slots=True)
 class OwnTables:
     """``suffix`` is put behind the schemas of models; ``reads`` is the environment whose tables are
-    read where there is no own one, ``default`` among them; None: none is.
+    read where it has none of its own, ``default`` among them; None: nothing is read elsewhere.
     """
 
     suffix: str

@@ -45,7 +45,7 @@ def moment_since(since: str | datetime | None, now: datetime | None = None) -> d
         if "time zone" in error.message:
             raise
         raise ArgumentError(
-            f"{str(since)!r} is no age and no time",
+            f"{str(since)!r} is neither an age nor a time",
             hint='write an age, such as "24h" or "7d", or a time: 2026-11-27T22:00Z',
         ) from None
 

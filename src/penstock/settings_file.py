@@ -95,7 +95,7 @@ class SettingsFile:
             return dict(self.base)
         if environment not in self.environments:
             raise ConfigError(
-                f"there is no environment {environment!r}",
+                f"the environment {environment!r} does not exist",
                 location=chosen,
                 hint=_known_environments(environment, self.environments),
             )

@@ -133,7 +133,7 @@ class TableInspection(RunInspection):
             if error.message != f"no run {str(point)!r} is recorded":
                 raise
             raise ArgumentError(
-                f"{str(point)!r} is no snapshot, time, age or run",
+                f"{str(point)!r} is not a snapshot, time, age or run",
                 hint="write a number (penstock snapshots), a time (2026-11-27T22:00Z), an age "
                 "(24h) or the id of a run (penstock runs)",
             ) from None

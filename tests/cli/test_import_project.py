@@ -22,7 +22,7 @@ def test_a_project_is_written_once(tmp_path: Path) -> None:
     assert (tmp_path / "shop" / "models" / "shop" / "a.sql").is_file()
     again = run(source, "--into", tmp_path / "shop")
     assert again.exit_code == 2
-    assert "models/shop/a.sql exists, and 1 other" in again.output
+    assert "models/shop/a.sql exists, and 1 other file" in again.output
 
 
 def test_a_dry_run_writes_nothing_and_json_has_all(tmp_path: Path) -> None:
@@ -42,3 +42,11 @@ def test_without_a_manifest_the_next_step_is_named(tmp_path: Path) -> None:
     result = run(tmp_path)
     assert result.exit_code == 2
     assert "run `dbt compile` there" in result.output
+
+
+def test_nothing_is_written_outside_of_the_project(tmp_path: Path) -> None:
+    source = written(tmp_path / "dbt", node("model", "a", schema="../../x"))
+    result = run(source, "--into", tmp_path / "shop")
+    assert result.exit_code == 2
+    assert "would be written outside" in result.output
+    assert not (tmp_path / "shop").exists()

@@ -111,4 +111,4 @@ def test_an_unknown_environment_is_wrong_input(arguments: list[str], tmp_path: P
     project = write_project(tmp_path / "p", {})
     result = CliRunner().invoke(main, [*arguments, "--project", str(project), "--env", "prd"])
     assert result.exit_code == 2
-    assert "there is no environment 'prd'" in result.output
+    assert "the environment 'prd' does not exist" in result.output

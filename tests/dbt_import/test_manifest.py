@@ -27,7 +27,7 @@ def test_tables_are_called_by_schema_and_alias(tmp_path: Path) -> None:
     [
         (None, "does not exist"),
         ("{", "cannot be read"),
-        ("[]", "is no manifest of dbt's"),
+        ("[]", "does not hold a manifest"),
         ('{"metadata": {"adapter_type": "snowflake"}, "nodes": {}}', "SQL is that of snowflake"),
         ('{"metadata": {"adapter_type": "duckdb"}, "nodes": {}}', "has no compiled queries"),
     ],

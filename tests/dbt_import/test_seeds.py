@@ -33,6 +33,16 @@ def test_columns_have_the_types_that_the_seed_says_or_its_values(tmp_path: Path)
     assert seeds.columns_of(seed, path) == [("id", "BIGINT"), ("at", "DATE"), ("code", "varchar")]
 
 
+def test_a_row_of_another_length_and_another_encoding_are_refused(tmp_path: Path) -> None:
+    seed, path = node("seed", "s", config={}), tmp_path / "s.csv"
+    path.write_text("a,b\n1,2\n3\n")
+    with pytest.raises(ArgumentError, match="a row of 1 values below 2 names"):
+        seeds.columns_of(seed, path)
+    path.write_bytes("a\nü\n".encode("latin-1"))
+    with pytest.raises(ArgumentError, match="cannot be read as UTF-8"):
+        seeds.columns_of(seed, path)
+
+
 def test_a_seed_without_its_file_or_a_header_is_refused(tmp_path: Path) -> None:
     seed = node("seed", "s", original_file_path="seeds/s.csv")
     with pytest.raises(ArgumentError, match="has no file"):

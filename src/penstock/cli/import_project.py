@@ -78,10 +78,16 @@ def _write(found: Imported, into: Path) -> None:
     """Write the files, or none where one of them exists."""
     taken = [path for path in sorted(found.files) if (into / path).exists()]
     if taken:
+        more = f", and {count(len(taken) - 1, 'other file')} of the project" if taken[1:] else ""
         raise ArgumentError(
-            f"{into / taken[0]} exists, and {len(taken) - 1} other files of the project",
-            hint="import into an empty directory: --into DIR",
+            f"{into / taken[0]} exists{more}", hint="import into an empty directory: --into DIR"
         )
+    for path in found.files:
+        if not (into / path).resolve().is_relative_to(into.resolve()):
+            raise ArgumentError(
+                f"{path} would be written outside of {into}",
+                hint="correct the schema or the name in the manifest",
+            )
     for path, content in found.files.items():
         target = into / path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -73,7 +73,7 @@ def read_manifest(directory: Path) -> Manifest:
         raise ArgumentError(f"{path} cannot be read: {error}", hint=_COMPILE) from None
     about = content.get("metadata") if isinstance(content, dict) else None
     if not isinstance(about, dict) or "nodes" not in content:
-        raise ArgumentError(f"{path} is no manifest of dbt's", hint=_COMPILE)
+        raise ArgumentError(f"{path} does not hold a manifest of dbt's", hint=_COMPILE)
     adapter = str(about.get("adapter_type"))
     if adapter not in DIALECTS:
         raise ArgumentError(

@@ -59,7 +59,7 @@ def imported(manifest: Manifest) -> Imported:
         files[_path(node)] = _model(node, kind, manifest, audits[node["unique_id"]])
     for seed in manifest.of_type("seed"):
         path = seeds.path_of(seed, manifest.root)
-        files[f"seeds/{path.name}"] = path.read_text(encoding="utf-8-sig")
+        files[f"seeds/{path.name}"] = seeds.text_of(path)
         files[_path(seed)] = _seed(seed, path, audits[seed["unique_id"]])
     _unit_tests(manifest, files, left)
     if manifest.sources:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
@@ -26,16 +27,33 @@ def path_of(seed: Fields, root: Path) -> Path:
     return path
 
 
+def text_of(path: Path) -> str:
+    """The content of a seed's file. Raises ArgumentError where it is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ArgumentError(
+            f"{path} cannot be read as UTF-8: {error}", hint="save the file as UTF-8"
+        ) from None
+
+
 def columns_of(seed: Fields, path: Path) -> list[tuple[str, str]]:
     """The columns of a seed with their types: those that it says, others by their values."""
     config = config_of(seed)
     given = {str(k): str(v) for k, v in dict(config.get("column_types") or {}).items()}
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.reader(file, delimiter=str(config.get("delimiter") or ",")))
+    rows = list(
+        csv.reader(io.StringIO(text_of(path)), delimiter=str(config.get("delimiter") or ","))
+    )
     if not rows:
         raise ArgumentError(f"{path} has no header", hint="write the names of its columns there")
-    header, body = rows[0], rows[1:]
-    by_column = zip(*(row for row in body if row), strict=True) if body else [()] * len(header)
+    header, body = rows[0], [row for row in rows[1:] if row]
+    ragged = next((row for row in body if len(row) != len(header)), None)
+    if ragged is not None:
+        raise ArgumentError(
+            f"{path} has a row of {len(ragged)} values below {len(header)} names: {ragged}",
+            hint="correct the row, or the seed's delimiter",
+        )
+    by_column = zip(*body, strict=True) if body else [()] * len(header)
     return [
         (column, given.get(column) or type_of([value for value in values if value]))
         for column, values in zip(header, by_column, strict=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from penstock.sql.identifiers import quoted
+from penstock.sql.literals import plain_text_literal
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _SKIPPED = r"'(?:[^'\\]|\\.|'')*'|--[^\n]*|/\*.*?\*/"
@@ -27,7 +28,7 @@ def literal(value: object) -> str:
         return str(value).lower()
     if isinstance(value, int | float):
         return str(value)
-    return "'" + str(value).replace("'", "''") + "'"
+    return plain_text_literal(str(value))
 
 
 def names(columns: Iterable[str]) -> str:

@@ -118,7 +118,7 @@ def test_since_is_an_age_or_a_moment() -> None:
     assert moment_since("24h", now) == now - timedelta(days=1)
     assert moment_since(START) == START
     assert moment_since("2026-01-02T00:00:00Z") == now
-    with pytest.raises(ArgumentError, match="'soon' is no age and no time") as caught:
+    with pytest.raises(ArgumentError, match="'soon' is neither an age nor a time") as caught:
         moment_since("soon")
     assert "24h" in (caught.value.hint or "")
     assert moment_since(None) is None

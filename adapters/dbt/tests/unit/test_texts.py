@@ -58,6 +58,7 @@ def test_where_a_transaction_begins_and_ends(text: str, word: str | None) -> Non
         ("MERGE INTO t USING s ON a = b", True),
         ("select 1", False),
         ("with q as (select 1) select * from q", False),
+        ("with q as (select 1 as id) insert into t select * from q", True),
         ("describe t", False),
     ],
 )

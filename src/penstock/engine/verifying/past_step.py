@@ -79,7 +79,7 @@ def model_then(loaded: Loaded, step: str, definition: str, parts: Mapping[str, s
     """
     model = next((each for each in loaded.models if each.name == step), None)
     if model is None:
-        raise CannotReproduce("there is no such model any more: restore its file to reproduce it")
+        raise CannotReproduce("the model does not exist any more: restore its file to reproduce it")
     if model.definition_hash == definition:
         return model
     if model.python is not None:

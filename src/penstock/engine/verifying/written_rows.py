@@ -43,7 +43,7 @@ def sides_of(past: PastStep, made: DataFrame, lake: Destination, partition_colum
         wrote = _like(wrote, made, [quoted(name) for name in past.model.keys])
     if strategy.by_partition_keys:
         wrote = _like(wrote, made, past.model.layout.partitioned_by)
-    if strategy.keeps_versions:  # versions of before, and those that were closed, are no rows of it
+    if strategy.keeps_versions:  # versions of before, and those that it closed, are not its rows
         common = [name for name in made.columns if _has(wrote, name)]
         names = [quoted(name) for name in common]
         made = made.distinct()

@@ -81,10 +81,6 @@ class PenstockConnectionManager(SQLConnectionManager):
         with self.exception_handler("COMMIT"):
             self.get_thread_connection().handle.commit()
 
-    def close_lakes(self) -> None:
-        """Close the catalogs."""
-        lakes_of(self.profile.credentials).close()
-
     def _origin(self) -> Origin:
         """The query comment and the invocation, as dbt has them."""
         comment = self.query_header.comment.query_comment if self.query_header else None

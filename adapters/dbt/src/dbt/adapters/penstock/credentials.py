@@ -83,7 +83,7 @@ class PenstockCredentials(Credentials):
         return {name: _arguments(name, given) for name, given in every.items()}
 
     def spark_settings(self) -> SparkSettings:
-        """Raises DbtConfigError for a ``warm`` that is no duration."""
+        """Raises DbtConfigError where ``warm`` is not a duration."""
         conf = {str(key): _text(value) for key, value in dict(self.spark.get("conf") or {}).items()}
         return SparkSettings(master=self.spark.get("master"), conf=conf, warm=self._warm())
 

@@ -17,6 +17,7 @@ from dbt.adapters.penstock.lakes import Lakes
 from dbt.adapters.penstock.types import columns_of
 from penstock.errors import PenstockError
 from penstock.lake.lake import Lake
+from penstock.lake.statements.dispatch import first_word
 from penstock.lake.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class Handle:
         name, answer = self._answer(bare, args)
         if not texts.writes(bare):
             return Result(answer)
-        response = _response(texts.first_word(bare), answer)
+        response = _response(first_word(bare), answer)
         self._responses.append((name, response))
         if not self._begun:
             self.commit()

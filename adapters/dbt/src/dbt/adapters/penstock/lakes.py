@@ -72,8 +72,8 @@ class Lakes:
 
                 spark, root = self.credentials.spark_settings(), Path.cwd()
                 settings = Settings(root, "dbt", root, {}, _of_environment(spark))
-                warm = bool(self.credentials.warm) or None
-                self._session = open_session(settings, warm or False, self._hear)
+                warm = bool(self.credentials.warm)
+                self._session = open_session(settings, warm, self._hear)
             return self._session
 
     def close(self) -> None:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from penstock.lake.statements.dispatch import first_word, is_statement
+
 _COMMENTS = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.S)
 _NAME = r'(?:"(?:[^"]|"")+"|`(?:[^`]|``)+`|\w+)'
 _TEMPORARY = re.compile(
@@ -48,15 +50,10 @@ def boundary(text: str) -> str | None:
     return match["word"].lower() if match else None
 
 
-def first_word(text: str) -> str:
-    """The first word of a text without comments, in capitals."""
-    match = re.match(r"\w+", text)
-    return match[0].upper() if match else ""
-
-
 def writes(text: str) -> bool:
     """Return whether a statement changes a lake, so that its snapshot is to say who made it."""
-    return first_word(text) in _WRITES
+    word = first_word(text)
+    return word in _WRITES or (word == "WITH" and is_statement(text))
 
 
 def unquoted(name: str) -> str:
