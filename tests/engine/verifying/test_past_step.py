@@ -100,7 +100,7 @@ def test_what_is_no_definition_of_then_is_refused(shop: Path, tmp_path: Path) ->
         past_step.model_then(now, "outer", then.definition_hash, {})
     with pytest.raises(CannotReproduce, match="Python code has changed"):
         past_step.model_then(now, "code", "other", {})
-    with pytest.raises(CannotReproduce, match="no such model"):
+    with pytest.raises(CannotReproduce, match="the model does not exist any more"):
         past_step.model_then(now, "gone", "other", {})
 
 
