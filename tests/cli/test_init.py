@@ -75,7 +75,7 @@ def test_directory_that_is_a_file_is_one_message(tmp_path: Path) -> None:
 def test_what_runs_each_time_does_so_by_its_nature(
     example: tuple[str, ...], runs_each_time: set[str], tmp_path: Path
 ) -> None:
-    """Logs are appended to, and an embedded query is no step."""
+    """Logs are appended to, and an embedded query is not a step."""
     init(str(tmp_path / "shop"), *example)
     models = Project.load(tmp_path / "shop").models
     assert {model.name for model in models if why_undated(model)} == runs_each_time

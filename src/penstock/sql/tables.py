@@ -121,7 +121,7 @@ def _only_select(trees: Sequence[Any]) -> exp.Expression:
 
 
 def named_tables(tree: exp.Expr) -> list[exp.Table]:
-    """Names after FROM or JOIN that are no common table expression, in the order of the text.
+    """Names after FROM or JOIN that are not common table expressions, in the order of the text.
 
     Functions are left out, and names in hints, which speak of aliases.
     """

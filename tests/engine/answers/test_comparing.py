@@ -78,7 +78,7 @@ def test_nothing_differs_from_itself_and_nothing_from_nothing(frame: Frame) -> N
 @pytest.mark.spark
 def test_a_key_of_several_rows_is_refused(frame: Frame) -> None:
     old = frame("id int, v int", (1, 1), (1, 2))
-    with pytest.raises(ArgumentError, match="2 rows have id = 1, so that is no key"):
+    with pytest.raises(ArgumentError, match="2 rows have id = 1, so that is not a key"):
         compare(old, old.limit(0), Rule(("id", "v"), ("id",)))
 
 

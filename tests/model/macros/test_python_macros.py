@@ -156,7 +156,7 @@ def test_a_name_in_quotes_stays_one_in_both_dialects(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "message", "hint"),
     [
-        ("@queries()", "evaluator.engine_adapter is not there", "a macro cannot query tables"),
+        ("@queries()", "evaluator.engine_adapter does not exist", "a macro cannot query tables"),
         ("@since()", "start_ds is a value of the run", 'evaluator.parse_one("@start_ds")'),
         ("@add_one()", "missing a required argument: 'column'", "fix @add_one in own.py"),
     ],

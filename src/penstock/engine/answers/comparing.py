@@ -217,7 +217,7 @@ def _not_unique(matched: DataFrame, rule: Rule) -> NotUnique:
     values = (row[_OLD] or row[_NEW]).asDict()
     said = ", ".join(f"{name} = {values[name]}" for name in rule.key)
     return NotUnique(
-        f"{max(row[_OLDS], row[_NEWS])} rows have {said}, so that is no key",
+        f"{max(row[_OLDS], row[_NEWS])} rows have {said}, so that is not a key",
         hint="name columns that only one row has: --key a,b",
         data={"key": list(rule.key)},
     )

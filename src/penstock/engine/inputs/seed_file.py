@@ -141,7 +141,7 @@ class SeedFile:
     @property
     def _encoding(self) -> str:
         utf8 = codecs.lookup(self.settings.encoding).name == "utf-8"
-        return "utf-8-sig" if utf8 else self.settings.encoding  # a byte order mark is no letter
+        return "utf-8-sig" if utf8 else self.settings.encoding  # a byte order mark is not a letter
 
     @property
     def _form(self) -> dict[str, Any]:

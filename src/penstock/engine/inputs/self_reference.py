@@ -80,7 +80,7 @@ class Beginning:
                 df = run()
             except QueryFailed as error:
                 if number == 0 and str(error.data.get("condition")).startswith(_GUESSED):
-                    error.hint = f"{self.table} is not there yet; {_ADVICE}"
+                    error.hint = f"{self.table} does not exist yet; {_ADVICE}"
                 raise
             made = {field.name: field.dataType for field in df.schema.fields}
             following = self._complete(made)

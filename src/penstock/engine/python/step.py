@@ -203,7 +203,8 @@ def made_rows(
     for rows in outcome.rows:
         if rows is None and not table.exists:
             raise StepError(
-                f"main returned an empty list, and {model.target} is not there yet to have columns",
+                f"main returned an empty list, and {model.target} does not exist yet, "
+                "so its columns are unknown",
                 hint="return an Arrow table with a schema",
                 location=step.place,
             )

@@ -1,7 +1,7 @@
 """Hidden columns of a table, under the names that DuckDB gives them.
 
 A query reads them by name, and ``*`` leaves them out. DuckDB 1.5.5 has one more, ``file_index``,
-which is no property of a row: it counts the files that one query reads, after pruning.
+which is not a property of a row: it counts the files that one query reads, after pruning.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NAMES = frozenset({*COLUMNS, FILE_INDEX})
 
 
 def known(names: Collection[str]) -> frozenset[str]:
-    """The names, folded. Raises ArgumentError for one that is no hidden column."""
+    """The names, folded. Raises ArgumentError for one that is not a hidden column."""
     folded = frozenset(map(fold, names))
     for name in sorted(folded.difference(COLUMNS)):
         raise ArgumentError(

@@ -268,7 +268,7 @@ def _name(join: AsofJoin) -> tuple[str, bool]:
 
 
 def _hidden(join: AsofJoin, pair: str) -> Iterator[Edit]:
-    """The pairs are no column of ``*``."""
+    """The pairs are not columns of ``*``."""
     for at in join.stars:
         star, following = join.tokens[at], join.tokens[at + 1 : at + 3]
         if following and following[0].upper in {"EXCEPT", "EXCLUDE"} and len(following) == 2:

@@ -37,7 +37,7 @@ from penstock.sql.lexer import Lexer, canonical
 from penstock.sql.literals import plain_text_literal
 from penstock.sql.tokens import words
 
-_TEMPORARY = "temporary tables, or variables that are no constants"
+_TEMPORARY = "temporary tables, or variables that are not constants"
 TARGET = "ducklake://main/table"
 
 

@@ -132,7 +132,7 @@ BUILTINS: Mapping[str, Builtin] = {
 
 
 _CLAUSE = "write @IF(condition, ...) inside of the clause, or AND @IF(condition, a > 1, TRUE)"
-_OF_ENVIRONMENTS = "there are no environments; take it out"
+_OF_ENVIRONMENTS = "environments are settings, which macros do not read; take it out"
 
 #: by their names in small letters
 ELSEWHERE: Mapping[str, str] = {

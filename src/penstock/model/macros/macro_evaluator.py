@@ -20,11 +20,11 @@ _LACKING: Mapping[str, str] = {
     "columns_to_types": "a macro does not know the columns of tables: list them",
     "resolve_table": "write the name of the table, which is the same everywhere",
     "resolve_tables": "write the names of the tables, which are the same everywhere",
-    "snapshots": "there are no versions of models: take it out",
-    "get_snapshot": "there are no versions of models: take it out",
-    "this_env": "there are no environments: take it out",
-    "schemas": "there are no environments: take it out",
-    "views": "there are no environments: take it out",
+    "snapshots": "a macro does not know the versions of models: take it out",
+    "get_snapshot": "a macro does not know the versions of models: take it out",
+    "this_env": "a macro does not know the environment: take it out, or read a variable",
+    "schemas": "a macro does not know the environment: take it out, or read a variable",
+    "views": "a macro does not know the environment: take it out, or read a variable",
 }
 
 
@@ -32,7 +32,7 @@ class NotHere(AttributeError):
     """Something of SQLMesh's evaluator that Penstock lacks; ``hint`` is what to write."""
 
     def __init__(self, name: str, hint: str) -> None:
-        super().__init__(f"evaluator.{name} is not there")
+        super().__init__(f"evaluator.{name} does not exist")
         self.hint = hint
 
 

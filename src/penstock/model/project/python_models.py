@@ -39,7 +39,7 @@ _WRITE = f"return rows from main, or write them by penstock.lake(...).{UPSERT}"
 @dataclass(frozen=True, slots=True)
 class PythonScript:
     """``declaration`` and ``step`` are None where a finding is an error, and both where the file
-    has no header: it is no step then."""
+    has no header: it is not a step then."""
 
     declaration: Declaration | None = None
     step: PythonStep | None = None

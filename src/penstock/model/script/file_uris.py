@@ -42,7 +42,7 @@ def text_of(path: Constant, *, value: str | None = None) -> str:
 
 
 def texts_of(path: Constant, *, value: str | None = None) -> tuple[str, ...]:
-    """The same, of each path in a list; none where an expression is no path."""
+    """The same, of each path in a list; none where an expression is not a path."""
     try:
         found = path.evaluate(Bindings(TOKEN, _Names(value)))
     except Exception:  # whatever a value that is only a name does not do

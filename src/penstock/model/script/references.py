@@ -138,7 +138,7 @@ def _tables(
         if len(parts) == 1 and parts[0].casefold() in hidden:
             continue
         first, last = (start + at for at in span_of(table))
-        if last not in by_end:  # sqlglot made the name of something that is no token
+        if last not in by_end:  # sqlglot made the name of something that is not a token
             raise UnreadableQuery(f"the table `{'.'.join(parts)}` cannot be placed", first)
         bare = not table.alias and isinstance(
             table.parent, exp.From | exp.Join | exp.Subquery | exp.Paren

@@ -188,7 +188,7 @@ def _replaced(
         raise _Unknown(f"{form} of a table whose columns are not known yet", _UNNAMED)
     missing = sorted((new.keys() | names_of.keys()) - set(map(fold, names)))
     if missing:
-        raise _Unknown(f"* REPLACE of {missing[0]}, which is no column", "another name")
+        raise _Unknown(f"* REPLACE of {missing[0]}, which is not a column", "another name")
     table = item.table if isinstance(item, exp.Column) else None
     for name in names:
         if fold(name) in new:

@@ -208,7 +208,7 @@ def compared(what: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
 
 
 def _is_flat(operand: exp.Expr) -> bool:
-    """Return whether it is no struct and no list, whatever the types of its columns are."""
+    """Return whether it is neither a struct nor a list, whatever the types of its columns are."""
     inner = _inner(operand)
     if isinstance(inner, exp.Cast):
         return not inner.to.is_type(*exp.DataType.NESTED_TYPES)

@@ -215,7 +215,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_]\w*")
 
 
 def _json_key(tokens: Sequence[Token], at: int) -> list[Edit]:
-    """Write out what sqlglot reads otherwise: a key of JSON that is no path (``j->'a.b'``), and
+    """Write out what sqlglot reads otherwise: a key of JSON that is not a path (``j->'a.b'``), and
     ``f(j -> 'a')``, which is a lambda to it.
     """
     if tokens[at].upper in _PATHS and [t.text for t in tokens[at + 1 : at + 2]] == ["("]:

@@ -43,7 +43,7 @@ def _chr(node: exp.Expr) -> exp.Expr:
     text = (
         "IF(:n BETWEEN 0 AND 55295 OR :n BETWEEN 57344 AND 1114111, "
         "DECODE(UNHEX(LPAD(HEX(:n), 8, '0')), 'UTF-32'), "
-        "IF(:n IS NULL, NULL, RAISE_ERROR('chr of a number that is no letter')))"
+        "IF(:n IS NULL, NULL, RAISE_ERROR('chr of a number that is not a letter')))"
     )
     return known_as(TEXT, unless("chr", _NOT_WHOLE, spark(text, n=code), code))
 
