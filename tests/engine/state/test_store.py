@@ -1,7 +1,6 @@
 """Runs, slices, checks and schema versions in the catalog.
 
-Tests ``engine/state/reading.py`` (what is read back) and ``engine/state/records.py`` (rows as
-values).
+Tests ``engine/state/records.py`` (rows as values), too.
 """
 
 from __future__ import annotations

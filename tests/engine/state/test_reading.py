@@ -1,0 +1,273 @@
+"""What is read back from the state tables, those of each earlier version too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Table, create_engine, insert, inspect
+
+from penstock.engine.state import reading
+from penstock.engine.state.migrations import MIGRATIONS
+from penstock.engine.state.reading import SlicesAlike, Tried
+from penstock.engine.state.tables import (
+    BUILT,
+    CHECK,
+    DROPPED,
+    META,
+    NONE_NEEDED,
+    READ,
+    RUN,
+    SCHEMA_VERSION,
+    SLICE,
+    STEP,
+    UNCOUNTED,
+    to_text,
+)
+from tests.engine.state.builders import START, at
+
+NEWEST = len(MIGRATIONS)
+VERSIONS = range(1, NEWEST + 1)
+
+
+@contextmanager
+def tables(version: int = NEWEST) -> Iterator[Connection]:
+    """State tables as a version had them."""
+    engine = create_engine("sqlite://")
+    with engine.connect() as connection:
+        META.create(connection)
+        for apply in MIGRATIONS[:version]:
+            apply(connection)
+        yield connection.execution_options(**{reading.VERSION: version})
+    engine.dispose()
+
+
+def put(connection: Connection, table: Table, *rows: Mapping[str, Any]) -> None:
+    """Insert rows, without the columns that the table does not have yet."""
+    if not inspect(connection).has_table(table.name):
+        return
+    there = {column["name"] for column in inspect(connection).get_columns(table.name)}
+    for row in rows:
+        known = {name: value for name, value in row.items() if name in there}
+        connection.execute(insert(table).values(**known))
+
+
+def a_slice(value: str = "2026-01-01", **changes: Any) -> dict[str, Any]:
+    row = {"target": "main.a", "slice": value, "run_id": "r1", "step": "a", "strategy": "replace"}
+    row |= {"snapshot_id": 4, "row_count": 3, "fingerprint": "3:abc", "definition_hash": "d1"}
+    row |= {"published_at": to_text(START), "slicing": "daily", "keys": '["id"]', "inputs": None}
+    return row | {"made_in": 3, "read_id": "x1"} | changes
+
+
+def a_step(value: str = "2026-01-01", minute: int = 0, **changes: Any) -> dict[str, Any]:
+    row = {"run_id": f"r{minute}", "step": "a", "slice": value, "target": "main.a"}
+    row |= {"state": "done", "started_at": to_text(at(minute)), "snapshot_id": 4, "row_count": 3}
+    return row | {"finished_at": to_text(at(minute + 1)), "reason": None} | changes
+
+
+def a_read(**changes: Any) -> dict[str, Any]:
+    inputs = json.dumps([{"kind": "table", "name": "main.raw"}])
+    row = {"read_id": "x1", "target": "main.a", "run_id": "r1", "lakes": '{"main": 7}'}
+    row |= {"inputs": inputs, "arguments": "{}", "tests": "t", "version": "1", "missing": None}
+    return row | changes
+
+
+def a_run(**changes: Any) -> dict[str, Any]:
+    row = {"run_id": "r1", "state": "running", "args": "{}", "trigger_kind": "manual", "pid": 1}
+    row |= {"started_at": to_text(START), "host": "h", "process_started": "s", "user_name": "ada"}
+    return row | {"exit_code": 0, "plan": "{}", "retry_of": "r0"} | changes
+
+
+def a_check(minute: int, position: int, name: str) -> dict[str, Any]:
+    row = {"run_id": f"r{minute}", "target": "main.a", "slice": "", "position": position}
+    row |= {"name": name, "passed": 0, "failures": 2, "samples": '[{"id": 1}]'}
+    return row | {"severity": "warn", "query": "SELECT 1", "checked_at": to_text(at(minute))}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_a_version_does_not_have_yet_is_not_known(version: int) -> None:
+    with tables(version) as connection:
+        put(connection, RUN, a_run())
+        put(connection, SLICE, a_slice())
+        put(connection, READ, a_read(missing="main.raw"))
+        put(connection, CHECK, a_check(0, 0, "unique id"))
+        run = reading.run(connection, "r1")
+        assert run is not None
+        assert (run.user, run.plan, run.retry_of) == (
+            ("ada", "{}", "r0") if version >= 10 else (None, None, None)
+        )
+        record = reading.slice_(connection, "main.a", "2026-01-01")
+        assert record is not None
+        assert record.slicing == ("daily" if version >= 2 else None)
+        assert record.keys == (("id",) if version >= 2 else None)
+        assert record.made_in == (3 if version >= 2 else 4), "of old ones, where it is recorded"
+        assert record.read_id == ("x1" if version >= 7 else None)
+        (check,) = reading.last_checks(connection)
+        assert check.result.severity == ("warn" if version >= 3 else "error")
+        assert set(reading.reads(connection, ["x1"])) == ({"x1"} if version >= 7 else set())
+        assert reading.lacked(connection, ["main.a"]) == (
+            {"x1": "main.raw"} if version >= 11 else {}
+        )
+        assert reading.has_claims(connection) is (version >= 8)
+        assert reading.has_definitions(connection) is (version >= 9)
+
+
+READERS: Mapping[str, Callable[[Connection], object]] = {
+    "running": lambda c: len(reading.running(c)),
+    "slices": lambda c: [each.slice for each in reading.slices(c, "main.a", unless="hourly")],
+    "is_recorded": lambda c: reading.is_recorded(c, "main.a", 4),
+    "last_attempts": lambda c: [each.state for each in reading.last_attempts(c, "main.a")],
+    "slices_of": lambda c: {t: len(found) for t, found in reading.slices_of(c, ["main.a"]).items()},
+    "slices_named": lambda c: len(reading.slices_named(c, ["main.a"], ["2026-01-01"])),
+    "slices_alike": lambda c: [each.last for each in reading.slices_alike(c, ["main.a"])["main.a"]],
+    "last_outcomes": lambda c: reading.last_outcomes(c, ["main.a"]),
+    "attempts": lambda c: [each.state for each in reading.attempts(c, "main.a")],
+    "publications": lambda c: [each[0] for each in reading.publications(c, "main.a")],
+    "built": lambda c: reading.built(c, "main.a"),
+    "schema_versions": lambda c: [v.version for v in reading.schema_versions(c, "main.a")],
+}
+EXPECTED = {
+    "running": 1,
+    "slices": ["2026-01-01"],
+    "is_recorded": True,
+    "last_attempts": ["failed"],
+    "slices_of": {"main.a": 1},
+    "slices_named": 1,
+    "slices_alike": [4],
+    "last_outcomes": {"main.a": {"2026-01-01": ("failed", "r5")}},
+    "attempts": ["failed"],
+    "publications": ["2026-01-01"],
+    "built": to_text(START),
+    "schema_versions": [1],
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_version_is_read_without_a_migration(version: int) -> None:
+    columns = json.dumps([["id", "int32"]])
+    shape = {"target": "main.a", "version": 1, "run_id": "r1", "snapshot_id": 4, "lineage": None}
+    with tables(version) as connection:
+        put(connection, RUN, a_run())
+        put(connection, SLICE, a_slice())
+        put(connection, STEP, a_step(), a_step(minute=5, state="failed", snapshot_id=None))
+        put(connection, SCHEMA_VERSION, {**shape, "columns": columns, "created_at": to_text(START)})
+        assert {name: read(connection) for name, read in READERS.items()} == EXPECTED
+
+
+def test_slices_come_in_the_order_of_their_values_and_those_alike_are_left_out() -> None:
+    with tables() as connection:
+        put(connection, SLICE, a_slice("2026-01-02"), a_slice(), a_slice("x", slicing="hourly"))
+        put(connection, SLICE, a_slice("y", slicing=None), a_slice(target="main.b"))
+        values = [each.slice for each in reading.slices(connection, "main.a")]
+        assert values == ["2026-01-01", "2026-01-02", "x", "y"]
+        others = [each.slice for each in reading.slices(connection, "main.a", unless="daily")]
+        assert others == ["x", "y"], "what is not known is not left out"
+        assert len(reading.slices(connection)) == 5
+        assert not reading.is_recorded(connection, "main.a", 5)
+        assert list(reading.slices_of(connection, ["main.b"])) == ["main.b"]
+
+
+def test_rows_of_a_slice_are_none_where_they_were_not_counted() -> None:
+    with tables() as connection:
+        put(connection, SLICE, a_slice(row_count=UNCOUNTED), a_slice("none", made_in=NONE_NEEDED))
+        put(connection, SLICE, a_slice("old", made_in=None))
+        found = {each.slice: each for each in reading.slices(connection)}
+        assert found["2026-01-01"].rows is None
+        assert (found["none"].rows, found["none"].made_in) == (3, None)
+        assert found["old"].made_in == found["old"].snapshot_id
+
+
+def test_the_last_attempt_is_the_newest_that_ended_by_itself() -> None:
+    with tables() as connection:
+        put(connection, STEP, a_step(minute=1), a_step(minute=2, state="failed"))
+        put(connection, STEP, a_step(minute=3, state="cancelled"))
+        put(connection, STEP, a_step(minute=4, state="abandoned"), a_step("b", 5, state="skipped"))
+        last = {each.slice: each.state for each in reading.last_attempts(connection, "main.a")}
+        assert last == {"2026-01-01": "failed", "b": "skipped"}
+        (failed,) = reading.last_attempts(connection, states=["failed"])
+        assert failed.run_id == "r2"
+        outcomes = reading.last_outcomes(connection, ["main.a"])["main.a"]
+        assert outcomes == {"2026-01-01": ("abandoned", "r4"), "b": ("skipped", "r5")}
+        assert not reading.last_attempts(connection, "main.b")
+
+
+@pytest.mark.parametrize("dropped", ["2026-01-01", ""])
+def test_attempts_of_before_a_drop_do_not_count(dropped: str) -> None:
+    of = {"target": "main.a", "slice": dropped, "dropped_at": to_text(at(3)), "snapshot_id": 9}
+    with tables() as connection:
+        put(connection, STEP, a_step(minute=1), a_step(minute=2, state="failed"))
+        put(connection, DROPPED, of)
+        assert reading.last_attempts(connection, "main.a") == []
+        assert reading.attempts(connection, "main.a") == []
+        assert reading.publications(connection, "main.a") == []
+        assert reading.last_outcomes(connection, ["main.a"]) == {}
+        assert reading.dropped(connection) == {"main.a": {dropped: 9}}
+        assert reading.dropped(connection, ["main.b"]) == {}
+        put(connection, STEP, a_step(minute=4, state="failed"))
+        assert [each.run_id for each in reading.last_attempts(connection, "main.a")] == ["r4"]
+        assert reading.attempts(connection, "main.a") == [
+            Tried("2026-01-01", to_text(at(4)), "r4", "failed")
+        ]
+
+
+def test_a_drop_whose_snapshot_is_not_known_is_not_told() -> None:
+    of = {"target": "main.a", "slice": "", "dropped_at": to_text(START), "snapshot_id": None}
+    with tables() as connection:
+        put(connection, DROPPED, of)
+        assert reading.dropped(connection) == {}
+
+
+def test_publications_are_each_of_them_with_rows_in_a_snapshot() -> None:
+    with tables() as connection:
+        put(connection, STEP, a_step(minute=1), a_step(minute=2, state="unchanged", snapshot_id=6))
+        put(connection, STEP, a_step(minute=3, state="failed"), a_step(minute=4, snapshot_id=None))
+        found = reading.publications(connection, "main.a")
+        assert sorted(id_ for _, _, id_ in found) == [4, 6]
+
+
+def test_kinds_of_slices_are_told_apart_by_slicing_and_definition() -> None:
+    with tables() as connection:
+        put(connection, SLICE, a_slice(), a_slice("b", snapshot_id=8), a_slice("c", slicing="x"))
+        put(connection, SLICE, a_slice("d", definition_hash="d2"))
+        assert set(reading.slices_alike(connection, ["main.a"])["main.a"]) == {
+            SlicesAlike("daily", "d1", 8),
+            SlicesAlike("x", "d1", 4),
+            SlicesAlike("daily", "d2", 4),
+        }
+
+
+def test_reads_are_those_of_slices_that_exist() -> None:
+    with tables() as connection:
+        put(connection, SLICE, a_slice())
+        put(connection, READ, a_read(), a_read(read_id="x2", lakes='{"main": 9}', missing="raw"))
+        assert set(reading.reads_of(connection, ["main.a"])) == {"x1"}
+        assert reading.lakes_read(connection, ["main.a"]) == {"x1": {"main": 7}, "x2": {"main": 9}}
+        assert reading.lacked(connection, ["main.a"]) == {"x2": "raw"}
+        many = [f"y{number}" for number in range(1200)]
+        assert set(reading.reads(connection, [*many, "x2", "x1", "x2"])) == {"x1", "x2"}
+        found = reading.read(connection, "x1")
+        assert found is not None
+        assert [each.name for each in found.inputs] == ["main.raw"]
+        assert reading.read(connection, "x3") is None
+
+
+def test_a_table_was_built_when_that_is_recorded_and_else_when_a_slice_was_published() -> None:
+    with tables() as connection:
+        assert reading.built(connection, "main.a") is None
+        put(connection, SLICE, a_slice(), a_slice("b", published_at=to_text(at(7))))
+        assert reading.built(connection, "main.a") == to_text(at(7))
+        put(connection, BUILT, {"target": "main.a", "built_at": to_text(at(2))})
+        assert reading.built(connection, "main.a") == to_text(at(2))
+
+
+def test_the_last_checks_are_in_the_order_of_the_script() -> None:
+    with tables() as connection:
+        put(connection, CHECK, a_check(1, 0, "old"), a_check(2, 1, "second"))
+        put(connection, CHECK, a_check(2, 0, "first"))
+        found = [each.result for each in reading.last_checks(connection, "main.a")]
+        assert [each.name for each in found] == ["first", "second"]
+        assert (found[0].passed, found[0].failures, found[0].samples) == (False, 2, ({"id": 1},))
+        assert reading.last_checks(connection, "main.b") == []
