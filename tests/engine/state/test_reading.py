@@ -56,33 +56,55 @@ def put(connection: Connection, table: Table, *rows: Mapping[str, Any]) -> None:
 
 
 def a_slice(value: str = "2026-01-01", **changes: Any) -> dict[str, Any]:
-    row = {"target": "main.a", "slice": value, "run_id": "r1", "step": "a", "strategy": "replace"}
+    row: dict[str, Any] = {
+        "target": "main.a",
+        "slice": value,
+        "run_id": "r1",
+        "step": "a",
+        "strategy": "replace",
+    }
     row |= {"snapshot_id": 4, "row_count": 3, "fingerprint": "3:abc", "definition_hash": "d1"}
     row |= {"published_at": to_text(START), "slicing": "daily", "keys": '["id"]', "inputs": None}
     return row | {"made_in": 3, "read_id": "x1"} | changes
 
 
 def a_step(value: str = "2026-01-01", minute: int = 0, **changes: Any) -> dict[str, Any]:
-    row = {"run_id": f"r{minute}", "step": "a", "slice": value, "target": "main.a"}
+    row: dict[str, Any] = {"run_id": f"r{minute}", "step": "a", "slice": value, "target": "main.a"}
     row |= {"state": "done", "started_at": to_text(at(minute)), "snapshot_id": 4, "row_count": 3}
     return row | {"finished_at": to_text(at(minute + 1)), "reason": None} | changes
 
 
 def a_read(**changes: Any) -> dict[str, Any]:
     inputs = json.dumps([{"kind": "table", "name": "main.raw"}])
-    row = {"read_id": "x1", "target": "main.a", "run_id": "r1", "lakes": '{"main": 7}'}
+    row: dict[str, Any] = {
+        "read_id": "x1",
+        "target": "main.a",
+        "run_id": "r1",
+        "lakes": '{"main": 7}',
+    }
     row |= {"inputs": inputs, "arguments": "{}", "tests": "t", "version": "1", "missing": None}
     return row | changes
 
 
 def a_run(**changes: Any) -> dict[str, Any]:
-    row = {"run_id": "r1", "state": "running", "args": "{}", "trigger_kind": "manual", "pid": 1}
+    row: dict[str, Any] = {
+        "run_id": "r1",
+        "state": "running",
+        "args": "{}",
+        "trigger_kind": "manual",
+        "pid": 1,
+    }
     row |= {"started_at": to_text(START), "host": "h", "process_started": "s", "user_name": "ada"}
     return row | {"exit_code": 0, "plan": "{}", "retry_of": "r0"} | changes
 
 
 def a_check(minute: int, position: int, name: str) -> dict[str, Any]:
-    row = {"run_id": f"r{minute}", "target": "main.a", "slice": "", "position": position}
+    row: dict[str, Any] = {
+        "run_id": f"r{minute}",
+        "target": "main.a",
+        "slice": "",
+        "position": position,
+    }
     row |= {"name": name, "passed": 0, "failures": 2, "samples": '[{"id": 1}]'}
     return row | {"severity": "warn", "query": "SELECT 1", "checked_at": to_text(at(minute))}
 
