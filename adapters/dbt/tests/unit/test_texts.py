@@ -82,3 +82,10 @@ def test_names_are_replaced_where_they_stand() -> None:
     first, second = texts.lake_names(text, {"dev"})
     assert first == LakeName("dev", "a", 14, 19)
     assert texts.replaced(text, [(first, "x1"), (second, "x2")]) == "select * from x1 join x2"
+
+
+def test_a_name_has_the_snapshot_that_follows_it() -> None:
+    text = "select * from dev.main.a AT (VERSION => 3) b join dev.main.c at (2)"
+    first, second = texts.lake_names(text, {"dev"})
+    assert (first.rest, second.rest) == ("main.a AT (VERSION => 3)", "main.c")
+    assert texts.replaced(text, [(first, "x")]).startswith("select * from x b join dev")

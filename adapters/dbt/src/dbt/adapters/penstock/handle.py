@@ -14,7 +14,7 @@ from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt.adapters.penstock import texts
 from dbt.adapters.penstock.lakes import Lakes
-from dbt.adapters.penstock.types import columns_of
+from dbt.adapters.penstock.types import columns_of, described
 from penstock.errors import PenstockError
 from penstock.lake.lake import Lake
 from penstock.lake.statements.dispatch import first_word
@@ -23,6 +23,7 @@ from penstock.lake.transaction import Transaction
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+Columns = list[tuple[str, str]]
 _COUNTS = "num_affected_rows"
 _FOREIGN = "__penstock_lake_"  # before the names of other lakes' tables in a query
 
@@ -141,9 +142,14 @@ class Handle:
         lake = self.lakes.lake(name)
         return self._transactions.get(lake.name, lake)
 
-    def columns(self, lake: str | None, table: str) -> list[Any]:
-        """Return the rows that describe a table or view, ``schema.name`` in quotes."""
-        return self.reader(lake).sql(f"DESCRIBE {table}").collect()
+    def columns(self, lake: str | None, table: str, travel: str | None = None) -> Columns:
+        """Return the names and types of the columns of ``schema.name``, in quotes; ``travel`` is
+        the ``AT (...)`` of a snapshot.
+        """
+        reader = self.reader(lake)
+        if travel:
+            return columns_of(reader.sql(f"SELECT * FROM {table} {travel}"))
+        return described(reader.sql(f"DESCRIBE {table}").collect())
 
     def _answer(self, text: str, args: Mapping[str, Any] | None) -> tuple[str, Any]:
         """Run a text in the lake that it names first, with others' tables as views."""

@@ -21,7 +21,7 @@ from dbt.adapters.penstock.connections import PenstockConnectionManager
 from dbt.adapters.penstock.handle import Handle, PenstockResponse
 from dbt.adapters.penstock.relation import PenstockRelation
 from dbt.adapters.penstock.texts import unquoted
-from dbt.adapters.penstock.types import columns_of, described
+from dbt.adapters.penstock.types import columns_of
 from penstock.errors import NotFound, SchemaMismatch, UnsupportedFeature
 from penstock.lake.format.naming import fold
 from penstock.sql.identifiers import quoted
@@ -118,7 +118,7 @@ class PenstockAdapter(SQLAdapter):
             table = f"{quoted(relation.schema or 'main')}.{quoted(name)}"
             with self.connections.exception_handler(f"DESCRIBE {table}"):
                 try:
-                    pairs = described(handle.columns(relation.database, table))
+                    pairs = handle.columns(relation.database, table, relation.travel)
                 except NotFound:
                     return []
         return [PenstockColumn(column, kind) for column, kind in pairs]

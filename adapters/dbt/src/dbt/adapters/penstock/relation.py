@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Self
 
 from dbt.adapters.base.relation import BaseRelation, EventTimeFilter, SerializableIterable
 from dbt.adapters.contracts.relation import ComponentName, RelationType
+from dbt_common.exceptions import DbtRuntimeError
+
+from penstock.errors import ArgumentError
+from penstock.lake.snapshot import moment as moment_of
+
+_NOTHING = (None, "")  # config.get() is an empty text while dbt reads a model
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -14,6 +21,7 @@ class PenstockRelation(BaseRelation):
     """The lake is the database. A subquery needs no alias: where a model gives one, it stands."""
 
     require_alias: bool = False
+    travel: str | None = None  # what follows the name: AT (VERSION => 3)
 
     renameable_relations: SerializableIterable = field(
         default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
@@ -21,6 +29,33 @@ class PenstockRelation(BaseRelation):
     replaceable_relations: SerializableIterable = field(
         default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
     )
+
+    def at_version(self, version: object = None) -> Self:
+        """Return the relation as a snapshot has it; without a number as it is now."""
+        if version in _NOTHING:
+            return self
+        if not str(version).isdecimal():
+            raise DbtRuntimeError(f"at_version({version!r}): write the number of a snapshot")
+        return self._travelled(f"VERSION => {version}")
+
+    def at_timestamp(self, moment: object = None) -> Self:
+        """Return the relation as it was at a moment, in UTC where it names no zone."""
+        if moment in _NOTHING:
+            return self
+        try:
+            at = moment_of(moment)
+        except ArgumentError as error:
+            raise DbtRuntimeError(f"at_timestamp: {error}") from error
+        return self._travelled(f"TIMESTAMP => '{at.isoformat(sep=' ')}'")
+
+    def _travelled(self, clause: str) -> Self:
+        """The rows that a unit test gives in the place of a relation have no snapshots."""
+        return self if self.is_cte else self.replace(travel=f"AT ({clause})")
+
+    def render(self) -> str:
+        """The name, with the snapshot that it is read at."""
+        name = super().render()
+        return f"{name} {self.travel}" if self.travel else name
 
     def _render_event_time_filtered(self, event_time_filter: EventTimeFilter) -> str:
         """Compare with times of a declared type: dbt's texts carry a zone, and a text with one

@@ -64,14 +64,18 @@ def unquoted(name: str) -> str:
 
 
 _CHAINS = re.compile(
-    rf"(?P<skipped>'(?:[^'\\]|\\.|'')*'|--[^\n]*|/\*.*?\*/)|(?P<chain>{_NAME}(?:\s*\.\s*{_NAME}){{1,2}})",
-    re.S,
+    rf"(?P<skipped>'(?:[^'\\]|\\.|'')*'|--[^\n]*|/\*.*?\*/)"
+    rf"|(?P<chain>{_NAME}(?:\s*\.\s*{_NAME}){{1,2}})(?P<travel>\s+at\s*\(\s*\w+\s*=>[^()]*\))?",
+    re.S | re.I,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LakeName:
-    """A name of two or three parts that begins with a lake's, and where it stands in the text."""
+    """A name of two or three parts that begins with a lake's, and where it stands in the text.
+
+    ``rest`` is the name without the lake's, with the ``AT (...)`` that follows it.
+    """
 
     lake: str
     rest: str
@@ -89,6 +93,7 @@ def lake_names(text: str, lakes: Collection[str]) -> list[LakeName]:
         if first is None or (lake := unquoted(first[0]).lower()) not in lakes:
             continue
         rest = match["chain"][first.end() :].strip().removeprefix(".").strip()
+        rest += match["travel"] or ""
         found.append(LakeName(lake, rest, match.start(), match.end()))
     return found
 
