@@ -189,7 +189,7 @@ def test_the_command_prints_counts_and_rows(shop: Project) -> None:
 
 
 def test_the_command_prints_json(shop: Project) -> None:
-    (diff,) = json.loads(penstock(shop, "orders", "--from", "2", "--to", "3", "--json"))
+    (diff,) = json.loads(penstock(shop, "orders", "--from", "2", "--to", "3", "--json"))["tables"]
     assert (diff["from_snapshot"], diff["to_snapshot"], diff["key"]) == (2, 3, ["id"])
     assert diff["changes"]["samples"] == [
         {

@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+SCHEMA_VERSION = 1
+"""The version of what commands print as JSON and logs hold, as docs/json.md describes it: raised
+where a field goes or means something else, not where one is added.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:

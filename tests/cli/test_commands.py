@@ -82,7 +82,7 @@ def test_a_failed_test_shows_its_rows_and_ends_with_1(failed: Result) -> None:
 def test_show_has_the_latest_results_of_tests(shop: Path, failed: Result) -> None:
     (shop / "models" / "broken.sql").write_text(FAILING)
     text = penstock(shop, "show", "broken", "--tests").stdout
-    (check,) = as_json(shop, "show", "broken", "--tests")
+    (check,) = as_json(shop, "show", "broken", "--tests")["tests"]
     (shop / "models" / "broken.sql").unlink()
     assert "whole table  accepted_values customer  failed" in text
     assert "AND NOT CAST(`customer` AS STRING) IN ('ada')" in text
@@ -98,7 +98,7 @@ def test_what_depends_on_a_failure_is_skipped_and_says_why(failed: Result) -> No
 
 def test_a_failed_run_is_listed_and_shown_with_its_rows(shop: Path, failed: Result) -> None:
     assert failed.exit_code == 1
-    run = as_json(shop, "runs", "--failed")[0]
+    run = as_json(shop, "runs", "--failed")["runs"][0]
     assert (run["state"], run["exit_code"]) == ("failed", 1)
     assert run["steps"] == {"failed": 1, "skipped": 1}
     text = CliRunner().invoke(main, ["runs", "--project", str(shop), "show", run["run_id"]]).stdout
@@ -122,7 +122,9 @@ def test_a_run_as_json_is_events_then_the_result(shop: Path) -> None:
 
 
 def test_status_as_json(shop: Path) -> None:
-    orders = next(status for status in as_json(shop, "status") if status["model"] == "orders")
+    orders = next(
+        status for status in as_json(shop, "status")["models"] if status["model"] == "orders"
+    )
     assert orders["strategy"] == "merge"
     assert orders["slices"][0]["state"] == "materialized"
     assert orders["slices"][0]["rows"] == 3
@@ -142,7 +144,7 @@ def test_show_names_columns_tests_and_inputs(shop: Path) -> None:
 
 
 def test_snapshots_are_newest_first_and_limited(shop: Path) -> None:
-    ids = [snapshot["id"] for snapshot in as_json(shop, "snapshots", "--limit", "2")]
+    ids = [snapshot["id"] for snapshot in as_json(shop, "snapshots", "--limit", "2")["snapshots"]]
     assert len(ids) == 2
     assert ids[0] > ids[1]
 

@@ -52,7 +52,7 @@ def test_files_are_written_once(toy: Path) -> None:
     canonical = "\ufeff-- materialize ducklake://main/a key=id\r\nSELECT 1 AS id\r\n"
     assert path.read_bytes().decode() == canonical
     said = json.loads(penstock(toy, "format", "--check", "--json").output)
-    assert said == {"changed": [], "refused": []}
+    assert said == {"schema_version": 1, "changed": [], "refused": []}
     assert (toy / "models" / "x" / "b.sql").read_text() == MODEL
 
 
@@ -62,7 +62,8 @@ def test_the_other_form(toy: Path) -> None:
     assert (toy / "models" / "a.sql").read_text() == AS_MODEL
     shown = penstock(toy, "show", "a", "--as", "annotations", "--json").output
     assert json.loads(shown) == {
-        "script": "-- pipeline\n-- materialize ducklake://main/a key=id\nSELECT 1 AS id\n"
+        "schema_version": 1,
+        "script": "-- pipeline\n-- materialize ducklake://main/a key=id\nSELECT 1 AS id\n",
     }
 
 

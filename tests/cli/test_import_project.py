@@ -29,6 +29,7 @@ def test_a_dry_run_writes_nothing_and_json_has_all(tmp_path: Path) -> None:
     source = written(tmp_path / "dbt", node("model", "a"))
     result = run(source, "--into", tmp_path / "shop", "--dry-run", "--json")
     assert json.loads(result.output) == {
+        "schema_version": 1,
         "project": str(tmp_path / "shop"),
         "written": False,
         "files": ["models/shop/a.sql", "penstock.toml"],

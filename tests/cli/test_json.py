@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.main import COMMANDS, main
-from penstock.cli.output import json_line, plain, to_json
+from penstock.cli.output import json_line, plain, to_json, versioned
 from penstock.cli.run import plain_result
 from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.planning.restate import Restated
@@ -27,7 +27,7 @@ from penstock.engine.results import CheckResult, ColumnInfo, RunResult, StepResu
 from penstock.engine.state.store import State
 from penstock.engine.verifying.unit_tests import UnitTestResult
 from penstock.errors import QueryFailed
-from penstock.events import Event, Notice
+from penstock.events import SCHEMA_VERSION, Event, Notice
 from penstock.project import Project
 from tests.engine.state.builders import publication, run_record, step_record
 from tests.engine.toy import write_project
@@ -142,14 +142,14 @@ def test_the_events_and_the_result_of_a_run_are_as_the_page_shows() -> None:
     *events, result = [json.loads(line) for line in text.splitlines()]
     by_name = {event.__name__: event for event in get_args(Event)}
     for event in events:
+        assert event.pop("schema_version") == SCHEMA_VERSION
         made = json.loads(json_line(by_name[event.pop("event")](**event)))
-        assert made.keys() - {"event"} == event.keys()
+        assert made.keys() - {"schema_version", "event"} == event.keys()
     check = CheckResult("c", True, 0)
     step = StepResult("a", "main.a", "merge", None, "done", checks=(check,))
-    real = to_json(
-        {"result": plain_result(RunResult("r", "done", None, (step,), 1.0, (Notice("x"),)))}
-    )
-    assert fits(shape(result), shape(json.loads(real)))
+    done = RunResult("r", "done", None, (step,), 1.0, (Notice("x"),))
+    real = versioned({"result": plain_result(done)})
+    assert fits(shape(result), shape(json.loads(to_json(real))))
     error = plain_result(
         RunResult("r", "failed", None, (replace(step, error=QueryFailed("no")),), 1.0)
     )
@@ -158,7 +158,8 @@ def test_the_events_and_the_result_of_a_run_are_as_the_page_shows() -> None:
 
 def test_what_needs_spark_has_the_fields_of_its_values() -> None:
     restated = json.loads(dict(BLOCKS)["penstock restate"])
-    assert fits(shape(restated), shape(plain([Restated("a", "main.a", None, 1)])))
+    made = versioned({"models": [Restated("a", "main.a", None, 1)]})
+    assert fits(shape(restated), shape(plain(made)))
     (test,) = json.loads(dict(BLOCKS)["penstock test"])["tests"]
     assert list(test) == [field.name for field in fields(UnitTestResult)]
 

@@ -71,6 +71,20 @@ def test_a_wrong_request_is_json_too(
     assert error["message"].split("\n")[0] in result.stderr
 
 
+def test_wrong_requests_of_every_command_are_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An option that no command has, and a project that is not there, in groups too."""
+    monkeypatch.chdir(tmp_path)
+    inner = (("runs", "show"), ("spark", "stop"), ("maintain", "cleanup-old-files"))
+    for command in (*((name,) for name in COMMANDS), *inner, ("state", "prune"), ("import", "dbt")):
+        for wrong in (("--bogus",), ("--project", "nowhere", "a", "b", "c")):
+            result = CliRunner().invoke(main, [*command, *wrong, "--json"])
+            said = json.loads(result.stdout)
+            assert list(said) == ["schema_version", "error"], command
+            assert result.exit_code == 2, command
+
+
 def test_no_project_anywhere_is_wrong_input(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

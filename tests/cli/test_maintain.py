@@ -55,12 +55,13 @@ def test_a_flush_is_said_to_those_who_are_attached(project: Path) -> None:
 def test_one_function(project: Path) -> None:
     merged = json.loads(maintain(project, "merge-adjacent-files", "--spark", "--json").stdout)
     assert [
-        (merged_file["files_processed"], merged_file["files_created"]) for merged_file in merged
+        (merged_file["files_processed"], merged_file["files_created"])
+        for merged_file in merged["merge_adjacent_files"]
     ] == [(4, 1)]
     expired = maintain(project, "expire-snapshots", "--older-than", "0 seconds")
     assert 'created_table:"main"."t"' in expired.stdout
     removed = json.loads(maintain(project, "cleanup-old-files", "--cleanup-all", "--json").stdout)
-    assert len(removed) == 4
+    assert len(removed["cleanup_old_files"]) == 4
     assert "Nothing to do." in maintain(project, "delete-orphaned-files").stdout
 
 

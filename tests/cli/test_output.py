@@ -96,7 +96,8 @@ def test_markdown(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json_has_types_and_says_whether_there_is_more(capsys: pytest.CaptureFixture[str]) -> None:
     result = json.loads(printed(QueryResult((("k", "int"),), ((1,),), more=True), "json", capsys))
-    assert result == {"columns": [{"name": "k", "type": "int"}], "rows": [[1]], "more": True}
+    columns = [{"name": "k", "type": "int"}]
+    assert result == {"schema_version": 1, "columns": columns, "rows": [[1]], "more": True}
 
 
 @pytest.mark.parametrize("form", FORMATS)

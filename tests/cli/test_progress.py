@@ -39,6 +39,7 @@ def test_a_line_stays_a_line() -> None:
 def test_json_lines_name_the_event_and_hold_its_fields() -> None:
     parsed = [json.loads(json_line(event)) for event in RUN]
     assert parsed[1] == {
+        "schema_version": 1,
         "event": "RunStarted",
         "run_id": "r1",
         "steps": ["raw", "clean", "mart"],
@@ -65,7 +66,9 @@ def test_lines_of_several_threads_stay_whole(capsys: pytest.CaptureFixture[str])
     assert set(said) == {"a: writing", "b: writing", "c: writing"}
 
 
-@pytest.mark.parametrize(("as_json", "start"), [(False, "starting Spark"), (True, '{"event"')])
+@pytest.mark.parametrize(
+    ("as_json", "start"), [(False, "starting Spark"), (True, '{"schema_version": 1, "event"')]
+)
 def test_not_a_terminal_gets_lines(
     as_json: bool, start: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

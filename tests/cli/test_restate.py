@@ -55,7 +55,7 @@ def test_readers_that_only_add_are_named_with_the_reason(root: Path) -> None:
 
 
 def test_a_dry_run_as_json(root: Path) -> None:
-    shown = json.loads(restate(root, "whole", "--dry-run", "--json").stdout)
+    shown = json.loads(restate(root, "whole", "--dry-run", "--json").stdout)["models"]
     assert [(each["model"], each["slice"], each["rows"]) for each in shown] == [("whole", None, 0)]
 
 

@@ -36,7 +36,7 @@ def test_runs_are_a_line_each(root: Path) -> None:
 
 def test_runs_as_json(root: Path) -> None:
     runs = json.loads(penstock(root, "runs", "--json", "--limit", "1").stdout)
-    (run,) = runs
+    (run,) = runs["runs"]
     assert (run["run_id"], run["state"], run["exit_code"]) == ("r2", "failed", 1)
     assert run["steps"] == {"done": 1, "failed": 1, "skipped": 1}
 

@@ -76,7 +76,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_the_selected_models(shop: Path, arguments: tuple[str, ...], models: list[str]) -> None:
     found = json.loads(printed(shop, "status", *arguments, "--json"))
-    assert sorted(each["model"] for each in found) == models
+    assert sorted(each["model"] for each in found["models"]) == models
 
 
 def test_how_selected_models_are_printed(shop: Path) -> None:

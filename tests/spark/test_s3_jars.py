@@ -57,6 +57,7 @@ def test_the_command_says_what_to_write(tmp_path: Path, monkeypatch: pytest.Monk
     assert result.stdout == f'1 jar in {jars}\n[spark.conf]\n"spark.jars" = "{jars}/*.jar"\n'
     printed = json.loads(CliRunner().invoke(main, ["s3-jars", str(jars), "--json"]).stdout)
     assert printed == {
+        "schema_version": 1,
         "directory": str(jars),
         "jars": ["hadoop-aws-3.5.0.jar"],
         "spark.jars": f"{jars}/*.jar",

@@ -69,7 +69,7 @@ def command(
     with starting() as on_event, load_project(project_dir, on_event) as project:
         found = project.diff(table, other, from_=from_, to=to, run=run, key=key, samples=limit)
     if as_json:
-        print_json(found)
+        print_json({"tables": found})
         return
     if not found:
         say("This run changed no table.")

@@ -31,7 +31,7 @@ def command(table: str, *, key: str, project_dir: Path | None, as_json: bool) ->
     with starting() as on_event, load_project(project_dir, on_event) as project:
         versions = project.row_history(table, key)
     if as_json:
-        print_json(versions)
+        print_json({"versions": versions})
         return
     columns = list(versions[0].row) if versions else []
     rows, last = [], dict[str, object]()

@@ -77,7 +77,9 @@ def _print(lines: Iterable[Mapping[str, Any]], *, as_json: bool) -> None:
 
 def line_text(line: Mapping[str, Any]) -> str | None:
     """A line of a log for people: its local time, and what happened."""
-    values = {name: value for name, value in line.items() if name not in ("at", "event")}
+    values = {
+        name: value for name, value in line.items() if name not in ("schema_version", "at", "event")
+    }
     said = _said(str(line.get("event")), values)
     return None if said is None else f"{clock(datetime.fromisoformat(line['at']))}  {said}"
 

@@ -118,6 +118,8 @@ def command(
         if everything:
             raise ArgumentError("--all does not go with a function", hint="give one of the two")
         return
+    if not everything and on.as_json:
+        raise click.UsageError("name a function, or give --all")
     if not everything:
         click.echo(ctx.get_help())
         ctx.exit(2)
@@ -166,7 +168,7 @@ def _run(name: str, on: _On, arguments: Mapping[str, Any], *, spark: bool = Fals
         rows = call.function(lake, **arguments)
     _note(name, rows)
     if on.as_json:
-        print_json(rows)
+        print_json({name: rows})
         return
     columns = [field.name for field in fields(call.returns)]
     listed = [[getattr(row, column) for column in columns] for row in rows]

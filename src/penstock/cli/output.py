@@ -25,7 +25,15 @@ from click import ClickException
 from penstock.cli.paths import local, with_local_paths
 from penstock.cli.tables import PLAIN, Look, aligned, draw, is_terminal
 from penstock.errors import Location, ModelError, PenstockError
-from penstock.events import Event, EventSink, Notice, SparkStarted, SparkStarting, SparkWaiting
+from penstock.events import (
+    SCHEMA_VERSION,
+    Event,
+    EventSink,
+    Notice,
+    SparkStarted,
+    SparkStarting,
+    SparkWaiting,
+)
 from penstock.progress.lines import lines, starting_text, text_line
 from penstock.progress.view import count, seconds, visible
 from penstock.sql.text import too_deep
@@ -42,8 +50,20 @@ def say(text: str, *, err: bool = False, nl: bool = True) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, indented for people."""
-    click.echo(to_json(value, indent=2))
+    """Print a value with named parts as one JSON document, indented for people."""
+    click.echo(to_json(versioned(value), indent=2))
+
+
+def print_json_line(value: Any) -> None:
+    """Print a value with named parts as a JSON document of one line."""
+    say(to_json(versioned(value)))
+
+
+def versioned(value: Any) -> dict[str, Any]:
+    """Return a value with named parts as JSON, with the version of its schema first: a list has no
+    place for that, and is the part of an object.
+    """
+    return {"schema_version": SCHEMA_VERSION, **plain(value)}
 
 
 def print_table(
@@ -256,7 +276,7 @@ def watch(*, as_json: bool) -> Iterator[EventSink]:
 
 
 def json_line(event: Event) -> str:
-    return to_json({"event": type(event).__name__, **plain(event)})
+    return to_json(versioned({"event": type(event).__name__, **plain(event)}))
 
 
 @contextmanager
@@ -331,7 +351,7 @@ def fail(error: Exception, *, debug: bool = False) -> int:
 def fail_as_json(error: Exception) -> None:
     """The error as one line of JSON on stdout: ``{"error": {...}}``, as the last one of a run."""
 
-    say(to_json({"error": plain_error(_clear(error))}))
+    print_json_line({"error": plain_error(_clear(error))})
 
 
 def _clear(error: Exception) -> Exception:

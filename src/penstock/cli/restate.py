@@ -82,12 +82,10 @@ def command(
     """
     with load_project(project_dir) as project:
         found = project.restatement(model, from_, to, downstream=downstream)
-        if dry_run:
+        nothing = all(each.skipped for each in found)
+        if dry_run or nothing or not as_json:
             _show(found, as_json=as_json)
-            return
-        if not as_json:
-            _show(found, as_json=False)
-        if all(each.skipped for each in found):
+        if dry_run or nothing:
             return
         if not yes:
             _ask()
@@ -106,7 +104,7 @@ def _print(result: RunResult, left: Mapping[str, str], *, as_json: bool) -> None
 
 def _show(found: Sequence[Restated], *, as_json: bool) -> None:
     if as_json:
-        print_json(found)
+        print_json({"models": found})
         return
     rows = [(each.model, each.table, *_what(each)) for each in found]
     print_table(("model", "table", "slices", "rows now", ""), rows, look=Look(("table",)))

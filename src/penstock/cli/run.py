@@ -17,7 +17,15 @@ from penstock.cli.options import (
     request_options,
     warm_option,
 )
-from penstock.cli.output import message_of, plain, plain_error, print_samples, say, to_json, watch
+from penstock.cli.output import (
+    message_of,
+    plain,
+    plain_error,
+    print_json_line,
+    print_samples,
+    say,
+    watch,
+)
 from penstock.cli.paths import local
 from penstock.errors import PenstockError
 from penstock.model.values.strategy import strategy_named
@@ -114,7 +122,7 @@ def command(
 def print_ending(result: RunResult, left: Mapping[str, str], *, as_json: bool) -> None:
     """Print how a run ended, after its events; ``left`` is what tables hold whose step failed."""
     if as_json:
-        click.echo(to_json({"result": plain_result(result)}))
+        print_json_line({"result": plain_result(result)})
     else:
         print_warnings(result)
         print_failures(result, left)

@@ -81,7 +81,7 @@ def command(
     with load_project(project_dir) as project:
         runs = project.runs(model, failed=failed, since=since, limit=limit)
     if as_json:
-        print_json(runs)
+        print_json({"runs": runs})
         return
     rows = [
         (

@@ -84,7 +84,7 @@ def command(
         checks = project.tests(model) if tests else None
         shown = project.show(model) if checks is None else selected(checks, value, failed=failed)
     if as_json:
-        print_json(shown)
+        print_json({"tests": shown} if isinstance(shown, tuple) else shown)
     elif isinstance(shown, tuple):
         print_tests(shown)
     else:

@@ -28,7 +28,7 @@ def command(lake: str | None, limit: int, project_dir: Path | None, as_json: boo
     with load_project(project_dir) as project:
         newest = project.snapshots(lake, limit)
     if as_json:
-        print_json(newest)
+        print_json({"snapshots": newest})
         return
     columns = ("lake", "snapshot", "time", "changes", "author", "message")
     rows = [

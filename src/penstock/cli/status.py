@@ -97,7 +97,7 @@ def command(
     if grid and not alone:
         raise ArgumentError("--grid shows the slices of one model", hint="name it")
     if as_json:
-        print_json(statuses)
+        print_json({"models": statuses})
     elif alone and statuses:
         (print_grid if grid else print_slices)(statuses[0])
     elif from_ is not None or last is not None:

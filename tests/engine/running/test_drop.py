@@ -117,6 +117,7 @@ def test_the_command_asks_first(project: Project) -> None:
     assert "to drop it: --yes" in refused.stderr
     done = CliRunner().invoke(main, [*arguments, "--yes", "--slice", DAYS[1], "--json"])
     assert json.loads(done.stdout) == {
+        "schema_version": 1,
         "table": "main.t",
         "slices": [DAYS[1]],
         "rows": 2,

@@ -42,6 +42,7 @@ def test_events_are_lines_with_their_time(tmp_path: Path) -> None:
     assert log.path is not None
     first, second = read(log.path)[0]  # before it is closed: a killed run leaves them too
     assert datetime.fromisoformat(first.pop("at")).tzinfo is not None
+    assert first.pop("schema_version") == 1
     assert first == {"event": "Notice", "message": "a\nb", "step": "step"}
     assert second["line"] == "printed"
     log.close()

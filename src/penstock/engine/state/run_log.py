@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from penstock.errors import PenstockError
-from penstock.events import Event
+from penstock.events import SCHEMA_VERSION, Event
 from penstock.retention import Keep
 
 SUFFIX = ".jsonl"
@@ -85,11 +85,11 @@ class RunLog:
                 return
             at = datetime.now(UTC).isoformat(timespec="milliseconds")
             short = {key: _short(value) for key, value in values.items()}
-            line = json.dumps({"at": at, "event": name, **short}, ensure_ascii=False, default=str)
+            line = json.dumps(_line(at, name, short), ensure_ascii=False, default=str)
             self._left -= len(line)
             if self._left <= 0:
                 message = f"this log ends here: it has {_MOST >> 20} MB"
-                line += "\n" + json.dumps({"at": at, "event": "Notice", "message": message})
+                line += "\n" + json.dumps(_line(at, "Notice", {"message": message}))
             try:
                 self._file.write(f"{line}\n")
             except (OSError, ValueError):  # a full disk; the run is what matters
@@ -101,6 +101,10 @@ class RunLog:
                 with contextlib.suppress(OSError):
                     self._file.close()
                 self._file = None
+
+
+def _line(at: str, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {"schema_version": SCHEMA_VERSION, "at": at, "event": name, **values}
 
 
 def _short(value: Any) -> Any:
