@@ -158,6 +158,7 @@ def test_sql_prints_a_table_or_json(shop: Path) -> None:
         "       3   30.25",
     ]
     assert as_json(shop, "sql", query, "--limit", "1") == {
+        "schema_version": 1,
         "columns": [
             {"name": "order_id", "type": "int"},
             {"name": "amount", "type": "decimal(10,2)"},
@@ -217,7 +218,11 @@ def test_an_error_of_spark_has_its_place_and_no_stack(shop: Path) -> None:
 
 
 def test_check_as_json_lists_models_and_findings(shop: Path) -> None:
-    assert as_json(shop, "check") == {"models": ["customers", "orders"], "diagnostics": []}
+    assert as_json(shop, "check") == {
+        "schema_version": 1,
+        "models": ["customers", "orders"],
+        "diagnostics": [],
+    }
 
 
 def test_check_as_json_lists_errors_too(tmp_path: Path) -> None:
