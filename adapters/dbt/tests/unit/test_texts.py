@@ -89,3 +89,11 @@ def test_a_name_has_the_snapshot_that_follows_it() -> None:
     first, second = texts.lake_names(text, {"dev"})
     assert (first.rest, second.rest) == ("main.a AT (VERSION => 3)", "main.c")
     assert texts.replaced(text, [(first, "x")]).startswith("select * from x b join dev")
+
+
+def test_what_reads_files_with_options() -> None:
+    read = "csv.`/a.csv` WITH ('sep' = ')', 'quote' = '\\'')"
+    text = f"select 'csv.`x` with (1)' from {read} x join parquet.`/b` y"
+    (found,) = texts.file_reads(text)
+    assert found.rest == read
+    assert texts.replaced(text, [(found, "f")]).endswith("from f x join parquet.`/b` y")

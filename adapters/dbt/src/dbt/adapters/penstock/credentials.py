@@ -21,6 +21,7 @@ _SPARK = {"master", "conf"}
 class PenstockCredentials(Credentials):
     """``catalog`` and ``data_path`` are the lake that ``database`` names; ``lakes`` are others with
     the same settings. ``spark`` has ``master`` and ``conf``; ``warm`` is as in penstock.toml.
+    ``external_root`` is the directory of external models that name no location.
     """
 
     database: str = DEFAULT_LAKE
@@ -31,6 +32,7 @@ class PenstockCredentials(Credentials):
     spark: dict[str, Any] = field(default_factory=dict)
     warm: str | bool = False
     lakes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    external_root: str = "."
     s3_access_key: str | None = None
     s3_secret_key: str | None = None
     s3_session_token: str | None = None

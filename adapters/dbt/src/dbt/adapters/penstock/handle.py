@@ -19,6 +19,7 @@ from penstock.errors import PenstockError
 from penstock.lake.lake import Lake
 from penstock.lake.statements.dispatch import first_word
 from penstock.lake.transaction import Transaction
+from penstock.spark.functions import run_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 Columns = list[tuple[str, str]]
 _COUNTS = "num_affected_rows"
 _FOREIGN = "__penstock_lake_"  # before the names of other lakes' tables in a query
+
+_FILES = "__penstock_files_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,20 +145,16 @@ class Handle:
         lake = self.lakes.lake(name)
         return self._transactions.get(lake.name, lake)
 
-    def columns(self, lake: str | None, table: str, travel: str | None = None) -> Columns:
-        """Return the names and types of the columns of ``schema.name``, in quotes; ``travel`` is
-        the ``AT (...)`` of a snapshot.
-        """
-        reader = self.reader(lake)
-        if travel:
-            return columns_of(reader.sql(f"SELECT * FROM {table} {travel}"))
-        return described(reader.sql(f"DESCRIBE {table}").collect())
+    def columns(self, lake: str | None, table: str) -> Columns:
+        """Return the names and types of the columns of ``schema.name``, in quotes."""
+        return described(self.reader(lake).sql(f"DESCRIBE {table}").collect())
 
     def _answer(self, text: str, args: Mapping[str, Any] | None) -> tuple[str, Any]:
         """Run a text in the lake that it names first, with others' tables as views."""
         named = texts.lake_names(text, self.lakes.names)
         lake = self.lakes.lake(named[0].lake if named else None)
         text, views = self._with_foreign(lake, text, named)
+        text = self._with_files(lake, text, views)
         if self._begun and not lake.catalog.read_only:
             runs: Lake | Transaction = self.transaction(lake.name)
         elif texts.writes(text):
@@ -179,6 +178,14 @@ class Handle:
                 views[f"{_FOREIGN}{at}"] = self.reader(name.lake).sql(f"SELECT * FROM {name.rest}")
                 replacements.append((name, f"{_FOREIGN}{at}"))
         return texts.replaced(text, replacements), views
+
+    def _with_files(self, lake: Lake, text: str, views: dict[str, DataFrame]) -> str:
+        """Add what reads files with options to the views, and name them so in the text."""
+        replacements = []
+        for at, reads in enumerate(texts.file_reads(text)):
+            views[f"{_FILES}{at}"] = run_sql(lake.spark_source(), f"SELECT * FROM {reads.rest}")
+            replacements.append((reads, f"{_FILES}{at}"))
+        return texts.replaced(text, replacements)
 
 
 class Cursor:

@@ -15,7 +15,7 @@ from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.penstock import catalog, python_models, seeds
+from dbt.adapters.penstock import catalog, external, python_models, seeds
 from dbt.adapters.penstock.column import PenstockColumn
 from dbt.adapters.penstock.connections import PenstockConnectionManager
 from dbt.adapters.penstock.handle import Handle, PenstockResponse
@@ -114,11 +114,14 @@ class PenstockAdapter(SQLAdapter):
         handle, name = self.handle, relation.identifier or ""
         if name in handle.views and (relation.schema is None or relation.is_temporary):
             pairs = columns_of(handle.views[name])
+        elif relation.travel or relation.files:
+            with self.connections.exception_handler(text := f"SELECT * FROM {relation.render()}"):
+                pairs = columns_of(handle.run(text).frame)
         else:
             table = f"{quoted(relation.schema or 'main')}.{quoted(name)}"
             with self.connections.exception_handler(f"DESCRIBE {table}"):
                 try:
-                    pairs = handle.columns(relation.database, table, relation.travel)
+                    pairs = handle.columns(relation.database, table)
                 except NotFound:
                     return []
         return [PenstockColumn(column, kind) for column, kind in pairs]
@@ -166,6 +169,15 @@ class PenstockAdapter(SQLAdapter):
         """Write the rows of a seed; the number of rows."""
         with self.connections.exception_handler(f"INSERT INTO {relation}"):
             return seeds.load(self.handle, relation, table)
+
+    @available.parse(lambda *_, **__: 0)
+    def write_files(self, relation: PenstockRelation, name: str, config: dict[str, Any]) -> int:
+        """Write the rows of a temporary relation as the files that a model's configuration names;
+        how many rows there are.
+        """
+        files = external.Files.of(name, config, self.config.credentials.external_root)
+        with self.connections.exception_handler(f"write {files.location}"):
+            return files.write(self.handle.views[relation.identifier or ""])
 
     def submit_python_job(
         self, parsed_model: dict[str, Any], compiled_code: str

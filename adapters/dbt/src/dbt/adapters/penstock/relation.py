@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Self
+from typing import Any, Self
 
 from dbt.adapters.base.relation import BaseRelation, EventTimeFilter, SerializableIterable
 from dbt.adapters.contracts.relation import ComponentName, RelationType
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.penstock import external
 from penstock.errors import ArgumentError
 from penstock.lake.snapshot import moment as moment_of
 
@@ -22,6 +23,7 @@ class PenstockRelation(BaseRelation):
 
     require_alias: bool = False
     travel: str | None = None  # what follows the name: AT (VERSION => 3)
+    files: str | None = None  # Spark's text that reads an external model, in place of the name
 
     renameable_relations: SerializableIterable = field(
         default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
@@ -29,6 +31,14 @@ class PenstockRelation(BaseRelation):
     replaceable_relations: SerializableIterable = field(
         default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
     )
+
+    @classmethod
+    def create_from(cls, quoting: Any, relation_config: Any, **others: Any) -> Self:
+        """The relation of a node of dbt's; of an external model, its files."""
+        relation = super().create_from(quoting, relation_config, **others)
+        root = getattr(getattr(quoting, "credentials", None), "external_root", None)
+        files = external.of_relation(relation_config, root)
+        return relation if files is None else relation.replace(files=files.reading)
 
     def at_version(self, version: object = None) -> Self:
         """Return the relation as a snapshot has it; without a number as it is now."""
@@ -50,10 +60,14 @@ class PenstockRelation(BaseRelation):
 
     def _travelled(self, clause: str) -> Self:
         """The rows that a unit test gives in the place of a relation have no snapshots."""
+        if self.files:
+            raise DbtRuntimeError(f"{self.identifier} is external: files have no snapshots")
         return self if self.is_cte else self.replace(travel=f"AT ({clause})")
 
     def render(self) -> str:
-        """The name, with the snapshot that it is read at."""
+        """The name, with the snapshot that it is read at; the files of an external model."""
+        if self.files and not self.is_temporary:
+            return self.files
         name = super().render()
         return f"{name} {self.travel}" if self.travel else name
 

@@ -98,7 +98,32 @@ def lake_names(text: str, lakes: Collection[str]) -> list[LakeName]:
     return found
 
 
-def replaced(text: str, names: Iterable[tuple[LakeName, str]]) -> str:
+_FILE_READS = re.compile(
+    r"(?P<skipped>'(?:[^'\\]|\\.|'')*'|--[^\n]*|/\*.*?\*/)"
+    r"|\b(?P<reads>\w+\.`[^`]+`\s+with\s*\((?:[^()']|'(?:[^'\\]|\\.|'')*')*\))",
+    re.S | re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileRead:
+    """``csv.`path` WITH (...)``, which Spark reads, and where it stands in the text."""
+
+    rest: str
+    start: int
+    end: int
+
+
+def file_reads(text: str) -> list[FileRead]:
+    """What reads files with options, in order."""
+    return [
+        FileRead(match["reads"], match.start(), match.end())
+        for match in _FILE_READS.finditer(text)
+        if match["reads"]
+    ]
+
+
+def replaced(text: str, names: Iterable[tuple[LakeName | FileRead, str]]) -> str:
     """The text with other names in the place of these, which are in order."""
     parts, at = [], 0
     for name, other in names:

@@ -42,14 +42,7 @@
     {% do adapter.drop_relation(temp_relation) %}
   {% endif %}
 
-  {% do apply_grants(target_relation, config.get('grants')) %}
-  {% do persist_docs(target_relation, model) %}
-  {{ run_hooks(post_hooks, inside_transaction=True) }}
-  {{ penstock__run_staged_tests(target_relation) }}
-  {{ adapter.commit() }}
-  {{ run_hooks(post_hooks, inside_transaction=False) }}
-
-  {{ return({'relations': [target_relation]}) }}
+  {{ return(penstock__end(target_relation, post_hooks)) }}
 {%- endmaterialization %}
 
 {% macro penstock__begin() %}

@@ -13,14 +13,7 @@
     {{ create_table_as(False, target_relation, compiled_code, language) }}
   {%- endcall %}
 
-  {% do apply_grants(target_relation, config.get('grants')) %}
-  {% do persist_docs(target_relation, model) %}
-  {{ run_hooks(post_hooks, inside_transaction=True) }}
-  {{ penstock__run_staged_tests(target_relation) }}
-  {{ adapter.commit() }}
-  {{ run_hooks(post_hooks, inside_transaction=False) }}
-
-  {{ return({'relations': [target_relation]}) }}
+  {{ return(penstock__end(target_relation, post_hooks)) }}
 {% endmaterialization %}
 
 {% materialization view, adapter='penstock' -%}
@@ -35,13 +28,7 @@
     {{ get_create_view_as_sql(target_relation, sql) }}
   {%- endcall %}
 
-  {% do apply_grants(target_relation, config.get('grants')) %}
-  {% do persist_docs(target_relation, model) %}
-  {{ run_hooks(post_hooks, inside_transaction=True) }}
-  {{ adapter.commit() }}
-  {{ run_hooks(post_hooks, inside_transaction=False) }}
-
-  {{ return({'relations': [target_relation]}) }}
+  {{ return(penstock__end(target_relation, post_hooks)) }}
 {%- endmaterialization %}
 
 {# Drop a view where a table is to be, or the other way round; in the same transaction. #}
@@ -50,4 +37,15 @@
     {% call statement('free_name') -%}{{ get_drop_sql(existing_relation) }}{%- endcall %}
     {% do adapter.cache_dropped(existing_relation) %}
   {% endif %}
+{% endmacro %}
+
+{# Comments, hooks and staged tests, then the one commit. #}
+{% macro penstock__end(relation, post_hooks) %}
+  {% do apply_grants(relation, config.get('grants')) %}
+  {% do persist_docs(relation, model) %}
+  {{ run_hooks(post_hooks, inside_transaction=True) }}
+  {{ penstock__run_staged_tests(relation) }}
+  {{ adapter.commit() }}
+  {{ run_hooks(post_hooks, inside_transaction=False) }}
+  {{ return({'relations': [relation]}) }}
 {% endmacro %}
