@@ -19,6 +19,7 @@ def test_the_public_names() -> None:
         *(
             "Column",
             "CustomMaterialization",
+            "Delta",
             "Lake",
             "PartitionField",
             "PenstockError",

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from penstock.delta.delta import Delta
     from penstock.engine.python.helpers import lake
     from penstock.errors import PenstockError
     from penstock.lake.format.files import PartitionField
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Column",
     "CustomMaterialization",
+    "Delta",
     "Lake",
     "PartitionField",
     "PenstockError",
@@ -35,6 +37,7 @@ __all__ = [
 _HOMES = {
     "Column": "penstock.lake.format.schema",
     "CustomMaterialization": "penstock.model.values.custom_strategy",
+    "Delta": "penstock.delta.delta",
     "Lake": "penstock.lake.lake",
     "PartitionField": "penstock.lake.format.files",
     "PenstockError": "penstock.errors",

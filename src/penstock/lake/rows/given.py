@@ -15,6 +15,7 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.reading.conversions.spark_types import spark_schema
 from penstock.lazy import pa
+from penstock.spark.session import SparkSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -87,7 +88,27 @@ def given(rows: Any) -> DataFrame | Rows:
 def frame_of(
     table: StagedTable, rows: Any, *, whole: bool = False, alike: bool = False
 ) -> DataFrame:
-    """Return what a method was given as a DataFrame of Spark.
+    """Return what a method was given as a DataFrame of Spark; see `frame_for`."""
+    return frame_for(
+        rows,
+        table.context.spark,
+        table.candidate.qualified_name,
+        table.schema if table.exists else None,
+        whole=whole,
+        alike=alike,
+    )
+
+
+def frame_for(
+    rows: Any,
+    spark: SparkSource,
+    name: str,
+    schema: TableSchema | None,
+    *,
+    whole: bool = False,
+    alike: bool = False,
+) -> DataFrame:
+    """Return rows for the table ``name`` as a DataFrame of Spark; without a schema it is new.
 
     Values take the types of the table's columns that they are for. ``whole``: they may become all
     of the table, and columns that it lacks its new ones. ``alike``: dicts have the same columns,
@@ -97,26 +118,25 @@ def frame_of(
     found = given(rows)
     if not is_literal(found):
         return found
-    spark, name = table.context.spark(), table.candidate.qualified_name
     columns = _columns(found, alike=alike)
-    if not table.exists and isinstance(found, list | tuple):
+    if schema is None and isinstance(found, list | tuple):
         raise TableNotFound(
             f"table {name} does not exist",
             hint="create it first: rows alone do not tell the types of its columns",
             data={"table": name},
         )
     taken = {fold(column) for column in columns}
-    own = table.schema.columns if table.exists else ()
+    own = () if schema is None else schema.columns
     known = TableSchema(tuple(c for c in own if fold(c.name) in taken) if taken else own)
-    if table.exists and not (whole and len(known.columns) < len(taken)):
+    if schema is not None and not (whole and len(known.columns) < len(taken)):
         try:
             typed = literal_rows.typed(found, known, table=name)
         except UnsupportedFeature:  # values that only Spark converts, as geometries
             if isinstance(found, list | tuple):
                 raise
         else:
-            return spark.createDataFrame(typed, schema=spark_schema(known))
-    return _untyped(spark, found)
+            return spark().createDataFrame(typed, schema=spark_schema(known))
+    return _untyped(spark(), found)
 
 
 def _columns(rows: Rows, *, alike: bool) -> list[str]:

@@ -256,7 +256,11 @@ def less_deleted(
     spark: SparkSession, df: DataFrame, deletes: Deletes, places: RowAddresses, place: str
 ) -> DataFrame:
     """Drop the deleted rows from ``df``, whose column ``place`` has their `RowAddresses`."""
-    masks = broadcast(_masks(spark, deletes, places), deletes)
+    return less_masked(df, broadcast(_masks(spark, deletes, places), deletes), place)
+
+
+def less_masked(df: DataFrame, masks: DataFrame, place: str) -> DataFrame:
+    """Drop the rows of ``df`` that ``masks`` (see `masks`) has, by their numbers in ``place``."""
     masked = df.withColumn(_WORD, fn.shiftright(place, _BITS)).join(masks, _WORD, "left_outer")
     mask, hit = fn.col(_MASK), fn.call_function("shiftright", fn.col(_MASK), _bit(fn.col(place)))
     return masked.where(mask.isNull() | (hit.bitwiseAND(fn.lit(1)) == 0)).drop(_WORD, _MASK)

@@ -166,7 +166,7 @@ def vector_positions(content: bytes, path: str) -> pa.Int64Array:
             hint="rewrite the table with the writer that made the file",
             data={"path": path, "feature": "puffin files with a footer"},
         )
-    return _expanded(_vector(content, path), path)
+    return bitmap_positions(_vector(content, path), path)
 
 
 def _vector(content: bytes, path: str) -> bytes:
@@ -178,7 +178,11 @@ def _vector(content: bytes, path: str) -> bytes:
     return content[8:-4]
 
 
-def _expanded(vector: bytes, path: str) -> pa.Int64Array:
+def bitmap_positions(vector: bytes, path: str) -> pa.Int64Array:
+    """The positions, ascending, of a 64-bit roaring bitmap in the portable layout.
+
+    Raises DataFileCorrupt, which names ``path``, where it is none.
+    """
     from pyroaring import BitMap64
 
     try:

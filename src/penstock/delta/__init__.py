@@ -1,0 +1,1 @@
+"""Tables of Delta Lake: their log, their rows read and written by Spark, changes as values."""

@@ -1,0 +1,238 @@
+"""Commit to a Delta log: one file per version, made where there is none, or a conflict.
+
+A commit is serializable: it lands on a newer version than the one that it was made from only where
+nothing that others committed since would have changed it. Whether it landed is never guessed: each
+carries an id of its own, and the log is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version as version_of
+from typing import Any
+from uuid import uuid4
+
+from penstock.delta.actions import Add, Json, Metadata, Protocol, lines
+from penstock.delta.features import check_writable, protocol_for
+from penstock.delta.log import Commit, LogState, advance, load, read_commit
+from penstock.delta.log_files import commit_path, put_if_absent
+from penstock.delta.pruning import matching
+from penstock.delta.schema import table_schema
+from penstock.errors import (
+    CommitConflict,
+    CommitUnknown,
+    DataPathError,
+    PenstockError,
+    RetriesExhausted,
+)
+from penstock.lake import storage
+from penstock.sql.text import Predicate
+
+_TRIES = 200  # each that fails is a commit of somebody else
+MESSAGE = "message"  # the key of the message in the user's metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Changes that a commit would make to the version ``base``; ``None``: it makes the table.
+
+    ``reads`` are predicates of the rows that it depends on: one without a condition is all of them.
+    ``strict``: no rows may have changed since ``base``, whatever was read. ``app`` is an
+    application's id with the version of what it writes.
+    """
+
+    base: LogState | None
+    metadata: Metadata
+    added: tuple[Add, ...] = ()
+    removed: tuple[Add, ...] = ()
+    reads: tuple[Predicate, ...] = ()
+    operation: str = "WRITE"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    message: str | None = None
+    user_metadata: Mapping[str, str] = field(default_factory=dict)
+    app: tuple[str, int] | None = None
+    strict: bool = False
+
+    @property
+    def is_blind(self) -> bool:
+        """Return whether it appends rows whatever there are."""
+        return not self.removed and not self.reads
+
+    @property
+    def changes_table(self) -> bool:
+        return self.base is None or self.metadata != self.base.metadata
+
+
+def commit(uri: str, table: str, proposal: Proposal) -> LogState:
+    """Commit, on the newest version that there is by then, and return the new state.
+
+    Raises CommitConflict, RetriesExhausted, DataPathError and UnsupportedFeature, where nothing
+    has changed; CommitUnknown where that cannot be told.
+    """
+    base = proposal.base
+    protocol = protocol_for(None if base is None else base.protocol, proposal.metadata)
+    check_writable(protocol, proposal.metadata, table, deletes=bool(proposal.removed))
+    transaction = str(uuid4())
+    state = base
+    for _ in range(_TRIES):
+        state = _newest(uri, table, proposal, state)
+        number = 0 if state is None else state.number + 1
+        content = lines(_actions(proposal, protocol, state, transaction))
+        if _put(uri, table, number, content, transaction):
+            return _landed(uri, table, state)
+    raise RetriesExhausted(
+        f"the commit to the Delta table {table} did not land: others were quicker {_TRIES} times",
+        hint="run it again",
+        data={"table": table},
+    )
+
+
+def _landed(uri: str, table: str, before: LogState | None) -> LogState:
+    after = load(uri) if before is None else advance(uri, before)
+    if after is None:
+        raise CommitUnknown(f"the log of {table} is gone after the commit", data={"table": table})
+    return after
+
+
+def _newest(uri: str, table: str, proposal: Proposal, state: LogState | None) -> LogState | None:
+    """The newest state, on which the commit may land. Raises CommitConflict."""
+    if state is None:
+        if load(uri) is not None:
+            raise _conflict(table, "another commit has made it meanwhile", None)
+        return None
+    newest = advance(uri, state)
+    if newest.number == state.number:
+        _check_app(table, proposal, newest)
+        return newest
+    for number in range(state.number + 1, newest.number + 1):
+        others = read_commit(uri, number)
+        if others is not None:
+            _check(table, proposal, others)
+    gone = next((file for file in proposal.removed if file.key not in newest.by_key), None)
+    if gone is not None:
+        why = f"version {newest.number} no longer has {gone.path}, which this commit replaces"
+        raise _conflict(table, why, newest.number)
+    _check_app(table, proposal, newest)
+    return newest
+
+
+def _check_app(table: str, proposal: Proposal, newest: LogState) -> None:
+    if proposal.app is None:
+        return
+    name, version = proposal.app
+    landed = newest.app_versions.get(name)
+    if landed is not None and landed >= version:
+        error = _conflict(table, f"version {landed} of {name} is there already", newest.number)
+        error.data["app_version"] = landed
+        raise error
+
+
+def _check(table: str, proposal: Proposal, others: Commit) -> None:
+    """Raise CommitConflict where another commit excludes this one."""
+    if any(others.of_kind("metaData")) or any(others.of_kind("protocol")):
+        raise _conflict(table, f"version {others.version} changed what it is", others.version)
+    if not others.changes_rows:
+        return
+    if proposal.strict:
+        raise _conflict(table, f"version {others.version} changed its rows", others.version)
+    schema = table_schema(proposal.metadata.schema_text)
+    added = [Add.of(json) for json in others.of_kind("add") if json.get("dataChange", True)]
+    if any(matching(added, schema, predicate) for predicate in proposal.reads):
+        why = f"version {others.version} added rows that this commit should have seen"
+        raise _conflict(table, why, others.version)
+
+
+def _conflict(table: str, why: str, version: int | None) -> CommitConflict:
+    return CommitConflict(
+        f"the commit to the Delta table {table} did not land: {why}",
+        hint="run it again, on the table as it is now",
+        data={"table": table, "version": version},
+    )
+
+
+def _actions(
+    proposal: Proposal, protocol: Protocol, state: LogState | None, transaction: str
+) -> list[Json]:
+    now = time.time_ns() // 1_000_000
+    actions: list[Json] = [{"commitInfo": _info(proposal, state, transaction, now)}]
+    if state is None or protocol != state.protocol:
+        actions.append(protocol.json())
+    if state is None or proposal.changes_table:
+        actions.append(proposal.metadata.json())
+    if proposal.app is not None:
+        name, version = proposal.app
+        actions.append({"txn": {"appId": name, "version": version, "lastUpdated": now}})
+    actions += [file.removal(now) for file in proposal.removed]
+    actions += [file.json() for file in proposal.added]
+    return actions
+
+
+def _info(proposal: Proposal, state: LogState | None, transaction: str, now: int) -> Json:
+    said = {} if proposal.message is None else {MESSAGE: proposal.message}
+    metadata = {**said, **proposal.user_metadata}
+    return {
+        "timestamp": now,
+        "operation": proposal.operation,
+        "operationParameters": {k: _text(v) for k, v in proposal.parameters.items()},
+        **({} if state is None else {"readVersion": state.number}),
+        "isolationLevel": "Serializable",
+        "isBlindAppend": proposal.is_blind,
+        "operationMetrics": {name: str(value) for name, value in proposal.metrics.items()},
+        "engineInfo": f"Penstock/{version_of('penstock')}",
+        "txnId": transaction,
+        **({"userMetadata": json.dumps(metadata)} if metadata else {}),
+    }
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def user_metadata(info: Mapping[str, Any]) -> dict[str, str]:
+    """Metadata that a commit has for its users; a text that is not ours is its message."""
+    text = info.get("userMetadata")
+    if text is None:
+        return {}
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {MESSAGE: text}
+    return dict(found) if isinstance(found, dict) else {MESSAGE: text}
+
+
+def _put(uri: str, table: str, number: int, content: bytes, transaction: str) -> bool:
+    """Make the file of the version; False where another commit has made it."""
+    path = commit_path(uri, number)
+    try:
+        storage.make_parent(path)
+        if put_if_absent(path, content):
+            return True
+    except (OSError, DataPathError) as error:
+        there = _look(uri, table, number, error)
+        if there is not None:
+            return there.transaction_id == transaction
+        if storage.is_remote(uri):  # a request that timed out may still arrive
+            raise _unknown(table, number, error) from error
+        raise
+    # A store's client repeats a request that timed out: the file may be our own.
+    there = _look(uri, table, number, None)
+    return there is not None and there.transaction_id == transaction
+
+
+def _look(uri: str, table: str, number: int, cause: Exception | None) -> Commit | None:
+    try:
+        return read_commit(uri, number)
+    except (OSError, PenstockError) as error:
+        raise _unknown(table, number, cause or error) from error
+
+
+def _unknown(table: str, number: int, error: Exception) -> CommitUnknown:
+    return CommitUnknown(
+        f"whether version {number} of the Delta table {table} landed is not known: {error}",
+        hint="look at the table's history when its store answers again",
+        data={"table": table, "version": number},
+    )

@@ -1,0 +1,48 @@
+"""Find the Delta tables below a root: directories of directories that have a log."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from penstock.delta.log_files import LOG
+from penstock.lake import storage
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+
+_THREADS = 16
+
+
+def find_tables(root: str) -> list[str]:
+    """The names (``schema.table``) of the tables at ``root/schema/table``, sorted.
+
+    Only directories are listed, two levels of them, and of each table its log is looked for.
+    """
+    system, top = storage.open_system(root)
+    places = [
+        (schema, table, f"{top}/{schema}/{table}/{LOG}")
+        for schema in _directories(system, top)
+        for table in _directories(system, f"{top}/{schema}")
+    ]
+    if not places:
+        return []
+    with ThreadPoolExecutor(min(_THREADS, len(places)), "penstock-delta") as pool:
+        there = list(pool.map(lambda place: _has_log(system, place[2]), places))
+    pairs = zip(places, there, strict=True)
+    return sorted(f"{schema}.{table}" for (schema, table, _), found in pairs if found)
+
+
+def _directories(system: fs.FileSystem, path: str) -> list[str]:
+    from pyarrow import fs
+
+    infos = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    names = [info.base_name for info in infos if info.type == fs.FileType.Directory]
+    return [name for name in names if not name.startswith((".", "_"))]
+
+
+def _has_log(system: fs.FileSystem, path: str) -> bool:
+    from pyarrow import fs
+
+    infos = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    return any(info.base_name.endswith((".json", ".parquet")) for info in infos)

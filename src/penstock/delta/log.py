@@ -1,0 +1,259 @@
+"""The state of a Delta table at a version: its log replayed, from a checkpoint on where it has one.
+
+"Delta Log Entries", "Checkpoints" and "Action Reconciliation" of Delta's protocol.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.delta.actions import Add, DeletionVector, Json, Key, Metadata, Protocol
+from penstock.delta.log_files import Checkpoint, Listing, commit_path, list_log, log_directory
+from penstock.errors import DataFileCorrupt, SnapshotNotFound
+from penstock.lake import storage
+from penstock.lazy import pq
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """A version: its files by key, what the table is, and the versions of applications."""
+
+    number: int
+    metadata: Metadata
+    protocol: Protocol
+    by_key: Mapping[Key, Add]
+    app_versions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit of the log. ``info`` is its commitInfo, ``time`` aware, in UTC."""
+
+    version: int
+    time: dt.datetime
+    info: Mapping[str, Any]
+    actions: tuple[Json, ...]
+
+    def of_kind(self, kind: str) -> Iterator[Json]:
+        """Its actions of one kind: ``add``, ``remove``, ``metaData``, ..."""
+        return (action[kind] for action in self.actions if action.get(kind) is not None)
+
+    @property
+    def operation(self) -> str | None:
+        return self.info.get("operation")
+
+    @property
+    def transaction_id(self) -> str | None:
+        """Return the unique id that the writer gave it, if any."""
+        return self.info.get("txnId")
+
+    @property
+    def changes_rows(self) -> bool:
+        """Return whether it added or removed rows, rather than only other files or settings."""
+        files = (file for kind in ("add", "remove") for file in self.of_kind(kind))
+        return any(file.get("dataChange", True) for file in files)
+
+
+def load(uri: str, version: int | None = None) -> LogState | None:
+    """The state at a version, the newest by default; ``None`` where there is no table.
+
+    Raises SnapshotNotFound for a version that the log does not reach, or no longer has.
+    """
+    listing = list_log(uri)
+    if listing.latest is None:
+        return None
+    number = listing.latest if version is None else version
+    start, commits = _way(uri, listing, number)
+    content = _Content()
+    if start is not None:
+        for row in _checkpoint_rows(uri, start):
+            content.take(row)
+    for at in commits:
+        content.commit(_actions(uri, at))
+    return content.state(number, uri)
+
+
+def advance(uri: str, state: LogState) -> LogState:
+    """The newest state, from an older one of the same table."""
+    number = state.number
+    content = _Content.of(state)
+    while (actions := _actions_if_any(uri, number + 1)) is not None:
+        number += 1
+        content.commit(actions)
+    return state if number == state.number else content.state(number, uri)
+
+
+def read_commit(uri: str, version: int) -> Commit | None:
+    """One commit; ``None`` where the log has no file of it."""
+    actions = _actions_if_any(uri, version)
+    if actions is None:
+        return None
+    info: Json = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
+    return Commit(version, _time(uri, version, info), info, tuple(actions))
+
+
+def time_of(uri: str, version: int) -> dt.datetime | None:
+    """The time at which a version was made; ``None`` where its commit's file is gone."""
+    commit = read_commit(uri, version)
+    return None if commit is None else commit.time
+
+
+def commits_of(uri: str, after: int = -1) -> list[Commit]:
+    """The commits of which the log still has files, oldest first."""
+    numbers = [number for number in list_log(uri).commits if number > after]
+    found = (read_commit(uri, number) for number in numbers)
+    return [commit for commit in found if commit is not None]
+
+
+def version_at(uri: str, moment: dt.datetime) -> int:
+    """The version in force at a time. Raises SnapshotNotFound for one before the first."""
+    best = None
+    for commit in commits_of(uri):
+        if commit.time <= moment:
+            best = commit.version
+    if best is None:
+        raise SnapshotNotFound(
+            f"{uri} has no version of {moment.isoformat(sep=' ')} or before",
+            hint="read a later one: history() has the versions with their times",
+        )
+    return best
+
+
+def _time(uri: str, version: int, info: Mapping[str, Any]) -> dt.datetime:
+    """The time of a commit: what it says itself where it must, else when its file was written."""
+    stated = info.get("inCommitTimestamp")
+    if stated is not None:
+        return _EPOCH + dt.timedelta(milliseconds=stated)
+    system, path = storage.open_system(commit_path(uri, version))
+    written: dt.datetime | None = system.get_file_info(path).mtime
+    return _EPOCH if written is None else written.astimezone(dt.UTC)
+
+
+def _way(uri: str, listing: Listing, number: int) -> tuple[Checkpoint | None, range]:
+    """The checkpoint to begin with, and the commits after it, up to ``number``."""
+    there = set(listing.commits)
+    points = [point for point in listing.checkpoints if point.version <= number]
+    start = max(points, key=lambda point: point.version, default=None)
+    commits = range(0 if start is None else start.version + 1, number + 1)
+    if number < 0 or any(at not in there for at in commits):
+        raise SnapshotNotFound(
+            f"{uri} has no version {number}: its log has {_shown(listing)}",
+            hint="read one of these; older ones are gone when the log has been cleaned up",
+            data={"version": number},
+        )
+    return start, commits
+
+
+def _shown(listing: Listing) -> str:
+    starts = [*listing.commits[:1], *(point.version for point in listing.checkpoints)]
+    return f"versions {min(starts)} to {listing.latest}"
+
+
+def _actions(uri: str, version: int) -> list[Json]:
+    actions = _actions_if_any(uri, version)
+    if actions is None:
+        raise SnapshotNotFound(f"{commit_path(uri, version)} does not exist", hint="read it again")
+    return actions
+
+
+def _actions_if_any(uri: str, version: int) -> list[Json] | None:
+    path = commit_path(uri, version)
+    try:
+        return _parsed(storage.read_bytes(path), path)
+    except FileNotFoundError:
+        return None
+
+
+def _parsed(content: bytes, path: str) -> list[Json]:
+    try:
+        return [json.loads(line) for line in content.splitlines() if line.strip()]
+    except ValueError as error:
+        raise DataFileCorrupt(
+            f"{path} cannot be read: {error}",
+            hint="restore the file: versions from there on are lost without it",
+            data={"path": path},
+        ) from error
+
+
+_SIDECARS = "_sidecars"
+_COLUMNS = ("add", "metaData", "protocol", "txn", "sidecar")
+
+
+def _checkpoint_rows(uri: str, checkpoint: Checkpoint) -> Iterator[Json]:
+    directory = log_directory(uri)
+    for name in checkpoint.names:
+        path = f"{directory}/{name}"
+        rows = _parsed(storage.read_bytes(path), path) if name.endswith(".json") else _rows(path)
+        for row in rows:
+            sidecar = row.get("sidecar")
+            if sidecar is not None:
+                place = sidecar["path"]
+                whole = place if "/" in place else f"{directory}/{_SIDECARS}/{place}"
+                yield from _rows(whole)
+            else:
+                yield row
+
+
+def _rows(path: str) -> list[Json]:
+    system, place = storage.open_system(path)
+    with system.open_input_file(place) as source, pq.ParquetFile(source) as file:
+        there = [name for name in _COLUMNS if name in file.schema_arrow.names]
+        return list(file.read(columns=there).to_pylist())
+
+
+class _Content:
+    """Content of a version while its log is replayed."""
+
+    def __init__(self) -> None:
+        self.files: dict[Key, Add] = {}
+        self.apps: dict[str, int] = {}
+        self.metadata: Metadata | None = None
+        self.protocol: Protocol | None = None
+
+    @classmethod
+    def of(cls, state: LogState) -> _Content:
+        content = cls()
+        content.files, content.apps = dict(state.by_key), dict(state.app_versions)
+        content.metadata, content.protocol = state.metadata, state.protocol
+        return content
+
+    def commit(self, actions: Iterable[Json]) -> None:
+        kept = list(actions)
+        for action in kept:
+            removed = action.get("remove")
+            if removed is not None:
+                self.files.pop(key_of(removed), None)
+        for action in kept:
+            self.take(action)
+
+    def take(self, action: Json) -> None:
+        if action.get("add") is not None:
+            file = Add.of(action["add"])
+            self.files[file.key] = file
+        elif action.get("metaData") is not None:
+            self.metadata = Metadata.of(action["metaData"])
+        elif action.get("protocol") is not None:
+            self.protocol = Protocol.of(action["protocol"])
+        elif action.get("txn") is not None:
+            self.apps[action["txn"]["appId"]] = action["txn"]["version"]
+
+    def state(self, number: int, uri: str) -> LogState:
+        if self.metadata is None or self.protocol is None:
+            raise DataFileCorrupt(
+                f"the log of {uri} says nowhere what the table is",
+                hint="restore the first files of its log",
+                data={"path": uri},
+            )
+        return LogState(number, self.metadata, self.protocol, self.files, self.apps)
+
+
+def key_of(action: Mapping[str, Any]) -> Key:
+    """The key of an action's file."""
+    vector = DeletionVector.of(action.get("deletionVector"))
+    return action["path"], None if vector is None else vector.unique_id

@@ -1,0 +1,166 @@
+"""The files of a Delta log: which there are, and a commit's file put where there is none yet.
+
+A commit is the creation of ``<version>.json``, which must fail where that file exists. On a local
+disk a hard link does that: the file appears whole, or not at all. In S3 it is a conditional put
+(``If-None-Match``), by boto3, as pyarrow has none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from penstock.errors import EnvironmentMissing
+from penstock.lake import storage
+
+LOG = "_delta_log"
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(
+    r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-f-]{36}))?\.(parquet|json)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A complete checkpoint: its files, by name."""
+
+    version: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Versions with a commit's file, ascending, and complete checkpoints."""
+
+    commits: tuple[int, ...]
+    checkpoints: tuple[Checkpoint, ...]
+
+    @property
+    def latest(self) -> int | None:
+        ends = [self.commits[-1:], [point.version for point in self.checkpoints]]
+        return max((version for end in ends for version in end), default=None)
+
+
+def log_directory(uri: str) -> str:
+    return f"{uri.rstrip('/')}/{LOG}"
+
+
+def commit_path(uri: str, version: int) -> str:
+    return f"{log_directory(uri)}/{version:020d}.json"
+
+
+def list_log(uri: str) -> Listing:
+    """List the log of the table in this directory; empty where there is none."""
+    return listing_of(_names(log_directory(uri)))
+
+
+def _names(directory: str) -> list[str]:
+    from pyarrow import fs
+
+    if not storage.is_remote(directory):
+        try:
+            return os.listdir(directory)  # noqa: PTH208 - names alone
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+    system, root = storage.open_system(directory)
+    infos = system.get_file_info(fs.FileSelector(root, allow_not_found=True))
+    return [info.base_name for info in infos]
+
+
+def listing_of(names: Iterable[str]) -> Listing:
+    """Read the names of a log's files."""
+    commits: list[int] = []
+    parts: dict[tuple[int, str], list[str]] = {}
+    for name in names:
+        if match := _COMMIT.fullmatch(name):
+            commits.append(int(match[1]))
+        elif match := _CHECKPOINT.fullmatch(name):
+            parts.setdefault((int(match[1]), match[4] or match[3] or ""), []).append(name)
+    complete = [
+        Checkpoint(version, tuple(sorted(found)))
+        for (version, kind), found in sorted(parts.items())
+        if not kind.isdigit() or len(found) == int(kind)
+    ]
+    return Listing(tuple(sorted(commits)), tuple(complete))
+
+
+def put_if_absent(path: str, content: bytes) -> bool:
+    """Create a file with this content; False where there is one already.
+
+    Another error leaves it open, in a store, whether the file was made.
+    """
+    if storage.is_remote(path):
+        return _put_in_s3(path, content)
+    folder, _, name = path.rpartition("/")
+    staged = f"{folder}/.{name}.{uuid4()}.tmp"
+    try:
+        _write(staged, content)
+        try:
+            os.link(staged, path)
+        except FileExistsError:
+            return False
+    finally:
+        Path(staged).unlink(missing_ok=True)
+    _sync(folder)
+    return True
+
+
+def _write(path: str, content: bytes) -> None:
+    with storage.writing_to(path), Path(path).open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: str) -> None:
+    """Make the new name last through a loss of power, where the system can."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _put_in_s3(path: str, content: bytes) -> bool:
+    from importlib import import_module
+
+    client = _client(path)
+    failure: Any = import_module("botocore.exceptions").ClientError
+    bucket, _, key = path.split("://", 1)[1].partition("/")
+    try:
+        client.put_object(Bucket=bucket, Key=key, Body=content, IfNoneMatch="*")
+    except failure as error:
+        # 409: another put of this name was under way.
+        if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") in {409, 412}:
+            return False
+        raise OSError(str(error)) from error
+    return True
+
+
+def _client(path: str) -> Any:
+    from importlib import import_module
+
+    try:
+        boto3 = import_module("boto3")
+    except ModuleNotFoundError:
+        raise EnvironmentMissing(
+            "commits to Delta tables in S3 need boto3, which is not installed",
+            hint="pip install 'penstock[delta,s3]'",
+        ) from None
+    settings = storage.storage_of(path) or storage.Storage()
+    style = "path" if settings.path_style else "auto"
+    config = import_module("botocore.config").Config(s3={"addressing_style": style})
+    return boto3.client(
+        "s3",
+        aws_access_key_id=settings.access_key,
+        aws_secret_access_key=settings.secret_key,
+        aws_session_token=settings.session_token,
+        endpoint_url=settings.endpoint,
+        region_name=settings.region,
+        config=config,
+    )

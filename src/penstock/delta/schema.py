@@ -1,0 +1,219 @@
+"""The columns of a Delta table: Spark's JSON in its metadata, and the schema that a lake has.
+
+A table with column mapping has other names in its files (physical names), at any depth.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from penstock.delta.actions import Metadata
+from penstock.delta.features import COLUMN_MAPPING
+from penstock.errors import ColumnNotFound, SchemaMismatch, UnsupportedFeature
+from penstock.lake.format.schema import (
+    Column,
+    TableSchema,
+    assign_ids,
+    evolve,
+    type_text,
+    without_columns,
+)
+from penstock.lake.format.types import FIELD_ID, from_spark_schema, to_spark_json
+from penstock.sql.identifiers import fold
+
+Json = dict[str, Any]
+_PHYSICAL = "delta.columnMapping.physicalName"
+_COMMENT = "comment"
+# What a table can be partitioned by, as text that all readers read alike.
+_KEYS = frozenset(
+    {"int8", "int16", "int32", "int64", "boolean", "decimal", "date", "varchar"}
+    | {"timestamp", "timestamptz"}
+)
+
+
+@lru_cache(maxsize=256)
+def table_schema(schema_text: str) -> TableSchema:
+    """The columns as a lake's schema, with ids by their order."""
+    fields = json.loads(schema_text)
+    columns = from_spark_schema(fields).columns
+    marked = (
+        replace(column, nullable=field.get("nullable", True))
+        for column, field in zip(columns, fields["fields"], strict=True)
+    )
+    return assign_ids(TableSchema(tuple(marked)))
+
+
+def schema_text(schema: TableSchema, before: str | None = None) -> str:
+    """The columns as the metadata has them. Those that were in ``before`` keep what it says."""
+    known = {} if before is None else {fold(f["name"]): f for f in json.loads(before)["fields"]}
+    fields = [_field(column, known.get(fold(column.name))) for column in schema.columns]
+    return json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"))
+
+
+def _field(column: Column, before: Json | None) -> Json:
+    kind = _without_ids(to_spark_json(column))
+    if before is None:
+        return {"name": column.name, "type": kind, "nullable": column.nullable, "metadata": {}}
+    return {**before, "type": _kept(kind, before["type"])}
+
+
+def _kept(kind: Any, before: Any) -> Any:
+    """The new type, with what the old one says of fields inside."""
+    if not isinstance(kind, dict) or not isinstance(before, dict) or kind["type"] != before["type"]:
+        return kind
+    if kind["type"] == "struct":
+        known = {fold(field["name"]): field for field in before["fields"]}
+        fields = [
+            {**known[fold(f["name"])], "type": _kept(f["type"], known[fold(f["name"])]["type"])}
+            if fold(f["name"]) in known
+            else f
+            for f in kind["fields"]
+        ]
+        return {**kind, "fields": fields}
+    inner = ("elementType",) if kind["type"] == "array" else ("keyType", "valueType")
+    return {**before, **{key: _kept(kind[key], before[key]) for key in inner}}
+
+
+def _without_ids(kind: Any) -> Any:
+    if not isinstance(kind, dict):
+        return kind
+    made = {key: _without_ids(value) for key, value in kind.items() if key != "fields"}
+    if "fields" in kind:
+        made["fields"] = [
+            {**f, "type": _without_ids(f["type"]), "metadata": _others(f["metadata"])}
+            for f in kind["fields"]
+        ]
+    return made
+
+
+def _others(metadata: Mapping[str, Any]) -> Json:
+    return {key: value for key, value in metadata.items() if key != FIELD_ID}
+
+
+def evolved(metadata: Metadata, wanted: TableSchema, table: str) -> Metadata:
+    """The metadata of a table that can hold ``wanted``: its new columns are added at the end.
+
+    Raises SchemaMismatch for a type that differs: Delta's files are not read as wider ones.
+    """
+    before = table_schema(metadata.schema_text)
+    after = evolve(before, _nullable(without_columns(wanted, ())))
+    for old, new in zip(before.walk(), _walked(before, after), strict=True):
+        if old.type != new.type:
+            raise SchemaMismatch(
+                f"column {new.name} of the Delta table {table} is {type_text(old)} and would become"
+                f" {type_text(new)}, and types of a Delta table are not widened here",
+                hint=f"cast it in the SELECT to {type_text(old)}, or overwrite the table",
+                data={"table": table, "column": new.name},
+            )
+    text = schema_text(after, metadata.schema_text)
+    return metadata if after == before else replace(metadata, schema_text=text)
+
+
+def _nullable(schema: TableSchema) -> TableSchema:
+    return TableSchema(tuple(replace(column, nullable=True) for column in schema.columns))
+
+
+def _walked(before: TableSchema, after: TableSchema) -> list[Column]:
+    """The columns of ``after`` that ``before`` has, in its order."""
+    found: list[Column] = []
+
+    def walk(olds: Sequence[Column], news: Sequence[Column]) -> None:
+        by_name = {fold(column.name): column for column in news}
+        for old in olds:
+            new = by_name[fold(old.name)]
+            found.append(new)
+            walk(old.children, new.children)
+
+    walk(before.columns, after.columns)
+    return found
+
+
+def partition_names(schema: TableSchema, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns to partition by, as the schema spells them.
+
+    Raises ColumnNotFound, and UnsupportedFeature for types and for a table of nothing else.
+    """
+    found: list[str] = []
+    for name in names:
+        column = schema.find(name)
+        if column is None:
+            raise ColumnNotFound(
+                f"no column {name!r} to partition by",
+                hint=f"the columns are {', '.join(schema.names)}",
+                data={"column": name},
+            )
+        if column.children or column.type.split("(")[0] not in _KEYS:
+            raise UnsupportedFeature(
+                f"a Delta table is not partitioned by {name}, which is {type_text(column)}",
+                hint="partition it by a text, a date, a number or a time",
+                data={"column": name},
+            )
+        found.append(column.name)
+    if found and len(set(found)) >= len(schema.columns):
+        raise UnsupportedFeature(
+            "a Delta table cannot be partitioned by all of its columns",
+            hint="leave one out of partition_by",
+        )
+    return tuple(found)
+
+
+def commented(metadata: Metadata, text: str | None, column: str | None) -> Metadata:
+    """The metadata with a comment on the table or on a column. Raises ColumnNotFound."""
+    if column is None:
+        return replace(metadata, description=text)
+    schema = json.loads(metadata.schema_text)
+    field = next((f for f in schema["fields"] if fold(f["name"]) == fold(column)), None)
+    if field is None:
+        names = ", ".join(f["name"] for f in schema["fields"])
+        raise ColumnNotFound(
+            f"no column {column!r}", hint=f"the columns are {names}", data={"column": column}
+        )
+    field["metadata"] = {k: v for k, v in field["metadata"].items() if k != _COMMENT}
+    if text is not None:
+        field["metadata"][_COMMENT] = text
+    return replace(metadata, schema_text=json.dumps(schema, separators=(",", ":")))
+
+
+def column_comments(metadata: Metadata) -> dict[str, str]:
+    fields = json.loads(metadata.schema_text)["fields"]
+    return {f["name"]: f["metadata"][_COMMENT] for f in fields if _COMMENT in f["metadata"]}
+
+
+def is_mapped(metadata: Metadata) -> bool:
+    """Return whether the files have other names for columns."""
+    return (metadata.option(COLUMN_MAPPING) or "none") != "none"
+
+
+def physical_name(field: Mapping[str, Any], mapped: bool) -> str:
+    name = field["metadata"][_PHYSICAL] if mapped else field["name"]
+    return str(name)
+
+
+def physical_fields(metadata: Metadata) -> list[tuple[str, str, Any]]:
+    """Of each column its name, its name in files, and Spark's JSON of its type in files."""
+    mapped = is_mapped(metadata)
+    return [
+        (f["name"], physical_name(f, mapped), _physical(f["type"], mapped))
+        for f in json.loads(metadata.schema_text)["fields"]
+    ]
+
+
+def _physical(kind: Any, mapped: bool) -> Any:
+    if not isinstance(kind, dict):
+        return kind
+    made = {key: _physical(value, mapped) for key, value in kind.items() if key != "fields"}
+    if "fields" in kind:
+        made["fields"] = [
+            {
+                "name": physical_name(f, mapped),
+                "type": _physical(f["type"], mapped),
+                "nullable": True,
+                "metadata": {},
+            }
+            for f in kind["fields"]
+        ]
+    return made

@@ -1,0 +1,156 @@
+"""A commit lands where nothing excludes it, and says so where it does not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from penstock.delta import commit as commits
+from penstock.delta.commit import user_metadata
+from penstock.delta.log import commits_of, load
+from penstock.delta.log_files import commit_path, put_if_absent
+from penstock.errors import CommitConflict, CommitUnknown, UnsupportedFeature
+from penstock.sql.predicate import of_where
+from tests.delta.tables import EVERYTHING, file, land, make, metadata, paths
+
+UNDER_10, FROM_10 = of_where("id < 10"), of_where("id >= 10")
+
+
+def test_blind_appends_land_on_newer_versions(tmp_path: Path) -> None:
+    base = make(tmp_path, file("a"))
+    land(tmp_path, base, added=(file("b"),))
+    after = land(tmp_path, base, added=(file("c"),))
+    assert (after.number, paths(after)) == (2, ["a", "b", "c"])
+    assert commits_of(str(tmp_path))[2].info["isBlindAppend"] is True
+
+
+def test_two_that_make_the_table(tmp_path: Path) -> None:
+    make(tmp_path, file("a"))
+    with pytest.raises(CommitConflict, match="another commit has made it meanwhile"):
+        make(tmp_path, file("b"))
+
+
+def test_two_that_replace_one_file(tmp_path: Path) -> None:
+    base = make(tmp_path, file("a"))
+    land(tmp_path, base, removed=(file("a"),), added=(file("b"),))
+    with pytest.raises(CommitConflict, match="version 1 no longer has a"):
+        land(tmp_path, base, removed=(file("a"),), added=(file("c"),))
+    assert paths(load(str(tmp_path))) == ["b"]
+
+
+def test_rows_that_others_added_count_where_they_were_read(tmp_path: Path) -> None:
+    base = make(tmp_path, file("a"))
+    land(tmp_path, base, added=(file("b", low=20, high=30),))
+    land(tmp_path, base, removed=(file("a"),), reads=(UNDER_10,))
+    with pytest.raises(CommitConflict, match="version 1 added rows that this commit should have"):
+        land(tmp_path, base, added=(file("c"),), reads=(FROM_10,))
+
+
+def test_a_strict_commit_lands_on_no_other_rows(tmp_path: Path) -> None:
+    base = make(tmp_path, file("a"))
+    land(tmp_path, base, added=(file("b"),))
+    with pytest.raises(CommitConflict, match="version 1 changed its rows"):
+        land(tmp_path, base, added=(file("c"),), strict=True)
+
+
+def test_another_definition_excludes_it(tmp_path: Path) -> None:
+    base = make(tmp_path, file("a"))
+    land(tmp_path, base, metadata=metadata(description="new"))
+    with pytest.raises(CommitConflict, match="version 1 changed what it is"):
+        land(tmp_path, base, added=(file("b"),))
+
+
+def test_the_version_of_an_application_lands_once(tmp_path: Path) -> None:
+    base = make(tmp_path)
+    land(tmp_path, base, added=(file("a"),), app=("runs", 3))
+    for version in (2, 3):
+        with pytest.raises(CommitConflict, match="version 3 of runs is there already") as caught:
+            land(tmp_path, None, added=(file("b"),), app=("runs", version))
+        assert caught.value.data["app_version"] == 3
+    assert land(tmp_path, None, added=(file("b"),), app=("runs", 4)).app_versions == {"runs": 4}
+
+
+def test_rules_of_the_table_are_kept(tmp_path: Path) -> None:
+    base = make(tmp_path, file("a"), options={"delta.appendOnly": "true"})
+    land(tmp_path, base, added=(file("b"),))
+    with pytest.raises(UnsupportedFeature, match="appendOnly"):
+        land(tmp_path, base, removed=(file("a"),))
+
+
+def test_what_a_commit_says_of_itself(tmp_path: Path) -> None:
+    make(tmp_path)
+    land(tmp_path, None, added=(file("b"),), message="nightly", user_metadata={"run": "7"})
+    info = commits_of(str(tmp_path))[1].info
+    assert (info["readVersion"], info["operation"]) == (0, "WRITE")
+    assert user_metadata(info) == {"message": "nightly", "run": "7"}
+    assert user_metadata({"userMetadata": "plain"}) == {"message": "plain"}
+    assert user_metadata({"userMetadata": "1"}) == {"message": "1"}
+    assert user_metadata({}) == {}
+
+
+Put = Callable[[str, bytes], bool]
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_an_error_after_the_file_was_made_is_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, landed: bool
+) -> None:
+    """The file of the version tells whose commit it is."""
+    base = make(tmp_path, file("a"))
+    put: Put = put_if_absent
+    failed: list[str] = []
+
+    def fails(path: str, content: bytes) -> bool:
+        if failed:
+            return put(path, content)
+        failed.append(path)
+        others = content.replace(b'"txnId":"', b'"txnId":"x')
+        put(path, content if landed else others)
+        raise OSError("the line is cut")
+
+    monkeypatch.setattr(commits, "put_if_absent", fails)
+    after = land(tmp_path, base, added=(file("b"),))
+    assert after.number == (1 if landed else 2)
+
+
+def test_a_repeated_request_finds_its_own_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = make(tmp_path, file("a"))
+    put: Put = put_if_absent
+    monkeypatch.setattr(commits, "put_if_absent", lambda p, c: put(p, c) and False)
+    assert land(tmp_path, base, added=(file("b"),)).number == 1
+
+
+def test_an_outcome_that_cannot_be_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = make(tmp_path, file("a"))
+
+    def fails(path: str, content: bytes) -> bool:
+        Path(path).write_bytes(b"{")  # what is there cannot be read
+        raise OSError("the line is cut")
+
+    monkeypatch.setattr(commits, "put_if_absent", fails)
+    with pytest.raises(CommitUnknown, match="whether version 1 of the Delta table"):
+        land(tmp_path, base, added=(file("b"),))
+
+
+def test_a_full_disk_is_no_unknown_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = make(tmp_path, file("a"))
+
+    def fails(path: str, content: bytes) -> bool:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(commits, "put_if_absent", fails)
+    with pytest.raises(OSError, match="No space left"):
+        land(tmp_path, base, added=(file("b"),))
+
+
+def test_actions_are_in_the_log(tmp_path: Path) -> None:
+    make(tmp_path, file("a"))
+    land(tmp_path, None, removed=(file("a"),), added=(file("b"),), reads=(EVERYTHING,))
+    text = Path(commit_path(str(tmp_path), 1)).read_text()
+    kinds = [next(iter(json.loads(line))) for line in text.splitlines()]
+    assert kinds == ["commitInfo", "remove", "add"]

@@ -1,0 +1,338 @@
+"""Tables through Spark: each change, read back by DuckDB and delta-rs at every version.
+
+Tests ``delta/table.py``, ``delta/staged.py``, ``delta/changes.py``, ``delta/merge.py``,
+``delta/scan.py``, ``delta/writing.py`` and ``delta/place.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock import Delta
+from penstock.delta.changes import append, change_rows, replace_matching
+from penstock.delta.staged import ADDRESS, stage
+from penstock.delta.table import Table
+from penstock.errors import (
+    ArgumentError,
+    ColumnNotFound,
+    CommitConflict,
+    MergeKeyError,
+    QueryFailed,
+    SchemaMismatch,
+    SnapshotNotFound,
+    TableNotFound,
+    UnsupportedFeature,
+)
+from tests.delta.oracles import by_delta_rs, by_duckdb, rows_of, sort
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ON = {"delta.enableDeletionVectors": "true"}
+Rows = Sequence[tuple[Any, ...]]
+
+
+@pytest.fixture
+def delta(spark: SparkSession, tmp_path: Path, quick_session: None) -> Delta:
+    return Delta.attach(tmp_path / "root", spark=spark)
+
+
+@pytest.fixture
+def orders(delta: Delta, spark: SparkSession) -> Table:
+    """Ten orders in two files."""
+    table = delta.table("shop.orders")
+    table.append(orders_of(spark, range(5)))
+    table.append(orders_of(spark, range(5, 10)))
+    return table
+
+
+def orders_of(spark: SparkSession, ids: Sequence[int], name: str = "n") -> DataFrame:
+    rows = [(at, f"{name}{at}", at * 10) for at in ids]
+    return spark.createDataFrame(rows, "id long, name string, price long")
+
+
+def check(table: Table, expected: Rows | None = None) -> None:
+    """All versions are the same to all readers."""
+    for version in range(table.version() + 1):
+        rows = rows_of(table.to_df(version).toArrow())
+        assert by_duckdb(table.place.uri, version) == rows, f"DuckDB, version {version}"
+        assert by_delta_rs(table.place.uri, version) == rows, f"delta-rs, version {version}"
+    if expected is not None:
+        assert rows_of(table.to_df().toArrow()) == sort(expected)
+
+
+def data_files(table: Table) -> set[str]:
+    """The data files that are there, whether a version names them or not."""
+    root = Path(table.place.uri)
+    found = [*root.rglob("*.parquet"), *root.rglob("*.bin")]
+    return {str(path) for path in found if "_delta_log" not in path.parts}
+
+
+def all_files(table: Table) -> set[str]:
+    """The data files of all versions."""
+    return {path for at in range(table.version() + 1) for path in table.files(at)}
+
+
+def ids(table: Table, version: int | None = None) -> list[int]:
+    return sorted(row.id for row in table.to_df(version).select("id").collect())
+
+
+def test_append_and_time_travel(delta: Delta, orders: Table) -> None:
+    assert (ids(orders, 0), ids(orders)) == ([*range(5)], [*range(10)])
+    assert orders.append([{"id": 10, "name": "é"}]).change.rows_inserted == 1
+    first = orders.history()[-1]
+    assert (first.version, first.operation) == (0, "CREATE TABLE AS SELECT")
+    assert orders.to_df(timestamp=first.time).count() == 5
+    assert delta.tables() == ["shop.orders"]
+    check(orders)
+    with pytest.raises(SnapshotNotFound, match="has no version 9"):
+        orders.to_df(9)
+
+
+@pytest.mark.parametrize("options", [{}, ON])
+def test_delete_and_update(orders: Table, options: dict[str, str]) -> None:
+    orders.set_options(options)
+    untouched = set(orders.files(0))
+    assert orders.delete("id = 7").change.rows_deleted == 1
+    assert untouched <= set(orders.files())  # only the file with the row is another
+    changed = orders.update({"price": "price + 1", "NAME": "upper(name)"}, "id IN (1, 8)")
+    assert changed.change.rows_updated == 2
+    assert orders.delete("id = 99").version is None
+    kept = [(at, f"n{at}", at * 10) for at in range(10) if at not in (1, 7, 8)]
+    check(orders, [*kept, (1, "N1", 11), (8, "N8", 81)])
+    assert {p for p in data_files(orders) if p.endswith("parquet")} == all_files(orders)
+
+
+def test_a_file_of_which_all_rows_go_is_not_read(orders: Table) -> None:
+    for path in orders.files(0):
+        Path(path).write_bytes(b"no Parquet")
+    assert orders.delete("id < 5").change.rows_deleted == 5
+    assert ids(orders) == [*range(5, 10)]
+
+
+def test_delete_everything(orders: Table) -> None:
+    assert orders.delete().change.rows_deleted == 10
+    check(orders, [])
+
+
+@pytest.mark.parametrize("options", [{}, ON])
+def test_upsert(orders: Table, spark: SparkSession, options: dict[str, str]) -> None:
+    orders.set_options(options)
+    merged = orders.merge(orders_of(spark, [8, 9, 20], "m"), ["ID"])
+    assert (merged.change.rows_updated, merged.change.rows_inserted) == (2, 1)
+    kept = [(at, f"n{at}", at * 10) for at in range(8)]
+    check(orders, [*kept, (8, "m8", 80), (9, "m9", 90), (20, "m20", 200)])
+
+
+def test_every_clause_of_a_merge(orders: Table, spark: SparkSession) -> None:
+    source = spark.createDataFrame([(1, 5), (2, 0), (30, 1), (31, 0)], "id long, price long")
+    when = Delta.when
+    merged = orders.merge(
+        source,
+        "target.id = source.id",
+        [
+            when("matched", "delete", "source.price = 0"),
+            when("matched", "update", None, {"price": "target.price + source.price"}),
+            when("not_matched", "insert", "source.price > 0"),
+            when("not_matched_by_source", "delete", "target.id > 7"),
+            when("not_matched_by_source", "update", "target.id = 3", {"name": "'three'"}),
+        ],
+    )
+    change = merged.change
+    assert (change.rows_inserted, change.rows_updated, change.rows_deleted) == (1, 2, 3)
+    kept = [(at, f"n{at}", at * 10) for at in (0, 4, 5, 6, 7)]
+    check(orders, [*kept, (1, "n1", 15), (3, "three", 30), (30, None, 1)])
+
+
+def test_keys_that_are_null_or_come_twice(orders: Table, spark: SparkSession) -> None:
+    source = spark.sql("SELECT id, 'x' name FROM VALUES (1L), (1L), (NULL), (2L) AS t (id)")
+    with pytest.raises(MergeKeyError, match="1 rows with a key that is NULL and 2 with") as caught:
+        orders.merge(source, ["id"])
+    assert caught.value.data["null_count"] == 1
+    with pytest.raises(MergeKeyError, match="several rows of the source match one row"):
+        orders.merge(source, "target.id = source.id", [Delta.when("matched", "update")])
+    assert orders.version() == 1
+
+
+def test_what_is_no_merge(orders: Table, spark: SparkSession) -> None:
+    source = orders_of(spark, [1])
+    with pytest.raises(ColumnNotFound, match="'none' is no column of the Delta table"):
+        orders.merge(source, ["none"])
+    with pytest.raises(ArgumentError, match="does not insert rows matched"):
+        orders.merge(source, ["id"], [Delta.when("matched", "insert")])
+    with pytest.raises(ArgumentError, match="no row to take values from"):
+        orders.merge(source, ["id"], [Delta.when("not_matched_by_source", "update")])
+
+
+@pytest.fixture
+def days(delta: Delta, spark: SparkSession) -> Table:
+    """Rows by day and by names with all kinds of characters."""
+    table = delta.table("shop.days")
+    rows = spark.sql(
+        "SELECT id, date_add(DATE '2026-05-01', CAST(id % 3 AS INT)) AS day, "
+        "element_at(array('a b', 'é/%', NULL, 'c=d+e'), CAST(id % 4 + 1 AS INT)) AS name "
+        "FROM range(12)"
+    )
+    table.overwrite(rows, partition_by=["day", "name"])
+    return table
+
+
+def test_partitions(days: Table) -> None:
+    check(days)
+    assert days.partition_columns() == ("day", "name")
+    assert days.to_df(where="name = 'é/%' AND day = DATE '2026-05-02'").count() == 1
+    assert days.delete("name IS NULL").change.rows_deleted == 3
+    check(days)
+    assert any("day=2026-05-02" in path for path in days.files())
+
+
+def test_replace_where(days: Table, spark: SparkSession) -> None:
+    rows = spark.sql("SELECT 100L AS id, DATE '2026-05-02' AS day, 'x' AS name")
+    replaced = days.replace_where(rows, "day = DATE '2026-05-02'")
+    assert (replaced.change.rows_deleted, replaced.change.rows_inserted) == (4, 1)
+    with pytest.raises(QueryFailed, match="a row is outside of what is replaced"):
+        days.replace_where(rows, "day = DATE '2026-05-03'")
+    check(days)
+    assert ids(days) == [0, 2, 3, 5, 6, 8, 9, 11, 100]
+
+
+def test_the_partitions_of_the_rows_are_replaced(days: Table, spark: SparkSession) -> None:
+    rows = spark.sql("SELECT 100L AS id, DATE '2026-05-02' AS day, NULL AS name")
+    staged = replace_matching(stage(days.place, days.place.latest()), rows, ["name"])
+    assert (staged.last.rows_deleted, staged.last.rows_inserted) == (3, 1)
+    staged.commit()
+    assert ids(days) == [0, 1, 3, 4, 5, 7, 8, 9, 11, 100]
+    check(days)
+
+
+def test_rows_by_their_address(orders: Table, spark: SparkSession) -> None:
+    staged = stage(orders.place, orders.place.latest())
+    rows = staged.to_df(addresses=True)
+    gone = rows.where("id IN (2, 7)").select(ADDRESS)
+    once = change_rows(staged, gone, orders_of(spark, [70]))
+    more = once.to_df(addresses=True).where("id IN (70, 3)")
+    twice = change_rows(once, more, None)
+    assert sorted(r.id for r in twice.to_df().collect()) == [0, 1, 4, 5, 6, 8, 9]
+    assert (once.rows, twice.rows, twice.count("id > 4")) == (9, 7, 4)
+    twice.commit()
+    check(orders)
+    assert data_files(orders) == all_files(orders)  # the file of 70 is gone again
+
+
+def test_types(delta: Delta, spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    table = delta.table("main.types")
+    rows = spark.sql(
+        "SELECT CAST(id AS TINYINT) AS a, CAST(id AS SMALLINT) AS b, CAST(id AS INT) AS c, id AS d,"
+        " id / 3.0F AS e, id / 3.0D AS f, CAST(id AS DECIMAL(30, 5)) AS g, id > 1 AS h,"
+        " DATE '1500-01-01' AS i, TIMESTAMP '2026-05-01 10:00:00.123456 UTC' AS j,"
+        " TIMESTAMP_NTZ '2026-05-01 10:00:00.123456' AS k, X'00FF' AS l, array(id, NULL) AS m,"
+        " map('x', named_struct('y', id)) AS n, named_struct('o', 'p', 'q', array(1)) AS o "
+        "FROM range(3)"
+    )
+    table.overwrite(rows, partition_by=["a", "g", "h", "i", "j", "k"])
+    plain = "a, b, c, d, e, f, g, h, i, k, l"
+    expected = rows_of(rows.selectExpr(*plain.split(", ")).toArrow())
+    assert rows_of(table.to_df().selectExpr(*plain.split(", ")).toArrow()) == expected
+    assert by_duckdb(table.place.uri, 0, plain) == expected
+    assert by_delta_rs(table.place.uri, 0, plain) == expected
+    moments = table.to_df().selectExpr("unix_micros(j) AS j").distinct().collect()
+    assert [m.j for m in moments] == [1777629600123456]
+    assert set(by_duckdb(table.place.uri, 0, "epoch_us(j)")) == {(1777629600123456,)}
+    assert sort(table.to_df().select("m", "n", "o").collect()) == sort(
+        rows.select("m", "n", "o").collect()
+    )
+    assert table.to_df(where="j = TIMESTAMP '2026-05-01 10:00:00.123456 UTC'").count() == 3
+
+
+def test_schemas_evolve(orders: Table, spark: SparkSession) -> None:
+    wider = orders_of(spark, [50]).selectExpr("*", "named_struct('x', 1) AS extra")
+    with pytest.raises(SchemaMismatch, match="extra"):
+        orders.append(wider)
+    orders.append(wider, evolve=True)
+    deeper = orders_of(spark, [51]).selectExpr("*", "named_struct('x', 2, 'y', 3) AS extra")
+    orders.append(deeper, evolve=True)
+    check(orders)
+    assert orders.to_df(where="extra.y = 3").count() == 1
+    with pytest.raises(SchemaMismatch, match="is int64 and cannot become float64"):
+        orders.append(spark.sql("SELECT 1L AS id, 2.5D AS price"), evolve=True)
+    orders.overwrite(spark.sql("SELECT 'a' AS id"))
+    check(orders, [("a",)])
+
+
+def test_an_empty_text_to_partition_by(delta: Delta, spark: SparkSession) -> None:
+    table = delta.table("main.t")
+    with pytest.raises(UnsupportedFeature, match="which Delta reads as NULL"):
+        table.overwrite(spark.sql("SELECT 1 AS id, '' AS p"), partition_by=["p"])
+    assert (table.exists(), data_files(table)) == (False, set())
+
+
+def test_null_in_a_column_that_has_none(delta: Delta, spark: SparkSession) -> None:
+    from penstock import Column, TableSchema
+
+    table = delta.table("main.t")
+    table.create(TableSchema((Column("id", "int64", nullable=False), Column("x", "varchar"))))
+    assert table.create(TableSchema((Column("other", "int64"),))).version is None
+    with pytest.raises(QueryFailed, match="column id is NOT NULL in the table"):
+        table.append(spark.sql("SELECT CAST(NULL AS BIGINT) AS id"))
+    table.comment("all of them")
+    table.comment("its number", "ID")
+    state = stage(table.place, table.place.latest())
+    assert (state.comment, state.column_comments) == ("all of them", {"id": "its number"})
+
+
+def test_a_conflict_is_tried_again(orders: Table, spark: SparkSession) -> None:
+    """Another commit comes between the reading and the commit, once."""
+    staged = stage(orders.place, orders.place.latest())
+    orders.update({"name": "'other'"}, "id = 1")
+    behind = append(staged, orders_of(spark, [40]))
+    assert behind.commit() is not None  # an append reads nothing
+    stale = change_rows(staged, staged.to_df("id = 1", addresses=True), None)
+    with pytest.raises(CommitConflict, match="did not land"):
+        stale.commit()
+    assert orders.delete("id = 1").change.rows_deleted == 1
+    check(orders)
+
+
+def test_a_rollback_leaves_no_files(orders: Table, spark: SparkSession) -> None:
+    staged = stage(orders.place, orders.place.latest())
+    one = append(staged, orders_of(spark, [40]))
+    two = append(one, orders_of(spark, [41]))
+    two.rollback(one)
+    assert data_files(orders) == all_files(orders) | set(one.written)
+    one.rollback()
+    assert data_files(orders) == all_files(orders)
+
+
+def test_a_version_of_an_application(orders: Table, spark: SparkSession) -> None:
+    latest = orders.place.latest()
+    made = append(stage(orders.place, latest), orders_of(spark, [40]))
+    landed = made.commit(app=("run", 1), message="nightly", user_metadata={"slice": "2026-05-01"})
+    assert landed is not None
+    again = append(stage(orders.place, latest), orders_of(spark, [40]))
+    with pytest.raises(CommitConflict, match="version 1 of run is there already"):
+        again.commit(app=("run", 1))
+    assert data_files(orders) == all_files(orders)
+    entry = orders.history(1)[0]
+    assert (entry.message, entry.user_metadata) == ("nightly", {"slice": "2026-05-01"})
+    assert [e.version for e in orders.place.changes_since(1)] == [2]
+
+
+def test_a_fingerprint_of_what_is_written(orders: Table, spark: SparkSession) -> None:
+    staged = stage(orders.place, None)
+    one = append(staged, orders_of(spark, range(3)), fingerprint=True)
+    two = append(staged, orders_of(spark, [2, 1, 0]), fingerprint=True)
+    assert one.last.fingerprint == two.last.fingerprint != None  # noqa: E711 - a chain
+    one.rollback()
+    two.rollback()
+
+
+def test_rows_without_a_table(delta: Delta) -> None:
+    with pytest.raises(TableNotFound):
+        delta.table("main.none").append([{"id": 1}])
+    with pytest.raises(TableNotFound):
+        delta.table("main.none").delete()
