@@ -11,7 +11,7 @@ ifdef PENSTOCK_TEST_DUCKDB_1_4
 OLD_DUCKDB :=
 endif
 
-.PHONY: help demo test gates wheel-check format bench lock clean prerequisites duckdb-1.4 warm-tests cluster-tests dbt-tests
+.PHONY: help demo test gates wheel-check format bench lock clean prerequisites duckdb-1.4 warm-tests cluster-tests memory-tests dbt-tests
 .DEFAULT_GOAL := demo
 
 help: ## this list
@@ -77,6 +77,9 @@ warm-tests: prerequisites $(CONNECT) ## run the marked tests over a warm server
 
 cluster-tests: prerequisites $(INSTALLED) ## run a model on a standalone cluster of two workers
 	@PENSTOCK_TEST_CLUSTERS=1 $(BIN)/python -m pytest tests/clusters
+
+memory-tests: prerequisites $(INSTALLED) ## merge 10M rows in a container of 3 GiB (minutes; as root)
+	@PENSTOCK_TEST_MEMORY=1 $(BIN)/python -m pytest tests/memory
 
 # An environment of its own: dbt pins many packages that Penstock uses, too. The rest is in .venv.
 .venv-dbt/.installed: tests/requirements-dbt.txt | $(INSTALLED)

@@ -36,6 +36,7 @@ from penstock.settings_file import (
     suffixes_in,
     with_variables,
 )
+from penstock.sizes import size_setting
 
 DIALECTS = ("spark", "duckdb")
 PREFIX = "PENSTOCK_"
@@ -89,7 +90,8 @@ class SparkSettings:
 
     ``origin`` is where the master, or else the conf, is set. ``warm``: how many seconds a warm
     server stays without use; None: there is none. ``environ`` is what Spark reads of the
-    environment, ``ci`` whether this is a machine of continuous integration.
+    environment, ``ci`` whether this is a machine of continuous integration. ``memory`` is what a
+    run may take in bytes, Python and all, and ``memory_origin`` where that is set.
     """
 
     master: str | None = None
@@ -100,6 +102,8 @@ class SparkSettings:
     warm: float | None = WARM
     environ: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     ci: bool = False
+    memory: int | None = None
+    memory_origin: Location | None = field(default=None, compare=False, repr=False)
 
     def __repr__(self) -> str:
         return masked_repr(self)
@@ -253,6 +257,7 @@ def _build(root: Path, values: Mapping[str, Setting], environ: Mapping[str, str]
             warm=_warm(values.get("spark.warm")),
             environ={name: value for name, value in environ.items() if _READ_BY_SPARK.match(name)},
             ci=environ.get("CI", "").lower() not in {"", "0", "false"},
+            **_memory(values.get("spark.memory")),
         ),
         jobs=jobs,
         dialect=_dialect(values.get("project.dialect")),
@@ -290,6 +295,13 @@ def _warm(setting: Setting | None) -> float | None:
         return WARM
     hint = 'write how long Spark stays without use, as in "15m", or false'
     return duration_setting("spark.warm", setting.value, setting.origin, hint=hint, none="false")
+
+
+def _memory(setting: Setting | None) -> dict[str, Any]:
+    if setting is None:
+        return {}
+    size = size_setting("spark.memory", setting.value, setting.origin)
+    return {"memory": size, "memory_origin": setting.origin}
 
 
 def _test_samples(setting: Setting | None) -> int:

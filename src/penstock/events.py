@@ -40,9 +40,16 @@ class SparkWaiting:
 
 @dataclass(frozen=True, slots=True)
 class SparkStarted:
-    """The session is there; starting it took ``seconds``."""
+    """The session is there; starting it took ``seconds``.
+
+    On this machine it may fill a heap of so many bytes, and the run takes ``memory`` bytes in all,
+    Python too: those of a ``container``, its share of a ``machine``, or what a ``setting`` says.
+    """
 
     seconds: float
+    heap: int | None = None
+    memory: int | None = None
+    memory_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -422,7 +422,7 @@ class Project(RollingBack):
                 session=session,
                 lakes=lakes,
                 sink=self._emitting(sink),
-                jobs=jobs,
+                jobs=jobs or self._connections.steps_at_once(),
                 waits=wait,
             )
 

@@ -62,7 +62,7 @@ SECTIONS: Mapping[str, Mapping[str, Any]] = {
         "s3_path_style": bool,
         "s3_committer": str,
     },
-    "spark": {"master": str, "conf": dict, "warm": str | bool},
+    "spark": {"master": str, "memory": str, "conf": dict, "warm": str | bool},
     "run": {"jobs": int, **RECORDS},
     "logs": LOGS,
     "python": {"timeout": str},

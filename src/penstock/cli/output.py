@@ -34,8 +34,8 @@ from penstock.events import (
     SparkStarting,
     SparkWaiting,
 )
-from penstock.progress.lines import lines, starting_text, text_line
-from penstock.progress.view import count, seconds, visible
+from penstock.progress.lines import lines, started_text, starting_text, text_line
+from penstock.progress.view import count, visible
 from penstock.sql.text import too_deep
 
 if TYPE_CHECKING:
@@ -298,7 +298,7 @@ def starting() -> Iterator[EventSink]:
             elif isinstance(event, SparkStarted):
                 shown.close()
                 if not sys.stderr.isatty():
-                    say(f"Spark started in {seconds(event.seconds)}", err=True)
+                    say(started_text(event), err=True)
                 for notice in notices:  # below the clock, not in it
                     say(text_line(notice) or "", err=True)
             elif isinstance(event, Notice):

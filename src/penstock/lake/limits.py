@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,5 +64,21 @@ class Limits:
         """
         return rows * (width + self.broadcast_row_bytes) <= self.broadcast_bytes
 
+    def within(self, heap: int, python: int) -> Limits:
+        """Return limits for so many bytes of Spark's heap and of this process, if those are less
+        than these limits are made for.
+        """
+        broadcast = min(1.0, heap / _HEAP)
+        driver = min(1.0, python / _PYTHON)
+        shares = {**dict.fromkeys(_BROADCAST, broadcast), **dict.fromkeys(_DRIVER, driver)}
+        return replace(self, **{n: int(getattr(self, n) * share) for n, share in shares.items()})
 
+
+_HEAP, _PYTHON = 1 << 30, 512 << 20
+_BROADCAST = ("broadcast_rows", "broadcast_bytes")
+_DRIVER = (
+    *("table_rows", "table_bytes", "joined_rows", "places", "unbounded_places", "written_places"),
+    *("changed_rows", "changed_bytes", "collected_values", "collected_bytes"),
+    *("source_keys", "source_rows", "source_bytes", "source_file_bytes", "compared_rows"),
+)
 LIMITS = Limits()

@@ -24,6 +24,7 @@ from penstock.events import (
     StepStarted,
 )
 from penstock.progress.view import count, seconds
+from penstock.sizes import size_text
 
 
 @contextmanager
@@ -105,11 +106,27 @@ def starting_text(event: SparkStarting | SparkWaiting) -> str:
     return f"starting Spark{where}{waited}"
 
 
+_WHOSE = {
+    "container": "the container's {}",
+    "machine": "{} of this machine",
+    "setting": "{} by spark.memory",
+}
+
+
+def started_text(event: SparkStarted) -> str:
+    """``Spark started in 5.2 s, with a heap of 1.6 GiB, of the container's 3 GiB``."""
+    text = f"Spark started in {seconds(event.seconds)}"
+    if event.heap is None or event.memory is None or event.memory_of is None:
+        return text
+    whole = _WHOSE[event.memory_of].format(size_text(event.memory))
+    return f"{text}, with a heap of {size_text(event.heap)}, of {whole}"
+
+
 LINES: dict[type, Callable[[Any], str | None]] = {
     RunStarted: _run_started,
     SparkStarting: starting_text,
     SparkWaiting: starting_text,
-    SparkStarted: lambda event: f"Spark started in {seconds(event.seconds)}",
+    SparkStarted: started_text,
     StepStarted: _step_started,
     StepProgress: lambda event: f"{event.step}: {event.phase}",
     StepOutput: lambda event: f"{event.step}| {event.line}",

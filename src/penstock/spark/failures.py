@@ -51,9 +51,9 @@ _STOPPED = re.compile(
     r"|INVALID_HANDLE\.SESSION_|Maximum number of retries"
 )
 _NO_MEMORY = re.compile(r"OutOfMemoryError: ?([^\n]*)|\[(UNABLE_TO_ACQUIRE_MEMORY)")
-_MORE_MEMORY = (
-    'give it more, as in "spark.driver.memory" = "4g" in [spark.conf] of penstock.toml '
-    "(it is 1g by default)"
+MORE_MEMORY = (
+    "give it more: a larger container or machine, of which it takes its share, or as in "
+    '"spark.driver.memory" = "4g" in [spark.conf] of penstock.toml'
 )
 #: the script that downloads what Spark needs for S3, which is part of the package
 _OURS = "USER_RAISED_EXCEPTION"
@@ -131,11 +131,11 @@ def _of_the_machine(error: BaseException, text: str, condition: str | None) -> P
     if isinstance(error, ConnectionError) or _STOPPED.search(text):
         return SparkLost(
             "Spark has ended while it was working: most often it ran out of memory",
-            hint=f"run again, which restarts it; if it ends again, {_MORE_MEMORY}",
+            hint=f"run again, which restarts it; if it ends again, {MORE_MEMORY}",
         )
     full = _NO_MEMORY.search(text)
     if full is not None:
-        return QueryFailed(f"Spark ran out of memory ({full[1] or full[2]})", hint=_MORE_MEMORY)
+        return QueryFailed(f"Spark ran out of memory ({full[1] or full[2]})", hint=MORE_MEMORY)
     lacks = _NO_S3.search(text)
     if lacks is not None:
         return EnvironmentMissing(

@@ -29,6 +29,7 @@ from penstock.engine.session.spark import (
 from penstock.errors import ConfigError, EnvironmentMissing, Location
 from penstock.events import Event, SparkStarted, SparkStarting, SparkWaiting
 from penstock.progress.lines import text_line
+from penstock.spark.machine import Machine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,6 +102,28 @@ def test_local_sessions_are_quiet_and_sized_to_the_cores() -> None:
     assert "log4j2.properties" in conf["spark.driver.extraJavaOptions"]
 
 
+SMALL = Machine(physical=64 << 30, container=3 << 30, cores=16)  # a container on a large machine
+
+
+def test_the_heap_fits_into_the_container_and_the_tasks_into_the_heap() -> None:
+    conf = session_conf(SparkSettings(), SMALL)
+    assert conf["spark.driver.memory"] == "1664m"
+    assert conf["spark.master"] == "local[6]"
+    assert conf["spark.sql.shuffle.partitions"] == "6"
+
+
+def test_cores_are_left_to_java_where_memory_allows_them() -> None:
+    conf = session_conf(SparkSettings(), Machine(64 << 30, None, 4))
+    assert conf["spark.master"] == "local[*]"
+    assert conf["spark.sql.shuffle.partitions"] == "4"
+
+
+def test_a_heap_and_a_master_of_the_project_win() -> None:
+    settings = SparkSettings(master="local[8]", conf={"spark.driver.memory": "2g"})
+    conf = session_conf(settings, SMALL)
+    assert (conf["spark.driver.memory"], conf["spark.master"]) == ("2g", "local[8]")
+
+
 def test_the_project_settings_win() -> None:
     conf = session_conf(SparkSettings(conf={"spark.ui.enabled": "true"}))
     assert conf["spark.ui.enabled"] == "true"
@@ -109,6 +132,8 @@ def test_the_project_settings_win() -> None:
 def test_a_cluster_keeps_its_own_defaults() -> None:
     assert "spark.sql.shuffle.partitions" not in session_conf(SparkSettings(master="yarn"))
     assert session_conf(SparkSettings(master="sc://host")) == {}
+    for master in ("yarn", "spark://host:7077", "sc://host"):
+        assert "spark.driver.memory" not in session_conf(SparkSettings(master=master), SMALL)
 
 
 @pytest.mark.parametrize("master", ["local[2]", "spark://host:7077", "yarn", "k8s://host"])
@@ -211,7 +236,7 @@ def test_a_master_is_named_without_its_token() -> None:
 def test_a_long_start_tells_where_it_stands(silent: int) -> None:
     told: list[Event] = []
     master, until = f"spark://127.0.0.1:{silent}", monotonic() + 10
-    with told_start(master, told.append, every=0.02):
+    with told_start(SparkSettings(master=master), told.append, every=0.02):
         while len(told) < 3 and monotonic() < until:
             sleep(0.01)
     first, second, *_, last = told
@@ -226,6 +251,21 @@ def test_a_long_start_tells_where_it_stands(silent: int) -> None:
 
 def test_a_session_of_this_process_is_only_said_to_start_and_to_have_started() -> None:
     told: list[Event] = []
-    with told_start("local[2]", told.append, every=0.001):
+    with told_start(SparkSettings(master="local[2]"), told.append, every=0.001):
         sleep(0.05)
     assert [type(event) for event in told] == [SparkStarting, SparkStarted]
+
+
+def test_a_session_that_starts_says_how_much_memory_it_takes() -> None:
+    event = SparkStarted(4.2, heap=1664 << 20, memory=3 << 30, memory_of="container")
+    text = "Spark started in 4.2 s, with a heap of 1.6 GiB, of the container's 3 GiB"
+    assert text_line(event) == text
+    assert text_line(SparkStarted(4.2)) == "Spark started in 4.2 s"
+
+
+def test_a_session_on_a_cluster_says_nothing_of_memory() -> None:
+    told: list[Event] = []
+    with told_start(SparkSettings(master="yarn"), told.append):
+        pass
+    assert isinstance(told[-1], SparkStarted)
+    assert told[-1].heap is None

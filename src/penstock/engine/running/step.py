@@ -33,7 +33,7 @@ from penstock.model.slicing.slice_condition import MadeApart, NotJoint
 from penstock.model.time.interval import Interval, union
 from penstock.model.time.slice import Slice
 from penstock.model.values.strategy import strategy_named
-from penstock.spark.failures import explained
+from penstock.spark.failures import MORE_MEMORY, explained
 
 # Conditions of Spark that a retry cannot change: the text, or a name in it, is wrong.
 _HOPELESS = ("PARSE_", "UNRESOLVED_", "TABLE_OR_VIEW_NOT_FOUND", "DATATYPE_MISMATCH", "AMBIGUOUS_")
@@ -382,7 +382,7 @@ def _wrap(error: Exception) -> StepError:
     if isinstance(error, ConnectionError):
         wrapped = StepError(
             "the connection to Spark is lost: its process has ended",
-            hint='it may need more memory: "spark.driver.memory" = "4g" in [spark.conf]',
+            hint=f"it may need more memory: {MORE_MEMORY}",
         )
     else:
         first = next(iter(str(error).splitlines()), "")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
+    from penstock.lake.limits import Limits
+    from penstock.spark.memory import MemoryBudget
 
 # Settings by which a session may have more functions than Spark's.
 _ADD_FUNCTIONS = ("spark.sql.extensions", "spark.sql.catalog", "spark.plugins")
@@ -65,7 +67,7 @@ class Connections:
             from penstock.engine.session.open_session import open_session
             from penstock.engine.session.spark import told_start
 
-            with told_start(self.settings.spark.master, sink):
+            with told_start(self.settings.spark, sink):
                 self._spark = open_session(self.settings, self._warm, sink)
             self._is_own = True
         return self._spark
@@ -117,8 +119,33 @@ class Connections:
                 name=name,
                 storage=settings.storage or None,
                 new_catalog=new_catalog,
+                limits=self._limits(),
             )
         return self._lakes[name]
+
+    def steps_at_once(self) -> int | None:
+        """Return how many steps run at once by the settings, or else by cores and memory; None
+        where only who gave the session knows what it has.
+        """
+        if self.settings.jobs is not None:
+            return self.settings.jobs
+        budget = self._budget()
+        return None if budget is None else budget.steps
+
+    def _limits(self) -> Limits:
+        """Return the limits of changes without Spark: lower ones in a run with little memory."""
+        from penstock.lake.limits import LIMITS
+
+        budget = self._budget()
+        return LIMITS if budget is None else LIMITS.within(budget.heap, budget.python)
+
+    def _budget(self) -> MemoryBudget | None:
+        if self._spark is not None and not self._is_own:
+            return None
+        from penstock.spark.machine import this_machine
+        from penstock.spark.memory import budget_of
+
+        return budget_of(self.settings.spark, this_machine())
 
     def lakes(
         self, names: Iterable[str], spark: Callable[[], SparkSession], *, new_catalog: bool = False

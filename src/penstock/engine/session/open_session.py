@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
-from penstock.engine.session.spark import called, start_session
+from penstock.engine.session.spark import called, has_session, start_session
 from penstock.errors import ArgumentError, EnvironmentMissing, PenstockError
 from penstock.events import EventSink, Notice
 from penstock.notebook import seconds
@@ -96,12 +96,8 @@ def unfit(settings: Settings) -> str | None:
         return "it needs locks of files, which this system lacks"
     if "SPARK_REMOTE" in spark.environ:
         return "SPARK_REMOTE names a server"
-    if "pyspark" in sys.modules:
-        from pyspark.sql import SparkSession
-
-        # One of the process itself, which the user's other code shares.
-        if type(SparkSession.getActiveSession()) is SparkSession:
-            return "this process has a Spark session already"
+    if has_session():  # the user's other code shares it
+        return "this process has a Spark session already"
     return None
 
 

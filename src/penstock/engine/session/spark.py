@@ -23,12 +23,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.config import SparkSettings
 from penstock.errors import ConfigError, EnvironmentMissing, SparkLost
 from penstock.events import EventSink, SparkStarted, SparkStarting, SparkWaiting
 from penstock.model.query.query import Query
+from penstock.spark.machine import Machine, this_machine
+from penstock.spark.memory import MemoryBudget, budget_of, require_memory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +75,7 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
             _require_tls(settings)
             return builder.getOrCreate()
         _leave_connect()
-        if SparkSession.getActiveSession() is not None:
+        if has_session():
             return builder.getOrCreate()
         # Else PATH's python3 runs the tasks' Python, which need not have what this one has.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -83,6 +85,15 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
         raise
     except Exception as error:
         raise _not_started(error, settings) from error
+
+
+def has_session() -> bool:
+    """Return whether this process has a session that is its own, whoever started it."""
+    if "pyspark" not in sys.modules:
+        return False
+    from pyspark.sql import SparkSession
+
+    return type(SparkSession.getActiveSession()) is SparkSession
 
 
 def _require_tls(settings: SparkSettings) -> None:
@@ -185,20 +196,28 @@ def end(session: SparkSession) -> None:
 
 
 def require(settings: SparkSettings) -> None:
-    """Raises EnvironmentMissing when Spark would run on this machine and it has no Java."""
+    """Raise EnvironmentMissing when Spark would run on this machine and it has no Java, and
+    ConfigError where it has too little memory.
+    """
     if not _is_remote(settings):
         require_java(settings)
+        require_memory(settings, this_machine())
 
 
 def _is_remote(settings: SparkSettings) -> bool:
     return bool(settings.master and settings.master.startswith("sc://"))
 
 
-def session_conf(settings: SparkSettings) -> dict[str, str]:
-    """The configuration of the session: the project's settings override ours."""
-    master = settings.master or "local[*]"
-    if master.startswith("sc://"):
+def session_conf(settings: SparkSettings, machine: Machine | None = None) -> dict[str, str]:
+    """The configuration of the session: the project's settings override ours.
+
+    ``machine`` is the one that Spark runs on, by default this one.
+    """
+    if _is_remote(settings):
         return dict(settings.conf)
+    machine = machine or this_machine()
+    budget = budget_of(settings, machine)
+    master = settings.master or _local(machine, budget)
     local = re.match(r"local\b", master) is not None
     log = Path(__file__).with_name("log4j2.properties" if local else "log4j2-cluster.properties")
     conf = {
@@ -226,16 +245,24 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
             "spark.broadcast.checksum": "false",
             "spark.driver.host": "localhost",  # no look-up of the machine's own name
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.sql.shuffle.partitions": str(_local_threads(master)),
+            "spark.sql.shuffle.partitions": str(_local_threads(master, machine)),
+            **(budget.conf() if budget else {}),
         }
     return conf | dict(settings.conf)
 
 
-def _local_threads(master: str) -> int:
+def _local(machine: Machine, budget: MemoryBudget | None) -> str:
+    """A thread a core, which Java counts as we do, unless there is no memory for so many."""
+    if budget is None or budget.tasks >= machine.cores:
+        return "local[*]"
+    return f"local[{budget.tasks}]"
+
+
+def _local_threads(master: str, machine: Machine) -> int:
     threads = re.match(r"local\[(\d+)", master)
     if threads:
         return int(threads[1])
-    return (os.cpu_count() or 1) if "*" in master else 1
+    return machine.cores if "*" in master else 1
 
 
 def require_java(settings: SparkSettings) -> None:
@@ -337,10 +364,13 @@ _ADDRESS = re.compile(r"(spark|sc|k8s)://(?:https?://)?([^/;?]+)")
 
 
 @contextmanager
-def told_start(master: str | None, sink: EventSink, every: float = EVERY) -> Iterator[None]:
-    """Tell ``sink`` that a session starts, where it stands, and that it has started."""
+def told_start(settings: SparkSettings, sink: EventSink, every: float = EVERY) -> Iterator[None]:
+    """Tell ``sink`` that a session starts, where it stands, that it has started, and with how much
+    memory.
+    """
     began, started = monotonic(), threading.Event()
-    name = called(master)
+    name = called(settings.master)
+    taken = {} if has_session() else _taken(settings)
     sink(SparkStarting(name))
     if name is not None:
         arguments = (name, sink, began, started, every)
@@ -349,7 +379,14 @@ def told_start(master: str | None, sink: EventSink, every: float = EVERY) -> Ite
         yield
     finally:
         started.set()
-    sink(SparkStarted(monotonic() - began))
+    sink(SparkStarted(monotonic() - began, **taken))
+
+
+def _taken(settings: SparkSettings) -> dict[str, Any]:
+    budget = budget_of(settings, this_machine())
+    if budget is None:
+        return {}
+    return {"heap": budget.heap, "memory": budget.total, "memory_of": budget.source}
 
 
 def called(master: str | None) -> str | None:

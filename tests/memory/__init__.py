@@ -1,0 +1,1 @@
+"""Runs in a container's memory, by hand: ``make memory-tests``."""
