@@ -17,7 +17,7 @@ from pathlib import Path
 from penstock.config import SparkSettings
 from penstock.engine.session.spark import start_session
 from tests.conftest import JVM
-from tests.engine.strategies import input_sequences as sequences
+from tests.engine.strategies import input_again, input_sequences
 from tests.quick import quick
 
 
@@ -25,7 +25,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sequences", type=int, default=2000, help="in all")
     parser.add_argument("--seed", type=int, default=0, help="of the first")
-    parser.add_argument("--actions", type=int, default=sequences.ACTIONS)
+    parser.add_argument("--actions", type=int, default=input_sequences.ACTIONS)
+    parser.add_argument("--again", action="store_true", help="retry and roll back, too")
     parser.add_argument("--no-spark", action="store_true", help="DuckDB makes the rows")
     options = parser.parse_args()
     os.environ.setdefault("JDK_JAVA_OPTIONS", JVM)
@@ -33,12 +34,13 @@ def main() -> None:
     settings = SparkSettings(master="local[1]", conf=conf)
     spark = None if options.no_spark else start_session(settings, "input-hunt")
     bad, began = list[int](), time.monotonic()
+    played = input_again if options.again else input_sequences
     with nullcontext() if spark is None else quick(spark):
         for number in range(options.sequences):
             seed = options.seed + number
             with tempfile.TemporaryDirectory(prefix="input-hunt-") as folder:
                 try:
-                    wrong = sequences.wrong(spark, Path(folder), seed, options.actions)
+                    wrong = played.wrong(spark, Path(folder), seed, options.actions)
                 except Exception:
                     wrong = traceback.format_exc()
             if wrong is not None:

@@ -18,6 +18,7 @@ from penstock.engine.planning.files_read import files_of
 from penstock.engine.planning.intervals import parts_made, replaced
 from penstock.engine.planning.no_op import ended, idle_run, is_idle
 from penstock.engine.planning.plan import Plan, PlannedStep
+from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.run import Results, Runner
 from penstock.engine.session.run_context import RunContext
@@ -69,7 +70,9 @@ class Duckling:
     values: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
 
     def run(self, select: Sequence[str], sink: EventSink, asked: Mapping[str, Any]) -> RunResult:
-        plan = self.project._planned(self.project._request(*select, **asked))
+        return self.execute(self.project._planned(self.project._request(*select, **asked)), sink)
+
+    def execute(self, plan: Plan, sink: EventSink) -> RunResult:
         if is_idle(plan):
             return idle_run(plan, sink)
         lake = self.project.lake("main")
@@ -88,7 +91,8 @@ class Duckling:
     def _executed(self, plan: Plan, context: RunContext) -> RunResult:
         state, run_id = context.states["main"], context.run_id
         record = RunRecord(run_id, "running", plan.partition, plan.args, now(), this_process())
-        state.begin_run(record)
+        asked = RecordedPlan.of(plan).to_json()
+        state.begin_run(replace(record, plan=asked, retry_of=plan.retry_of))
         names = tuple(step.name for step in plan.steps)
         context.sink(RunStarted(run_id, names, plan.partition, tuple(1 for _ in names)))
         result = Runner(plan, context, self.make, 1).execute()

@@ -389,9 +389,11 @@ class Play:
     def _perform(self, select: Sequence[str], asked: Mapping[str, Any], death: Death) -> RunResult:
         if self.spark is not None:
             return self.project.run(*select, on_event=death, jobs=1, **asked)
+        return self._duckling().run(select, death, asked)
+
+    def _duckling(self) -> Duckling:
         content = {name: list(rows) for name, rows in self.seen.tables.items()}
-        runs = Duckling(self.project, self.world, self.duck, content, set(self.views), self.values)
-        return runs.run(select, death, asked)
+        return Duckling(self.project, self.world, self.duck, content, set(self.views), self.values)
 
     def _die(self) -> None:
         """Everything of the run is gone with its process."""
