@@ -16,7 +16,7 @@ from typing import Any
 
 from penstock.durations import duration_setting
 from penstock.environment_tables import SECTION as OWN_TABLES
-from penstock.environment_tables import OwnTables, Places, read_own_tables
+from penstock.environment_tables import Environment, OwnTables, Places, read_own_tables
 from penstock.errors import ConfigError, Location
 from penstock.masking import masked_repr
 from penstock.model_defaults import ModelDefaults
@@ -145,6 +145,12 @@ class Settings:
     open_lineage: OpenLineageSettings | None = None
     own_tables: OwnTables | None = None
     suffixes: tuple[str, ...] = ()
+
+    @property
+    def runs_in(self) -> Environment:
+        """Return the environment as runs record it."""
+        suffix = "" if self.own_tables is None else self.own_tables.suffix
+        return Environment(self.environment or DEFAULT_ENVIRONMENT, suffix)
 
 
 def load_settings(

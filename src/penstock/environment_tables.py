@@ -27,6 +27,16 @@ Places = Mapping[str, tuple[str, str | None]]
 
 
 @dataclass(frozen=True, slots=True)
+class Environment:
+    """Where something ran: ``name`` as settings have it, and the ``suffix`` behind the schemas of
+    its tables, empty for none. Environments with one suffix make the same tables.
+    """
+
+    name: str
+    suffix: str
+
+
+@dataclass(frozen=True, slots=True)
 class OwnTables:
     """``suffix`` is put behind the schemas of models; ``reads`` is the environment whose tables are
     read where it has none of its own, ``default`` among them; None: nothing is read elsewhere.

@@ -472,7 +472,15 @@ class Project(RollingBack):
             return self._queries().preview(self._plan_of(made, partition=value)).df.columns
 
         column = self.settings.lakes[lake].partition_column
-        return adopt(self.lake(lake), made, columns, column=column, until=until, dry_run=dry_run)
+        return adopt(
+            self.lake(lake),
+            made,
+            columns,
+            column=column,
+            until=until,
+            dry_run=dry_run,
+            environment=self.settings.runs_in,
+        )
 
     def drop(self, model: str, slice: str | None = None) -> Dropped:  # noqa: A002 - what it is
         """Drop a model's table, or a slice, as a new snapshot: ``project.drop("orders")``.

@@ -33,13 +33,12 @@ class Reproducing(TableInspection):
         made as it was is ``refused``, with the reason. ``run`` is an id, a part that only one
         begins or ends with, or ``last``. Raises ArgumentError.
         """
-        from penstock.engine.answers.runs import run_id_of
         from penstock.engine.state import run_history
         from penstock.engine.state.store import State
         from penstock.engine.verifying.reproduce import Reproducer, Reproduction, chosen
 
         catalogs = self._catalogs()
-        run_id = run_id_of(catalogs, run)
+        run_id = self._run_id(run)
         name = self._step_name(step) if step is not None else None
         ask = partial(run_history.recorded, run_id=run_id)
         known = {lake: State(catalog).read(ask, None) for lake, catalog in catalogs.items()}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.engine.planning.retry import PastPlan
     from penstock.engine.planning.slices import RunRequest
     from penstock.engine.results import ModelStatus, SliceStatus
-    from penstock.engine.state.records import SliceRecord
+    from penstock.engine.state.records import RunRecord, SliceRecord, StepRecord
     from penstock.lake.catalog.catalog import Catalog
     from penstock.model.definition.model import Model
 
@@ -66,18 +66,24 @@ class RunInspection(Inspection):
         failed: bool = False,
         since: str | datetime | None = None,
         limit: int = LAST_RUNS,
+        all_environments: bool = False,
     ) -> PastRuns:
         """The last runs, newest first: ``project.runs(failed=True, since="24h")``. No Spark.
 
         Those that made slices of ``model``, or tried to; ``failed`` are those that failed or were
-        killed. ``since`` is a duration, or a time. Raises ArgumentError.
+        killed. ``since`` is a duration, or a time. Runs of environments with other tables are left
+        out, unless ``all_environments``. Raises ArgumentError.
         """
         from penstock.engine.answers.runs import past_runs
         from penstock.engine.state.run_history import AskedRuns
 
         target = None if model is None else self.model(model).target
         asked = AskedRuns(
-            limit, moment_since(since), failed, None if target is None else target.qualified
+            limit,
+            moment_since(since),
+            failed,
+            None if target is None else target.qualified,
+            None if all_environments else self.settings.runs_in.suffix,
         )
         return past_runs(self._catalogs(), asked, None if target is None else target.lake)
 
@@ -87,11 +93,11 @@ class RunInspection(Inspection):
         ``run`` is an id, a part that only one begins or ends with, or ``last``. Raises
         ArgumentError.
         """
-        from penstock.engine.answers.runs import run_detail, run_id_of
+        from penstock.engine.answers.runs import run_detail
         from penstock.engine.state.run_log import log_of
 
         catalogs, directory = self._catalogs(), self.settings.retention.directory
-        detail = run_detail(catalogs, run_id_of(catalogs, run))
+        detail = run_detail(catalogs, self._run_id(run))
         if directory is None:
             return detail
         return detail.with_log(log_of(directory, detail.run.run_id))
@@ -103,7 +109,7 @@ class RunInspection(Inspection):
         Raises ArgumentError where there is none on this machine.
         """
         from penstock.engine.answers.logs import find_log
-        from penstock.engine.answers.runs import RunLogLines, no_log, run_id_of
+        from penstock.engine.answers.runs import RunLogLines, no_log
 
         directory = self.settings.retention.directory
         model = next((each for each in self.models if each.name == run), None)
@@ -115,7 +121,7 @@ class RunInspection(Inspection):
                 model = self.model(run)
         if model is None:
             try:
-                run_id = run_id_of(self._catalogs(), run)
+                run_id = self._run_id(run)
             except ArgumentError as error:
                 error.hint = f"{error.hint}; a model is named as penstock status has it"
                 raise
@@ -172,14 +178,12 @@ class RunInspection(Inspection):
 
         Starts no Spark. Raises ArgumentError for a run that goes on, or whose plan is not recorded.
         """
-        from penstock.engine.answers.runs import run_id_of
-
         if inputs != "latest":
             raise ArgumentError(
                 f"a retry reads its inputs as they are now, not {inputs!r}",
                 hint="leave out inputs, or say latest",
             )
-        run_id = run_id_of(self._catalogs(), run)
+        run_id = self._run_id(run)
         past = self._past_plan(run_id)
         if isinstance(past, str):
             raise ArgumentError(past, hint="run what is missing: penstock run")
@@ -236,6 +240,12 @@ class RunInspection(Inspection):
         notices = (INPUTS, *left.notices, *plan.notices)
         return replace(plan, notices=notices, retry_of=retry_of)
 
+    def _run_id(self, text: str) -> str:
+        """The id of the run that a text names; ``last`` is of those that `runs` lists."""
+        from penstock.engine.answers.runs import run_id_of
+
+        return run_id_of(self._catalogs(), text, self.settings.runs_in.suffix)
+
     def _make_own_of(self, pasts: Sequence[PastPlan]) -> None:
         """Let the environment make the tables that past runs of it were to make."""
         if self._own_models is not None:
@@ -258,17 +268,23 @@ class RunInspection(Inspection):
         run, steps = of[0].run, tuple(step for each in of for step in each.steps)
         if past_run(run, "", {}).state == "running":
             return f"run {run_id} is running: there is nothing to retry yet"
+        if self._is_of_another(run, steps):
+            return f"run {run_id} is of another environment, whose tables it made"
+        if run.plan is None:
+            return f"run {run_id} cannot be retried: an earlier version ran it, without its plan"
+        return PastPlan(run_id, run.started_at, RecordedPlan.parse(run.plan), run.args, steps)
+
+    def _is_of_another(self, run: RunRecord, steps: Sequence[StepRecord]) -> bool:
+        """Whether a run made tables of another environment: of old ones, by their names."""
+        if run.environment is not None:
+            return run.environment.suffix != self.settings.runs_in.suffix
         of_another = partial(
             is_of_another,
             own=self.settings.own_tables,
             suffixes=self.settings.suffixes,
             tables=[model.target.qualified for model in self.models],
         )
-        if steps and all(of_another(step.target) for step in steps):
-            return f"run {run_id} is of another environment, whose tables it made"
-        if run.plan is None:
-            return f"run {run_id} cannot be retried: an earlier version ran it, without its plan"
-        return PastPlan(run_id, run.started_at, RecordedPlan.parse(run.plan), run.args, steps)
+        return bool(steps) and all(of_another(step.target) for step in steps)
 
     def _published(self, model: Model) -> Sequence[SliceRecord]:
         """The records of a model's slices that no rollback has undone."""

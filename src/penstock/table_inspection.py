@@ -140,10 +140,9 @@ class TableInspection(RunInspection):
 
     def _left_by(self, run: str, table: TableName) -> int:
         """The snapshot as which a run left a table. Raises ArgumentError, SnapshotNotFound."""
-        from penstock.engine.answers.runs import run_id_of
         from penstock.lake.snapshot import At
 
-        catalog, run_id = self._existing_catalog(table), run_id_of(self._catalogs(), run)
+        catalog, run_id = self._existing_catalog(table), self._run_id(run)
         steps = [step for step in _steps(catalog, run_id) if step.target == table.qualified]
         made = [step.snapshot_id for step in steps if step.state == DONE and step.snapshot_id]
         if made:
@@ -158,10 +157,8 @@ class TableInspection(RunInspection):
 
     def _changed_by(self, run: str, table: str | None, how: _How) -> list[TableDiff]:
         """Return what a run changed, table by table, in the order in which it came to them."""
-        from penstock.engine.answers.runs import run_id_of
-
         only = None if table is None else self._table_and_model(table)[0]
-        run_id = run_id_of(self._catalogs(), run)
+        run_id = self._run_id(run)
         models = {model.target: model for model in self.models}
         found = []
         for name, snapshots in self._written_by(run_id).items():

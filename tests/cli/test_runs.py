@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from penstock.cli.main import main
+from penstock.engine.state.store import State
+from penstock.environment_tables import Environment
 from tests.engine.answers.test_runs import shop
 from tests.engine.planning.test_reasons import Shop
+from tests.engine.state.builders import run_record
 
 __all__ = ["shop"]  # a fixture
 
@@ -63,3 +67,22 @@ def test_a_run_that_is_not_there(root: Path) -> None:
     done = penstock(root, "runs", "show", "nosuch")
     assert done.exit_code == 2
     assert "no run 'nosuch' is recorded" in done.stderr
+
+
+def test_runs_of_environments_with_other_tables_are_listed_if_asked_for(shop: Shop) -> None:
+    """Not those of another environment, which is neither ``last`` nor retried."""
+    root = shop.project.settings.root
+    begun = run_record("01dev", started_at=datetime.now(UTC), environment=Environment("dev", "_d"))
+    state = State(shop.project.lake("main").catalog)
+    state.begin_run(begun)
+    state.end_run("01dev", "failed", 1)
+    assert "01dev" not in penstock(root, "runs").stdout
+    assert "No such run" in penstock(root, "runs", "--failed", "--since", "1h").stdout
+    every = penstock(root, "runs", "--all-environments").stdout.splitlines()
+    assert (every[0].split()[-1], every[1].split()[-1]) == ("environment", "dev")
+    assert "run        r2" in penstock(root, "runs", "show", "last").stdout
+    assert "in         environment dev" in penstock(root, "runs", "show", "01dev").stdout
+    retried = CliRunner().invoke(main, ["retry", "01dev", "--project", str(root)])
+    assert "run 01dev is of another environment" in retried.stderr
+    failed = ["retry", "--failed", "--dry-run", "--since", "1h", "--project", str(root)]
+    assert "01dev" not in CliRunner().invoke(main, failed).output

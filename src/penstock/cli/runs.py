@@ -56,6 +56,11 @@ Examples:
     shell_complete=complete_model,
     help="Only runs that made slices of this model, or tried to.",
 )
+@click.option(
+    "--all-environments",
+    is_flag=True,
+    help="Also runs of environments that make other tables in these lakes.",
+)
 @limit_option(LAST_RUNS, "runs, the newest")
 @common_options
 @click.pass_context
@@ -66,6 +71,7 @@ def command(
     since: str | None,
     model: str | None,
     limit: int,
+    all_environments: bool,
     project_dir: Path | None,
     as_json: bool,
 ) -> None:
@@ -73,13 +79,16 @@ def command(
 
     A run is running, done, waiting (all is done but what waits for an input), failed, cancelled, or
     interrupted: its process was killed. Slices are counted by how they ended. A run that had
-    nothing to do is not recorded.
+    nothing to do is not recorded. Runs of environments that make other tables, by their
+    schema_suffix, are left out without --all-environments.
     """
     ctx.obj = project_dir
     if ctx.invoked_subcommand is not None:
         return
     with load_project(project_dir) as project:
-        runs = project.runs(model, failed=failed, since=since, limit=limit)
+        runs = project.runs(
+            model, failed=failed, since=since, limit=limit, all_environments=all_environments
+        )
     if as_json:
         print_json({"runs": runs})
         return
@@ -94,10 +103,12 @@ def command(
             slices_text(run.steps),
             run.partition,
             seconds(run.seconds),
+            *([run.environment] if all_environments else []),
         )
         for run in runs
     ]
-    columns = ("run", "started", "state", "exit", "how", "who", "slices", "partition", "time")
+    columns = ["run", "started", "state", "exit", "how", "who", "slices", "partition", "time"]
+    columns += ["environment"] if all_environments else []
     print_table(columns, rows, look=_RUNS, empty="No such run is recorded.")
 
 
@@ -163,6 +174,7 @@ def _facts(detail: RunDetail) -> Iterator[tuple[str, object]]:
     yield "who", f"{run.user or 'unknown user'} on {run.host}, pid {run.pid}"
     yield "how", run.trigger
     yield "retry of", run.retry_of
+    yield "in", run.environment and f"environment {run.environment}"
     yield "asked", detail.command
     yield "for", detail.fire_time and clock(detail.fire_time)
     yield "partition", run.partition

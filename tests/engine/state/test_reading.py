@@ -95,6 +95,7 @@ def a_run(**changes: Any) -> dict[str, Any]:
         "pid": 1,
     }
     row |= {"started_at": to_text(START), "host": "h", "process_started": "s", "user_name": "ada"}
+    row |= {"environment": "dev", "schema_suffix": "_dev"}
     return row | {"exit_code": 0, "plan": "{}", "retry_of": "r0"} | changes
 
 
@@ -121,6 +122,7 @@ def test_what_a_version_does_not_have_yet_is_not_known(version: int) -> None:
         assert (run.user, run.plan, run.retry_of) == (
             ("ada", "{}", "r0") if version >= 10 else (None, None, None)
         )
+        assert (run.environment is not None) is (version >= 12)
         record = reading.slice_(connection, "main.a", "2026-01-01")
         assert record is not None
         assert record.slicing == ("daily" if version >= 2 else None)

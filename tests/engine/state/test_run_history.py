@@ -12,6 +12,7 @@ from penstock.engine.state import run_history
 from penstock.engine.state.records import ReadRecord, RunRecord
 from penstock.engine.state.run_history import AskedRuns
 from penstock.engine.state.store import State, insert_read
+from penstock.environment_tables import Environment
 from tests.engine.state.builders import at, publication, run_record, step_record
 
 
@@ -93,3 +94,19 @@ def test_all_that_is_recorded_of_a_run(known: State) -> None:
     assert found.reads is not None
     assert found.reads["main.a"].lakes == {"main": 4}
     assert known.read(lambda c: run_history.recorded(c, "r9"), None) is None
+
+
+def test_runs_of_other_environments_are_left_out(known: State) -> None:
+    """Those are listed whose environment is not known, as the three of old are."""
+    for name, suffix in (("dev", "_dev"), ("night", "")):
+        ran = Environment(name, suffix)
+        known.begin_run(run_record(name, started_at=at(40), environment=ran))
+    assert sorted(listed(known)) == ["dev", "night", "r0", "r1", "r2"]
+    assert sorted(listed(known, suffix="_dev")) == ["dev", "r0", "r1", "r2"]
+    assert sorted(listed(known, suffix="")) == ["night", "r0", "r1", "r2"]
+    last = known.read(lambda c: run_history.last_id(c, "_dev"), None)
+    assert last is not None
+    assert last[1] == "dev"
+    run = known.run("night")
+    assert run is not None
+    assert run.environment == Environment("night", "")

@@ -42,7 +42,8 @@ class PastRun:
     ``state`` is ``running``, ``done``, ``waiting``, ``failed``, ``cancelled`` or ``interrupted``
     (its process ended without saying so). ``steps`` are numbers of slices by their states; what was
     ``skipped`` is so because something above it failed. ``exit_code`` and ``user`` are None where
-    they are not recorded. ``retry_of`` is the run that it carries on with.
+    they are not recorded, and neither is the ``environment`` of old runs. ``retry_of`` is the run
+    that it carries on with.
     """
 
     run_id: str
@@ -58,6 +59,7 @@ class PastRun:
     lakes: tuple[str, ...]
     steps: Mapping[str, int] = field(default_factory=dict)
     retry_of: str | None = None
+    environment: str | None = None
 
     def __repr__(self) -> str:
         said = ", ".join(f"{number} {state}" for state, number in self.steps.items())
@@ -235,6 +237,7 @@ def past_run(
         lakes=(lake,),
         steps=dict(steps),
         retry_of=record.retry_of,
+        environment=None if record.environment is None else record.environment.name,
     )
 
 
@@ -258,13 +261,14 @@ def _joined(known: PastRun | None, run: PastRun) -> PastRun:
     return replace(known, lakes=(*known.lakes, *run.lakes), steps=steps)
 
 
-def run_id_of(catalogs: Catalogs, text: str) -> str:
+def run_id_of(catalogs: Catalogs, text: str, suffix: str | None = None) -> str:
     """The id of the run that a text names: an id, a part that only one begins or ends with, or
-    ``last``. Raises ArgumentError.
+    ``last``, of those with a ``suffix`` as in `AskedRuns`. Raises ArgumentError.
     """
     states = [State(catalog) for catalog in catalogs.values()]
     if text == "last":
-        last = [found for state in states if (found := state.read(run_history.last_id, None))]
+        ask_last = partial(run_history.last_id, suffix=suffix)
+        last = [found for state in states if (found := state.read(ask_last, None))]
         if last:
             return max(last)[1]
     else:

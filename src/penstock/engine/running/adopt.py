@@ -40,6 +40,7 @@ from penstock.engine.state.store import (
     start_step,
 )
 from penstock.engine.strategies.time_range import rows_of
+from penstock.environment_tables import Environment
 from penstock.errors import ArgumentError, PartitionError, SchemaMismatch, TableNotFound
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, interval_of, minus
@@ -82,6 +83,7 @@ class _Adoption:
     column: str
     until: datetime | None
     now: datetime
+    environment: Environment | None = None
 
     @property
     def known(self) -> list[SliceRecord]:
@@ -102,6 +104,7 @@ def adopt(
     column: str,
     until: str | None = None,
     dry_run: bool = False,
+    environment: Environment | None = None,
 ) -> Adopted:
     """Record what ``model`` has in its table, up to and including ``until``.
 
@@ -127,7 +130,7 @@ def adopt(
             )
         records = state.slices(target)
         facts = facts_of(table, "table", column, state, target)
-        asked = _Adoption(model, table, facts, records, column, moment, now())
+        asked = _Adoption(model, table, facts, records, column, moment, now(), environment)
         asked.refuse(other_slices(model, facts, asked.known))
         slices = _slices(asked)
         _require_fit(asked, columns, slices[0].slice)
@@ -363,7 +366,9 @@ def _record(
         for number, each in enumerate(slices)
     )
     known = frozenset((each.slice, each.run_id) for each in asked.records)
-    records = _Records(model, run_id, known, StepRecords(made, snapshot_id))
+    run = RunRecord(run_id, "running", None, {}, now(), this_process(), "adopt")
+    run = replace(run, environment=asked.environment)
+    records = _Records(model, run, known, StepRecords(made, snapshot_id))
     state.prepare()
     try:
         state.write(records.write)
@@ -378,23 +383,22 @@ class _Records:
     """
 
     model: Model
-    run_id: str
+    run: RunRecord
     known: frozenset[tuple[str, str]]
     steps: StepRecords
 
     def write(self, connection: Connection) -> None:
         """Raises ArgumentError."""
-        target, at = self.model.target.qualified, now()
+        target, run_id = self.model.target.qualified, self.run.run_id
         there = {(each.slice, each.run_id) for each in reading.slices(connection, target)}
         if there != self.known:
             raise _overtaken(self.model)
-        run = RunRecord(self.run_id, "running", None, {}, at, this_process(), "adopt")
-        insert_run(connection, run)
+        insert_run(connection, self.run)
         for what in self.steps.published:
-            step = StepRecord(self.run_id, what.step, target, what.slice, "running", at)
+            step = StepRecord(run_id, what.step, target, what.slice, "running", self.run.started_at)
             start_step(connection, step)
         self.steps.write(connection)
-        finish_run(connection, self.run_id, "done", now())
+        finish_run(connection, run_id, "done", now())
 
 
 def _overtaken(model: Model) -> ArgumentError:

@@ -125,6 +125,7 @@ def _begin(context: RunContext, notices: Sequence[str]) -> None:
         user=user_name(),
         plan=RecordedPlan.of(plan).to_json(),
         retry_of=plan.retry_of,
+        environment=context.settings.runs_in,
     )
     for name, state in context.states.items():
         models = [s.model for s in plan.steps if s.model.target.lake == name and not s.skipped]

@@ -284,6 +284,12 @@ def what_was_lacking(connection: Connection) -> None:
     _add_columns(connection, "penstock_dropped", {"snapshot_id": "BIGINT"})
 
 
+def environments(connection: Connection) -> None:
+    """Record in which environment runs were: NULL, which is not known, in runs recorded before."""
+    names = ("environment", "schema_suffix")
+    _add_columns(connection, "penstock_run", dict.fromkeys(names, "TEXT"))
+
+
 # Number n is the n-th.
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     first,
@@ -297,4 +303,5 @@ MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     recorded_definitions,
     run_history,
     what_was_lacking,
+    environments,
 )

@@ -47,6 +47,7 @@ from penstock.engine.state.tables import (
     UNCOUNTED,
     to_moment,
 )
+from penstock.environment_tables import Environment
 
 # The execution option with the version of the state tables: reading does not migrate them.
 VERSION = "penstock_state_version"
@@ -65,6 +66,8 @@ _SINCE = {
     (RUN.name, "exit_code"): 10,
     (RUN.name, "plan"): 10,
     (RUN.name, "retry_of"): 10,
+    (RUN.name, "environment"): 12,
+    (RUN.name, "schema_suffix"): 12,
 }
 
 
@@ -92,6 +95,11 @@ def has_claims(connection: Connection) -> bool:
 def has_definitions(connection: Connection) -> bool:
     """Return whether the tables are of a version that records definitions."""
     return not _is_before(connection, 9)
+
+
+def has_environments(connection: Connection) -> bool:
+    """Return whether the tables are of a version that records where runs were."""
+    return not _is_before(connection, 12)
 
 
 def rows_of(connection: Connection, table: Table, without: Collection[str] = ()) -> Select[Any]:
@@ -454,7 +462,12 @@ def as_run(row: Row[Any]) -> RunRecord:
         exit_code=row.exit_code,
         plan=row.plan,
         retry_of=row.retry_of,
+        environment=_environment(row.environment, row.schema_suffix),
     )
+
+
+def _environment(name: str | None, suffix: str | None) -> Environment | None:
+    return None if name is None or suffix is None else Environment(name, suffix)
 
 
 def as_step(row: Row[Any]) -> StepRecord:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.results import CheckResult, ColumnInfo
+from penstock.environment_tables import Environment
 from penstock.errors import CommitConflict, PartitionError
 from penstock.lake.format.schema import type_text
 from penstock.model.definition.model import Model
@@ -52,7 +53,7 @@ class RunRecord:
     """``state``: ``running``, ``done``, ``waiting``, ``failed``, ``cancelled`` or ``abandoned``.
 
     ``plan`` is the text of its `RecordedPlan`, ``retry_of`` the run that it carries on with. In old
-    records these, the user and the exit code are not known.
+    records these, the environment, the user and the exit code are not known.
     """
 
     run_id: str
@@ -67,6 +68,7 @@ class RunRecord:
     exit_code: int | None = None
     plan: str | None = None
     retry_of: str | None = None
+    environment: Environment | None = None
 
 
 @dataclass(frozen=True, slots=True)

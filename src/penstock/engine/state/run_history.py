@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, true
 
 from penstock.engine.results import StepRun
 from penstock.engine.state.reading import (
@@ -19,6 +19,7 @@ from penstock.engine.state.reading import (
     as_read,
     as_run,
     as_step,
+    has_environments,
     has_reads,
     rows_of,
 )
@@ -33,18 +34,21 @@ _NOT_DONE = ("failed", "abandoned", "running")  # running: if its process is gon
 @dataclass(frozen=True, slots=True)
 class AskedRuns:
     """Runs to list: at most ``limit`` of them, the newest. ``target`` is a table that they made, or
-    tried to; ``failed`` leaves out those that are known to have ended well.
+    tried to; ``failed`` leaves out those that are known to have ended well; ``suffix`` those of
+    environments that put another behind the schemas of their tables.
     """
 
     limit: int
     since: datetime | None = None
     failed: bool = False
     target: str | None = None
+    suffix: str | None = None
 
 
 def runs(connection: Connection, asked: AskedRuns) -> list[RunRecord]:
     """The runs that are asked for, newest first, without their plans."""
     query = rows_of(connection, RUN, {"plan"}).order_by(RUN.c.started_at.desc())
+    query = query.where(_of_suffix(connection, asked.suffix))
     if asked.since is not None:
         query = query.where(RUN.c.started_at >= to_text(asked.since))
     if asked.failed:
@@ -52,6 +56,13 @@ def runs(connection: Connection, asked: AskedRuns) -> list[RunRecord]:
     if asked.target is None:
         return [as_run(row) for row in connection.execute(query.limit(asked.limit))]
     return _of_target(connection, query, asked, asked.target)
+
+
+def _of_suffix(connection: Connection, suffix: str | None) -> ColumnElement[bool]:
+    """The condition of runs whose tables have a suffix, and of those where that is not known."""
+    if suffix is None or not has_environments(connection):
+        return true()
+    return or_(RUN.c.schema_suffix.is_(None), RUN.c.schema_suffix == suffix)
 
 
 def _of_target(
@@ -97,10 +108,10 @@ def ids_like(connection: Connection, text: str, limit: int = 5) -> list[str]:
     return [id_ for (id_,) in connection.execute(query.limit(limit))]
 
 
-def last_id(connection: Connection) -> tuple[str, str] | None:
-    """The id of the last run that began, after when."""
+def last_id(connection: Connection, suffix: str | None = None) -> tuple[str, str] | None:
+    """The id of the last run that began, after when; ``suffix`` as in `AskedRuns`."""
     query = select(RUN.c.started_at, RUN.c.run_id).order_by(RUN.c.started_at.desc()).limit(1)
-    row = connection.execute(query).first()
+    row = connection.execute(query.where(_of_suffix(connection, suffix))).first()
     return None if row is None else (row[0], row[1])
 
 

@@ -188,6 +188,8 @@ def insert_run(connection: Connection, run: RunRecord) -> None:
             user_name=run.user,
             plan=run.plan,
             retry_of=run.retry_of,
+            environment=None if run.environment is None else run.environment.name,
+            schema_suffix=None if run.environment is None else run.environment.suffix,
         )
     )
 

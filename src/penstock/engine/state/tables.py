@@ -49,6 +49,8 @@ RUN = Table(
     _number("exit_code"),  # NULL also of a run that has not ended
     _text("plan"),  # JSON, as `RecordedPlan` has it
     _text("retry_of"),  # the run whose plan it carries on with
+    _text("environment"),  # its name; this and the next are NULL in old records: not known
+    _text("schema_suffix"),  # behind the schemas of the tables that it makes; "" for none
 )
 
 STEP = Table(
