@@ -28,7 +28,7 @@ Places = Mapping[str, tuple[str, str | None]]
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where something ran: ``name`` as settings have it, and the ``suffix`` behind the schemas of
+    """An environment of runs: its ``name`` in settings, and the ``suffix`` behind the schemas of
     its tables, empty for none. Environments with one suffix make the same tables.
     """
 

@@ -275,7 +275,7 @@ class RunInspection(Inspection):
         return PastPlan(run_id, run.started_at, RecordedPlan.parse(run.plan), run.args, steps)
 
     def _is_of_another(self, run: RunRecord, steps: Sequence[StepRecord]) -> bool:
-        """Whether a run made tables of another environment: of old ones, by their names."""
+        """Return whether a run made another environment's tables; of old runs by their names."""
         if run.environment is not None:
             return run.environment.suffix != self.settings.runs_in.suffix
         of_another = partial(
