@@ -90,18 +90,47 @@ def test_a_definition_with_an_embedded_query_is_restored(shop: Path, tmp_path: P
     assert found.query.embeds
 
 
-def test_what_is_no_definition_of_then_is_refused(shop: Path, tmp_path: Path) -> None:
+def test_an_embedded_query_that_has_changed_is_that_of_then(shop: Path, tmp_path: Path) -> None:
     then = named(loaded(shop), "outer")
     other = {**SCRIPTS, "models/inner": SCRIPTS["models/inner"].replace("id", "id * 2 AS id")}
     now = loaded(write_project(tmp_path / "shop", other))
-    with pytest.raises(CannotReproduce, match="an EMBEDDED model"):
-        past_step.model_then(now, "outer", then.definition_hash, then.definition_parts)
+    found = past_step.model_then(now, "outer", then.definition_hash, then.definition_parts)
+    assert [each.text for each in found.query.embeds.values()] == ["SELECT id FROM src"]
+
+
+MACRO = "-- macros\nCREATE MACRO twice(x) AS x * {0};\n"
+CALLS = {
+    **SCRIPTS,
+    "models/b": "-- pipeline\n-- materialize ducklake://main/b\nSELECT twice(id) AS id FROM src",
+}
+
+
+def test_a_macro_that_has_changed_is_that_of_then(tmp_path: Path) -> None:
+    def project(name: str, factor: int) -> Loaded:
+        root = write_project(tmp_path / name, CALLS)
+        (root / "macros").mkdir()
+        (root / "macros" / "lib.sql").write_text(MACRO.format(factor))
+        return loaded(root)
+
+    then, now = named(project("then", 2), "b"), project("now", 3)
+    assert named(now, "b").definition_hash != then.definition_hash
+    found = past_step.model_then(now, "b", then.definition_hash, then.definition_parts)
+    assert found.definition_hash == then.definition_hash
+    assert "2" in found.query.text
+
+
+def test_what_is_no_definition_of_then_is_refused(shop: Path, tmp_path: Path) -> None:
+    of = loaded(shop)
+    then = named(of, "outer")
+    parts = {**then.definition_parts, "setting spark.x": "0"}
+    with pytest.raises(CannotReproduce, match="also differs: setting spark.x"):
+        past_step.model_then(of, "outer", "other", parts)
     with pytest.raises(CannotReproduce, match="that of then is not recorded"):
-        past_step.model_then(now, "outer", then.definition_hash, {})
+        past_step.model_then(of, "outer", "other", {})
     with pytest.raises(CannotReproduce, match="Python code has changed"):
-        past_step.model_then(now, "code", "other", {})
+        past_step.model_then(of, "code", "other", {})
     with pytest.raises(CannotReproduce, match="the model does not exist any more"):
-        past_step.model_then(now, "gone", "other", {})
+        past_step.model_then(of, "gone", "other", {})
 
 
 def test_the_read_is_the_last_before_the_step_ended() -> None:

@@ -7,7 +7,7 @@ were read and with which arguments. What cannot be repeated for certain is refus
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from penstock.engine.planning.files_read import is_as_it_was
@@ -16,7 +16,7 @@ from penstock.engine.planning.saved_plan import slice_of
 from penstock.engine.planning.slices import bindings_at
 from penstock.engine.state.reading import PUBLISHED
 from penstock.engine.state.records import InputRead, ReadRecord, StepRecord
-from penstock.model.definition.model import SCRIPT, Model
+from penstock.model.definition.model import EXPANDED, SCRIPT, Model, part_of_embedded
 from penstock.model.project.loader import Loaded, model_of_text
 from penstock.model.script.constants import Bindings
 from penstock.model.slicing.undated import views_read, why_unrepeatable
@@ -73,7 +73,8 @@ def require_made(step: StepRecord) -> None:
 
 def model_then(loaded: Loaded, step: str, definition: str, parts: Mapping[str, str]) -> Model:
     """Return a model as it was defined when its definition had this hash, of which ``parts`` are
-    recorded. Its macros, EMBEDDED models and Python code must be those of then.
+    recorded: with them macros, variables and EMBEDDED queries may have changed since, Python code
+    may not.
 
     Raises CannotReproduce.
     """
@@ -87,13 +88,51 @@ def model_then(loaded: Loaded, step: str, definition: str, parts: Mapping[str, s
     text = parts.get(SCRIPT)
     if text is None:
         raise CannotReproduce("its definition has changed since, and that of then is not recorded")
-    then = model_of_text(loaded, model.path, text)
-    if then is None or then.definition_hash != definition:
-        raise CannotReproduce(
-            "its definition has changed since, and with its script of then something else differs: "
-            "a macro, a variable, an EMBEDDED model or a setting of the project"
-        )
-    return then
+    for then in _rebuilt(loaded, model, text, parts):
+        if then is not None and then.definition_hash == definition:
+            return then
+    differ = _what_differs(model_of_text(loaded, model.path, text), parts)
+    raise CannotReproduce(
+        f"its definition has changed since, and beside its script this also differs: {differ}"
+    )
+
+
+def _rebuilt(
+    loaded: Loaded, model: Model, text: str, parts: Mapping[str, str]
+) -> Iterator[Model | None]:
+    """Yield what a model may have been when it had this script: by the macros, variables and
+    EMBEDDED queries as they are, and as they are recorded.
+    """
+    yield model_of_text(loaded, model.path, text)
+    then = _with_inner(loaded, parts)
+    yield model_of_text(then, model.path, text)
+    query, expanded = parts.get("query"), parts.get(EXPANDED)
+    if query and expanded and text.count(query) == 1:
+        yield model_of_text(then, model.path, text.replace(query, expanded))
+
+
+def _with_inner(loaded: Loaded, parts: Mapping[str, str]) -> Loaded:
+    """Return the project with the queries of EMBEDDED models as they are recorded."""
+    models = list(loaded.models)
+    for number, model in enumerate(models):
+        query = parts.get(part_of_embedded(model.target))
+        if query is None:
+            continue
+        text = model.definition_parts[SCRIPT]
+        if text.count(model.query.text) != 1:
+            continue
+        then = model_of_text(loaded, model.path, text.replace(model.query.text, query))
+        models[number] = then or model
+    return replace(loaded, models=tuple(models))
+
+
+def _what_differs(now: Model | None, parts: Mapping[str, str]) -> str:
+    """Return which parts of a definition are others than those that are recorded, in words."""
+    own = {} if now is None else now.definition_parts
+    names = [name for name in {**parts, **own} if parts.get(name) != own.get(name)]
+    if now is None or not names:
+        return "a macro, a variable, an EMBEDDED model or a setting of the project"
+    return ", ".join(names)
 
 
 def require_repeatable(model: Model, loaded: Loaded) -> None:

@@ -22,6 +22,12 @@ from penstock.model.values.strategy import Capability, Output
 from penstock.model.values.upsert import columns_in
 
 SCRIPT = "script"  # in `Model.definition_parts`
+EXPANDED = "query with its macros"  # there, too
+
+
+def part_of_embedded(table: TableName) -> str:
+    """The name of the part of a definition that has the query of an EMBEDDED model."""
+    return f"query of {table}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +98,8 @@ class Model(Declaration):
         if query.source.written is not None:
             statements = (part.statement for part in (*query.parts, *query.after))
             texts = (query.source.text[each.start : each.end].strip() for each in statements)
-            parts["query with its macros"] = ";\n".join(texts)
-        parts |= {f"query of {table}": inner.text for table, inner in query.embeds.items()}
+            parts[EXPANDED] = ";\n".join(texts)
+        parts |= {part_of_embedded(table): inner.text for table, inner in query.embeds.items()}
         parts |= {f"argument {a.name}": f"{a.type} = {a.default}" for a in query.arguments}
         for each in query.settings:
             parts[f"setting {each.name}"] = sha256(each.value.encode()).hexdigest()
