@@ -123,7 +123,7 @@ def test_what_is_no_definition_of_then_is_refused(shop: Path, tmp_path: Path) ->
     of = loaded(shop)
     then = named(of, "outer")
     parts = {**then.definition_parts, "setting spark.x": "0"}
-    with pytest.raises(CannotReproduce, match="also differs: setting spark.x"):
+    with pytest.raises(CannotReproduce, match="also differs: setting spark"):
         past_step.model_then(of, "outer", "other", parts)
     with pytest.raises(CannotReproduce, match="that of then is not recorded"):
         past_step.model_then(of, "outer", "other", {})
