@@ -38,6 +38,7 @@ PROGRAMS = (  # in the order of the table
     "add_files",
     "no_spark",
     "nothing_to_do",
+    "cold",
 )
 
 

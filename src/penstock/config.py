@@ -91,7 +91,8 @@ class SparkSettings:
     ``origin`` is where the master, or else the conf, is set. ``warm``: how many seconds a warm
     server stays without use; None: there is none. ``environ`` is what Spark reads of the
     environment, ``ci`` whether this is a machine of continuous integration. ``memory`` is what a
-    run may take in bytes, Python and all, and ``memory_origin`` where that is set.
+    run may take in bytes, Python and all, and ``memory_origin`` where that is set. ``archives`` is
+    the directory of archives of Java's classes; None: there are none.
     """
 
     master: str | None = None
@@ -104,6 +105,7 @@ class SparkSettings:
     ci: bool = False
     memory: int | None = None
     memory_origin: Location | None = field(default=None, compare=False, repr=False)
+    archives: Path | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         return masked_repr(self)
@@ -249,6 +251,7 @@ def _build(root: Path, values: Mapping[str, Setting], environ: Mapping[str, str]
     jobs = get("run.jobs")
     if jobs is not None and jobs < 1:
         raise ConfigError("run.jobs must be 1 or more", location=values["run.jobs"].origin)
+    cache = _cache(environ)
     return Settings(
         root=root,
         name=get("project.name") or root.name,
@@ -263,6 +266,7 @@ def _build(root: Path, values: Mapping[str, Setting], environ: Mapping[str, str]
             warm=_warm(values.get("spark.warm")),
             environ={name: value for name, value in environ.items() if _READ_BY_SPARK.match(name)},
             ci=environ.get("CI", "").lower() not in {"", "0", "false"},
+            archives=cache / "java" if cache else None,
             **_memory(values.get("spark.memory")),
         ),
         jobs=jobs,
@@ -271,7 +275,7 @@ def _build(root: Path, values: Mapping[str, Setting], environ: Mapping[str, str]
         test_samples=_test_samples(values.get("project.test_samples")),
         defaults=get("project.defaults") or (),
         python_timeout=_python_timeout(values.get("python.timeout")),
-        cache=_cache(environ),
+        cache=cache,
         retention=read_retention(root, values.get),
         open_lineage=read_open_lineage(root, get("project.name") or root.name, values.get)
         if any(key.startswith("openlineage.") for key in values)

@@ -17,6 +17,7 @@ from penstock.cli.options import (
     read_settings,
 )
 from penstock.cli.output import print_json, print_table, say
+from penstock.cli.prepare import prepare
 from penstock.cli.status import clock
 from penstock.cli.tables import Look
 
@@ -39,6 +40,9 @@ def command() -> None:
     The first command at a terminal that needs Spark starts a server; later ones with the same
     settings join it. It ends when it is idle for as long as [spark] warm in penstock.toml says.
     """
+
+
+command.add_command(prepare)
 
 
 @command.command(

@@ -26,6 +26,12 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from penstock.config import SparkSettings
+from penstock.engine.session.class_archive import (
+    OPTIONS,
+    ClassArchive,
+    archive_of,
+    with_archive,
+)
 from penstock.errors import ConfigError, EnvironmentMissing, SparkLost
 from penstock.events import EventSink, SparkStarted, SparkStarting, SparkWaiting
 from penstock.model.query.query import Query
@@ -56,6 +62,7 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
     """
     require(settings)
     remote = _is_remote(settings)
+    archive = None if remote else class_archive(settings)
     try:
         from pyspark.sql import SparkSession
 
@@ -68,7 +75,8 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
     builder = SparkSession.builder.appName(name)
     if remote:
         builder = builder.remote(str(settings.master))
-    for key, value in session_conf(settings).items():
+    conf = session_conf(settings)
+    for key, value in with_archive(conf, archive).items():
         builder = builder.config(key, value)
     try:
         if remote:
@@ -80,11 +88,24 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
         # Else PATH's python3 runs the tasks' Python, which need not have what this one has.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         with _filtered_stderr():
-            return builder.getOrCreate()
+            try:
+                return builder.getOrCreate()
+            except Exception as error:
+                if "JAVA_GATEWAY_EXITED" not in str(error) or archive is None:
+                    raise
+                # With a broken archive it ends before it can say why; else it fails once more.
+                archive.discard()
+                return builder.config(OPTIONS, conf[OPTIONS]).getOrCreate()
     except ConfigError:
         raise
     except Exception as error:
         raise _not_started(error, settings) from error
+
+
+def class_archive(settings: SparkSettings) -> ClassArchive | None:
+    """Return where the archive of Spark's classes is, for a Spark of this machine."""
+    java = find_java(settings)
+    return None if java is None else archive_of(settings, java)
 
 
 def has_session() -> bool:
@@ -267,7 +288,7 @@ def _local_threads(master: str, machine: Machine) -> int:
 
 def require_java(settings: SparkSettings) -> None:
     """Raise EnvironmentMissing with what to install, before anything else happens."""
-    java = _find_java(settings)
+    java = find_java(settings)
     if java is None:
         raise EnvironmentMissing("Spark needs Java, and none was found", hint=_INSTALL)
     version = _java_version(java)
@@ -279,7 +300,7 @@ def require_java(settings: SparkSettings) -> None:
         )
 
 
-def _find_java(settings: SparkSettings) -> Path | None:
+def find_java(settings: SparkSettings) -> Path | None:
     """Return where Spark will look: JAVA_HOME when it is set, else PATH."""
     if settings.java_home:
         java = Path(settings.java_home) / "bin" / "java"

@@ -20,7 +20,8 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from penstock.config import SparkSettings
-from penstock.engine.session.spark import CLIENT, session_conf
+from penstock.engine.session.class_archive import with_archive
+from penstock.engine.session.spark import CLIENT, class_archive, session_conf
 from penstock.engine.session.warm_files import (
     ServerPlace,
     ServerRecord,
@@ -154,7 +155,8 @@ def start_server(place: ServerPlace, settings: SparkSettings, idle: float) -> Se
         with contextlib.suppress(BrokenPipeError):  # it has ended; why is in its log
             assert process.stdin is not None
             with process.stdin as source:
-                source.write(order(place, session_conf(settings), secrets.token_hex(16), idle))
+                conf = with_archive(session_conf(settings), class_archive(settings))
+                source.write(order(place, conf, secrets.token_hex(16), idle))
     except OSError as error:
         raise EnvironmentMissing(
             f"the warm Spark server cannot be started: {error.strerror}",
