@@ -1,6 +1,6 @@
 """``penstock spark prepare`` where it has nothing to do, or cannot. Starts no Spark.
 
-What it makes is used by ``bench/cold.py``.
+The program ``bench.cold`` makes one and measures what it is worth.
 """
 
 from __future__ import annotations
