@@ -23,6 +23,7 @@ PROGRAMS = (  # in the order of the table
     "compaction",
     "merge",
     "update_delete",
+    "delta",
     "data_tests",
     "step_overhead",
     "kinds",

@@ -1,7 +1,7 @@
 """Tables through Spark: each change, read back by DuckDB and delta-rs at every version.
 
 Tests ``delta/table.py``, ``delta/staged.py``, ``delta/changes.py``, ``delta/merge.py``,
-``delta/scan.py``, ``delta/writing.py`` and ``delta/place.py``.
+``delta/scan.py``, ``delta/writing.py``, ``delta/names.py`` and ``delta/place.py``.
 """
 
 from __future__ import annotations
@@ -56,13 +56,14 @@ def orders_of(spark: SparkSession, ids: Sequence[int], name: str = "n") -> DataF
 
 
 def check(table: Table, expected: Rows | None = None) -> None:
-    """All versions are the same to all readers."""
-    for version in range(table.version() + 1):
-        rows = rows_of(table.to_df(version).toArrow())
-        assert by_duckdb(table.place.uri, version) == rows, f"DuckDB, version {version}"
-        assert by_delta_rs(table.place.uri, version) == rows, f"delta-rs, version {version}"
-    if expected is not None:
-        assert rows_of(table.to_df().toArrow()) == sort(expected)
+    """All versions are the same to other readers, and the newest to all."""
+    uri, last = table.place.uri, table.version()
+    rows = rows_of(table.to_df().toArrow())
+    for version in range(last + 1):
+        seen = by_duckdb(uri, version)
+        assert by_delta_rs(uri, version) == seen, f"version {version}"
+    assert seen == rows
+    assert expected is None or rows == sort(expected)
 
 
 def data_files(table: Table) -> set[str]:
@@ -329,6 +330,18 @@ def test_a_fingerprint_of_what_is_written(orders: Table, spark: SparkSession) ->
     assert one.last.fingerprint == two.last.fingerprint != None  # noqa: E711 - a chain
     one.rollback()
     two.rollback()
+
+
+def test_queries(delta: Delta, orders: Table, spark: SparkSession) -> None:
+    views = {"wanted": orders_of(spark, [3, 8])}
+    query = "SELECT o.id FROM shop.orders AT (VERSION => 0) AS o JOIN wanted USING (id)"
+    assert [r.id for r in delta.sql(query, views=views).collect()] == [3]
+    query = "SELECT max(shop.orders.id) AS id FROM delta.shop.orders WHERE id < :most"
+    assert [r.id for r in delta.sql(query, {"most": 7}).collect()] == [6]
+    with pytest.raises(TableNotFound, match=r"no Delta table main\.orders"):
+        delta.sql("SELECT * FROM orders")
+    with pytest.raises(TableNotFound, match="there is no lake: this root is called delta"):
+        delta.sql("SELECT * FROM lake.shop.orders")
 
 
 def test_rows_without_a_table(delta: Delta) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import finalize
 
 from penstock.delta.checkpoints import require_deltalake
@@ -21,7 +21,7 @@ from penstock.spark.session import SparkSource, source
 from penstock.sql.identifiers import TableRef, fold
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Delta:
@@ -122,6 +122,24 @@ class Delta:
         spelled = known.get(fold(spelled), spelled)
         schema, _, table = spelled.partition(".")
         return Place(spelled, f"{self.root}/{schema}/{table}", self._spark)
+
+    def sql(
+        self,
+        text: str,
+        args: Mapping[str, Any] | None = None,
+        views: Mapping[str, DataFrame] | None = None,
+    ) -> DataFrame:
+        """The rows of a SELECT over the tables, and over DataFrames that ``views`` names::
+
+            delta.sql("SELECT * FROM shop.orders VERSION AS OF 0 WHERE id > :least", {"least": 1})
+
+        ``delta.shop.orders`` names a table with the root before it. Raises QueryFailed and others.
+        """
+        from penstock.delta.names import DeltaNames
+        from penstock.lake.queries.running import run
+
+        self._check_open()
+        return run(self._spark(), text, DeltaNames(self.name, self.place), args=args, views=views)
 
     def add(self, name: str) -> None:
         """Note a table that was made: ``delta.add("shop.orders")``."""
