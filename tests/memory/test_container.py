@@ -14,6 +14,14 @@ from tests.memory.merge import ROOT, merge, project, run
 
 ASKED = "PENSTOCK_TEST_MEMORY"  # in the environment: `make memory-tests` sets it
 GIB = 1 << 30
+GREEDY = """# pipeline
+# materialize ducklake://main/greedy
+
+def main():
+    kept = []
+    while True:
+        kept.append(bytearray(64 << 20))
+"""
 ONE_ROW = "-- pipeline\n-- materialize ducklake://main/t\nSELECT 1 AS a"
 MACHINE = "from penstock.spark.machine import this_machine; print(this_machine().container)"
 
@@ -53,3 +61,16 @@ def test_ten_million_rows_are_merged_in_three_gib(tmp_path: Path) -> None:
     assert fill.kills + merged.kills == 0
     assert "15,000,000 rows" in merged.output
     assert "of the container's 3 GiB" in merged.output
+
+
+@pytest.mark.skipif(ASKED not in os.environ, reason="minutes: `make memory-tests`")
+def test_a_step_that_takes_all_memory_ends_alone(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    (root / "models" / "orders.sql").write_text(ONE_ROW)
+    (root / "models" / "greedy.py").write_text(GREEDY)
+    with limited(3 * GIB) as group:
+        outcome = run(root, group, "run", environ=os.environ)
+    assert outcome.kills == 1, outcome.output
+    assert "greedy: failed" in outcome.output
+    assert "the step's process was killed by signal 9" in outcome.output
+    assert "orders: done" in outcome.output

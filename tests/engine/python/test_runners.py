@@ -114,6 +114,14 @@ def test_a_process_that_ends_before_main_returns(tmp_path: Path) -> None:
     assert run(job(tmp_path, code)) == {"ended": -signal.SIGKILL}
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the file")
+def test_the_kernel_ends_it_before_the_run_where_memory_runs_out(tmp_path: Path) -> None:
+    score = Path("/proc/self/oom_score_adj")
+    done = run(job(tmp_path, f"def main(): return [{{'score': int(open('{score}').read())}}]\n"))
+    (read,) = pq.read_table(done["rows"]["path"]).to_pylist()
+    assert read["score"] == min(1000, int(score.read_text()) + 500)
+
+
 SLOW = """
 import os, subprocess, time
 def main():

@@ -6,6 +6,7 @@ what it started end. It talks to the run in lines of JSON over the socket ``FD``
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
@@ -20,12 +21,15 @@ from penstock.engine.python.helpers import Context, set_for_process
 from penstock.engine.python.job import Job, of_line, to_line
 from penstock.engine.python.perform import error_of, perform
 
+_SCORE = 500  # thousandths of the memory that a process is judged to have more
+
 
 def main(number: str) -> None:
     """Ends the process without the interpreter's farewell: what is left over is the step's."""
     for stream in (sys.stdout, sys.stderr):
         assert isinstance(stream, io.TextIOWrapper), "they are pipes"
         stream.reconfigure(line_buffering=True, errors="backslashreplace")
+    _be_killed_first()
     run, sys.stdin = sys.stdin, Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - for good
     threading.Thread(target=_end_with_the_run, args=(run,), daemon=True).start()
     with socket.socket(fileno=int(number)) as link, link.makefile("rw", encoding="utf-8") as lines:
@@ -43,6 +47,15 @@ def main(number: str) -> None:
         _send(lines, {"ask": "done", **done})
         lines.readline()  # the run has what it needs
     os._exit(0)
+
+
+def _be_killed_first() -> None:
+    """Have the kernel end this process, not the run or Spark, where memory runs out: those are
+    larger, and would be its choice. Only Linux has this file.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        score = Path("/proc/self/oom_score_adj")
+        score.write_text(str(min(1000, int(score.read_text()) + _SCORE)))
 
 
 def _end_with_the_run(run: TextIO) -> None:

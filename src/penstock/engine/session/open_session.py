@@ -106,7 +106,12 @@ def _say_once(settings: Settings, sink: EventSink) -> None:
         return
     said = settings.cache / _SAID
     if not said.exists():
-        sink(Notice(f"the next command would have Spark at once, with some packages: {INSTALL}"))
+        sink(
+            Notice(
+                f"the next command would have Spark at once, with some packages: {INSTALL}; "
+                "`penstock spark prepare` makes every start of it shorter"
+            )
+        )
         with suppress(OSError):
             said.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             said.touch()
