@@ -95,13 +95,14 @@ def status(*, as_json: bool) -> None:
 def _print(servers: Sequence[WarmServer]) -> None:
     from penstock.engine.session.open_session import lasting
 
-    columns = ("server", "state", "process", "master", "spark", "started", "ends after")
+    columns = ("server", "state", "process", "master", "memory", "spark", "started", "ends after")
     rows = [
         (
             each.key,
             each.state,
             each.pid,
             each.master,
+            each.memory,
             each.spark,
             each.started and clock(each.started),
             each.idle and f"{lasting(each.idle)} idle",

@@ -29,7 +29,7 @@ from typing import IO, Any
 
 from penstock.errors import EnvironmentMissing
 
-_FORMAT = 1  # of these files: another one is another server
+_FORMAT = 2  # of these files: another one is another server
 _LENGTH = 16  # characters of a key
 _RECORD, _IDLE = "server.json", "idle"
 _POLL = 0.05
@@ -38,7 +38,9 @@ _TRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class ServerRecord:
-    """The way to a server, as its file has it. ``started`` is a time in seconds."""
+    """The way to a server, as its file has it. ``started`` is a time in seconds, ``memory`` the
+    size of its heap, as Spark has it; empty where nothing says it.
+    """
 
     pid: int
     port: int
@@ -46,6 +48,7 @@ class ServerRecord:
     started: float
     spark: str
     master: str
+    memory: str = ""
 
 
 def key_of(conf: Mapping[str, str], environ: Mapping[str, str]) -> str:

@@ -91,6 +91,7 @@ def _start(place: ServerPlace, given: Mapping[str, Any]) -> ServerRecord:
         started=time.time(),
         spark=spark_version(),
         master=given["conf"].get("spark.master", ""),
+        memory=given["conf"].get("spark.driver.memory", ""),
     )
     place.write_record(record)
     return record

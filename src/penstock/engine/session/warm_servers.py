@@ -18,13 +18,15 @@ _START = 120.0  # seconds that another command may take to start a server
 @dataclass(frozen=True, slots=True)
 class WarmServer:
     """A server that lives. ``state`` is ``used``, ``idle``, or ``silent`` where it does not say how
-    to reach it: it starts, or is to end. ``idle`` are the seconds without use after which it ends.
+    to reach it: it starts, or is to end. ``memory`` is the size of its heap; ``idle`` are the
+    seconds without use after which it ends.
     """
 
     key: str
     state: str
     pid: int | None
     master: str | None
+    memory: str | None
     spark: str | None
     started: datetime | None
     idle: float | None
@@ -39,12 +41,14 @@ def servers() -> tuple[WarmServer, ...]:
 def _described(place: ServerPlace) -> WarmServer:
     record = place.record()
     if record is None:
-        return WarmServer(place.key, "silent", None, None, None, None, None, str(place.log))
+        unknown = (None, None, None)
+        return WarmServer(place.key, "silent", *unknown, *unknown, str(place.log))
     return WarmServer(
         place.key,
         "used" if place.is_used() else "idle",
         record.pid,
         record.master,
+        record.memory or None,
         record.spark,
         datetime.fromtimestamp(record.started, UTC),
         place.idle(0.0) or None,
