@@ -196,6 +196,19 @@ def test_each_slice_is_made_as_its_last_run_was_to(night: Night) -> None:
         assert at == fired
 
 
+def test_intervals_of_two_runs_are_in_no_batch_together(night: Night) -> None:
+    """Each is made for the time of its own run, though they follow upon each other."""
+    later = NOW.replace(hour=6)
+    night.run("r5", "timed", from_="2026-01-01", to="2026-01-04")
+    hours: dict[str, Any] = {"began": BEGAN.replace(hour=6), "fire_time": later}
+    night.run("r6", "timed", from_="2026-01-05", to="2026-01-06", **hours)
+    for run_id in ("r5", "r6"):
+        night.state.end_run(run_id, "failed", 1)
+    (step,) = night.all_failed("timed").steps
+    at = {str(each): step.given[each].fire_time for each in step.slices}
+    assert at == {"2026-01-01 to 2026-01-04": NOW, "2026-01-05 to 2026-01-06": later}
+
+
 def test_runs_that_ended_well_or_long_ago_are_not_retried(night: Night) -> None:
     night.run("r9", "whole", began=BEGAN.replace(hour=7), from_=None, to=None)
     night.state.end_run("r9", "done", 0)

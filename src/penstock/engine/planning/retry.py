@@ -8,6 +8,7 @@ definitions and inputs are the latest.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -22,6 +23,7 @@ from penstock.errors import ArgumentError, PartitionError
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, interval_of, minus, union
 from penstock.model.time.slice import Slice
+from penstock.model.time.time_range import TimeRange
 
 if TYPE_CHECKING:
     from penstock.engine.state.records import SliceRecord, StepRecord
@@ -167,8 +169,10 @@ def _step(model: Model, left: Left, asked: Asked) -> PlannedStep:
     given = left.slices[model.name]
     recorded, has_made = left.steps[model.name]
     step = step_of(model, tuple(given), asked)
-    by_slice = {each: _given_of(each, given) for each in step.slices}
     several = len(set(left_givens(left))) > 1
+    if several and model.by_time is not None:
+        step = replace(step, slices=tuple(_batches(model.by_time, given)))
+    by_slice = {each: _given_of(each, given) for each in step.slices}
     line = asked.lines.get(model.name)
     states = asked.known.slices([model]).get(model.name, SliceStates()) if line is None else None
     seen = line.painted.runs if line is not None else states.runs if states is not None else None
@@ -182,6 +186,15 @@ def _step(model: Model, left: Left, asked: Asked) -> PlannedStep:
     )
 
 
+def _batches(by_time: TimeRange, given: Mapping[Slice, Given]) -> list[Interval]:
+    """The batches of intervals, in order; none is of two runs that were given other things."""
+    alike = defaultdict[str, list[Interval]](list)
+    for each, of in given.items():
+        if isinstance(each, Interval):
+            alike[repr(of)].append(each)
+    return sorted(batch for own in alike.values() for batch in by_time.batches(union(own)))
+
+
 def left_givens(left: Left) -> Iterator[str]:
     """Texts of what the runs were given, to tell whether they differ."""
     for slices in left.slices.values():
@@ -189,7 +202,7 @@ def left_givens(left: Left) -> Iterator[str]:
 
 
 def _given_of(slice_: Slice, given: Mapping[Slice, Given]) -> Given:
-    """Return what the run of a slice was given: of a batch of intervals that of the first."""
+    """Return what the run of a slice was given, or that of a batch of intervals."""
     if slice_ in given:
         return given[slice_]
     assert isinstance(slice_, Interval), "only intervals are put together"
