@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
+from click import Context
 from click.testing import CliRunner
 
 from penstock.cli.main import COMMANDS, main
@@ -146,3 +148,28 @@ def test_contributing_names_files_that_exist() -> None:
     missing = [path for path in named if not (ROOT / "src" / "penstock" / path).exists()]
     assert len(answers) >= 15
     assert missing == []
+
+
+_CALL = re.compile(r"(?:^|[/ \"])penstock ([a-z][^\"\n|;&>]*)", re.M)
+
+
+@pytest.mark.parametrize("page", ["nightly.md", "clusters.md"])
+def test_examples_for_schedulers_ask_for_what_there_is(page: str) -> None:
+    """Cron, systemd, GitHub Actions, Airflow, containers: each command and its options exist."""
+    text = (ROOT / "docs" / page).read_text()
+    texts = re.findall(r"```.*?```", text.replace("{{ ds }}", "2026-11-01"), re.S)
+    found = [shlex.split(line) for block in texts for line in _CALL.findall(block)]
+    commands = [line for line in found if line[0] in COMMANDS]
+    assert commands
+    for name, *rest in commands:
+        command = main.get_command(Context(main), name)
+        assert command is not None
+        command.make_context(name, rest)
+
+
+def test_workflows_are_yaml_and_code_is_python() -> None:
+    text = (ROOT / "docs" / "nightly.md").read_text()
+    (workflow,) = (yaml.safe_load(each) for each in re.findall(r"```yaml\n(.*?)```", text, re.S))
+    assert [step["run"] for step in workflow["jobs"]["models"]["steps"] if "run" in step]
+    for code in re.findall(r"```python\n(.*?)```", text, re.S):
+        compile(code, "nightly.md", "exec")
