@@ -16,7 +16,7 @@ from tests.dbt_import.manifests import node
         (["1", "2.5", "1e3"], "DOUBLE"),
         (["true", "FALSE"], "BOOLEAN"),
         (["2026-01-02"], "DATE"),
-        (["2026-01-02 03:04:05", "2026-01-02"], "TIMESTAMP"),
+        (["2026-01-02 03:04:05", "2026-01-02"], "TIMESTAMP_NTZ"),
         (["2026-01-02", "soon"], "TEXT"),
         (["2026-01-02 03:04:05+01:00"], "TEXT"),
         ([], "TEXT"),

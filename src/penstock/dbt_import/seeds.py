@@ -87,5 +87,5 @@ _TYPES: dict[str, Callable[[str], object]] = {
     "BIGINT": _WHOLE.fullmatch,
     "DOUBLE": _NUMBER.fullmatch,
     "DATE": _is_date,
-    "TIMESTAMP": _is_moment,
+    "TIMESTAMP_NTZ": _is_moment,
 }
