@@ -1,7 +1,7 @@
 """Write the tables of `fixtures` with delta-spark, in an environment of its own.
 
     pip install pyspark==4.2.0
-    python tests/delta/write_fixtures.py DIRECTORY
+    python tests/delta/write_fixtures.py DIRECTORY [TABLE ...]
 
 It needs the network for delta-spark's jars. The rows of each version are beside the tables, as
 delta-spark reads them.
@@ -55,7 +55,7 @@ TABLES = {
 }
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, names: list[str]) -> None:
     spark = (
         SparkSession.builder.master("local[1]")
         .config("spark.jars.packages", JARS)
@@ -69,7 +69,8 @@ def main(folder: Path) -> None:
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
-    for name, statements in TABLES.items():
+    for name in names or TABLES:
+        statements = TABLES[name]
         place = folder / "lake" / name
         shutil.rmtree(place, ignore_errors=True)
         table = f"delta.`{place.absolute()}`"
@@ -88,4 +89,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

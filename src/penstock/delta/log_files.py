@@ -100,10 +100,11 @@ def put_if_absent(path: str, content: bytes) -> bool:
     staged = f"{folder}/.{name}.{uuid4()}.tmp"
     try:
         _write(staged, content)
-        try:
-            os.link(staged, path)
-        except FileExistsError:
-            return False
+        with storage.writing_to(path):  # where the file system has no links
+            try:
+                os.link(staged, path)
+            except FileExistsError:
+                return False
     finally:
         Path(staged).unlink(missing_ok=True)
     _sync(folder)

@@ -1,0 +1,31 @@
+"""Tables that delta-spark 4.4 wrote (`write_fixtures`) are read as it reads them.
+
+Tests ``delta/scan.py``, ``delta/log.py`` and ``delta/vectors.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock import Delta
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FIXTURES = Path(__file__).with_name("fixtures")
+
+
+@pytest.mark.parametrize("name", ["vectors"])
+def test_every_version(spark: SparkSession, quick_session: None, name: str) -> None:
+    """The first version with rows, the last, and one between."""
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    expected = json.loads((FIXTURES / f"{name}.json").read_text())
+    table = Delta.attach(FIXTURES, spark=spark).table(f"lake.{name}")
+    assert table.version() == len(expected) - 1
+    for version in (1, len(expected) - 2, len(expected) - 1):
+        rows = table.to_df(version).selectExpr("to_json(struct(*)) AS text").collect()
+        assert sorted(row.text for row in rows) == expected[str(version)], version
