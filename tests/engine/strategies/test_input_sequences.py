@@ -35,6 +35,18 @@ def test_slices_after_those_of_ranges(tmp_path: Path) -> None:
     assert sequences.wrong(None, tmp_path / "s", 115) is None
 
 
+def test_slices_of_the_future_that_read_the_one_before(tmp_path: Path) -> None:
+    """One that is not over yet is not waited for."""
+    duck.required()
+    assert sequences.wrong(None, tmp_path / "s", 7012) is None
+
+
+def test_appends_keep_rows_that_their_input_has_not_any_more(tmp_path: Path) -> None:
+    """What reads them fails until somebody deletes them there."""
+    duck.required()
+    assert sequences.wrong(None, tmp_path / "s", 8013) is None
+
+
 @pytest.mark.usefixtures("quick_session")
 @pytest.mark.parametrize("seed", BY_SPARK)
 def test_sequences_come_out_as_by_the_reference(
