@@ -110,6 +110,40 @@ class SparkSettings:
     def __repr__(self) -> str:
         return masked_repr(self)
 
+    @property
+    def meaning(self) -> Mapping[str, str]:
+        """The settings of the session that decide which rows a query returns, or of which types,
+        where they are not as they are without any.
+        """
+        said = {name: _as_compared(value) for name, value in self.conf.items()}
+        return {
+            name: value
+            for name, value in sorted(said.items())
+            if name.startswith(_LEGACY) or value != _MEANING.get(name, value)
+        }
+
+
+#: settings of Spark that decide what a query returns, with their values where none is given
+_MEANING: Mapping[str, str] = {
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.orderByOrdinal": "true",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+}
+_LEGACY = "spark.sql.legacy."
+
+
+def _as_compared(value: str) -> str:
+    return value.lower() if value.lower() in {"true", "false"} else value
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from penstock.engine.planning.slices import Partition, RunRequest
     from penstock.engine.session.own_models import OwnModels
     from penstock.engine.state.records import InputRead
+    from penstock.engine.state.store import State
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
     from penstock.model.lineage.models import ProjectLineage, Schemas
@@ -282,31 +283,44 @@ class PlanInspection:
 
         models = [step.model for step in plan.steps]
         stale = stale_slices(models, known)
+        from penstock.engine.planning.changed import changes_of, changes_of_tests
+
+        yield from changes_of_tests(models, self._state_of)
         if not stale:
-            return iter(())
-        from penstock.engine.planning.changed import changes_of
+            return
 
         request = replace(plan.request, range=None, partition=None, full_refresh=False)
         request = replace(request, changed=True, upstream=False)
-        found = changes_of(
+        for change in changes_of(
             models,
             stale,
             lambda name: self._planned(replace(request, select=(name,)), known=known),
-        )
-        return (self._compared(change) for change in found)
+        ):
+            yield self._compared(change, known)
 
-    def _compared(self, change: DefinitionChange) -> DefinitionChange:
-        """A change with what differs between the definitions, where that is recorded."""
-        from penstock.engine.planning.definition_diff import definition_diff
-        from penstock.engine.state.definitions import last_other
+    def _state_of(self, model: Model) -> State | None:
         from penstock.engine.state.store import State
 
+        catalog = self._catalog(model.target.lake)
+        return None if catalog is None else State(catalog)
+
+    def _compared(self, change: DefinitionChange, known: Known) -> DefinitionChange:
+        """A change with what differs between the definitions, where that is recorded."""
+        from penstock.engine.planning.definition_diff import definition_diff
+        from penstock.engine.planning.reasons import settings_changed
+        from penstock.engine.state.definitions import last_other
+
         model = self.model(change.model)
-        target, catalog = model.target, self._catalog(model.target.lake)
+        settings = settings_changed(model, known)
+        if settings is not None:
+            said = "; ".join(settings).split("; ")
+            names = dict.fromkeys(each.partition(":")[0] for each in said)
+            return replace(change, parts=tuple(names), diff=settings)
+        state = self._state_of(model)
         old: Mapping[str, str] | None = None
-        if catalog is not None:
-            ask = partial(last_other, target=target.qualified, than=model.definition_hash)
-            old = State(catalog).read(ask, None)
+        if state is not None:
+            ask = partial(last_other, target=model.target.qualified, than=model.definition_hash)
+            old = state.read(ask, None)
         if old is None:
             return change
         diff = definition_diff(old, model.definition_parts)

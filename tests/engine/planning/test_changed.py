@@ -4,15 +4,20 @@ one of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from penstock.engine.planning.changed import NOTHING
+from penstock.engine.state.records import ReadRecord
+from penstock.engine.state.store import insert_read
 from penstock.errors import ArgumentError, PlanMoved
 from penstock.project import Project
 from tests.engine.planning.test_reasons import HEAD, Shop, days
+from tests.engine.state.builders import run_record
 from tests.engine.toy import rows, write_project
 
 if TYPE_CHECKING:
@@ -53,6 +58,74 @@ def test_nothing_has_changed(shop: Shop) -> None:
         assert (plan.steps, plan.notices) == ((), (NOTHING,))
         assert project.plan().changes == ()
         assert project.run(changed=True).state == "done"
+
+
+def under(shop: Shop, conf: Mapping[str, str], recorded: Mapping[str, str] | None) -> Project:
+    """The project under settings of Spark, its days made under others; None: not known which."""
+    read = ReadRecord("x1", "main.days", "r1", {"main": 0}, settings=recorded)
+    shop.state.write(lambda connection: insert_read(connection, read))
+    shop.made("days", *days(1, 2), read_id="x1")
+    root = shop.project.settings.root
+    return Project.load(root, overrides={f"spark.conf.{name}": conf[name] for name in conf})
+
+
+ANSI = "spark.sql.ansi.enabled"
+ANSI_CHANGED = f"changed: days ({ANSI}); 2 slices; readers: fu (whole), reader (1)"
+
+
+@pytest.mark.parametrize(
+    ("conf", "recorded", "said"),
+    [
+        ({}, None, []),
+        ({ANSI: "false"}, None, []),
+        ({ANSI: "True"}, {}, []),
+        ({"spark.driver.memory": "2g"}, {}, []),
+        ({ANSI: "false"}, {}, [ANSI_CHANGED]),
+        ({}, {ANSI: "false"}, [ANSI_CHANGED]),
+    ],
+)
+def test_settings_of_spark_that_decide_rows(
+    shop: Shop, conf: dict[str, str], recorded: dict[str, str] | None, said: list[str]
+) -> None:
+    with under(shop, conf, recorded) as project:
+        changes = project.plan("days").changes
+        assert [str(each).partition("; not")[0] for each in changes] == said
+        status = next(each for each in project.status() if each.model == "days")
+        states = {each.slice: each.state for each in status.slices}
+        assert states["2026-01-01"] == ("stale" if said else "materialized")
+
+
+def test_a_plan_says_which_setting_is_another(shop: Shop) -> None:
+    why = f"{ANSI}: as without it, now false"
+    with under(shop, {ANSI: "false"}, {}) as project:
+        (change,) = project.plan("days").changes
+        assert change.diff == (why,)
+        step = project.plan("days", from_="2026-01-01", to="2026-01-02", all_=True).steps[0]
+        (made,) = step.ranges
+        assert str(made) == f"2026-01-01 to 2026-01-02 changed ({why}) (2)"
+
+
+TESTED = "-- data_test not_null day\n"
+
+
+def test_data_tests_that_slices_were_not_published_under(shop: Shop) -> None:
+    """They make no other rows, so nothing is rebuilt; old records say nothing of them."""
+    model = shop.project.model("days")
+    for read_id, tests in (("x1", model.terms), ("x2", "")):
+        read = ReadRecord(read_id, "main.days", "r1", {"main": 0}, tests=tests)
+        shop.state.write(partial(insert_read, read=read))
+    shop.state.begin_run(run_record("r2"), [model])
+    shop.made("days", *days(1, 2), read_id="x1")
+    shop.made("days", *days(3), read_id="x2")
+    path = shop.project.settings.root / "models" / "days.sql"
+    path.write_text(path.read_text().replace("SELECT", f"{TESTED}SELECT", 1))
+    with Project.load(shop.project.settings.root) as project:
+        (change,) = project.plan("days").changes
+        assert str(change) == (
+            "changed: days (data test not_null day); 2 slices; not rebuilt: "
+            "data tests make no rows; --all makes the slices again under them"
+        )
+        assert project.plan(changed=True).steps == ()
 
 
 def test_what_a_change_touches_is_rebuilt_and_nothing_else(shop: Shop) -> None:

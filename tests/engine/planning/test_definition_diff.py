@@ -77,8 +77,52 @@ MACRO = "MODEL (name main.m, kind FULL);\n@DEF(f, x -> x + {});\nSELECT @f(1) AS
 def test_a_macro_shows_in_what_it_makes(tmp_path: Path) -> None:
     before, after = (parts(tmp_path, MACRO.format(number)) for number in (1, 2))
     diff = definition_diff(before, after)
-    assert diff.parts == ("query",)
+    assert diff.parts == ("query", "macro f")
     assert "+@DEF(f, x -> x + 2);" in diff.lines
+
+
+PROJECT_MACRO = """
+from sqlmesh import macro
+
+@macro()
+def plus(evaluator, x):
+    return f"{x} + NUMBER"
+"""
+LIBRARY = "-- macros\nCREATE MACRO plus(x) AS x + NUMBER"
+EMBEDDED = {
+    "models/low": "MODEL (name main.low, kind EMBEDDED);\nSELECT @plus(1) AS a",
+    "models/m": "MODEL (name main.m, kind FULL);\nSELECT a FROM main.low",
+}
+
+
+@pytest.mark.parametrize(
+    ("scripts", "macros", "call"),
+    [
+        ({"models/m": "MODEL (name main.m, kind FULL);\nSELECT @plus(1) AS a"}, "py", "@plus(1)"),
+        (EMBEDDED, "py", "@plus(1)"),
+        ({"models/m": "MODEL (name main.m, kind FULL);\nSELECT plus(1) AS a"}, "sql", "plus(1)"),
+    ],
+)
+def test_a_macro_of_the_project_is_named(
+    tmp_path: Path, scripts: dict[str, str], macros: str, call: str
+) -> None:
+    """Also where an EMBEDDED model calls it."""
+    root = write_project(tmp_path / "p", scripts)
+    text = PROJECT_MACRO if macros == "py" else LIBRARY
+    (root / "macros").mkdir()
+    found = []
+    for number in (1, 22):  # of other length: Python compares compiled files by size and second
+        (root / "macros" / f"own.{macros}").write_text(text.replace("NUMBER", str(number)))
+        with Project.load(root) as project:
+            found.append(project.model("m").definition_parts)
+    diff = definition_diff(*found)
+    assert diff.parts == ("macro plus",)
+    assert any(line.startswith(f"macro plus: {call}: ") for line in diff.lines)
+
+
+def test_other_calls_of_a_macro_are_no_change_of_it() -> None:
+    old, new = {"query": "f(1)", "macro f": '{"f(1)": "1"}'}, {"query": "f(2)"}
+    assert definition_diff(old, new | {"macro f": '{"f(2)": "2"}'}).parts == ("query",)
 
 
 def test_only_a_macro_elsewhere_has_changed() -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from penstock.config import Settings
+from penstock.config import Settings, SparkSettings
 from penstock.engine.planning.behind import Inputs, Read, TableChanges, inputs_of
 from penstock.engine.planning.ranges import (
     CHANGED,
@@ -229,20 +231,23 @@ def read_state(
     where = where_of(
         settings, lake, catalog.data_path, [m for m in models if m.target.lake == lake]
     )
-    return State(catalog).read(lambda connection: _state(connection, where, target), LakeState())
+    ask = partial(_state, where=where, target=target, spark=settings.spark)
+    return State(catalog).read(ask, LakeState())
 
 
-def _state(connection: Connection, where: Where, target: str | None) -> LakeState:
+def _state(
+    connection: Connection, where: Where, target: str | None, spark: SparkSettings
+) -> LakeState:
     state = LakeState.read(connection, target)
     by_target: dict[str, list[SliceRecord]] = defaultdict(list)
     for record in state.slices:
         by_target[record.target].append(record)
-    made = recorded_of(connection, by_target, where)
+    made = recorded_of(connection, by_target, where, spark)
     outside = next((each.outside for each in made.values()), Outside())
     lost = {name: each.lost for name, each in made.items()}
     reads = reading.lakes_read(connection, list(by_target))
     lacked = reading.lacked(connection, list(by_target))
-    slices = state.slices
+    slices = tuple(chain.from_iterable(each.slices for each in made.values()))
     if lacked:
         slices = tuple(replace(each, lacked=lacked.get(each.read_id or "")) for each in slices)
     return replace(state, slices=slices, outside=outside, lost=lost, reads=reads)

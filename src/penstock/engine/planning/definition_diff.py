@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
@@ -23,18 +24,40 @@ def definition_diff(old: Mapping[str, str], new: Mapping[str, str]) -> Definitio
     """Return what differs between two definitions; see `Model.definition_parts`."""
     every = (name for name in dict.fromkeys((*old, *new)) if name != SCRIPT)  # of which others are
     names = [name for name in every if old.get(name) != new.get(name)]
+    names = [name for name in names if not _is_macro(name) or _other_calls(name, old, new)]
     if "query" in names:  # its macros say the same again
         names = [name for name in names if name != _MADE]
-    lines = (line for name in names for line in _lines(name, old.get(name), new.get(name)))
-    return DefinitionDiff(tuple(names), tuple(lines))
+    lines = (line for name in names for line in _lines(name, old, new))
+    told = [name for name in names if name != _MADE or not any(map(_is_macro, names))]
+    return DefinitionDiff(tuple(told), tuple(lines))
 
 
-def _lines(name: str, old: str | None, new: str | None) -> Iterator[str]:
-    if name in {"query", _MADE} or name.startswith("query of "):
-        before, after = (text.splitlines() if text else [] for text in (old, new))
-        yield from unified_diff(before, after, f"{name}, as recorded", f"{name} now", lineterm="")
+def _is_macro(name: str) -> bool:
+    return name.startswith(("macro ", "variable "))
+
+
+def _other_calls(
+    name: str, old: Mapping[str, str], new: Mapping[str, str]
+) -> list[tuple[str, str, str]]:
+    """Return the calls of a macro of which it made other text than it makes now, with both."""
+    then, now = (json.loads(of.get(name, "{}")) for of in (old, new))
+    both = [call for call in then if call in now]
+    return [(call, then[call], now[call]) for call in both if then[call] != now[call]]
+
+
+def _lines(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    if _is_macro(name):
+        for call, then, now in _other_calls(name, old, new):
+            yield f"{name}: {call}: {then} -> {now}"
         return
-    yield f"{name}: {_said(old)} -> {_said(new)}"
+    before, after = old.get(name), new.get(name)
+    if name in {"query", _MADE} or name.startswith("query of "):
+        old_lines, new_lines = ((text or "").splitlines() for text in (before, after))
+        yield from unified_diff(
+            old_lines, new_lines, f"{name}, as recorded", f"{name} now", lineterm=""
+        )
+        return
+    yield f"{name}: {_said(before)} -> {_said(after)}"
 
 
 def _said(text: str | None) -> str:

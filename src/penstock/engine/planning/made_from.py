@@ -29,12 +29,14 @@ AsAsked = Mapping[str, Sequence[Slice]]  # slices by the names of their models
 class MadeFrom:
     """A slice that is there, as its definition of then made it: ``definitions`` are the hashes of
     those, ``reads`` what was read; several of an interval that was made in parts. ``moved`` is the
-    input that got other rows since, or of which that is not known.
+    input that got other rows since, or of which that is not known; ``settings`` are those of Spark
+    that are others now.
     """
 
     definitions: frozenset[str]
     reads: tuple[ReadRecord, ...]
     moved: str | None = None
+    settings: str | None = None
 
 
 def made_from(
@@ -68,6 +70,7 @@ def _made_from(
                 frozenset(record.definition_hash for _, record in of_slice),
                 tuple(reads[record.read_id or ""] for _, record in of_slice),
                 _moved(recorded[model.name], of_slice, reads, newest),
+                next((r.other_settings for _, r in of_slice if r.other_settings), None),
             )
             for slice_, of_slice in records[model.name].items()
             if all(record.read_id in reads for _, record in of_slice)

@@ -115,6 +115,20 @@ def stale_slices(models: Sequence[Model], known: Known) -> dict[str, tuple[Slice
     return found
 
 
+def settings_changed(model: Model, known: Known) -> tuple[str, ...] | None:
+    """Return which settings of Spark are others than those that stale slices were made under; None
+    where some have another definition, or rows of an earlier run.
+    """
+    if model.by_time is not None:
+        line = known.intervals([model])[model.name]
+        causes = {event.behind for event in line.events if event.state == STALE}
+    else:
+        of = known.slices([model])[model.name]
+        causes = {of.causes.get(text) for text, state in of.items() if state == STALE}
+    said = sorted(cause for cause in causes if cause is not None)
+    return tuple(said) if said and None not in causes else None
+
+
 def _slice(text: str) -> Slice:
     return Part(text) if text else WHOLE
 

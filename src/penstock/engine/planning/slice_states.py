@@ -15,7 +15,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from penstock.config import Settings
+from penstock.config import Settings, SparkSettings
 from penstock.engine.planning.behind import Changed, Inputs, Read, TableChanges, inputs_of
 from penstock.engine.planning.intervals import Event, IntervalHistory
 from penstock.engine.planning.ranges import (
@@ -212,6 +212,7 @@ class Recorded:
         def of(record: SliceRecord) -> SliceState:
             is_plain = (
                 (record.slicing, record.definition_hash) == as_now
+                and record.other_settings is None
                 and record.slice not in gone
                 and record.rolled_back is None
                 and not (changed and (record.target, record.slice) in changed)
@@ -224,7 +225,8 @@ class Recorded:
     def _of_record(self, record: SliceRecord, model: Model) -> SliceState:
         if not record.is_slice_of(model):
             return SliceState.of(OTHER)
-        return SliceState.of(*self._state_of(record, model))
+        state, since = self._state_of(record, model)
+        return SliceState(state, state, since, _why_stale(state, record, model))
 
     def _state_of(self, record: SliceRecord, model: Model) -> tuple[str, int | None]:
         """The state of a record of the model's slices, and the snapshot of others behind it."""
@@ -240,7 +242,8 @@ class Recorded:
             return STALE, None  # rows of an earlier run
         if is_unfinished(record.slice, record.published_at, model):
             return UNFINISHED, None
-        same = model.forward_only or record.definition_hash == model.definition_hash
+        is_as_now = record.definition_hash == model.definition_hash
+        same = model.forward_only or (is_as_now and record.other_settings is None)
         return MATERIALIZED if same else STALE, None
 
     def painted(self, model: Model) -> IntervalHistory:
@@ -298,7 +301,8 @@ class Recorded:
                 continue
             at, (state, since) = to_text(record.published_at), self._state_of(record, model)
             changed, read = self._changed(record), self._read(record)
-            yield Event(at, interval, state, since, record.slice, changed, read)
+            why = _why_stale(state, record, model)
+            yield Event(at, interval, state, since, record.slice, changed, read, why)
             parts = self.outside.parts.get((record.target, record.slice), ())
             if state != CHANGED:
                 yield from (Event(at, part, CHANGED, by, record.slice, by) for part, by in parts)
@@ -314,6 +318,12 @@ class Recorded:
         return model.strategy.restores if model.by_time is None else model.strategy.time_column
 
 
+def _why_stale(state: str, record: SliceRecord, model: Model) -> str | None:
+    """Return which settings of Spark were others, where no other definition says it all."""
+    is_as_now = record.definition_hash == model.definition_hash
+    return record.other_settings if state == STALE and is_as_now else None
+
+
 def _slice_of(text: str) -> Slice:
     return Part(text) if text else WHOLE_TABLE
 
@@ -324,9 +334,20 @@ def where_of(settings: Settings, lake: str, data_path: str, models: Iterable[Mod
 
 
 def recorded_of(
-    connection: Connection, by_target: Mapping[str, Sequence[SliceRecord]], where: Where
+    connection: Connection,
+    by_target: Mapping[str, Sequence[SliceRecord]],
+    where: Where,
+    spark: SparkSettings,
 ) -> dict[str, Recorded]:
-    """Look at what became of the slices of targets; by targets."""
+    """Look at what became of the slices of targets, of which some may have been made under other
+    settings of Spark; by targets.
+    """
+    others = reading.other_settings(connection, list(by_target), spark.meaning)
+    if others:
+        by_target = {
+            name: [replace(r, other_settings=others.get(r.read_id or "")) for r in of]
+            for name, of in by_target.items()
+        }
     rolled_back = rollbacks(connection)
     lost = {name: undone(connection, made, rolled_back) for name, made in by_target.items()}
     there = [record for each in lost.values() for record in each.there]
@@ -435,7 +456,8 @@ class KnownSlices:
         self, connection: Connection, models: Sequence[Model], where: Where
     ) -> dict[str, Recorded]:
         targets = [model.target.qualified for model in models]
-        made = recorded_of(connection, reading.slices_of(connection, targets), where)
+        slices = reading.slices_of(connection, targets)
+        made = recorded_of(connection, slices, where, self.settings.spark)
         last, running = reading.last_outcomes(connection, targets), reading.running(connection)
         alive = frozenset(run.run_id for run in running if not self.is_gone(run.process))
         reads = reading.lakes_read(connection, targets)

@@ -97,13 +97,9 @@ def _causes(
 
 def _cause(model: Model, slice_: Slice, made: MadeFrom, asked: Asked) -> Cause | None:
     """Return why a run that makes no input would not make a slice as it is."""
-    terms, given = model.terms, model.given(asked.args)
-    if made.definitions != {model.definition_hash}:
-        return Cause(Reason.CHANGED, "its definition")
-    if any(read.tests != terms for read in made.reads):
-        return Cause(Reason.CHANGED, "its data tests, comments or layout")
-    if any(read.arguments != given for read in made.reads):
-        return Cause(Reason.CHANGED, "its arguments")
+    changed = _changed(model, made, asked)
+    if changed is not None:
+        return Cause(Reason.CHANGED, changed)
     if made.moved is not None and model.looks_at_rows:
         return Cause(Reason.BEHIND, made.moved)
     if not model.query.files:
@@ -111,6 +107,18 @@ def _cause(model: Model, slice_: Slice, made: MadeFrom, asked: Asked) -> Cause |
     bindings = bindings_of(model, slice_, asked.args, asked.request)
     same = (asked.known.same_files(model, bindings, read.inputs) for read in made.reads)
     return None if all(same) else Cause(Reason.BEHIND, "its files have changed")
+
+
+def _changed(model: Model, made: MadeFrom, asked: Asked) -> str | None:
+    """Return what of the model, or of what is given to it, is not as the slice was made."""
+    if made.definitions != {model.definition_hash}:
+        return "its definition"
+    if made.settings is not None and not model.forward_only:
+        return made.settings
+    terms, given = model.terms, model.given(asked.args)
+    if any(read.tests != terms for read in made.reads):
+        return "its data tests, comments or layout"
+    return "its arguments" if any(read.arguments != given for read in made.reads) else None
 
 
 def _without(

@@ -45,6 +45,7 @@ def read_record(context: RunContext, planned: PlannedStep, pins: Pins) -> ReadRe
         tests=model.terms,
         version=own_version(),
         missing=planned.without.get(planned.slices[0]),
+        settings=context.conf,
     )
 
 

@@ -103,6 +103,7 @@ def run_plan(
             later=later,
             claims=Claims(waits=waits),
             log=log,
+            conf=settings.spark.meaning,
         )
         _begin(context, (*plan.notices, *unlogged))
         with context.claims:

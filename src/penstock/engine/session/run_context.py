@@ -31,7 +31,7 @@ class Cancelled(Exception):
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """``lakes`` and ``states`` are by the names of penstock.toml. ``claims`` are those of
-    the run.
+    the run, ``conf`` the settings of Spark that decide what rows are (`SparkSettings.meaning`).
     """
 
     run_id: str
@@ -46,6 +46,7 @@ class RunContext:
     claims: Claims = field(default_factory=Claims)
     claim: Claim | None = None  # of the batch that is made in this world
     log: RunLog = field(default_factory=RunLog)
+    conf: Mapping[str, str] | None = None
 
     # Sessions of steps that set configuration of their own: `interrupt` stops their jobs too.
     own_sessions: list[SparkSession] = field(default_factory=list)

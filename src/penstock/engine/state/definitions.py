@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sqlalchemy import Connection, func, select
 
 from penstock.engine.state.reading import has_definitions
-from penstock.engine.state.tables import DEFINITION, SLICE
+from penstock.engine.state.tables import DEFINITION, READ, SLICE
 
 
 def last_other(connection: Connection, target: str, than: str) -> Mapping[str, str] | None:
@@ -39,3 +39,27 @@ def parts_of(connection: Connection, target: str, definition: str) -> dict[str, 
     parts = connection.execute(select(DEFINITION.c.parts).where(*own)).scalar()
     found: dict[str, str] = {} if parts is None else json.loads(parts)
     return found
+
+
+def other_terms(connection: Connection, now: Mapping[str, str]) -> dict[str, tuple[str, int]]:
+    """Return targets of which slices were published on other terms than those of ``now``, by hash:
+    the last of these, and how many slices. Of records without terms nothing is known.
+    """
+    if not has_definitions(connection):
+        return {}
+    kinds = select(READ.c.target, READ.c.tests).where(READ.c.target.in_(now), READ.c.tests != "")
+    found = connection.execute(kinds.distinct())
+    others = {target for target, terms in found if terms != now[target]}
+    if not others:
+        return {}
+    made = select(SLICE.c.target, READ.c.tests, func.count()).join(
+        READ, READ.c.read_id == SLICE.c.read_id
+    )
+    made = made.where(SLICE.c.target.in_(others), READ.c.tests != "")
+    made = made.group_by(SLICE.c.target, READ.c.tests).order_by(func.max(SLICE.c.snapshot_id))
+    known: dict[str, tuple[str, int]] = {}
+    for target, terms, number in connection.execute(made):
+        if terms != now[target]:
+            _, before = known.get(target, ("", 0))
+            known[target] = terms, before + number
+    return known

@@ -290,6 +290,11 @@ def environments(connection: Connection) -> None:
     _add_columns(connection, "penstock_run", dict.fromkeys(names, "TEXT"))
 
 
+def settings_of_spark(connection: Connection) -> None:
+    """Record the settings of Spark that decided what slices are: NULL in earlier records."""
+    _add_columns(connection, "penstock_read", {"settings": "TEXT"})
+
+
 # Number n is the n-th.
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     first,
@@ -304,4 +309,5 @@ MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     run_history,
     what_was_lacking,
     environments,
+    settings_of_spark,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -45,6 +45,7 @@ from penstock.engine.state.tables import (
     SLICE,
     STEP,
     UNCOUNTED,
+    settings_text,
     to_moment,
 )
 from penstock.environment_tables import Environment
@@ -62,6 +63,7 @@ _SINCE = {
     (SLICE.name, "inputs"): 5,
     (SLICE.name, "read_id"): 7,
     (READ.name, "missing"): 11,
+    (READ.name, "settings"): 13,
     (RUN.name, "user_name"): 10,
     (RUN.name, "exit_code"): 10,
     (RUN.name, "plan"): 10,
@@ -265,6 +267,26 @@ def lacked(connection: Connection, targets: Sequence[str]) -> dict[str, str]:
     return {row.read_id: row.missing for row in rows}
 
 
+def other_settings(
+    connection: Connection, targets: Sequence[str], now: Mapping[str, str]
+) -> dict[str, str]:
+    """Return which settings of Spark slices of targets were made under that are others ``now``, by
+    the ids of reads: ``spark.sql.ansi.enabled: false, now true``. Of old records nothing is known.
+    """
+    if _is_before(connection, 13):
+        return {}
+    query = select(READ.c.read_id, READ.c.settings).where(READ.c.target.in_(targets))
+    rows = connection.execute(query.where(READ.c.settings != settings_text(now)))
+    said = cache(lambda text: "; ".join(_differences(json.loads(text), now)))
+    return {row.read_id: said(row.settings) for row in rows}
+
+
+def _differences(then: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted({*then, *now}):
+        if then.get(name) != now.get(name):
+            yield f"{name}: {then.get(name, 'as without it')}, now {now.get(name, 'as without it')}"
+
+
 @lru_cache(maxsize=4096)
 def _snapshots(text: str) -> Mapping[str, int]:
     found: dict[str, int] = json.loads(text)
@@ -309,6 +331,7 @@ def as_read(row: Row[Any]) -> ReadRecord:
         tests=row.tests,
         version=row.version,
         missing=row.missing,
+        settings=None if row.settings is None else json.loads(row.settings),
     )
 
 

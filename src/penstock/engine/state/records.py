@@ -98,7 +98,8 @@ class SliceRecord:
     snapshot the changes of each table are in it, for a model that reads changes. ``read_id`` is
     that of its `ReadRecord`; None in records of a time that had none. ``rolled_back`` is not
     stored: the rollback of the table that has undone it; ``lacked`` neither: what its read was made
-    without, where that was looked up.
+    without, where that was looked up; nor ``other_settings``: which settings of Spark it was made
+    under that are others now.
     """
 
     target: str
@@ -118,6 +119,7 @@ class SliceRecord:
     read_id: str | None = None
     rolled_back: int | None = None
     lacked: str | None = None
+    other_settings: str | None = None
 
     @property
     def last_made_in(self) -> int | None:
@@ -173,7 +175,8 @@ class ReadRecord:
     """Record what the slices of one commit were made from. ``lakes`` has the snapshot of each lake
     that was read, ``arguments`` the texts that the run gave, ``tests`` a hash of the terms
     that decided, ``version`` is Penstock's. ``missing`` is what they were made without, where the
-    run was to (``--allow-missing``).
+    run was to (``--allow-missing``). ``settings`` are `SparkSettings.meaning`, None where they are
+    not recorded.
     """
 
     read_id: str
@@ -185,6 +188,7 @@ class ReadRecord:
     tests: str = ""
     version: str = ""
     missing: str | None = None
+    settings: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -41,6 +42,7 @@ from penstock.engine.state.tables import (
     SLICE,
     STEP,
     UNCOUNTED,
+    settings_text,
     to_moment,
     to_text,
 )
@@ -195,20 +197,23 @@ def insert_run(connection: Connection, run: RunRecord) -> None:
 
 
 def insert_definitions(connection: Connection, models: Sequence[Model], at: datetime) -> None:
-    """Record the definitions that are not recorded yet."""
+    """Record the definitions that are not recorded yet, and data tests under the hash of all terms
+    of which they are.
+    """
     targets = [model.target.qualified for model in models]
     known = select(DEFINITION.c.target, DEFINITION.c.definition_hash)
     found = connection.execute(known.where(DEFINITION.c.target.in_(targets))) if targets else ()
     there = {(target, text) for target, text in found}
-    new = {(m.target.qualified, m.definition_hash): m for m in models}
+    kinds = {"definition_parts": attrgetter("definition_hash"), "test_parts": attrgetter("terms")}
+    new = {(m.target.qualified, of(m)): (m, parts) for m in models for parts, of in kinds.items()}
     rows = [
         {
             "target": target,
             "definition_hash": text,
-            "parts": json.dumps(model.definition_parts, sort_keys=True),
+            "parts": json.dumps(getattr(model, parts), sort_keys=True),
             "recorded_at": to_text(at),
         }
-        for (target, text), model in new.items()
+        for (target, text), (model, parts) in new.items()
         if (target, text) not in there
     ]
     if rows:
@@ -418,6 +423,7 @@ def insert_read(connection: Connection, read: ReadRecord) -> None:
             tests=read.tests,
             version=read.version,
             missing=read.missing,
+            settings=None if read.settings is None else settings_text(read.settings),
         )
     )
 

@@ -6,6 +6,8 @@ with microseconds, which sort as they are. DuckDB ignores tables it does not kno
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from sqlalchemy import (
@@ -101,6 +103,7 @@ READ = Table(
     _text("tests", null=False),  # what its data tests are, as a hash
     _text("version", null=False),  # of Penstock
     _text("missing"),  # of its input, where the run was to do without
+    _text("settings"),  # JSON: of Spark, as `SparkSettings.meaning` says; NULL: not known
 )
 
 # Definitions that slices were made by, by the hashes that their records have.
@@ -177,6 +180,11 @@ SCHEMA_VERSION = Table(
     _text("created_at", null=False),
     _text("lineage"),  # JSON: what each column derives from; NULL in old records
 )
+
+
+def settings_text(settings: Mapping[str, str]) -> str:
+    """Settings of Spark as reads have them: equal texts for equal settings."""
+    return json.dumps(dict(settings), sort_keys=True)
 
 
 def to_text(moment: datetime) -> str:

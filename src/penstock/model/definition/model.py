@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
 
 from penstock.errors import Diagnostic, Location
+from penstock.model.macros.at_library import LIBRARY
+from penstock.model.macros.at_macros import BUILTINS
 from penstock.model.python_steps.python_step import PythonStep
 from penstock.model.query.query import Query
 from penstock.model.script.arguments import Argument
@@ -88,9 +91,9 @@ class Model(Declaration):
     def definition_parts(self) -> dict[str, str]:
         """The parts of its definition, as texts by their names, for people to compare.
 
-        What macros and variables make of its query is a part of its own; so is each argument. Of
-        the values of settings, which may be secret, there are hashes. SCRIPT is the whole file,
-        from which the model can be built again.
+        Each macro is a part with all that it made of calls, in what is embedded, too; so is what
+        all of them make of its query, and each argument. Of the values of settings, which may be
+        secret, there are hashes. SCRIPT is the whole file, from which the model can be built again.
         """
         query = self.query
         whole = query.source if query.source.written is None else query.source.written
@@ -99,6 +102,7 @@ class Model(Declaration):
             statements = (part.statement for part in (*query.parts, *query.after))
             texts = (query.source.text[each.start : each.end].strip() for each in statements)
             parts[EXPANDED] = ";\n".join(texts)
+        parts |= _macros(query)
         parts |= {part_of_embedded(table): inner.text for table, inner in query.embeds.items()}
         parts |= {f"argument {a.name}": f"{a.type} = {a.default}" for a in query.arguments}
         for each in query.settings:
@@ -166,6 +170,16 @@ class Model(Declaration):
         return sha256(text.encode()).hexdigest()
 
     @property
+    def test_parts(self) -> dict[str, str]:
+        """Its data tests as texts by their names, for people to compare."""
+        parts = {f"data test {test.name}": json.dumps(test.to_dict()) for test in self.data_tests}
+        scripts = {f"data test {script.test.name}": script for script in self.test_scripts}
+        return parts | {
+            name: f"{json.dumps(dict(script.arguments), default=str)} {script.text}"
+            for name, script in scripts.items()
+        }
+
+    @property
     def looks_at_rows(self) -> bool:
         """Return whether a run of it depends on rows: of a view by its data tests only."""
         return self.strategy.output is not Output.VIEW or bool(self.data_tests)
@@ -198,3 +212,28 @@ class Model(Declaration):
         now = {table for table, earlier in read if not earlier}
         then = {table for table, earlier in read if earlier}
         return tuple(table for table in self.inputs if table in now or table not in then)
+
+
+def _macros(query: Query) -> dict[str, str]:
+    """Return what each macro made of its calls in a query and what that embeds, as JSON by ``macro
+    name``. Of a call with others in it all that begin with ``@`` are named.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for origin, call, made in _expansions(query):
+        own = (name for name in _CALLED.findall(call) if name.lower() not in _EVERYWHERE)
+        names = dict.fromkeys(own)
+        if origin or names:
+            name = origin.removeprefix("the ").partition(",")[0] or f"macro {', '.join(names)}"
+            found.setdefault(name, {})[" ".join(call.split())] = made
+    return {name: json.dumps(calls, sort_keys=True) for name, calls in found.items()}
+
+
+def _expansions(query: Query) -> Iterator[tuple[str, str, str]]:
+    if query.source.written is not None:
+        yield from query.source.written.expansions
+    for inner in query.embeds.values():
+        yield from _expansions(inner)
+
+
+_CALLED = re.compile(r"@(\w+)\(")
+_EVERYWHERE = frozenset({*BUILTINS, *LIBRARY})  # macros that every project has

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,19 @@ class Written:
         for step in reversed(self.steps):
             offset = step.back(offset)
         return Location(path, *place(self.text, offset), inside)
+
+    @property
+    def expansions(self) -> Iterator[tuple[str, str, str]]:
+        """Yield what the steps put in place of other text: from where, if that is known, in place
+        of what, and the new text.
+        """
+        old = self.text
+        for step in self.steps:
+            bodies = {body.start: body.origin for body in self.bodies}
+            origins = bodies if step is self.steps[-1] else {}
+            for at, before, made in step.replaced(old):
+                yield origins.get(at, ""), before, made
+            old = step.text
 
 
 @dataclass(frozen=True, slots=True)

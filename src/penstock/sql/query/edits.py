@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from penstock.sql.identifiers import quote_identifier
@@ -50,6 +50,13 @@ class Mapped:
         index = bisect_right(self.anchors, offset, key=lambda anchor: anchor.at) - 1
         anchor = self.anchors[max(index, 0)]
         return anchor.origin + max(offset - anchor.at, 0) if anchor.exact else anchor.origin
+
+    def replaced(self, old: str) -> Iterator[tuple[int, str, str]]:
+        """Yield what stands in place of other text of ``old``: where, in place of what, and it."""
+        ends = (*self.anchors[1:], Anchor(len(self.text), len(old), exact=True))
+        for anchor, end in zip(self.anchors, ends, strict=True):
+            if not anchor.exact:
+                yield anchor.at, old[anchor.origin : end.origin], self.text[anchor.at : end.at]
 
 
 @dataclass(frozen=True, slots=True)
