@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
 
-from penstock.model.definition.model import SCRIPT
+from penstock.model.definition.model import EXPANDED, SCRIPT
 
-_MADE = "query with its macros"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +25,9 @@ def definition_diff(old: Mapping[str, str], new: Mapping[str, str]) -> Definitio
     names = [name for name in every if old.get(name) != new.get(name)]
     names = [name for name in names if not _is_macro(name) or _other_calls(name, old, new)]
     if "query" in names:  # its macros say the same again
-        names = [name for name in names if name != _MADE]
+        names = [name for name in names if name != EXPANDED]
     lines = (line for name in names for line in _lines(name, old, new))
-    told = [name for name in names if name != _MADE or not any(map(_is_macro, names))]
+    told = [name for name in names if name != EXPANDED or not any(map(_is_macro, names))]
     return DefinitionDiff(tuple(told), tuple(lines))
 
 
@@ -51,7 +50,7 @@ def _lines(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterato
             yield f"{name}: {call}: {then} -> {now}"
         return
     before, after = old.get(name), new.get(name)
-    if name in {"query", _MADE} or name.startswith("query of "):
+    if name in {"query", EXPANDED} or name.startswith("query of "):
         old_lines, new_lines = ((text or "").splitlines() for text in (before, after))
         yield from unified_diff(
             old_lines, new_lines, f"{name}, as recorded", f"{name} now", lineterm=""
