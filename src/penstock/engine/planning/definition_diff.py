@@ -10,7 +10,6 @@ from difflib import unified_diff
 from penstock.model.definition.model import EXPANDED, SCRIPT
 
 
-
 @dataclass(frozen=True, slots=True)
 class DefinitionDiff:
     """The names of the ``parts`` that differ, and the difference as ``lines`` for people."""
