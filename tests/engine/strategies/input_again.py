@@ -18,7 +18,9 @@ from penstock.engine.planning.plan import Plan
 from penstock.engine.results import RunResult
 from penstock.errors import ArgumentError
 from penstock.rolling_back import RolledBackTable
-from tests.engine.strategies.input_sequences import ACTIONS, Play, Wrong, _row
+from tests.engine.strategies.input_checks import row_of
+from tests.engine.strategies.input_sequences import ACTIONS, Play
+from tests.engine.strategies.input_sources import Wrong
 from tests.engine.strategies.range_sequences import Death
 
 if TYPE_CHECKING:
@@ -139,7 +141,7 @@ class PlayAgain(Play):
         name = table.table.rpartition(".")[2]
         tag = "_wm_partition" if self._is_tagged(name) else "NULL"
         query = f"SELECT ts, g, v, {tag} FROM {name} AT (VERSION => {table.to})"
-        then = sorted(_row(*row) for row in self.duck.execute(query).fetchall())
+        then = sorted(row_of(*row) for row in self.duck.execute(query).fetchall())
         if then != sorted(self.seen.content(name)):
             raise Wrong(f"{name} is not as it was at {table.to}")
         states = self._statuses()[name]

@@ -44,7 +44,7 @@ class Checks(Sources):
             if name in there:
                 tag = "_wm_partition" if self._is_tagged(name) else "NULL"
                 query = f"SELECT ts, g, v, {tag} FROM {name}"
-                tables[name] = [_row(*row) for row in self.duck.execute(query).fetchall()]
+                tables[name] = [row_of(*row) for row in self.duck.execute(query).fetchall()]
         self.snapshots.append(self.project.lake("main").catalog.latest().id)
         rolled = [name for name, at in self.seen.back.items() if at == self.seen.action]
         self.seen.now(tables, rolled)
@@ -199,7 +199,7 @@ class Checks(Sources):
         return False
 
 
-def _row(at: datetime, g: str, v: int, tag: str | None) -> Row:
+def row_of(at: datetime, g: str, v: int, tag: str | None) -> Row:
     return at.astimezone(UTC), g, v, tag
 
 
