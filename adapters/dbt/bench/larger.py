@@ -1,4 +1,4 @@
-"""A dbt project of about fifty models, made by dbt and, imported, by Penstock; rows compared::
+"""A dbt project of about forty models, made by dbt and, imported, by Penstock; rows compared::
 
     .venv-dbt/bin/python adapters/dbt/bench/larger.py DIRECTORY
 

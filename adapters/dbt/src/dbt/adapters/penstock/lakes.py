@@ -84,7 +84,7 @@ class Lakes:
             self._opened.clear()
 
     def _hear(self, event: object) -> None:
-        logger.info(str(event))
+        logger.info(str(getattr(event, "message", event)))
 
 
 def _of_environment(spark: Any) -> Any:
