@@ -143,9 +143,7 @@ def _matched(before: DataFrame, after: DataFrame, rule: Rule, ways: Mapping[str,
             fn.coalesce(*(expr(ways[name].format(f"{side}.{quoted(name)}")) for side in _SIDES))
             for name in rule.columns
         ]
-        rest = matched.where(lone).select(*_SIDES, *_numbered(keys))
-        gone, come = rest.where(f"{_OLD} IS NOT NULL"), rest.where(f"{_NEW} IS NOT NULL")
-        equals = _together(gone.drop(_NEW), come.drop(_OLD), len(keys))
+        equals = _grouped(matched.where(lone).select(*_SIDES, *_numbered(keys)), len(keys))
         matched = matched.where(~lone).unionByName(equals)
     differing = [
         expr(f"{_OLDS} > 0 AND {_NEWS} > 0 AND NOT ({old} <=> {new})").alias(f"{_DIFFERS}{i}")
@@ -169,8 +167,11 @@ def _numbered(columns: Sequence[SparkColumn]) -> list[SparkColumn]:
 
 
 def _together(old: DataFrame, new: DataFrame, width: int) -> DataFrame:
-    """Rows of both sides with equal values to match by: the first of each side, and how many."""
-    rows = old.unionByName(new, allowMissingColumns=True)
+    return _grouped(old.unionByName(new, allowMissingColumns=True), width)
+
+
+def _grouped(rows: DataFrame, width: int) -> DataFrame:
+    """Rows with equal values to match by: the first of each side, and how many."""
     grouped = rows.groupBy(*(f"{_KEY}{i}" for i in range(width))).agg(
         *(fn.first(side, ignorenulls=True).alias(side) for side in _SIDES),
         *(fn.count(side).alias(number) for side, number in zip(_SIDES, _SIZES, strict=True)),
