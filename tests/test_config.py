@@ -216,3 +216,47 @@ def test_how_many_failing_rows_are_shown(tmp_path: Path) -> None:
     assert error.message == "project.test_samples must be 0 or more, not -1"
     error = failure(tmp_path, f'[project]\ntest_samples = "all"\n{MINIMAL}')
     assert error.message == "test_samples must be a whole number, not 'all'"
+
+
+DELTA = f'{MINIMAL}[delta.sales]\nroot = "tables"\n'
+
+
+def test_a_delta_root_has_an_index_beside_the_lake(tmp_path: Path) -> None:
+    settings = load(tmp_path, DELTA)
+    root = settings.lakes["sales"]
+    assert (root.kind, root.data_path) == ("delta", f"{tmp_path}/tables")
+    assert root.catalog == f"ducklake:sqlite:{tmp_path}/lake/meta.delta-sales.sqlite"
+    assert (settings.default_lake, settings.delta_roots) == ("main", frozenset({"sales"}))
+    text = DELTA.replace("sqlite:lake/meta.sqlite", "postgres:dbname=lake")
+    root = load(tmp_path, text, {"PENSTOCK_DELTA_SALES_ROOT": "s3://bucket/delta"}).lakes["sales"]
+    assert root.data_path == "s3://bucket/delta"
+    assert root.catalog == "ducklake:postgres:dbname=lake"
+    assert root.metadata_schema == "penstock_delta_sales"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ('[delta.main]\nroot = "x"\n', 5, "name of a lake and of a Delta root"),
+        ('[delta.sales]\npartition_column = "x"\n', 5, "has no root"),
+        ('[delta.sales]\nroot = ""\n', 5, "root of Delta root 'sales' is empty"),
+        ('[delta.sales]\nrooot = "x"\n', 5, "unknown key in [delta.sales]"),
+    ],
+)
+def test_mistakes_of_delta_roots(tmp_path: Path, text: str, line: int, said: str) -> None:
+    error = failure(tmp_path, MINIMAL + text)
+    assert said in error.message
+    assert error.hint
+    assert error.location is not None
+    assert error.location.line == line
+
+
+def test_an_environment_with_another_catalog_has_its_own_delta_root(tmp_path: Path) -> None:
+    other = '[environments.dev.lakes.main]\ncatalog = "sqlite:dev"\ndata_path = "dev"\n'
+    (tmp_path / "penstock.toml").write_text(DELTA + other)
+    with pytest.raises(ConfigError, match="and the Delta root sales of the first"):
+        load_settings(tmp_path, environment="dev", environ={})
+    own = '[environments.dev.delta.sales]\nroot = "dev/tables"\n'
+    (tmp_path / "penstock.toml").write_text(DELTA + other + own)
+    settings = load_settings(tmp_path, environment="dev", environ={})
+    assert settings.lakes["sales"].data_path == f"{tmp_path}/dev/tables"

@@ -55,12 +55,17 @@ _READ_BY_SPARK = re.compile(
     re.IGNORECASE,
 )
 _ENVIRONMENT = f"{PREFIX}ENV"
+DELTA = "delta"  # the section of Delta roots, and their kind
+_LAKES = ("lakes.", f"{DELTA}.")
 _STORAGE = "s3_"  # before the names of what `LakeSettings.storage` has
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LakeSettings:
     """``catalog`` starts with ``ducklake:``; paths in it and ``data_path`` are absolute.
+
+    ``kind`` is that of the destination, ``ducklake`` or ``delta``. Of a Delta root ``data_path`` is
+    where its tables are, and ``catalog`` its index, beside the catalog of the default lake.
 
     ``override_data_path``: the files are in ``data_path``, whatever the catalog says. ``storage``
     has the ``s3_`` settings without that prefix. ``places`` say where each setting was read.
@@ -73,15 +78,11 @@ class LakeSettings:
     metadata_schema: str | None = None
     override_data_path: bool = False
     storage: Mapping[str, object] = field(default_factory=dict)
+    kind: str = "ducklake"
     places: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
 
     def __repr__(self) -> str:
         return masked_repr(self)
-
-    @property
-    def kind(self) -> str:
-        """The kind of destination, by what its URI begins with."""
-        return self.catalog.partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -188,6 +189,16 @@ class Settings:
         suffix = "" if self.own_tables is None else self.own_tables.suffix
         return Environment(self.environment or DEFAULT_ENVIRONMENT, suffix)
 
+    @property
+    def default_lake(self) -> str | None:
+        """The lake of names that name none: the only one, otherwise ``main``."""
+        return default_lake(self.lakes)
+
+    @property
+    def delta_roots(self) -> frozenset[str]:
+        """The names among ``lakes`` that are Delta roots."""
+        return frozenset(name for name, each in self.lakes.items() if each.kind == DELTA)
+
 
 def load_settings(
     root: Path,
@@ -214,7 +225,7 @@ def load_settings(
 
     def others(name: str, where: Location) -> Mapping[str, Setting]:
         theirs = file.of(None if name == DEFAULT_ENVIRONMENT else name, where)
-        lakes = {k: each for k, each in theirs.items() if k.startswith(("lakes.", OWN_TABLES))}
+        lakes = {k: v for k, v in theirs.items() if k.startswith((*_LAKES, OWN_TABLES))}
         return {**with_variables(lakes, environ), **_of_lakes(values, environ)}
 
     own = read_own_tables(
@@ -226,7 +237,7 @@ def load_settings(
 def _of_lakes(values: Mapping[str, Setting], environ: Mapping[str, str]) -> dict[str, Setting]:
     """Return what variables say of lakes, whatever the environment."""
     known = _from_variables(environ, {name: names_in(name, values) for name in NAMED})
-    return {key: each for key, each in known.items() if key.startswith("lakes.")}
+    return {key: each for key, each in known.items() if key.startswith(_LAKES)}
 
 
 def _places(lakes: Mapping[str, LakeSettings]) -> Places:
@@ -399,22 +410,88 @@ def _build_lakes(root: Path, values: Mapping[str, Setting]) -> dict[str, LakeSet
             hint='add a section [lakes.main] with catalog = "sqlite:lake/meta.sqlite" '
             'and data_path = "lake/data"',
         )
-    return {name: _build_lake(root, name, values) for name in names}
+    lakes = {name: _build_lake(root, name, values) for name in names}
+    state = lakes[default_lake(lakes) or names[0]]
+    roots = names_in(DELTA, values)
+    return {**lakes, **{name: _build_delta(root, name, values, lakes, state) for name in roots}}
 
 
-def _build_lake(root: Path, name: str, values: Mapping[str, Setting]) -> LakeSettings:
+def default_lake(lakes: Mapping[str, LakeSettings]) -> str | None:
+    """The lake of names that name none: the only one, otherwise ``main``."""
+    names = [name for name, each in lakes.items() if each.kind != DELTA]
+    if len(names) == 1:
+        return names[0]
+    return "main" if "main" in names else None
+
+
+def _settings_of(
+    section: str, what: str, name: str, values: Mapping[str, Setting]
+) -> dict[str, Setting]:
     settings = {
-        key: values[f"lakes.{name}.{key}"]
-        for key in SECTIONS["lakes"]
-        if f"lakes.{name}.{key}" in values
+        key: values[f"{section}.{name}.{key}"]
+        for key in SECTIONS[section]
+        if f"{section}.{name}.{key}" in values
     }
     for key, setting in settings.items():
         if setting.value == "":
             raise ConfigError(
-                f"{key} of lake {name!r} is empty",
+                f"{key} of {what} {name!r} is empty",
                 location=setting.origin,
                 hint="give it a value, or leave it out",
             )
+    return settings
+
+
+def _build_delta(
+    root: Path,
+    name: str,
+    values: Mapping[str, Setting],
+    lakes: Mapping[str, LakeSettings],
+    state: LakeSettings,
+) -> LakeSettings:
+    """A Delta root; its index is beside the catalog of ``state``, the lake with the records."""
+    settings = _settings_of(DELTA, "Delta root", name, values)
+    first = next(iter(settings.values())).origin
+    if any(name.casefold() == each.casefold() for each in lakes):
+        raise ConfigError(
+            f"{name!r} is the name of a lake and of a Delta root, which SQL could not tell apart",
+            location=first,
+            hint=f"give one of [lakes.{name}] and [{DELTA}.{name}] another name",
+        )
+    if "root" not in settings:
+        raise ConfigError(
+            f"Delta root {name!r} has no root",
+            location=first,
+            hint='root = "delta", or root = "s3://bucket/delta": tables are in root/schema/table',
+        )
+    given = {key: setting.value for key, setting in settings.items()}
+    catalog, schema = _index(state, name)
+    s3 = [key for key in given if key.startswith(_STORAGE)]
+    return LakeSettings(
+        name=name,
+        catalog=catalog,
+        metadata_schema=schema,
+        data_path=_absolute(root, given["root"]),
+        partition_column=given.get("partition_column", state.partition_column),
+        storage={key.removeprefix(_STORAGE): given[key] for key in s3},
+        kind=DELTA,
+        places={key: setting.origin for key, setting in settings.items()},
+    )
+
+
+def _index(state: LakeSettings, name: str) -> tuple[str, str | None]:
+    """The catalog of a Delta root, and the schema of its tables: a file beside the lake's, or a
+    schema of the same database.
+    """
+    kind, _, path = state.catalog.removeprefix("ducklake:").partition(":")
+    if kind == "postgres":
+        return state.catalog, f"penstock_delta_{name}"
+    file = Path(path or kind)
+    return f"ducklake:sqlite:{file.with_name(f'{file.stem}.delta-{name}.sqlite')}", None
+
+
+def _build_lake(root: Path, name: str, values: Mapping[str, Setting]) -> LakeSettings:
+    settings = _settings_of("lakes", "lake", name, values)
     if "catalog" not in settings:
         raise ConfigError(
             f"lake {name!r} has no catalog",

@@ -62,6 +62,17 @@ SECTIONS: Mapping[str, Mapping[str, Any]] = {
         "s3_path_style": bool,
         "s3_committer": str,
     },
+    "delta": {
+        "root": str,
+        "partition_column": str,
+        "s3_access_key": str,
+        "s3_secret_key": str,
+        "s3_session_token": str,
+        "s3_endpoint": str,
+        "s3_region": str,
+        "s3_path_style": bool,
+        "s3_committer": str,
+    },
     "spark": {"master": str, "memory": str, "conf": dict, "warm": str | bool},
     "run": {"jobs": int, **RECORDS},
     "logs": LOGS,
@@ -72,7 +83,11 @@ SECTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 _IN_FILES = {name: keys for name, keys in SECTIONS.items() if name != OWN}
 #: sections of tables with names of the project's own, and what one of them is called
-NAMED: Mapping[str, str] = {"lakes": "a lake", "notify": "one who is told"}
+NAMED: Mapping[str, str] = {
+    "lakes": "a lake",
+    "delta": "a Delta root",
+    "notify": "one who is told",
+}
 
 
 Values = dict[str, Setting]
@@ -136,6 +151,24 @@ def _require_own_files(environment: str, base: Values, own: Values) -> None:
                 "the first",
                 location=setting.origin,
                 hint="say with data_path where this environment keeps its files",
+            )
+        if moved and base[key].value != setting.value:
+            _require_own_roots(environment, base, own, lake, setting)
+
+
+def _require_own_roots(
+    environment: str, base: Values, own: Values, lake: str, setting: Setting
+) -> None:
+    """Raise ConfigError where two catalogs would have one Delta root, which both write to."""
+    for name in names_in("delta", base):
+        key = f"delta.{name}.root"
+        if key in base and key not in own:
+            raise ConfigError(
+                f"{lake} has another catalog in environment {environment!r}, and the Delta root "
+                f"{name} of the first",
+                location=setting.origin,
+                hint=f"say with root in [{ENVIRONMENTS}.{environment}.delta.{name}] where this "
+                "environment has its Delta tables",
             )
 
 

@@ -255,7 +255,9 @@ class TableInspection(RunInspection):
                 )
             return model.target, model
         try:
-            names = Names(tuple(self.settings.lakes), moved=self._loaded.moved)
+            names = Names(
+                tuple(self.settings.lakes), self.settings.default_lake, moved=self._loaded.moved
+            )
             name = names.resolve(tuple(dotted(text)))
         except UnknownName as error:
             raise ArgumentError(str(error), hint=error.hint) from None

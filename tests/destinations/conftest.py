@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.destinations.delta.lake import DeltaLake
 from penstock.destinations.destination import Destination
 from penstock.lake.lake import Lake
 from tests.destinations.memory import MemoryDestination
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture(params=["ducklake", "memory"])
+@pytest.fixture(params=["ducklake", "memory", "delta"])
 def destination(
     request: pytest.FixtureRequest,
     tmp_path: Path,
@@ -25,6 +26,11 @@ def destination(
 ) -> Iterator[Destination]:
     if request.param == "memory":
         yield MemoryDestination(spark)
+        return
+    if request.param == "delta":
+        index = f"ducklake:sqlite:{tmp_path / 'index.sqlite'}"
+        with DeltaLake.of_root(f"{tmp_path}/root", index, spark=spark) as root:
+            yield root
         return
     uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
     with Lake.attach(uri, data_path=f"{tmp_path}/data", spark=spark) as lake:

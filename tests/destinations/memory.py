@@ -346,6 +346,11 @@ class MemoryTransaction:
     def drop_table(self, name: str, /) -> None:
         self.table(name).drop()
 
+    def describe(
+        self, author: str | None = None, message: str | None = None, extra: str | None = None
+    ) -> None:
+        self._note = extra or self._note
+
     def on_commit(self, write: Callable[[Connection, int], None], /) -> None:
         self._also.append(write)
 

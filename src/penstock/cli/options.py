@@ -438,7 +438,14 @@ def lake_settings(project_dir: Path | None, name: str | None) -> tuple[str, Lake
     """
     root = project_dir or find_project()
     paths.remember(root)
-    lakes = read_settings(root).lakes
+    settings = read_settings(root)
+    if name in settings.delta_roots:
+        raise ArgumentError(
+            f"{name} is a Delta root, and this is for lakes",
+            hint="tables of Delta are maintained and copied by engines of Delta; its index is made "
+            "again from their logs",
+        )
+    lakes = {key: lake for key, lake in settings.lakes.items() if key not in settings.delta_roots}
     known = ", ".join(lakes)
     if name is None:
         if len(lakes) > 1:

@@ -72,7 +72,7 @@ def load(uri: str, version: int | None = None) -> LogState | None:
     start, commits = _way(uri, listing, number)
     content = _Content()
     if start is not None:
-        for row in _checkpoint_rows(uri, start):
+        for row in checkpoint_rows(uri, start):
             content.take(row)
     for at in commits:
         content.commit(_actions(uri, at))
@@ -185,7 +185,8 @@ _SIDECARS = "_sidecars"
 _COLUMNS = ("add", "metaData", "protocol", "txn", "sidecar")
 
 
-def _checkpoint_rows(uri: str, checkpoint: Checkpoint) -> Iterator[Json]:
+def checkpoint_rows(uri: str, checkpoint: Checkpoint) -> Iterator[Json]:
+    """The rows of a checkpoint, each an action; maps are pairs, as Arrow has them."""
     directory = log_directory(uri)
     for name in checkpoint.names:
         path = f"{directory}/{name}"

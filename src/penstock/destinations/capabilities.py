@@ -12,15 +12,21 @@ from penstock.model.values.strategy import Capability
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """``kind`` is what messages call such a destination, ``can`` what it can do."""
+    """``kind`` is what messages call such a destination, ``can`` what it can do.
+    ``carries_records``: data is published before its records are written, so each commit has them.
+    """
 
     kind: str
     can: frozenset[Capability]
+    carries_records: bool = False
 
 
 DUCKLAKE = Capabilities("DuckLake", frozenset(Capability))
+# Files that are written again without some rows do not say which of theirs are new.
+_OF_DELTA = frozenset(Capability) - {Capability.CHANGES}
+DELTA = Capabilities("Delta", _OF_DELTA, carries_records=True)
 # As `LakeSettings.kind` calls them.
-KINDS: Mapping[str, Capabilities] = {"ducklake": DUCKLAKE}
+KINDS: Mapping[str, Capabilities] = {"ducklake": DUCKLAKE, "delta": DELTA}
 
 
 def refusals(models: Sequence[Model], known: Mapping[str, Capabilities]) -> Iterator[ArgumentError]:

@@ -208,6 +208,12 @@ class Transaction(Protocol):
         dialect: str = "spark",
     ) -> DataFrame: ...
 
+    def describe(
+        self, author: str | None = None, message: str | None = None, extra: str | None = None
+    ) -> None:
+        """Set what is noted with the commit."""
+        ...
+
     def on_commit(self, write: Callable[[Connection, int], None], /) -> None:
         """Write records in the commit of the data, with the id of its snapshot; a destination
         without `Capability.RECORDS` writes them when it has committed.

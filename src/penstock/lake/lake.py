@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from weakref import finalize
 
 from penstock.attach_options import refuse_others
@@ -51,6 +51,9 @@ _OPTIONS = (
     *("read_only", "snapshot_version", "snapshot_time", "lock_timeout", "storage"),
     *("data_inlining_row_limit", "name", "limits"),
 )
+
+
+L = TypeVar("L", bound="Lake")
 
 
 class Lake(Maintained):
@@ -132,7 +135,7 @@ class Lake(Maintained):
             new_catalog=new_catalog,
         )
         make = partial(cls, at=at, name=name, limits=limits)
-        return _opened(make, open_catalog, data_path, Storage.of(storage), spark)
+        return opened(make, open_catalog, data_path, Storage.of(storage), spark)
 
     def __repr__(self) -> str:
         return f"Lake({self.name!r}, {str(self.catalog)!r})"
@@ -397,13 +400,13 @@ class Lake(Maintained):
         return replace(self.names_at(at, schema), transaction=transaction)
 
 
-def _opened(
-    make: Callable[..., Lake],
+def opened(
+    make: Callable[..., L],
     open_catalog: Callable[[], Catalog],
     data_path: str | None,
     storage: Storage | None,
     spark: SparkSession | SparkSource | None,
-) -> Lake:
+) -> L:
     """Make a lake over its catalog and its store; a failure, or the lake's end, releases both."""
     with ExitStack() as on_error:
         if data_path is not None:  # checked before a new catalog is made

@@ -173,7 +173,9 @@ class Queries:
 
     def _parsed(self, text: str, dialect: str) -> Query:
         lakes = tuple(self._settings.lakes)
-        names = Names(lakes, macros=self.connections.macros, moved=self.moved)
+        names = Names(
+            lakes, self._settings.default_lake, macros=self.connections.macros, moved=self.moved
+        )
         macros = ScriptMacros(libraries=self.libraries)
         parsed, findings = read_query(text, _NAME, names=names, dialect=dialect, macros=macros)
         if parsed is None:

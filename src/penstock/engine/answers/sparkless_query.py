@@ -60,7 +60,7 @@ class SmallReads:
         return self._answer(table, PlainSelect((table.table,)), place)
 
     def _table(self, parts: tuple[str, ...], lake: str | None) -> TableName:
-        names = Names(tuple(self.settings.lakes), moved=self.moved)
+        names = Names(tuple(self.settings.lakes), self.settings.default_lake, moved=self.moved)
         if lake is None:
             return names.resolve(parts)
         if len(parts) > 1 and names.lake(parts[0]) is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from penstock.destinations.capabilities import KINDS
 from penstock.engine.answers import lineage
 from penstock.engine.checks.run import Tester
 from penstock.engine.inputs.pinned_tables import Pins, Readable, pin, table_name
@@ -57,11 +58,11 @@ class Attempt:
     @contextmanager
     def begin(cls, context: RunContext, planned: PlannedStep) -> Iterator[Attempt]:
         model, lake = planned.model, context.lake_of(planned.model)
-        note = {"run": context.run_id, "step": model.name, "slice": planned.slice}
+        note = _note(context, planned)
         message = " ".join(part for part in (model.name, planned.slice) if part)
         with (
             Views(context.session, context.later) as views,
-            lake.transaction(author="penstock", message=message, extra=json.dumps(note)) as tx,
+            lake.transaction(author="penstock", message=message, extra=note) as tx,
             ExitStack() as held,
         ):
             pins = pin(context.lakes, model, tx.base, context.plan.makers)
@@ -91,6 +92,17 @@ class Attempt:
     def column(self) -> str:
         """The column of partitions: it holds the value of a row's slice."""
         return self.context.settings.lakes[self.model.target.lake].partition_column
+
+    @property
+    def note(self) -> str:
+        """The note of its commit, by which others know who made it."""
+        return _note(self.context, self.planned)
+
+    @property
+    def carries(self) -> bool:
+        """Return whether a commit has its records in its note too, as it is published first."""
+        settings = self.context.settings.lakes[self.model.target.lake]
+        return KINDS[settings.kind].carries_records
 
     @property
     def place(self) -> tuple[str, str] | None:
@@ -188,6 +200,11 @@ class Attempt:
         return lineage.recorded(
             self.model, lambda table: self.pins.readable(table).types, self.column
         )
+
+
+def _note(context: RunContext, planned: PlannedStep) -> str:
+    note = {"run": context.run_id, "step": planned.model.name, "slice": planned.slice}
+    return json.dumps(note)
 
 
 Known = Mapping[str, SliceRecord]  # records of slices, by their texts

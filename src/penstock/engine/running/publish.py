@@ -23,6 +23,7 @@ from penstock.engine.running.bisect import Verdict
 from penstock.engine.running.sources import run_python
 from penstock.engine.running.writers import Candidate, write
 from penstock.engine.session.run_context import RunContext
+from penstock.engine.state.carried import noted
 from penstock.engine.state.records import (
     KeptPart,
     Publication,
@@ -129,6 +130,8 @@ def _publish(
             _publish_files(attempt, candidate.files)
         if not attempt.tx.has_changes:
             candidate.require_files()
+    if attempt.carries and passed:
+        attempt.tx.describe(extra=noted(attempt.note, records))
     snapshot_id = commit(attempt.tx, attempt.state, records)
     made = {what.slice: MadeSlice(*what.made_by(snapshot_id)) for what in records.published}
     made |= {what.slice: MadeSlice(what, None) for what in records.failed}

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from penstock.config import LakeSettings, Settings
+from penstock.config import DELTA, LakeSettings, Settings
 from penstock.engine.session.cache import scripts
 from penstock.errors import ArgumentError, CatalogMissing, LakeClosed
 from penstock.events import EventSink
@@ -108,6 +108,12 @@ class Connections:
         self.check_open()
         settings = self.lake_settings(name)
         if name not in self._lakes or self._lakes[name].catalog.closed:
+            source = Starter(spark, self.starts_plain)
+            if settings.kind == DELTA:
+                from penstock.engine.session.opening import attach_root
+
+                self._lakes[name] = attach_root(settings, source, self._limits())
+                return self._lakes[name]
             from penstock.lake.lake import Lake
 
             self._lakes[name] = Lake.attach(
@@ -115,12 +121,14 @@ class Connections:
                 data_path=settings.data_path,
                 override_data_path=settings.override_data_path,
                 metadata_schema=settings.metadata_schema,
-                spark=Starter(spark, self.starts_plain),
+                spark=source,
                 name=name,
                 storage=settings.storage or None,
                 new_catalog=new_catalog,
                 limits=self._limits(),
             )
+        elif settings.kind == DELTA:
+            self._look(self._lakes[name].catalog)
         return self._lakes[name]
 
     def steps_at_once(self) -> int | None:
@@ -160,25 +168,27 @@ class Connections:
     def catalog(self, name: str) -> Catalog | None:
         """The catalog of a lake, to read only; None when no run has created it yet."""
         self.check_open()
+        settings = self.settings.lakes[name]
         if name in self._lakes and not self._lakes[name].catalog.closed:
-            return self._lakes[name].catalog
-        if name not in self._catalogs:
-            from penstock.lake.catalog.catalog import Catalog
-
-            settings = self.settings.lakes[name]
-            moved = settings.override_data_path
+            known = self._lakes[name].catalog
+        elif name in self._catalogs:
+            known = self._catalogs[name]
+        else:
             try:
-                self._catalogs[name] = Catalog.open(
-                    settings.catalog,
-                    data_path=settings.data_path if moved else None,
-                    override_data_path=moved,
-                    read_only=True,
-                    metadata_schema=settings.metadata_schema,
-                )
+                self._catalogs[name] = _open_catalog(settings)
             except CatalogMissing:
-                _refuse_abandoned(settings)
+                if settings.kind != DELTA:
+                    _refuse_abandoned(settings)
                 return None
-        return self._catalogs[name]
+            return self._catalogs[name]
+        if settings.kind == DELTA:
+            self._look(known)
+        return known
+
+    def _look(self, catalog: Catalog) -> None:
+        from penstock.engine.session.opening import look_again
+
+        look_again(catalog)
 
     def macros(self, home: TableName, called: frozenset[str], text: str) -> Book:
         """The macros of a lake that a text of DuckDB's dialect calls, as they are now."""
@@ -208,6 +218,8 @@ class Connections:
             return load_models(
                 settings.root,
                 lakes=settings.lakes,
+                default_lake=settings.default_lake,
+                roots=settings.delta_roots,
                 models_dir=settings.models,
                 dialect=settings.dialect,
                 infer_names=settings.infer_names,
@@ -236,8 +248,7 @@ class Connections:
 
     def default_lake(self) -> str:
         """The lake of statements that name none: the only one, otherwise ``main``."""
-        names = list(self.settings.lakes)
-        return names[0] if len(names) == 1 else DEFAULT_LAKE
+        return self.settings.default_lake or DEFAULT_LAKE
 
     def check_open(self) -> None:
         if self._closed:
@@ -255,6 +266,24 @@ class Connections:
             catalog.close()
         self._lakes.clear()
         self._catalogs.clear()
+
+
+def _open_catalog(settings: LakeSettings) -> Catalog:
+    """The catalog of a lake, to read only. Raises CatalogMissing where no run has made it."""
+    if settings.kind == DELTA:
+        from penstock.engine.session.opening import open_index_of
+
+        return open_index_of(settings)
+    from penstock.lake.catalog.catalog import Catalog
+
+    moved = settings.override_data_path
+    return Catalog.open(
+        settings.catalog,
+        data_path=settings.data_path if moved else None,
+        override_data_path=moved,
+        read_only=True,
+        metadata_schema=settings.metadata_schema,
+    )
 
 
 def _refuse_abandoned(settings: LakeSettings) -> None:

@@ -91,7 +91,7 @@ class Catalog:
         retry: RetryPolicy | None = None,
         inlining_row_limit: int | None = None,
         new_catalog: bool = False,
-    ) -> Catalog:
+    ) -> Self:
         """Open the catalog at ``uri``, creating it when it is missing and ``create`` is set.
 
         ``data_path`` is where a new catalog keeps its files (default on SQLite: ``FILE.files/``);
@@ -188,6 +188,9 @@ class Catalog:
                 f"the catalog {self._location} is attached read-only",
                 hint="attach it without read_only to write",
             )
+
+    def check_own_files(self) -> None:
+        """Raise UnsupportedFeature where files that it does not list may be needed by others."""
 
     def latest(self) -> Snapshot:
         return self.snapshot(LATEST)

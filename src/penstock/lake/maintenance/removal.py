@@ -58,6 +58,7 @@ def delete_orphaned_files(
     their data files, also where DuckDB has removed these. Other kinds of files stay.
     """
     catalog = lake.catalog
+    catalog.check_own_files()
     before = age_limit(catalog, older_than, cleanup_all=cleanup_all)
     # List the disk first: files committed meanwhile are then known to the catalog.
     there = list(found_below(catalog.data_path))
@@ -340,6 +341,7 @@ def cleanup_old_files(
     that are already deleted.
     """
     catalog = lake.catalog
+    catalog.check_own_files()
     before = age_limit(catalog, older_than, cleanup_all=cleanup_all)
     data_path = DataPath(catalog.data_path)
 

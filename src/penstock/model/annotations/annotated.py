@@ -175,9 +175,14 @@ def _check(header: _Header, already: Sequence[Diagnostic]) -> Iterator[Diagnosti
 
 def _target(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
     table = table_of(made.target)
-    if made.target.kind != "ducklake":
+    if not made.target.is_table:
         message = f"a managed table is a ducklake:// table, not a {made.target.kind}"
         yield header.error("materialize", message, f"write materialize {TARGET}", "target")
+    elif table is None and made.target.kind == "delta":
+        message = f"{made.target} names no table"
+        yield header.error(
+            "materialize", message, "write materialize delta://ROOT/schema/table", "target"
+        )
     elif table is None:
         lake, _, written = made.target.path.strip("/").rpartition("/")
         if lake not in header.names.lakes:
@@ -191,6 +196,13 @@ def _target(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
     elif table.lake not in header.names.lakes:
         unknown = header.names.unknown_lake(table.lake)
         yield header.error("materialize", str(unknown), unknown.hint, "unknown-lake")
+    elif (made.target.kind == "delta") != (table.lake in header.names.roots):
+        is_root = table.lake in header.names.roots
+        message = f"{table.lake} is a {'Delta root' if is_root else 'lake, and no Delta root'}"
+        form = f"delta://{table.lake}/{table.schema}/{table.table}"
+        if not is_root:
+            form = f"ducklake://{table.lake}/{table.qualified}"
+        yield header.error("materialize", message, f"write materialize {form}", "target")
 
 
 def _history(header: _Header, made: Materialize) -> Iterator[Diagnostic]:

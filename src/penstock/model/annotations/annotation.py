@@ -186,7 +186,7 @@ def _freeze(draft: Draft) -> Annotations:
     )
 
 
-_ASSET = r"(ducklake(://\S*)?|(s3|res|datatable|volume)://\S+|\$res:\S+)"
+_ASSET = r"(ducklake(://\S*)?|(delta|s3|res|datatable|volume)://\S+|\$res:\S+)"
 _DURATION = r"\d+[smhd]?"
 
 #: keyword -> what the rest of a line must look like for it to be meant as that annotation

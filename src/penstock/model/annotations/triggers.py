@@ -72,6 +72,8 @@ def _why_not(line: CommentLine) -> tuple[str, str]:
     first = line.words[0].text if line.words else ""
     if first in EVENTS:
         return f"`{first}` stands alone", f"on {first}"
+    if first.startswith("delta://"):
+        return "the asset names no table", "on delta://ROOT/schema/table"
     if first == "ducklake" or first.startswith("ducklake://"):
         return "the asset names no table", "on ducklake://main/table"
     guess = nearest(first, EVENTS)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _PLAIN = re.compile(r"[^\s,'\"]+")
 _PREFIXES = {
     "ducklake": "ducklake://",
+    "delta": "delta://",
     "s3object": "s3://",
     "resource": "res://",
     "datatable": "datatable://",

@@ -319,11 +319,11 @@ def _partition(declared: _Declared) -> Iterator[Diagnostic]:
 def _triggers(declared: _Declared) -> Iterator[Diagnostic]:
     for number, trigger in enumerate(declared.declaration.schedule.triggers):
         asset = trigger.asset
-        if asset is None or asset.kind != "ducklake":
+        if asset is None or not asset.is_table:
             continue
         what, table = f"on:{number}", table_of(asset)
         if table is None:
-            message = f"ducklake://{asset.path} names no table"
+            message = f"{asset} names no table"
             yield declared.error(what, message, f"write on {TARGET}", "on-table")
         elif TOKEN in asset.path:
             message = f"{TOKEN} is not replaced in the name of a table: {table} is waited for"

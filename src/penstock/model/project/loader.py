@@ -107,7 +107,8 @@ class Place:
 
     def key(self, path: Path, text: str) -> str:
         """Of all that a file's meaning depends on, if it depends on no other file."""
-        names = (self.names.lakes, self.names.default_lake, self.dialect, self.infer_names)
+        of = self.names
+        names = (of.lakes, of.default_lake, sorted(of.roots), self.dialect, self.infer_names)
         blocks = [(name, block.query, block) for name, block in self.audits.items()]
         places = (str(self.root), str(self.models), str(path))
         moved = tuple(self.names.moved.items())
@@ -144,6 +145,7 @@ def load_models(
     lakes: Collection[str],
     models_dir: str | Path = "models",
     default_lake: str | None = None,
+    roots: frozenset[str] = frozenset(),
     dialect: str = "spark",
     infer_names: bool = False,
     macros: Macros | None = None,
@@ -163,6 +165,7 @@ def load_models(
         lakes=lakes,
         models_dir=models_dir,
         default_lake=default_lake,
+        roots=roots,
         dialect=dialect,
         infer_names=infer_names,
         macros=macros,
@@ -191,6 +194,7 @@ def scan_models(
     lakes: Collection[str],
     models_dir: str | Path = "models",
     default_lake: str | None = None,
+    roots: frozenset[str] = frozenset(),
     dialect: str = "spark",
     infer_names: bool = False,
     macros: Macros | None = None,
@@ -200,7 +204,7 @@ def scan_models(
 ) -> Loaded:
     """The models that can be read, and what is wrong with the others."""
     asked = None if macros is None else AskedMacros(macros)
-    names = Names(tuple(lakes), default_lake, macros=asked, moved=moved or {})
+    names = Names(tuple(lakes), default_lake, macros=asked, moved=moved or {}, roots=roots)
     known, wrong_defaults = read_defaults(defaults)
     place = Place(root, root / models_dir, names, dialect, infer_names, cache, asked, known)
     if not place.models.is_dir():

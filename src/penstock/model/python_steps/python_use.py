@@ -210,7 +210,7 @@ def _assets(uses: Uses) -> None:
 
 def _is_asset(text: str) -> bool:
     asset = parse_asset(text)
-    return (asset is not None and asset.kind != "ducklake") or (
+    return (asset is not None and not asset.is_table) or (
         TOKEN in text and "/" in text and " " not in text
     )
 

@@ -24,7 +24,9 @@ from penstock.sql.identifiers import dotted
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """``kind`` is ``ducklake``, ``s3object``, ``resource``, ``datatable`` or ``volume``."""
+    """``kind`` is ``ducklake``, ``delta``, ``s3object``, ``resource``, ``datatable`` or
+    ``volume``.
+    """
 
     kind: str
     path: str
@@ -42,7 +44,12 @@ class Asset:
     @property
     def is_made(self) -> bool:
         """Return whether a model may make it, so that others run after that."""
-        return self.is_file or self.kind == "ducklake"
+        return self.is_file or self.is_table
+
+    @property
+    def is_table(self) -> bool:
+        """Return whether it is a table of a lake or of a Delta root."""
+        return self.kind in _OF_TABLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,7 @@ class FileName(TableName):
 
 _PREFIXES = (
     ("ducklake://", "ducklake"),
+    ("delta://", "delta"),
     ("s3://", "s3object"),
     ("res://", "resource"),
     ("$res:", "resource"),
@@ -107,6 +115,7 @@ _PREFIXES = (
     ("volume://", "volume"),
 )
 
+_OF_TABLES = ("ducklake", "delta")
 DEFAULT_LAKE = "main"
 DEFAULT_SCHEMA = "main"
 
@@ -126,12 +135,14 @@ def parse_asset(text: str, *, bare_ducklake: bool = True) -> Asset | None:
 
 
 def table_of(asset: Asset) -> TableName | None:
-    """The table of ``ducklake://lake/[schema.]table``, each name plain or in quotes of either kind;
-    ``None`` when it names none."""
-    if asset.kind != "ducklake":
+    """The table of ``ducklake://lake/[schema.]table`` or ``delta://root/schema/table``, each name
+    plain or in quotes of either kind; ``None`` when it names none."""
+    if not asset.is_table:
         return None
     lake, _, rest = asset.path.partition("/")
     is_quoted = '"' in rest or "`" in rest
+    if asset.kind == "delta" and not is_quoted:
+        rest = rest.replace("/", ".", 1)
     parts = dotted(rest) if is_quoted else rest.split(".")
     if not lake or not parts or not all(parts) or len(parts) > 2 or ("/" in rest and not is_quoted):
         return None

@@ -29,7 +29,8 @@ class Names:
     ``lakes`` are those of penstock.toml; ``aliases`` map the names that ATTACH gave (folded) to
     lakes; ``use`` is the lake and schema that bare names belong to (``USE``).
     ``macros`` looks into the catalogs, which only a function that is not known is worth.
-    ``moved`` are tables that are elsewhere in this environment, by their names, folded.
+    ``moved`` are tables that are elsewhere in this environment, by their names, folded. ``roots``
+    are the lakes that are Delta roots.
     """
 
     lakes: tuple[str, ...]
@@ -38,6 +39,7 @@ class Names:
     use: tuple[str, str] | None = None
     macros: Macros | None = field(default=None, compare=False, repr=False)
     moved: Mapping[str, TableName] = field(default_factory=dict)
+    roots: frozenset[str] = frozenset()
 
     def lake(self, name: str) -> str | None:
         """The lake that an alias or a lake's own name means; case does not count."""

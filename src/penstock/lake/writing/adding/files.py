@@ -79,10 +79,14 @@ class Reader:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
+    def texts(self, path: str) -> Mapping[str, str | None]:
+        """The values of columns that are not in the file, by their names."""
+        return {} if self.hive is False else hive_texts(path)
+
     def read(self, path: str) -> DataFile:
         """Describe one file. Raises SchemaMismatch, DataFileCorrupt."""
         metadata, size = self._footer(path)
-        texts = {} if self.hive is False else hive_texts(path)
+        texts = self.texts(path)
         fitted = self._fit(path, metadata, texts)
         values = {c.id: hive_value(c, texts[c.name], path) for c in fitted.hive}
         stats = [_stats(metadata, leaf) for leaf in fitted.leaves]

@@ -1,0 +1,397 @@
+"""The index of a Delta root: a catalog whose commits are versions in the logs of Delta tables.
+
+A commit is made in this order, all of it while no other writer of the index runs: rows and records
+are written in a transaction of the index, the version is added to the table's log, and the
+transaction ends. The version is the moment of publication: where another writer has made it first,
+the transaction is undone and nothing has changed. A process that is killed in between has published
+its data; the index reads that from the log, with the records that the commit carries
+(`discovery`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, select
+
+from penstock.destinations.delta import actions, log, versions
+from penstock.destinations.delta.rewriting import rewritten
+from penstock.destinations.delta.versions import Known
+from penstock.errors import CommitConflict, CommitUnknown, LakeError, UnsupportedFeature
+from penstock.lake.catalog import reads
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.commits.commit import OnCommit
+from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.location import resolve
+from penstock.lake.format.changes import ChangeSet, TableChange
+from penstock.lake.format.files import Table
+from penstock.lake.format.naming import fold
+from penstock.lake.snapshot import At, Snapshot
+from penstock.lake.storage import remove_file
+from penstock.uuid7 import new_uuid7
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_WRITES = frozenset({"timestampNtz", "appendOnly", "invariants"})  # features that need nothing
+_COMMENT = "comment"
+
+
+class DeltaCatalog(Catalog):
+    """A catalog whose commits are published in Delta's logs. ``root_id`` marks them as its own."""
+
+    root_id: str = ""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """For `open`."""
+        super().__init__(*args, **options)
+        self.unreadable: dict[tuple[str, str], LakeError] = {}
+        self.catch_up: Callable[[], None] | None = None  # reads what the logs have
+        self.looked_at = 0.0  # by the monotonic clock
+        self.is_behind = False  # another writer has made a version since the last look
+
+    def find_table(self, schema: str, name: str, snapshot_id: int) -> Table | None:
+        """As a lake's. Raises what is wrong with a table that cannot be read."""
+        error = self.unreadable.get((fold(schema), fold(name)))
+        if error is not None:
+            raise error
+        return self.find_any(schema, name, snapshot_id)
+
+    def find_any(self, schema: str, name: str, snapshot_id: int) -> Table | None:
+        """Find a table as far as it was read."""
+        return super().find_table(schema, name, snapshot_id)
+
+    def tables_at(self, connection: Connection, snapshot_id: int, schema: str, name: str) -> Table:
+        """A table inside a transaction of the index."""
+        found = reads.find_table(connection, self.data_path, snapshot_id, schema, name)
+        assert found is not None, "it was made or changed there"
+        return found
+
+    def check_own_files(self) -> None:
+        raise UnsupportedFeature(
+            "files of a Delta root are not removed by Penstock: other readers may need versions "
+            "that have them",
+            hint="use VACUUM of an engine of Delta, which keeps those of its retention",
+        )
+
+    def commit(
+        self,
+        base: Snapshot,
+        changes: ChangeSet,
+        *,
+        author: str | None = None,
+        message: str | None = None,
+        extra: str | None = None,
+        on_commit: Sequence[OnCommit] = (),
+    ) -> Snapshot:
+        """As a lake's; raises UnsupportedFeature for what a log cannot have."""
+        require_published(changes)
+        short = without_records(extra)
+        (change,) = changes.tables or (None,)
+        if change is None:  # schemas and views are the index's alone
+            return super().commit(
+                base, changes, author=author, message=message, extra=short, on_commit=on_commit
+            )
+        change, written = self._copied(base, change)
+        version = _Version(
+            self, base, change, {"author": author, "message": message, "extra": extra}
+        )
+        try:
+            return super().commit(
+                base,
+                replace(changes, tables=(change,)),
+                author=author,
+                message=message,
+                extra=short,
+                on_commit=[*on_commit, version.publish],
+            )
+        except BaseException as error:
+            if version.may_be_there:
+                self.is_behind = True
+                if not isinstance(error, LakeError):
+                    raise  # its files stay: the version may name them
+                found = self._looked_up(version, error)
+                if found is not None:
+                    return found
+            for path in written:
+                with contextlib.suppress(Exception):
+                    remove_file(path)
+            raise
+
+    def _looked_up(self, version: _Version, error: LakeError) -> Snapshot | None:
+        """The snapshot of a version that the index failed to record, read from the log; None where
+        the log does not have it. Raises CommitUnknown where neither can be told.
+        """
+        try:
+            if self.catch_up is not None:
+                self.catch_up()
+            with self.reading() as connection:
+                found = version.snapshot_in(connection)
+            if found is not None:
+                return self.snapshot(At(version=found))
+            if not version.is_there():
+                return None
+        except LakeError as again:
+            raise version.unknown(error) from again
+        raise version.unknown(error) from error
+
+    def _copied(self, base: Snapshot, change: TableChange) -> tuple[TableChange, tuple[str, ...]]:
+        if not change.deletes:
+            return change, ()
+        table = change.table or self.current_table(base, change)
+        files = {file.id: file for file in self.files(table, base.id).files if file.id is not None}
+        return rewritten(change, files, change.schema or table.schema)
+
+    def current_table(self, base: Snapshot, change: TableChange) -> Table:
+        return self.table(change.schema_name, change.name, base.id)
+
+    def publish_nothing(self, base: Snapshot, changes: ChangeSet, **info: Any) -> Snapshot:
+        """Commit what the logs have already."""
+        return super().commit(base, changes, **info)
+
+
+def without_records(note: str | None) -> str | None:
+    """A note without the records that only the log needs."""
+    if note is None or '"records"' not in note:
+        return note
+    return json.dumps({key: each for key, each in json.loads(note).items() if key != "records"})
+
+
+def require_published(changes: ChangeSet) -> None:
+    """Raise UnsupportedFeature for changes that Delta's logs cannot have, or not at once."""
+    others = {
+        "compactions": bool(changes.compactions),
+        "renamed tables": any(each.rename_to is not None for each in changes.tables),
+        "rows in its catalog": any(each.inline is not None for each in changes.tables),
+    }
+    lacks = next((what for what, there in others.items() if there), None)
+    if lacks is not None:
+        raise UnsupportedFeature(
+            f"a Delta root has no {lacks}", hint="use a lake for them, or an engine of Delta"
+        )
+    if changes.drop_schemas or any(
+        each.drops is not None and each.create is None for each in changes.tables
+    ):
+        raise UnsupportedFeature(
+            "a Delta root's tables are not dropped by Penstock",
+            hint="remove the table's directory, once nobody reads it any more",
+        )
+    if len(changes.tables) > 1:
+        names = " and ".join(f"{each.schema_name}.{each.name}" for each in changes.tables)
+        raise UnsupportedFeature(
+            f"one transaction cannot change {names}: each Delta table has a log of its own",
+            hint="change one table in each transaction",
+        )
+
+
+class _Version:
+    """The next version of the log of one table, made inside a commit of the index."""
+
+    def __init__(
+        self, catalog: DeltaCatalog, base: Snapshot, change: TableChange, info: Mapping[str, Any]
+    ) -> None:
+        self._catalog, self._base, self._change, self._info = catalog, base, change, info
+        self._id = new_uuid7()
+        self._made: tuple[str, int] | None = None
+        self.may_be_there = False  # the version is in the log, or nobody can tell
+
+    def snapshot_in(self, connection: Connection) -> int | None:
+        """The snapshot that an index has of the version, where it is this one."""
+        schema, name = self._change.schema_name, self._change.name
+        known = versions.known_of(connection, schema, name)
+        path = f"{self._catalog.data_path}{schema}/{name}/"
+        return known.snapshot_id if self._is_ours(path, known.version) else None
+
+    def is_there(self) -> bool:
+        """Return whether the log has the version."""
+        return self._made is not None and self._is_ours(*self._made)
+
+    def unknown(self, error: LakeError) -> CommitUnknown:
+        """The error of a commit that is in the log, and not in the index."""
+        table = f"{self._change.schema_name}.{self._change.name}"
+        return CommitUnknown(
+            f"the new version of the Delta table {table} may be in its log, and could not be "
+            f"recorded: {error.message}",
+            hint="run it again: what the log has is looked up first",
+            data={"table": table},
+        )
+
+    def publish(self, connection: Connection, snapshot_id: int) -> None:
+        """Raises CommitConflict where another writer made the version; then nothing is changed."""
+        change = self._change
+        table = self._catalog.tables_at(connection, snapshot_id, change.schema_name, change.name)
+        known = versions.known_of(connection, table.schema_name, table.name)
+        require_writable(known, table.qualified_name)
+        now = int(time.time() * 1000)
+        made = self._known(connection, known, table, snapshot_id, now)
+        names = made.metadata["partitionColumns"] if made.metadata else []
+        lines = [
+            self._info_action(known, snapshot_id, now),
+            {"txn": {"appId": self._catalog.root_id, "version": snapshot_id, "lastUpdated": now}},
+            *({"protocol": made.protocol} for _ in (0,) if made.protocol != known.protocol),
+            *({"metaData": made.metadata} for _ in (0,) if made.metadata != known.metadata),
+            *self._removed(connection, table, known, snapshot_id, now),
+            *(actions.added(table.path, each, names, table.schema, now=now) for each in change.add),
+        ]
+        versions.note(connection, table.schema_name, table.name, made)
+        before, self.may_be_there = self.may_be_there, True
+        self._made = table.path, made.version
+        is_new = log.add_version(table.path, made.version, lines)
+        if not is_new and not (before and self._is_ours(table.path, made.version)):
+            self.may_be_there = before
+            self._catalog.is_behind = True
+            raise CommitConflict(
+                f"another writer has made version {made.version} of the Delta table "
+                f"{table.qualified_name}",
+                hint="nothing was changed; run it again on the table as it is now",
+                data={"table": table.qualified_name, "version": made.version},
+            )
+
+    def _is_ours(self, path: str, version: int) -> bool:
+        """Tell whether an attempt before this one has made the version."""
+        infos = log.only(log.read(path, version), "commitInfo")
+        return any(info.get("txnId") == self._id for info in infos)
+
+    def _info_action(self, known: Known, snapshot_id: int, now: int) -> log.Action:
+        change = self._change
+        adds_only = change.only_adds and not change.depends_on_rows
+        operation = "WRITE" if not change.end else "MERGE" if change.depends_on_rows else "WRITE"
+        if change.create is not None:
+            operation = "CREATE TABLE AS SELECT" if known.version < 0 else "REPLACE TABLE AS SELECT"
+        return {
+            "commitInfo": {
+                "timestamp": now,
+                "operation": operation,
+                "operationParameters": {},
+                "readVersion": known.version,
+                "isBlindAppend": adds_only,
+                "engineInfo": "Penstock",
+                "txnId": self._id,
+                "penstock": {"snapshot": snapshot_id, **self._info},
+            }
+        }
+
+    def _known(
+        self, connection: Connection, known: Known, table: Table, snapshot_id: int, now: int
+    ) -> Known:
+        """Return what is known of the log with this version."""
+        before, change = known.metadata, self._change
+        names = actions.partition_columns(table.schema, table.partition_by, table.qualified_name)
+        if before is not None and change.create is None:
+            self._require_layout(table, names, before)
+            names = tuple(before["partitionColumns"])
+        metadata = before
+        if before is None or change.defines:
+            metadata = actions.metadata(
+                before["id"] if before else table.uuid,
+                table.schema,
+                names,
+                table.qualified_name,
+                created=before["createdTime"] if before and "createdTime" in before else now,
+                description=comment_of(connection, table, snapshot_id),
+                configuration=before["configuration"] if before else {},
+            )
+        return Known(known.version + 1, snapshot_id, metadata, _protocol(known, table))
+
+    def _require_layout(
+        self, table: Table, names: Sequence[str], before: Mapping[str, Any]
+    ) -> None:
+        """Raise UnsupportedFeature where the table is to be partitioned in another way."""
+        if self._change.partition_by is None or list(names) == before["partitionColumns"]:
+            return
+        known = ", ".join(before["partitionColumns"]) or "nothing"
+        raise UnsupportedFeature(
+            f"{table.qualified_name} is partitioned by {known} in Delta, which cannot change while "
+            "it has rows",
+            hint="rebuild the table with --full-refresh",
+        )
+
+    def _removed(
+        self, connection: Connection, table: Table, known: Known, snapshot_id: int, now: int
+    ) -> list[log.Action]:
+        """The files that the table had and has no more."""
+        change = self._change
+        old = change.drops if change.drops is not None else change.table_id
+        if old is None or known.metadata is None:
+            return []
+        names = known.metadata["partitionColumns"]
+        c = t.data_file.c
+        query = select(c.data_file_id, c.path, c.path_is_relative, c.file_size_bytes).where(
+            c.table_id == old, c.end_snapshot == snapshot_id
+        )
+        rows = connection.execute(query.order_by(c.data_file_id)).all()
+        values = _values(connection, [row.data_file_id for row in rows]) if names else {}
+        return [
+            actions.removed(
+                table.path,
+                resolve(table.path, row.path, row.path_is_relative),
+                row.file_size_bytes,
+                names,
+                values.get(row.data_file_id),
+                now=now,
+            )
+            for row in rows
+        ]
+
+
+def _values(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[str | None, ...]]:
+    found: dict[int, list[tuple[int, str | None]]] = {}
+    c = t.file_partition_value.c
+    query = select(c.data_file_id, c.partition_key_index, c.partition_value)
+    for chunk in _chunks(ids):
+        for file_id, index, value in connection.execute(query.where(c.data_file_id.in_(chunk))):
+            found.setdefault(file_id, []).append((index, value))
+    return {file_id: tuple(value for _, value in sorted(each)) for file_id, each in found.items()}
+
+
+def _chunks(ids: Sequence[int], size: int = 500) -> Sequence[Sequence[int]]:
+    return [ids[at : at + size] for at in range(0, len(ids), size)]
+
+
+def comment_of(connection: Connection, table: Table, snapshot_id: int) -> str | None:
+    """The comment of a table at a snapshot."""
+    query = select(t.tag.c.value).where(
+        t.tag.c.object_id == table.id, t.tag.c.key == _COMMENT, reads.visible(t.tag, snapshot_id)
+    )
+    return connection.execute(query).scalar()
+
+
+def _protocol(known: Known, table: Table) -> Mapping[str, Any]:
+    """The protocol of the table from now on: never less than it was."""
+    wanted, before = actions.protocol(table.schema), known.protocol
+    if before is None:
+        return wanted
+    if not actions.needs_no_zone(table.schema) or "timestampNtz" in before.get(
+        "writerFeatures", ()
+    ):
+        return before
+    more = {*(before.get("writerFeatures") or ()), *wanted["writerFeatures"]}
+    readers = {*(before.get("readerFeatures") or ()), *wanted["readerFeatures"]}
+    return {**wanted, "readerFeatures": sorted(readers), "writerFeatures": sorted(more)}
+
+
+def require_writable(known: Known, table: str) -> None:
+    """Raise UnsupportedFeature for a table that another engine gave features that writers have to
+    know.
+    """
+    protocol, metadata = known.protocol or {}, known.metadata or {}
+    features = [each for each in protocol.get("writerFeatures") or () if each not in _WRITES]
+    configured = metadata.get("configuration") or {}
+    features += [
+        name for name in configured
+        if name.startswith("delta.constraints.")
+        or (name == "delta.appendOnly" and configured[name] == "true")
+    ]  # fmt: skip
+    if 2 < protocol.get("minWriterVersion", 0) < 7:
+        features.append(f"writer version {protocol['minWriterVersion']}")
+    if features:
+        raise UnsupportedFeature(
+            f"the Delta table {table} has {', '.join(features)}, which a model cannot write by",
+            hint="give the model another table, or write to it with penstock.Delta",
+            data={"table": table, "features": features},
+        )

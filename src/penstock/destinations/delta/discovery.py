@@ -1,0 +1,329 @@
+"""Read into an index what the logs of a Delta root have and it has not: versions that others made,
+and those of a process that was killed before it had recorded them.
+
+Each version becomes a snapshot. A version that changes no rows (a compaction) is noted as one.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from heapq import merge
+from typing import Any
+from urllib.parse import unquote
+
+from sqlalchemy import Connection, func, select, update
+
+from penstock.destinations.delta import log, versions
+from penstock.destinations.delta.catalog import DeltaCatalog, without_records
+from penstock.destinations.delta.log import Action
+from penstock.destinations.delta.versions import Known
+from penstock.errors import LakeError, SchemaMismatch, UnsupportedFeature
+from penstock.lake.catalog.database import metadata as t
+from penstock.lake.format.changes import ChangeSet, NewTable, TableChange
+from penstock.lake.format.files import DataFile, PartitionField, Table
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column, TableSchema, assign_ids, assign_missing_ids
+from penstock.lake.format.types import from_spark_schema
+from penstock.lake.snapshot import Snapshot
+from penstock.lake.writing.adding.files import Reader
+from penstock.lake.writing.adding.fit import Rules
+from penstock.uuid7 import new_uuid7
+
+# What records of a commit that was not recorded become: connection, snapshot, the commit's note.
+Restore = Callable[[Connection, int, str], None]
+_READS = frozenset({"timestampNtz", "vacuumProtocolCheck", "deletionVectors", "v2Checkpoint"})
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_AS_THEY_ARE = Rules(allow_missing=True, ignore_extra_columns=True)
+
+
+class _Seen(Exception):
+    """Another process has read the version meanwhile."""
+
+
+def look(catalog: DeltaCatalog, restore: Restore | None = None) -> None:
+    """Bring the index up to date. A table that cannot be read is remembered with its error, which
+    is raised where the table is asked for.
+    """
+    catalog.unreadable.clear()
+    for new in merge(*_logs(catalog), key=lambda new: new.time):
+        key = fold(new.schema), fold(new.table)
+        if key not in catalog.unreadable:
+            try:
+                _Import(catalog, new, restore).run()
+            except LakeError as error:
+                catalog.unreadable[key] = error
+    catalog.is_behind, catalog.looked_at = False, time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """A version that the index has not; ``time`` is not before that of the one before it."""
+
+    schema: str
+    table: str
+    path: str
+    version: int
+    actions: Sequence[Action]
+    time: datetime
+
+
+def _logs(catalog: DeltaCatalog) -> Iterator[Sequence[_New]]:
+    """The new versions of each table, oldest first."""
+    with catalog.reading() as connection:
+        known = versions.all_known(connection)
+    for schema, table in log.tables_below(catalog.data_path):
+        key = fold(schema), fold(table)
+        path = f"{catalog.data_path}{schema}/{table}/"
+        found: list[_New] = []
+        try:
+            for version, actions in log.new_versions(path, known.get(key, -1)):
+                time = max(_time(actions), *(each.time for each in found[-1:]), _BEGINNING)
+                found.append(_New(schema, table, path, version, actions, time))
+        except LakeError as error:
+            catalog.unreadable[key] = error
+        yield found
+
+
+def _time(actions: Sequence[Action]) -> datetime:
+    """Tell when a version was made, by its writer's clock."""
+    for info in log.only(actions, "commitInfo"):
+        stamp = info.get("inCommitTimestamp", info.get("timestamp"))
+        if isinstance(stamp, int):
+            return _BEGINNING + timedelta(milliseconds=stamp)
+    return _BEGINNING
+
+
+class _Import:
+    """One version on its way into the index."""
+
+    def __init__(self, catalog: DeltaCatalog, new: _New, restore: Restore | None) -> None:
+        self.catalog, self.restore = catalog, restore
+        self.schema, self.table, self.path = new.schema, new.table, new.path
+        self.version, self.actions, self.time = new.version, new.actions, new.time
+
+    def run(self) -> None:
+        with self.catalog.reading() as connection:
+            before = versions.known_of(connection, self.schema, self.table)
+        known = self._known(before)
+        require_readable(known, self.actions, f"{self.schema}.{self.table}")
+        base = self.catalog.latest()
+        changes = self._changes(base, before, known)
+        try:
+            if not changes:
+                with self.catalog.writing() as connection:
+                    self._note(connection, known, None)
+                return
+            info = self._info()
+            note = info["extra"]
+            info["extra"] = without_records(note)
+            self.catalog.publish_nothing(
+                base,
+                changes,
+                **info,
+                on_commit=[lambda connection, id_: self._at_commit(connection, id_, known, note)],
+            )
+        except _Seen:
+            return
+
+    def _known(self, before: Known) -> Known:
+        metadata = log.only(self.actions, "metaData")
+        protocol = log.only(self.actions, "protocol")
+        return Known(
+            self.version,
+            None,
+            metadata[-1] if metadata else before.metadata,
+            protocol[-1] if protocol else before.protocol,
+        )
+
+    def _note(self, connection: Connection, known: Known, snapshot_id: int | None) -> None:
+        now = versions.known_of(connection, self.schema, self.table)
+        if now.version >= self.version:
+            raise _Seen
+        versions.note(connection, self.schema, self.table, replace(known, snapshot_id=snapshot_id))
+
+    def _at_commit(
+        self, connection: Connection, snapshot_id: int, known: Known, extra: str | None
+    ) -> None:
+        self._note(connection, known, snapshot_id)
+        self._date(connection, snapshot_id)
+        if not self._changes_rows() and not log.only(self.actions, "metaData"):
+            own = self.catalog.tables_at(connection, snapshot_id, self.schema, self.table)
+            row = t.snapshot_changes
+            connection.execute(
+                update(row)
+                .where(row.c.snapshot_id == snapshot_id)
+                .values(changes_made=f"rewrite_delete:{own.id}")
+            )
+        if self.restore is not None and extra is not None and self._is_own():
+            self.restore(connection, snapshot_id, extra)
+
+    def _date(self, connection: Connection, snapshot_id: int) -> None:
+        """Have the snapshot of the time when the version was made, where that is after the one
+        before it.
+        """
+        c = t.snapshot.c
+        last = connection.execute(
+            select(func.max(c.snapshot_time)).where(c.snapshot_id < snapshot_id)
+        )
+        time = max(self.time, last.scalar_one() + timedelta(microseconds=1))
+        connection.execute(
+            update(t.snapshot).where(c.snapshot_id == snapshot_id).values(snapshot_time=time)
+        )
+
+    def _changes_rows(self) -> bool:
+        files = [*log.only(self.actions, "add"), *log.only(self.actions, "remove")]
+        return any(each.get("dataChange", True) for each in files)
+
+    def _is_own(self) -> bool:
+        apps = [each["appId"] for each in log.only(self.actions, "txn")]
+        return self.catalog.root_id in apps
+
+    def _info(self) -> dict[str, Any]:
+        found: Mapping[str, Any] = {}
+        for each in log.only(self.actions, "commitInfo"):
+            found = each
+        own = found.get("penstock") if self._is_own() else None
+        if own:
+            return {key: own.get(key) for key in ("author", "message", "extra")}
+        return {
+            "author": found.get("engineInfo") or "another writer",
+            "message": found.get("operation"),
+            "extra": None,
+        }
+
+    def _changes(self, base: Snapshot, before: Known, known: Known) -> ChangeSet:
+        current = self.catalog.find_any(self.schema, self.table, base.id)
+        schemas = {fold(each) for each in self.catalog.schemas(base.id)}
+        create = () if fold(self.schema) in schemas else (self.schema,)
+        if known.metadata is None:
+            raise UnsupportedFeature(
+                f"version {self.version} of {self.path} has no metadata, nor any before it",
+                hint="read the table with penstock.Delta",
+            )
+        wanted = from_spark_schema(_json_of(known.metadata))
+        wanted = _with_nulls(wanted, known.metadata)
+        redefined = bool(log.only(self.actions, "metaData"))
+        change = TableChange(self.schema, self.table)
+        removed = [_absolute(self.path, each["path"]) for each in log.only(self.actions, "remove")]
+        partition_by = tuple(map(PartitionField, known.metadata.get("partitionColumns") or ()))
+        files: Mapping[str, DataFile] = {}
+        if current is not None and (removed or redefined):
+            files = {each.path: each for each in self.catalog.files(current, base.id).files}
+        anew = current is not None and redefined and not _follows(current, wanted, before, known)
+        if anew and set(files) - set(removed):
+            raise SchemaMismatch(
+                f"version {self.version} of {self.schema}.{self.table} gives columns other types, "
+                "and leaves files that were written before",
+                hint="read the table with penstock.Delta",
+            )
+        if current is None or anew:
+            new = NewTable(new_uuid7(), assign_ids(wanted), self.path, partition_by)
+            change = replace(change, create=new, drops=None if current is None else current.id)
+            schema, of = new.schema, Table(
+                0, new.uuid, self.schema, self.table, self.path, new.schema, base.id,
+                partition_by=partition_by,
+            )  # fmt: skip
+        else:
+            change, schema, of = replace(change, table_id=current.id), current.schema, current
+            ended = [files[path].id for path in removed if path in files]
+            change = replace(change, end=tuple(id_ for id_ in ended if id_ is not None))
+            if redefined:
+                schema = _altered(self.catalog, current, wanted)
+                of = replace(current, schema=schema)
+                if schema != current.schema:
+                    change = replace(change, schema=schema)
+        added = self._added(replace(of, schema=schema))
+        change = replace(change, add=tuple(added))
+        if not (change.create or change.schema or change.add or change.end):
+            return ChangeSet(create_schemas=create)
+        return ChangeSet(create_schemas=create, tables=(change,))
+
+    def _added(self, table: Table) -> list[DataFile]:
+        adds = log.only(self.actions, "add")
+        values = {
+            _absolute(self.path, each["path"]): each["partitionValues"] or {} for each in adds
+        }
+        reader = _LogReader(table, _AS_THEY_ARE)
+        reader.values = values
+        return reader.read_all(list(values))
+
+
+class _LogReader(Reader):
+    """Takes the values of partitions from the log, whatever the files' paths say."""
+
+    values: Mapping[str, Mapping[str, str | None]]
+
+    def texts(self, path: str) -> Mapping[str, str | None]:
+        return self.values[path]
+
+
+def _absolute(table: str, path: str) -> str:
+    found = unquote(path)
+    return found if "://" in found or found.startswith("/") else f"{table}{found}"
+
+
+def _json_of(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(metadata["schemaString"])
+    return found
+
+
+def _with_nulls(schema: TableSchema, metadata: Mapping[str, Any]) -> TableSchema:
+    nullable = {each["name"]: each["nullable"] for each in _json_of(metadata)["fields"]}
+    return TableSchema(tuple(replace(c, nullable=nullable[c.name]) for c in schema.columns))
+
+
+def _follows(table: Table, wanted: TableSchema, before: Known, now: Known) -> bool:
+    """Tell whether the columns are those of the table with more, or fewer; none of another type."""
+    old, new = before.metadata or {}, now.metadata or {}
+    if old.get("partitionColumns") != new.get("partitionColumns"):
+        return False
+    known = {fold(column.name): column for column in table.schema.columns}
+    return all(
+        _alike(known[fold(column.name)], column)
+        for column in wanted.columns
+        if fold(column.name) in known
+    )
+
+
+def _alike(old: Column, new: Column) -> bool:
+    return (
+        old.type == new.type
+        and len(old.children) == len(new.children)
+        and all(
+            fold(a.name) == fold(b.name) and _alike(a, b)
+            for a, b in zip(old.children, new.children, strict=True)
+        )
+    )
+
+
+def _altered(catalog: DeltaCatalog, table: Table, wanted: TableSchema) -> TableSchema:
+    known = {fold(column.name): column for column in table.schema.columns}
+    columns = [
+        replace(known[fold(each.name)], nullable=each.nullable)
+        if fold(each.name) in known
+        else each
+        for each in wanted.columns
+    ]
+    return assign_missing_ids(TableSchema(tuple(columns)), catalog.next_column_id(table))
+
+
+def require_readable(known: Known, actions: Sequence[Action], table: str) -> None:
+    """Raise UnsupportedFeature for a table that its files alone do not tell the rows of."""
+    protocol, metadata = known.protocol or {}, known.metadata or {}
+    features = [each for each in protocol.get("readerFeatures") or () if each not in _READS]
+    mode = (metadata.get("configuration") or {}).get("delta.columnMapping.mode", "none")
+    if mode != "none":
+        features.append("columnMapping")
+    if any(each.get("deletionVector") for each in log.only(actions, "add")):
+        features.append("deletionVectors")
+    if features:
+        raise UnsupportedFeature(
+            f"the Delta table {table} has {', '.join(dict.fromkeys(features))}, which a project "
+            "cannot read by",
+            hint="read it with penstock.Delta",
+            data={"table": table, "features": features},
+        )

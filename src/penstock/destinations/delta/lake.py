@@ -1,0 +1,102 @@
+"""A Delta root as a lake: its tables are known by an index, and commits go to their logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from penstock.destinations.delta import discovery, versions
+from penstock.destinations.delta.catalog import DeltaCatalog
+from penstock.destinations.delta.discovery import Restore
+from penstock.destinations.delta.log import tables_below
+from penstock.lake import storage as storages
+from penstock.lake.catalog.database.location import absolute_directory
+from penstock.lake.lake import Lake, opened
+from penstock.lake.limits import LIMITS, Limits
+from penstock.lake.snapshot import LATEST
+from penstock.lake.storage import Storage
+from penstock.lake.transaction import Transaction
+from penstock.spark.session import SparkSource, source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class DeltaLake(Lake):
+    """Tables of ``root/schema/table/``. ``restore`` gets the notes of commits that a process made
+    and did not record, as it was killed in between.
+    """
+
+    catalog: DeltaCatalog
+    restore: Restore | None = None
+
+    @classmethod
+    def of_root(
+        cls,
+        root: str,
+        index: str,
+        *,
+        metadata_schema: str | None = None,
+        spark: SparkSession | SparkSource | None = None,
+        name: str = "delta",
+        storage: Mapping[str, object] | None = None,
+        restore: Restore | None = None,
+        limits: Limits = LIMITS,
+    ) -> DeltaLake:
+        """Open the tables below ``root``; ``index`` is the URI of the catalog that knows them."""
+        open_catalog = partial(open_index, root, index, metadata_schema, restore)
+        make = partial(cls, at=LATEST, name=name, limits=limits)
+        lake = opened(make, open_catalog, root, Storage.of(storage), spark)
+        lake.restore = restore
+        return lake
+
+    def with_session(self, session: SparkSession) -> DeltaLake:
+        """The same tables, read and written by another session."""
+        more = partial(storages.spark_settings, self.catalog.data_path)
+        other = DeltaLake(self.catalog, source(session, more), self.at, self.name, self.limits)
+        other.restore = self.restore
+        return other
+
+    def refresh(self) -> None:
+        """Look for tables and versions that others made."""
+        discovery.look(self.catalog, self.restore)
+
+    def transaction(
+        self, author: str | None = None, message: str | None = None, extra: str | None = None
+    ) -> Transaction:
+        """As a lake's; after a conflict on what the other writer left."""
+        if self.catalog.is_behind:
+            self.refresh()
+        return super().transaction(author, message, extra)
+
+
+def open_index(
+    root: str,
+    index: str,
+    metadata_schema: str | None,
+    restore: Restore | None = None,
+    *,
+    create: bool = True,
+) -> DeltaCatalog:
+    """Open the index of a root and bring it up to date. Raises CatalogMissing where there is none
+    and the root has no tables, unless it is to be made.
+    """
+    catalog = DeltaCatalog.open(
+        index,
+        data_path=root,
+        create=create or bool(tables_below(absolute_directory(root))),
+        metadata_schema=metadata_schema,
+        override_data_path=True,
+        inlining_row_limit=0,
+        new_catalog=True,
+    )
+    with catalog.reading() as connection:
+        known = versions.root_id(connection)
+    if known is None:
+        with catalog.writing() as connection:
+            known = versions.prepare(connection)
+    catalog.root_id = known
+    catalog.catch_up = partial(discovery.look, catalog, restore)
+    discovery.look(catalog, restore)
+    return catalog

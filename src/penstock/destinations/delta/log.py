@@ -1,0 +1,91 @@
+"""Ask the logs below a root: for tables, for new versions; and make the next one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from penstock.delta.discovery import find_tables
+from penstock.delta.log import checkpoint_rows, read_commit
+from penstock.delta.log_files import Checkpoint, Listing, commit_path, list_log, put_if_absent
+from penstock.errors import UnsupportedFeature
+from penstock.lake.storage import make_parent
+
+Action = Mapping[str, Any]  # ``{"add": {...}}``
+
+
+def tables_below(root: str) -> list[tuple[str, str]]:
+    """Find the tables of a root, ``root/schema/table/``: schema and name of each."""
+    pairs = (name.split(".", 1) for name in find_tables(root.rstrip("/")))
+    return [(schema, table) for schema, table in pairs]
+
+
+def new_versions(table: str, version: int) -> Iterator[tuple[int, Sequence[Action]]]:
+    """The versions of the table in a directory after one, -1 for all, with their actions. Where the
+    first of them were cleaned up it begins with a checkpoint, which has all that was in force.
+
+    Raises UnsupportedFeature where there is none, DataFileCorrupt.
+    """
+    listing = list_log(table.rstrip("/"))
+    left = [at for at in listing.commits if at > version]
+    if not left:
+        return
+    if left[0] > version + 1 and version < 0:
+        start = _first(table, listing)
+        version = start.version
+        yield version, list(map(_action, checkpoint_rows(table.rstrip("/"), start)))
+        left = [at for at in left if at > version]
+    if left and left != list(range(version + 1, version + 1 + len(left))):
+        raise UnsupportedFeature(
+            f"the log of {table} has version {left[-1]}, and not {version + 1}, which was cleaned "
+            "up before it was read",
+            hint="restore the files of its log, or write the table again",
+        )
+    for at in left:
+        yield at, read(table, at)
+
+
+def _first(table: str, listing: Listing) -> Checkpoint:
+    """The first checkpoint that versions follow without a gap."""
+    for checkpoint in listing.checkpoints:
+        if {checkpoint.version, checkpoint.version + 1} & set(listing.commits):
+            return checkpoint
+    raise UnsupportedFeature(
+        f"the log of {table} has neither its first version nor a checkpoint",
+        hint="restore the files of its log, or write the table again",
+    )
+
+
+def _action(row: Action) -> Action:
+    """A row of a checkpoint as the action of a commit."""
+    return {
+        kind: {key: _plain(value) for key, value in content.items()}
+        for kind, content in row.items()
+        if content is not None
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A map of Parquet, which Arrow has as pairs, as a dict."""
+    is_map = isinstance(value, list) and value and all(isinstance(each, tuple) for each in value)
+    return dict(value) if is_map else value
+
+
+def read(table: str, version: int) -> Sequence[Action]:
+    """The actions of a version; none where it is not there. Raises DataFileCorrupt."""
+    commit = read_commit(table.rstrip("/"), version)
+    return () if commit is None else commit.actions
+
+
+def only(actions: Iterable[Action], kind: str) -> list[Mapping[str, Any]]:
+    """The contents of the actions of one kind."""
+    return [action[kind] for action in actions if action.get(kind) is not None]
+
+
+def add_version(table: str, version: int, actions: Sequence[Action]) -> bool:
+    """Make the next version, unless it is there: then nothing changes, and False is returned."""
+    path = commit_path(table.rstrip("/"), version)
+    make_parent(path)
+    text = "".join(f"{json.dumps(action, separators=(',', ':'))}\n" for action in actions)
+    return put_if_absent(path, text.encode())

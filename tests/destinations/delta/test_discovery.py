@@ -1,0 +1,126 @@
+"""Versions that others made, as snapshots of an index: read without Spark. Tables are delta-rs'.
+
+Tests ``destinations/delta/discovery.py``, ``destinations/delta/log.py`` and
+``destinations/delta/versions.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from penstock.destinations.delta import log
+from penstock.destinations.delta.lake import DeltaLake
+from penstock.errors import UnsupportedFeature
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[DeltaLake]:
+    with opened(tmp_path) as lake:
+        yield lake
+
+
+def opened(tmp_path: Path, index: str = "index") -> DeltaLake:
+    uri = f"ducklake:sqlite:{tmp_path / index}.sqlite"
+    return DeltaLake.of_root(f"{tmp_path}/root", uri, name="sales")
+
+
+def write(tmp_path: Path, ids: list[int], **options: Any) -> str:
+    place = tmp_path / "root/main/t"
+    place.mkdir(parents=True, exist_ok=True)
+    days = [f"2026-01-0{1 + id_ % 2}" for id_ in ids]
+    rows = pa.table({"id": pa.array(ids, pa.int64()), "day": days})
+    write_deltalake(str(place), rows, **options)
+    return str(place)
+
+
+def counts(lake: DeltaLake) -> list[int | None]:
+    return [lake.catalog.count_rows("main", "t", each.id) for each in lake.snapshots()]
+
+
+def test_versions_of_others_are_snapshots(tmp_path: Path, root: DeltaLake) -> None:
+    assert lake_tables(root) == []
+    place = write(tmp_path, [1, 2, 3], partition_by=["day"])
+    root.refresh()
+    write(tmp_path, [4], mode="append")
+    DeltaTable(place).delete("id = 1")
+    root.refresh()
+    assert lake_tables(root) == ["main.t"]
+    assert counts(root) == [None, 3, 4, 3]
+    table = root.catalog.table("main", "t", 3)
+    assert [each.column for each in table.partition_by] == ["day"]
+    assert root.catalog.changed_since(table, 2)
+    assert not root.catalog.changed_since(table, 2, ("day", "2026-01-01"))
+    assert root.snapshots()[-1].message == "DELETE"
+    assert root.snapshots()[1].time < root.snapshots()[2].time
+
+
+def lake_tables(lake: DeltaLake) -> list[str]:
+    return [each.qualified_name for each in lake.tables()]
+
+
+def test_a_compaction_changes_nothing(tmp_path: Path, root: DeltaLake) -> None:
+    place = write(tmp_path, [1])
+    write(tmp_path, [2], mode="append")
+    root.refresh()
+    before = root.catalog.latest()
+    DeltaTable(place).optimize.compact()
+    root.refresh()
+    assert counts(root) == [None, 1, 2, 2]
+    assert (root.snapshots()[-1].changes or "").startswith("rewrite_delete:")
+    assert len(root.list_files("main.t")) == 1
+    assert before.id < root.catalog.latest().id
+
+
+def test_columns_are_added_and_replaced(tmp_path: Path, root: DeltaLake) -> None:
+    place = write(tmp_path, [1])
+    more = pa.table({"id": [2], "day": ["x"], "size": [1.5]})
+    write_deltalake(place, more, mode="append", schema_mode="merge")
+    root.refresh()
+    assert root.table("main.t").info().schema.names == ("id", "day", "size")
+    write_deltalake(place, pa.table({"id": ["a"]}), mode="overwrite", schema_mode="overwrite")
+    root.refresh()
+    assert root.table("main.t").info().schema.names == ("id",)
+    assert counts(root) == [None, 1, 2, 1]
+
+
+def test_a_log_that_begins_with_a_checkpoint(tmp_path: Path) -> None:
+    place = write(tmp_path, [1, 2], partition_by=["day"])
+    write(tmp_path, [3], mode="append")
+    DeltaTable(place).create_checkpoint()
+    write(tmp_path, [4], mode="append")
+    (Path(place) / "_delta_log" / f"{0:020}.json").unlink()
+    with opened(tmp_path) as lake:
+        assert counts(lake) == [None, 3, 4]
+        assert [version for version, _ in log.new_versions(f"{place}/", -1)] == [1, 2]
+    (Path(place) / "_delta_log" / f"{1:020}.checkpoint.parquet").unlink()
+    with opened(tmp_path, "again") as lake, pytest.raises(UnsupportedFeature, match="neither"):
+        lake.table("main.t").info()
+
+
+def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
+    write(tmp_path, [1])
+    place = tmp_path / "root/main/mapped"
+    place.mkdir()
+    mode = {"delta.columnMapping.mode": "name"}
+    first = Path(tmp_path / "root/main/t/_delta_log") / f"{0:020}.json"
+    text = first.read_text().replace(
+        '"configuration":{}', f'"configuration":{mode}'.replace("'", '"')
+    )
+    log.add_version(f"{place}/", 0, [])
+    (place / "_delta_log" / f"{0:020}.json").write_text(text)
+    with opened(tmp_path) as lake:
+        assert counts(lake) == [None, 1]
+        with pytest.raises(UnsupportedFeature, match="columnMapping"):
+            lake.table("main.mapped").info()
+
+
+def test_files_are_not_removed(root: DeltaLake) -> None:
+    for call in (root.cleanup_old_files, root.delete_orphaned_files):
+        with pytest.raises(UnsupportedFeature, match="VACUUM"):
+            call()

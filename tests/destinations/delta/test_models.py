@@ -1,0 +1,129 @@
+"""Models that make Delta tables, by each strategy, read back by DuckDB; and a run that is
+killed between the commit of its data and its records.
+
+Tests ``destinations/delta/lake.py``, ``destinations/delta/catalog.py``,
+``engine/session/opening.py`` and ``engine/state/carried.py``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from sqlalchemy import text
+
+from penstock.destinations.delta import log
+from penstock.engine.results import RunResult
+from penstock.errors import CatalogLocked
+from penstock.project import Project
+from tests.delta.oracles import Row, by_duckdb
+from tests.engine.toy import CONFIG, rows, write_project
+
+pytestmark = pytest.mark.spark
+
+DELTA = f"""{CONFIG}
+[delta.sales]
+root = "delta"
+"""
+HEADER = "-- pipeline\n-- materialize delta://sales/main/{}\n"
+SOURCE = "SELECT * FROM main.source"
+RANGE = """
+MODEL (name sales.main.ranged, kind INCREMENTAL_BY_TIME_RANGE (time_column day),
+  start '2026-01-01');
+SELECT * FROM (VALUES (DATE '2026-01-01', 1), (DATE '2026-01-02', 2)) AS v(day, id)
+WHERE day BETWEEN @start_ds AND @end_ds
+"""
+DAILY = """
+-- pipeline
+-- partitioned daily
+-- materialize delta://sales/shop/daily
+SELECT '{partition}' AS said, count(*) AS n FROM sales.main.whole
+"""
+SCRIPTS = {
+    "models/source": "-- pipeline\n-- materialize ducklake://main/source\n"
+    "SELECT * FROM VALUES (1, 'a'), (2, 'b') AS v(id, name)",
+    "models/whole": HEADER.format("whole") + SOURCE,
+    "models/added": HEADER.format("added append") + SOURCE,
+    "models/merged": HEADER.format("merged key=id") + SOURCE,
+    "models/daily": DAILY,
+    "models/ranged": RANGE,
+    "models/in_lake": "-- pipeline\n-- materialize ducklake://main/in_lake\n"
+    "SELECT count(*) AS n FROM sales.main.merged",
+}
+FIRST = [(1, "a"), (2, "b")]
+
+
+def delta_rows(table: Path, version: int | None = None) -> list[Row]:
+    """The rows of a table, sorted, as DuckDB reads them."""
+    return by_duckdb(str(table), DeltaTable(str(table)).version() if version is None else version)
+
+
+def states(result: RunResult) -> dict[str, str]:
+    return {each.name: each.state for each in result.steps}
+
+
+def test_each_strategy(tmp_path: Path, spark: Any, quick_session: None) -> None:
+    root, place = tmp_path / "p/delta", write_project(tmp_path / "p", SCRIPTS, DELTA)
+    with Project.load(place, spark=spark) as project:
+        assert set(states(project.run(partition="2026-01-02")).values()) == {"done"}
+        for name in ("whole", "added", "merged"):
+            assert delta_rows(root / "main" / name) == FIRST
+        assert delta_rows(root / "shop/daily") == [("2026-01-02", 2, "2026-01-02")]
+        assert [id_ for _, id_ in delta_rows(root / "main/ranged")] == [2]
+        assert rows(project, "SELECT n FROM main.in_lake") == [(2,)]
+        again = states(project.run(partition="2026-01-02"))
+        assert again == {**dict.fromkeys(again, "unchanged"), "added": "done"}  # as in a lake
+    source = "-- pipeline\n-- materialize ducklake://main/source\n"
+    source += "SELECT * FROM VALUES (2, 'B'), (3, 'c') AS v(id, name)"
+    write_project(tmp_path / "p", {**SCRIPTS, "models/source": source}, DELTA)
+    with Project.load(place, spark=spark) as project:
+        result = states(project.run(partition="2026-01-02"))
+        same = {"ranged": "unchanged", "daily": "unchanged"}
+        assert result == {**dict.fromkeys(result, "done"), **same}
+        assert delta_rows(root / "main/whole") == [(2, "B"), (3, "c")]
+        assert delta_rows(root / "main/merged") == [(1, "a"), (2, "B"), (3, "c")]
+        assert delta_rows(root / "main/added") == sorted([*FIRST, *FIRST, (2, "B"), (3, "c")])
+        assert delta_rows(root / "main/whole", 0) == FIRST
+
+
+APPENDS = {"models/added": HEADER.format("added append") + "SELECT 1 AS id"}
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def failing(error: BaseException) -> Any:
+    """Add a version to the log as ever, and then fail."""
+    add = log.add_version
+
+    def fail(*given: Any) -> bool:
+        assert add(*given)
+        raise error
+
+    return fail
+
+
+def test_a_run_that_is_killed_before_its_records(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, quick_session: None
+) -> None:
+    place = write_project(tmp_path / "p", APPENDS, DELTA)
+    with Project.load(place, spark=spark) as project:
+        monkeypatch.setattr(log, "add_version", failing(Killed()))
+        with pytest.raises(Killed):
+            project.run()
+        monkeypatch.undo()
+        with project.lake("sales").catalog.writing() as connection:
+            connection.execute(text("UPDATE penstock_run SET process_started = 'long ago'"))
+            connection.execute(text("DELETE FROM penstock_claim"))
+    assert delta_rows(place / "delta/main/added") == [(1,)]
+    with Project.load(place, spark=spark) as project:
+        assert states(project.run()) == {"added": "unchanged"}
+        assert delta_rows(place / "delta/main/added") == [(1,)]
+        monkeypatch.setattr(log, "add_version", failing(CatalogLocked("busy")))
+        assert states(project.run()) == {"added": "done"}  # looked up in the log
+        monkeypatch.undo()
+        assert states(project.run()) == {"added": "done"}
+        assert delta_rows(place / "delta/main/added") == [(1,)] * 3
