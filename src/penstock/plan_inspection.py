@@ -279,15 +279,15 @@ class PlanInspection:
 
     def _changes(self, plan: Plan, known: Known) -> Iterator[DefinitionChange]:
         """Return what changes of definitions touch, of the models of a plan and below them."""
+        from penstock.engine.planning.changed_tests import changes_of_tests
         from penstock.engine.planning.reasons import stale_slices
 
         models = [step.model for step in plan.steps]
-        stale = stale_slices(models, known)
-        from penstock.engine.planning.changed import changes_of, changes_of_tests
-
         yield from changes_of_tests(models, self._state_of)
+        stale = stale_slices(models, known)
         if not stale:
             return
+        from penstock.engine.planning.changed import changes_of
 
         request = replace(plan.request, range=None, partition=None, full_refresh=False)
         request = replace(request, changed=True, upstream=False)

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 
-from penstock.engine.planning.definition_diff import definition_diff
 from penstock.engine.planning.make_plan import finished, of_slices
 from penstock.engine.planning.plan import Asked, Plan, PlannedStep
 from penstock.engine.planning.reasons import stale_slices
@@ -27,8 +25,6 @@ from penstock.engine.planning.restatement_scope import (
 from penstock.engine.planning.slice_reason import DefinitionChange
 from penstock.engine.planning.slices import RunRequest
 from penstock.engine.planning.waiting import count_of
-from penstock.engine.state.definitions import other_terms, parts_of
-from penstock.engine.state.store import State
 from penstock.errors import ArgumentError
 from penstock.model.definition.model import Model
 from penstock.model.time.slice import WHOLE, Slice
@@ -133,34 +129,6 @@ def changes_of(
             tuple((s.name, _count(s.model, s.slices)) for s in steps if not s.skipped),
             tuple((step.name, step.skipped) for step in steps if step.skipped),
         )
-
-
-def changes_of_tests(
-    models: Sequence[Model], state: Callable[[Model], State | None]
-) -> Iterator[DefinitionChange]:
-    """Yield data tests that slices were not published under, as far as records say it. They make no
-    rows; of a whole table the plan says itself that it is made under them.
-    """
-    by_lake: dict[str, dict[str, Model]] = {}
-    for model in models:
-        if model.slicing:
-            by_lake.setdefault(model.target.lake, {})[model.target.qualified] = model
-    for of in by_lake.values():
-        known = state(next(iter(of.values())))
-        if known is None:
-            continue
-        now = {target: model.terms for target, model in of.items()}
-        none = dict[str, tuple[str, int]]()
-        for target, (terms, number) in known.read(partial(other_terms, now=now), none).items():
-            old = known.read(partial(parts_of, target=target, definition=terms), dict[str, str]())
-            diff = definition_diff(old, of[target].test_parts)
-            if diff.parts:
-                yield DefinitionChange(
-                    of[target].name, number, refused=_TESTS, parts=diff.parts, diff=diff.lines
-                )
-
-
-_TESTS = "data tests make no rows; --all makes the slices again under them"
 
 
 def _count(model: Model, slices: Sequence[Slice]) -> int | None:
