@@ -1,11 +1,11 @@
-"""Write the tables of ``fixtures`` with Delta's own library for Spark, which writes what we do not.
+"""Write the tables of ``fixtures/others`` with delta-spark, which writes what Penstock does not.
 
 It needs an environment of its own, as that library does not run on the Spark that Penstock needs:
 
     python -m venv /tmp/delta && /tmp/delta/bin/pip install pyspark==4.2.0
     /tmp/delta/bin/python tests/delta/make_fixtures.py tests/delta/fixtures
 
-``expected.json`` then has the rows of each table at each version, as that library reads them.
+``expected.json`` beside them has the rows of each table at each version, as delta-spark reads them.
 """
 
 from __future__ import annotations
@@ -86,6 +86,40 @@ TABLES: dict[str, tuple[str, ...]] = {
         "ALTER TABLE {t} ADD COLUMNS (note STRING FIRST, rec.y STRING)",
         "INSERT INTO {t} VALUES ('n', 2, struct(2, 'y'))",
     ),
+    "vectors": (
+        "CREATE TABLE {t} (id BIGINT, p STRING, name STRING, at TIMESTAMP, n STRUCT<x: INT>) "
+        "USING delta LOCATION '{p}' PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+        "INSERT INTO {t} SELECT id, element_at(array('a b', 'c/%+', NULL), CAST(id % 3 + 1 AS INT))"
+        ", concat('n', id), TIMESTAMP '2026-05-01 10:00:00.123456', named_struct('x', id) "
+        "FROM range(0, 30, 1, 1)",
+        "DELETE FROM {t} WHERE id % 4 = 1",
+        "UPDATE {t} SET name = 'new' WHERE id IN (2, 3)",
+    ),
+    "mapped": (
+        "CREATE TABLE {t} (id BIGINT, q STRING, old STRING, n STRUCT<x: INT, y: STRING>) "
+        "USING delta LOCATION '{p}' PARTITIONED BY (q) TBLPROPERTIES ("
+        "'delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'true')",
+        "INSERT INTO {t} SELECT id, IF(id % 2 = 0, 'even', NULL), concat('n', id), "
+        "named_struct('x', id, 'y', 'z') FROM range(0, 8, 1, 1)",
+        "ALTER TABLE {t} RENAME COLUMN q TO p",
+        "ALTER TABLE {t} RENAME COLUMN old TO name",
+        "ALTER TABLE {t} RENAME COLUMN n.x TO renamed",
+        "DELETE FROM {t} WHERE id = 4",
+        "INSERT INTO {t} VALUES (100, 'odd', 'later', named_struct('renamed', 5, 'y', NULL))",
+    ),
+    "checkpoints": (
+        "CREATE TABLE {t} (id BIGINT, p STRING, name STRING, at TIMESTAMP_NTZ) USING delta "
+        "LOCATION '{p}' TBLPROPERTIES ('delta.checkpointPolicy' = 'v2', "
+        "'delta.checkpointInterval' = '2', 'delta.enableDeletionVectors' = 'true')",
+        *(
+            f"INSERT INTO {{t}} SELECT id, 'p', 'n', TIMESTAMP_NTZ '2026-05-01 10:00:00' "
+            f"FROM range({at}, {at + 10}, 1, 1)"
+            for at in (0, 10)
+        ),
+        "DELETE FROM {t} WHERE id IN (3, 15)",
+        "DELETE FROM {t} WHERE id = 4",
+    ),
     "in_commit_times": (
         "CREATE TABLE {t} (id INT) USING delta LOCATION '{p}' "
         "TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')",
@@ -157,7 +191,7 @@ def main(target: Path) -> None:
     )
     expected: dict[str, dict[str, list[str]]] = {}
     for name, statements in TABLES.items():
-        path = (target / name).absolute()
+        path = (target / "others" / name).absolute()
         for statement in statements:
             spark.sql(statement.format(t=f"{name}_t", p=path))
         logs = path.glob("_delta_log/*.json")
@@ -165,10 +199,11 @@ def main(target: Path) -> None:
         expected[name] = {}
         for version in versions:
             rows = spark.read.format("delta").option("versionAsOf", version).load(str(path))
-            expected[name][str(version)] = sorted(map(str, rows.toJSON().collect()))
+            texts = rows.selectExpr("to_json(struct(*)) AS text").collect()
+            expected[name][str(version)] = sorted(row["text"] for row in texts)
         spark.sql(f"DROP TABLE {name}_t")
-    for checksum in target.rglob("*.crc"):
-        checksum.unlink()
+    for path in [*target.rglob("*.crc"), *target.rglob("_SUCCESS")]:
+        path.unlink()
     tables = ",\n".join(f'"{name}": {json.dumps(rows)}' for name, rows in sorted(expected.items()))
     (target / "expected.json").write_text(f"{{\n{tables}\n}}\n", encoding="utf-8")
     spark.stop()
