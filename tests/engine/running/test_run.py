@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,6 +22,7 @@ from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.run import Pace, Runner
 from penstock.engine.session.run_context import RunContext
 from penstock.events import RunProgress
+from penstock.model.time.interval import Interval
 from penstock.model.time.slice import WHOLE, Slice
 from penstock.model.values.strategy import REPLACE
 from penstock.project import Project
@@ -190,3 +192,51 @@ def test_a_slice_that_reads_one_of_its_own_table_that_failed_is_not_made(tmp_pat
 
     found = Runner(plan, context, do, 1, skip=lambda context, step, state, reason: None).execute()
     assert [each.state for each in found.steps] == ["failed", "skipped", "skipped"]
+
+
+RAW = """
+    MODEL (name main.raw, kind INCREMENTAL_BY_TIME_RANGE (time_column ds, batch_size 1),
+      start '2026-01-01');
+    SELECT @start_date AS ds, 1 AS id
+"""
+READER = """
+    MODEL (name main.t, kind {kind}, start '2026-01-01');
+    SELECT ds, id FROM raw WHERE ds BETWEEN @start_date AND @end_date
+"""
+IN_ORDER = """SCD_TYPE_2_BY_COLUMN (unique_key id, columns *, invalidate_hard_deletes true,
+    disable_restatement false)"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (
+            "INCREMENTAL_BY_TIME_RANGE (time_column ds)",
+            {"01 to 2026-01-02": "done", "03": "skipped", "04": "done", "05": "failed"},
+        ),
+        (IN_ORDER, {"01 to 2026-01-02": "done", "03 to 2026-01-05": "skipped"}),
+    ],
+)
+def test_a_batch_is_made_without_the_days_whose_input_failed(
+    tmp_path: Path, kind: str, expected: dict[str, str]
+) -> None:
+    scripts = {"models/raw": RAW, "models/t": READER.format(kind=kind)}
+    project = Project.load(write_project(tmp_path / "p", scripts))
+    plan = project.plan(from_="2026-01-01", to="2026-01-05", fire_time="2026-01-07T12:00:00Z")
+    context = RunContext(
+        "r", plan, cast(Any, None), cast(Any, Session()), {}, {}, sink=lambda event: None
+    )
+
+    def do(_: RunContext, step: PlannedStep) -> Results:
+        if step.name == "raw":
+            return result(step, "failed" if step.only.text.startswith("2026-01-03") else "done")
+        assert isinstance(step.only, Interval)
+        if step.only.text.startswith("2026-01-04"):  # a test failed of one of its days
+            day = Interval(step.only.start, step.only.start + timedelta(days=1))
+            other = replace(step, slices=(Interval(day.end, step.only.end),))
+            return result(replace(step, slices=(day,))) | result(other, "failed")
+        return result(step)
+
+    found = Runner(plan, context, do, 1, skip=lambda context, step, state, reason: None).execute()
+    made = {str(each.slice)[8:]: each.state for each in found.steps if each.name == "t"}
+    assert made == expected

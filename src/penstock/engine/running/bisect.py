@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Generic, TypeVar
 
 from penstock.engine.results import CheckResult
-from penstock.model.time.interval import Interval, Intervals, union
+from penstock.model.time.interval import Interval, Intervals, IntervalUnit, split, union
 from penstock.model.time.slice import Slice
 
 MOST = 400  # parts of a range that are tested one by one: days of a year
@@ -92,6 +93,21 @@ def passing(found: Sequence[Verdict]) -> Intervals:
     return union(
         each.slice for each in found if not each.failed and isinstance(each.slice, Interval)
     )
+
+
+def parts_to_make(
+    interval: Interval, unit: IntervalUnit, is_lost: Callable[[Slice], bool], *, in_order: bool
+) -> list[Interval]:
+    """Divide an interval where some of its units cannot be made: neighbours that can are one part,
+    and those that cannot another. In an order nothing is made after the first that cannot.
+    """
+    units = list(split(interval, unit))
+    lost = list(map(is_lost, units))
+    if in_order and True in lost:
+        first = lost.index(True)
+        lost[first:] = [True] * (len(lost) - first)
+    groups = groupby(zip(lost, units, strict=True), key=lambda each: each[0])
+    return [_hull([each for _, each in group]) for _, group in groups]
 
 
 def _hull(parts: Sequence[Interval]) -> Interval:

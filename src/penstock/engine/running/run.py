@@ -14,6 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
@@ -25,6 +26,7 @@ from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.planning.up_to_date import UP_TO_DATE
 from penstock.engine.python.files import remove_abandoned
 from penstock.engine.results import RunResult, StepResult
+from penstock.engine.running.bisect import parts_to_make
 from penstock.engine.running.step import INTERRUPTED, run_step, skip
 from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.claims import Claims, user_name
@@ -43,6 +45,7 @@ from penstock.events import (
     StepFinished,
 )
 from penstock.model.slicing.needs import Edge, edge_by_kinds
+from penstock.model.time.interval import Interval
 from penstock.model.time.slice import Slice
 from penstock.retention import Keep
 from penstock.uuid7 import new_uuid7
@@ -183,7 +186,14 @@ class _Line:
 
     def in_parts(self) -> Iterator[Slice]:
         for slice_ in self.step.slices:
-            yield from self.parts.get(slice_, (slice_,))
+            yield from self._parts_of(slice_)
+
+    def _parts_of(self, slice_: Slice) -> Iterator[Slice]:
+        parts = self.parts.get(slice_, (slice_,))
+        if parts == (slice_,):
+            yield slice_
+        else:
+            yield from chain.from_iterable(map(self._parts_of, parts))
 
     @property
     def bad(self) -> dict[Slice, StepResult]:
@@ -201,6 +211,29 @@ class _Line:
     def done(self) -> list[Slice]:
         """Return what got other rows."""
         return [slice_ for slice_, made in self.results.items() if made.state == "done"]
+
+    def divide(self, slice_: Slice) -> list[Interval]:
+        """Return the parts of an interval that is lost, where some of it is not: these are slices
+        of the step from now on.
+        """
+        by_time, lost = self.step.model.by_time, self.lost
+        if by_time is None or not isinstance(slice_, Interval) or lost is None:
+            return []
+        if slice_ in self.step.waits:
+            return []
+        in_order = self.step.model.in_order
+        parts = parts_to_make(
+            slice_, by_time.unit, lambda unit: bool(lost(unit)), in_order=in_order
+        )
+        if len(parts) < 2:
+            return []
+        self.parts[slice_] = tuple(parts)
+        self.count -= len(parts) - 1  # all of them count as one
+        if slice_ in self.step.if_changed:
+            self.step = replace(self.step, if_changed=self.step.if_changed.union(parts))
+        if slice_ in self.step.if_moved:
+            self.step = replace(self.step, if_moved=self.step.if_moved.union(parts))
+        return parts
 
     def lacks(self, slice_: Slice) -> Ends | None:
         """Return how a slice ends that cannot be made, and why."""
@@ -316,7 +349,7 @@ class Runner:
 
     def _next(self, line: _Line) -> PlannedStep | None:
         """The next batch without what cannot be made; none where the line has come to its end."""
-        for batch in line.batches:
+        while (batch := next(line.batches, None)) is not None:
             if line.failed and line.step.model.in_order:
                 self._end_rest(line, "skipped", f"an interval before it failed: {_why(line)}")
                 return None
@@ -324,6 +357,11 @@ class Runner:
                 self._end_rest(line, WAITING, _why_held(line))
                 return None
             lost = {slice_: line.lacks(slice_) for slice_ in batch.slices}
+            parts = line.divide(batch.only) if len(lost) == 1 and any(lost.values()) else []
+            if parts:
+                narrowed = (self._plan.narrowed(batch, [part]) for part in parts)
+                line.batches = chain(narrowed, line.batches)
+                continue
             for slice_, ends in lost.items():
                 if ends is not None:
                     self._end(line, replace(batch, slices=(slice_,)), *ends)
