@@ -401,7 +401,7 @@ class Project(RollingBack):
         new_catalog: bool = False,
         wait: bool = True,
     ) -> RunResult:
-        from penstock.engine.planning.no_op import idle_run, is_idle
+        from penstock.engine.planning.no_op import all_waits, idle_run, is_idle
         from penstock.engine.planning.run_arguments import require_jobs
         from penstock.progress.live import showing
 
@@ -415,11 +415,10 @@ class Project(RollingBack):
 
         lakes = self._connections.lakes(plan.lakes, self._session, new_catalog=new_catalog)
         with showing(on_event, live=not self._connections.draws_bars()) as sink:
-            session = self._session(sink)
             return run_plan(
                 plan,
                 settings=self.settings,
-                session=session,
+                session=None if all_waits(plan) else self._session(sink),
                 lakes=lakes,
                 sink=self._emitting(sink),
                 jobs=jobs or self._connections.steps_at_once(),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.events import Event, RunFinished, RunStarted, StepFinished
+from penstock.engine.planning.ranges import WAITING
+from penstock.events import Event, RunFinished, RunStarted, SparkStarting, StepFinished
 from penstock.project import Project
 from tests.engine.toy import write_project
 
@@ -25,3 +26,22 @@ def test_a_run_without_a_step_to_take_is_done(tmp_path: Path) -> None:
     ]
     assert [type(event) for event in events] == [RunStarted, StepFinished, RunFinished]
     assert not (tmp_path / "p" / "lake").exists()
+
+
+DAILY = "-- partitioned daily start=2026-01-01\n-- materialize ducklake://main/"
+RAW = f"{DAILY}raw\nSELECT 1 AS n, '{{partition}}' AS day"
+MART = f"{DAILY}mart\nSELECT * FROM raw WHERE day = '{{partition}}'"
+
+
+def test_a_run_in_which_everything_waits_starts_no_spark(tmp_path: Path) -> None:
+    models = {"models/raw": RAW, "models/mart": MART}
+    project = Project.load(write_project(tmp_path / "p", models))
+    events: list[Event] = []
+    result = project.run(select=["mart"], partition="2026-01-02", on_event=events.append)
+    assert (result.state, result.exit_code) == (WAITING, 3)
+    assert [(step.state, step.reason) for step in result.steps] == [
+        (WAITING, "raw 2026-01-02 missing")
+    ]
+    assert not any(isinstance(event, SparkStarting) for event in events)
+    (past,) = project.runs()
+    assert (past.state, past.steps) == (WAITING, {WAITING: 1})

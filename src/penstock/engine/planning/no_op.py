@@ -40,6 +40,12 @@ def is_idle(plan: Plan) -> bool:
     return all(step.skipped for step in plan.steps)
 
 
+def all_waits(plan: Plan) -> bool:
+    """Return whether no slice of the plan is made, as each waits for its input."""
+    left = [step for step in plan.steps if not step.skipped]
+    return all(not step.blocked and step.waits.keys() >= set(step.slices) for step in left)
+
+
 def idle_run(plan: Plan, sink: EventSink) -> RunResult:
     """The result of a run that has nothing to do, with the events of one."""
     began, notices = time.monotonic(), tuple(map(Notice, plan.notices))

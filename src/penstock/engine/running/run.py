@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from penstock.config import Settings
 from penstock.engine.planning.needed import edge_to, touching
@@ -70,14 +70,15 @@ def run_plan(
     plan: Plan,
     *,
     settings: Settings,
-    session: SparkSession,
+    session: SparkSession | None,
     lakes: Mapping[str, Destination],
     sink: EventSink,
     jobs: int | None,
     waits: bool = True,
 ) -> RunResult:
     """Execute ``plan``. ``lakes`` are all that its steps read or write, attached for
-    writing. ``waits`` for slices that other runs hold.
+    writing. ``waits`` for slices that other runs hold. A plan all of whose slices wait for their
+    input needs no ``session``.
 
     Failures of steps are in the result; what is raised concerns the run itself (a catalog that
     cannot be written, for one).
@@ -99,7 +100,7 @@ def run_plan(
             run_id=run_id,
             plan=plan,
             settings=settings,
-            session=session,
+            session=cast("SparkSession", session),
             lakes=lakes,
             states={name: State(lakes[name].catalog) for name in targets},
             sink=noting,
