@@ -13,7 +13,14 @@ from pathlib import Path
 from penstock.engine.planning.intervals import Event, IntervalHistory
 from penstock.engine.planning.make_plan import make_plan
 from penstock.engine.planning.plan import Known, Plan
-from penstock.engine.planning.ranges import BEHIND, FAILED, MATERIALIZED, SliceRange, SliceStates
+from penstock.engine.planning.ranges import (
+    BEHIND,
+    FAILED,
+    MATERIALIZED,
+    MISSING,
+    SliceRange,
+    SliceStates,
+)
 from penstock.engine.planning.slices import RunRequest
 from penstock.model.time.interval import Interval
 from penstock.project import Project
@@ -73,6 +80,18 @@ def test_what_is_missing_above_is_made_first(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, models, {"raw": states(MATERIALIZED, (1, 2))}, RunRequest())
     assert made(plan, "raw") == days(3, 4, 5)
     assert made(plan, "mart") == days(5)
+
+
+def test_what_is_made_first_is_counted(tmp_path: Path) -> None:
+    models = {"raw": RAW, "mart": f"{DAILY}SELECT * FROM raw {LAG}"}
+    asked = RunRequest(range=SliceRange("2026-01-03", "2026-01-04"))
+    plan = plan_of(tmp_path, models, {"raw": states(FAILED, (2,))}, asked)
+    assert made(plan, "raw") == days(1, 2, 3, 4)
+    (tally, of_mart) = (step.tally for step in plan.steps)
+    assert tally is not None
+    assert (tally.states, tally.to_make) == ({MISSING: 3, FAILED: 1}, 4)
+    assert of_mart is not None
+    assert of_mart.states == {MISSING: 2}
 
 
 def test_alone_it_waits_and_with_upstream_it_does_not(tmp_path: Path) -> None:

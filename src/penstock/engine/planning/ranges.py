@@ -135,6 +135,10 @@ class Tally:
     def total(self) -> int:
         return sum(self.states.values())
 
+    def with_more(self, states: Iterable[str], to_make: int) -> Tally:
+        """Return it with slices outside of the range, which those in it need."""
+        return replace(self, states=dict(Counter(self.states) + Counter(states)), to_make=to_make)
+
 
 def require_range(request: SliceRange, *, partition_too: bool, full_refresh: bool) -> None:
     """Raises ArgumentError for what does not go with a range."""

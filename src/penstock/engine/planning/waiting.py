@@ -96,18 +96,19 @@ class _Completion:
         name, reader = edge.upstream.name, edge.reader.name
         while (step := self.steps.get(name)) is not None and step.blocked is None:
             found = self._lacking(edge, self.steps[reader].slices, step.slices)
-            added = [each.slice for of in found.values() for each in of]
+            added = {each.slice: each.state for of in found.values() for each in of}
             if not added:
                 return
             known = () if step.skipped else step.slices
             made = make(step.model, together(*known, *added, spec=step.model.partition))
+            to_make = count_of(step.model, made.slices)
             self.steps[name] = replace(
                 step,
                 slices=made.slices,
                 apart=made.apart,
                 bindings=made.bindings,
                 skipped=None,
-                tally=step.tally and replace(step.tally, to_make=count_of(step.model, made.slices)),
+                tally=step.tally and step.tally.with_more(added.values(), to_make),
             )
             if not edge.is_self:
                 return
