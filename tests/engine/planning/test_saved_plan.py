@@ -110,6 +110,20 @@ def test_intervals_that_were_made_meanwhile_are_named(shop: Shop, tmp_path: Path
     assert what == "timed 2026-01-03 to 2026-01-04 made meanwhile by run r1"
 
 
+def test_a_batch_whose_record_was_cut_was_not_dropped(shop: Shop, tmp_path: Path) -> None:
+    """Another run makes a day of it again: what is left of its record are the days around."""
+    whole = "2026-01-01T00:00:00Z/2026-01-05T00:00:00Z"
+    shop.made("timed", whole)
+    path = saved(shop, tmp_path, select="timed", all_=True, **DAYS)
+    shop.state.forget(shop.project.model("timed").target.qualified, whole)
+    shop.made("timed", "2026-01-01T00:00:00Z/2026-01-02T00:00:00Z")
+    shop.made("timed", "2026-01-03T00:00:00Z/2026-01-05T00:00:00Z")
+    shop.state.begin_run(run_record("r2"))
+    shop.made("timed", "2026-01-02T00:00:00Z/2026-01-03T00:00:00Z", run_id="r2")
+    (what,) = (each for each in moved(shop, path) if "meanwhile" in each)
+    assert what == "timed 2026-01-02 made meanwhile by run r2"
+
+
 def test_slices_that_were_dropped_meanwhile_are_named(shop: Shop, tmp_path: Path) -> None:
     shop.made("days", *days(1, 2))
     path = saved(shop, tmp_path, select="days", all_=True, **DAYS)

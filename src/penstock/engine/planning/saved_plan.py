@@ -24,7 +24,7 @@ from penstock.engine.planning.slices import RunRequest
 from penstock.engine.state.records import InputRead
 from penstock.errors import ArgumentError, PlanMoved
 from penstock.model.definition.model import Model
-from penstock.model.time.interval import Interval, interval_of
+from penstock.model.time.interval import Interval, interval_of, minus
 from penstock.model.time.slice import WHOLE, Part, Slice, shown
 from penstock.model.values.asset import TableName
 
@@ -277,12 +277,29 @@ def _of_step(saved: SavedStep, fresh: SavedStep | None, now: Now) -> Iterator[st
         yield f"the definition of {name} has changed"
         return
     runs = made_by(list(map(slice_of, saved.slices)), now.runs(model))
-    again = {text: run for text, run in runs.items() if saved.made_by.get(text) != run}
+    again = {text: run for text, run in runs.items() if _run_of(text, saved.made_by) != run}
     if again:
         yield f"{name} {_slices(list(again))} made meanwhile by run {next(iter(again.values()))}"
-    if lost := [text for text in saved.made_by if text not in runs]:
+    if lost := [text for text in saved.made_by if not _is_recorded(text, runs)]:
         yield f"{name} {_slices(lost)} dropped meanwhile"
     yield from _of_slices(saved, fresh or replace(saved, slices=(), waits={}), again)
+
+
+def _run_of(text: str, made: Runs) -> str | None:
+    """Return the run that made a slice, or the interval that it is cut from."""
+    own = None if text in made else interval_of(text)
+    if own is None:
+        return made.get(text)
+    of = (run for each, run in made.items() if (all_ := interval_of(each)) and all_.contains(own))
+    return next(of, None)
+
+
+def _is_recorded(text: str, runs: Runs) -> bool:
+    """Return whether a slice is recorded; of an interval whether all of it is, perhaps in parts."""
+    own = None if text in runs else interval_of(text)
+    if own is None:
+        return text in runs
+    return not minus((own,), [each for part in runs if (each := interval_of(part))])
 
 
 def _of_slices(saved: SavedStep, fresh: SavedStep, again: Runs) -> Iterator[str]:
