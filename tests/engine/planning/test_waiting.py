@@ -46,12 +46,17 @@ def plan_of(
     lines: Mapping[str, IntervalHistory] | None = None,
 ) -> Plan:
     scripts = {
-        f"models/{name}": text if text.startswith("MODEL") else f"{HEAD}{name}\n{text}"
+        f"models/{name}": text
+        if text.startswith(("MODEL", "-- pipeline"))
+        else f"{HEAD}{name}\n{text}"
         for name, text in models.items()
     }
     project = Project.load(write_project(root / "p", scripts))
-    states = {name: SliceStates(of) for name, of in known.items()}
     by_name = {model.name: model for model in project.models}
+    states = {
+        name: SliceStates(of, remakes=name not in by_name or by_name[name].strategy.restores)
+        for name, of in known.items()
+    }
     asked = replace(request, fire_time=NOON)
     told = Known(lambda _: states, lambda _: lines or {}, edges=project.edges)
     return make_plan(by_name, project.graph, asked, told)
@@ -261,3 +266,42 @@ def test_a_slice_waits_for_the_one_of_its_own_table_that_waits_before_it(tmp_pat
     assert waits(plan, "mart") == dict.fromkeys(days(2, 3), "raw 2026-01-02 missing")
     known["mart"] = states(MATERIALIZED, (1, 2))
     assert made(plan_of(tmp_path, models, known, asked), "mart") == days(3)
+
+
+def test_an_append_says_that_it_will_be_behind(tmp_path: Path) -> None:
+    log = f"-- pipeline\n-- materialize ducklake://main/log append\n{DAILY}SELECT * FROM raw {LAG}"
+    there = states(MATERIALIZED, (1, 2, 3, 4))
+    one = RunRequest(range=SliceRange("2026-01-01", "2026-01-01", all=True), select=("raw",))
+    both = replace(one, select=("raw", "log"), range=SliceRange("2026-01-01", "2026-01-02"))
+    plan = plan_of(tmp_path, {"raw": RAW, "log": log}, {"raw": there, "log": there}, both)
+    assert plan.notices == (), "nothing is made"
+    some = {"raw": there | states(FAILED, (1,)), "log": there}
+    plan = plan_of(tmp_path, {"raw": RAW, "log": log}, some, both)
+    assert made(plan, "raw") == days(1)
+    assert plan.notices == (
+        "log: 3 slices that read what this run makes stay as they are, and are behind if that has "
+        "other rows: a rerun would not take back what they wrote; roll the table back, or drop "
+        "what is to be made again",
+    )
+
+
+def test_a_history_says_what_it_leaves_behind(tmp_path: Path) -> None:
+    history = (
+        "MODEL (name main.h, kind SCD_TYPE_2_BY_COLUMN (unique_key n, columns *, batch_size 1, "
+        "invalidate_hard_deletes true, disable_restatement false), start '2026-01-01');\n"
+        "SELECT n FROM raw WHERE day = @start_ds"
+    )
+    spans = [Interval(NOON.replace(day=n, hour=0), NOON.replace(day=n + 1, hour=0)) for n in (1, 2)]
+    events = (Event("a", spans[0], BEHIND), Event("b", spans[1], MATERIALIZED))
+    raw = {"raw": states(MATERIALIZED, (1, 3, 4, 5)) | states(FAILED, (2,))}
+    asked = RunRequest(range=SliceRange("2026-01-01", "2026-01-04"))
+    lines = {"h": IntervalHistory(events, remakes=False)}
+    plan = plan_of(tmp_path, {"raw": RAW, "h": history}, raw, asked, lines)
+    ways = "in a history the later loads count; --full-refresh loads it again from its start"
+    assert plan.notices == (
+        f"h: this run leaves 1 slice behind its input: {ways}",
+        "h: 1 slice that reads what this run makes stays as it is, and is behind if that has other "
+        f"rows: {ways}",
+    )
+    none = replace(asked, behind=False)
+    assert plan_of(tmp_path, {"raw": RAW, "h": history}, raw, none, lines).notices == ()

@@ -7,10 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.engine.planning.intervals import without_start
-from penstock.engine.planning.ranges import BEHIND, CHANGED, FAILED, LATE, SKIPPED, STALE
+from penstock.engine.planning.ranges import (
+    BEHIND,
+    CHANGED,
+    FAILED,
+    LATE,
+    MATERIALIZED,
+    SKIPPED,
+    STALE,
+)
+from penstock.engine.planning.waiting import touched
 from penstock.errors import ArgumentError
 from penstock.model.definition.model import Model
-from penstock.model.time.slice import WHOLE
+from penstock.model.time.interval import Interval, minus
+from penstock.model.time.slice import WHOLE, Part, Slice
 
 if TYPE_CHECKING:
     from penstock.engine.planning.plan import Asked, PlannedStep
@@ -27,7 +37,10 @@ def notices_of(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
     if asked.request.range is None:
         yield from without_start(asked.lines)
     yield from _left_out(asked.cascade)
-    yield from _behind(steps, asked)
+    if asked.request.behind and not asked.request.full_refresh:
+        yield from _behind(steps, asked)
+        yield from _behind_by_time(steps, asked)
+        yield from _will_be_behind(steps, asked)
 
 
 def with_lagging(steps: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep]:
@@ -58,7 +71,7 @@ def _lagging(step: PlannedStep, states: Mapping[str, frozenset[str]], asked: Ask
 def _behind(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
     """Yield which slices of partitioned models are behind that the run does not make."""
     models = [s.model for s in steps if s.model.partition is not None and _reads(s.model)]
-    if not models or not asked.request.behind or asked.request.full_refresh:
+    if not models:
         return
     planned = {step.name: {each.text for each in step.slices} for step in steps}
     known = asked.known.slices(models)
@@ -75,11 +88,62 @@ def _behind(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
             yield f"{name}: this run leaves {what}: {do}"
 
 
+def _behind_by_time(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
+    """Yield which intervals are behind that no run takes back."""
+    for step in steps:
+        line = asked.lines.get(step.name)
+        if line is None or line.painted.remakes or step.anew:
+            continue
+        own = [each for each in step.slices if isinstance(each, Interval)]
+        if number := line.count(minus(line.painted.of_states(BEHIND), own)):
+            what = f"{number:,} slice{'' if number == 1 else 's'} behind {_ITS[number > 1]} input"
+            yield f"{step.name}: this run leaves {what}: {_ways(step.model)}"
+
+
+def _will_be_behind(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
+    """Yield which slices read what the run makes, and cannot be made again themselves."""
+    above = {step.name: step for step in steps}
+    for step in steps:
+        if step.anew or not asked.known.edges.get(step.name):
+            continue
+        read = touched(step.model, _kept(step, asked), above, asked)
+        if number := len(read):
+            what, verb = ("slice", "reads") if number == 1 else ("slices", "read")
+            stays = "stays as it is" if number == 1 else "stay as they are"
+            yield (
+                f"{step.name}: {number:,} {what} that {verb} what this run makes {stays}, and "
+                f"{_BECOMES[number > 1]} behind if that has other rows: {_ways(step.model)}"
+            )
+
+
+def _kept(step: PlannedStep, asked: Asked) -> list[Slice]:
+    """The slices of a model that are up to date, and that no run takes back."""
+    line, planned = asked.lines.get(step.name), set(step.slices)
+    if line is not None:
+        if line.painted.remakes:
+            return []
+        own = [each for each in step.slices if isinstance(each, Interval)]
+        return list(line.by_time.units(minus(line.materialized(None), own)))
+    if step.model.partition is None or step.model.strategy.restores:
+        return []
+    states = asked.known.slices([step.model]).get(step.name)
+    if states is None or states.remakes:
+        return []
+    made = (Part(text) for text, state in states.items() if text and state == MATERIALIZED)
+    return [each for each in made if each not in planned]
+
+
+def _ways(model: Model) -> str:
+    return _LATER_COUNTS if model.strategy.keeps_versions else _NOT_TAKEN_BACK
+
+
 def _reads(model: Model) -> bool:
     return bool(model.inputs or model.query.files)
 
 
 _ITS = {False: "its", True: "their"}
+_BECOMES = {False: "is", True: "are"}
+_LATER_COUNTS = "in a history the later loads count; --full-refresh loads it again from its start"
 _NOT_TAKEN_BACK = (
     "a rerun would not take back what they wrote; roll the table back, or drop what is to be made "
     "again"
