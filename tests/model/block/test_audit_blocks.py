@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.model.definition.model import Model
-from penstock.model.project.loader import load_models, scan_models
+from penstock.model.project.loader import load_models
 from penstock.model.values.data_test import CustomTest
 from tests.model.project.test_loader import LAKES, project
 
@@ -76,7 +76,7 @@ def test_a_block_behind_a_model_is_its_own(tmp_path: Path) -> None:
 def test_what_is_wrong(tmp_path: Path, audits: str, block: str, place: str, message: str) -> None:
     text = f"MODEL (name s.t, kind FULL, audits ({audits}));\nSELECT 1 AS id"
     files = project(tmp_path, audits__own=BELOW + block, models__t=text)
-    found = [f for f in scan_models(files, lakes=LAKES).errors if message in f.message]
+    found = [f for f in load_models(files, lakes=LAKES).errors if message in f.message]
     shown = [f"{Path(f.location.path).name}:{f.location.line}:{f.location.column}" for f in found]
     assert shown == [place]
 
@@ -85,7 +85,7 @@ def test_a_file_without_a_block_and_one_that_is_skipped(tmp_path: Path) -> None:
     text = "MODEL (name s.t, kind FULL, audits (x));\nSELECT 1 AS id"
     skipped = "AUDIT (name x, skip true); SELECT 1"
     files = project(tmp_path, audits__a=skipped, audits__b="SELECT 1", models__t=text)
-    found = scan_models(files, lakes=LAKES).diagnostics
+    found = load_models(files, lakes=LAKES).diagnostics
     assert sorted((f.severity, f.message) for f in found) == [
         ("error", "the file does not begin with AUDIT (...)"),
         ("warning", "the audit x is not run: it says skip true"),

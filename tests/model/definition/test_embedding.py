@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.model.definition.model import Model
-from penstock.model.project.loader import load_models, scan_models
+from penstock.model.project.loader import load_models
 from penstock.model.query.render import trial_names
 from penstock.model.script.sources import TableSource
 from tests.model.project.test_loader import LAKES, project
@@ -88,7 +88,7 @@ def test_a_change_of_it_is_one_of_its_readers(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_refused(tmp_path: Path, script: str, message: str) -> None:
     root = project(tmp_path, models__e=EMBEDDED, models__x=f"MODEL {script}")
-    found = [f for f in scan_models(root, lakes=LAKES).diagnostics if f.severity == "error"]
+    found = [f for f in load_models(root, lakes=LAKES).diagnostics if f.severity == "error"]
     assert len(found) == 1, found
     assert message in found[0].message
     assert found[0].location.line is not None
@@ -97,11 +97,11 @@ def test_refused(tmp_path: Path, script: str, message: str) -> None:
 def test_arguments_are_refused(tmp_path: Path) -> None:
     script = "-- $day (date)\nMODEL (name x);\nSELECT $day AS d"
     root = project(tmp_path, models__x=script)
-    found = scan_models(root, lakes=LAKES).errors
+    found = load_models(root, lakes=LAKES).errors
     assert [f.message for f in found] == ["a query of the kind VIEW cannot have arguments"]
 
 
 def test_a_materialized_view_is_warned_of(tmp_path: Path) -> None:
     script = "MODEL (name x, kind VIEW (materialized true));\nSELECT 1 AS id"
-    found = scan_models(project(tmp_path, models__x=script), lakes=LAKES).diagnostics
+    found = load_models(project(tmp_path, models__x=script), lakes=LAKES).diagnostics
     assert [(f.severity, f.rule) for f in found] == [("warning", "model-idle")]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.model.definition.external import read_externals, unlike
-from penstock.model.project.loader import load_models, scan_models
+from penstock.model.project.loader import load_models
 from penstock.model.values.asset import TableName
 from penstock.model.values.names import Names
 from tests.model.project.test_loader import LAKES, project
@@ -63,7 +63,7 @@ def test_what_is_read(tmp_path: Path) -> None:
 def test_what_is_wrong(tmp_path: Path, text: str, place: tuple[int, int], message: str) -> None:
     (tmp_path / "external_models.yaml").write_text(text)
     made = "MODEL (name made, kind FULL);\nSELECT 1 AS id"
-    (found,) = scan_models(project(tmp_path, models__made=made), lakes=LAKES).errors
+    (found,) = load_models(project(tmp_path, models__made=made), lakes=LAKES).errors
     assert message in found.message
     assert (found.location.line, found.location.column) == place
 

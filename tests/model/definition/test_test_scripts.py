@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.model.definition.model import Model
-from penstock.model.project.loader import load_models, scan_models
+from penstock.model.project.loader import load_models
 from penstock.model.script.constants import misread_condition
 from penstock.sql.identifiers import fold
 
@@ -79,12 +79,12 @@ def test_an_argument_that_the_model_has_too_is_that_of_the_run(tmp_path: Path) -
     ],
 )
 def test_wrong_arguments_are_placed_at_the_line(tmp_path: Path, line: str, said: str) -> None:
-    (finding,) = scan_models(files(tmp_path, line, POSITIVE), lakes=LAKES).errors
+    (finding,) = load_models(files(tmp_path, line, POSITIVE), lakes=LAKES).errors
     assert str(finding) == f"{tmp_path}/models/t.sql:3:4: error: {said}"
 
 
 def test_a_test_without_arguments_takes_none(tmp_path: Path) -> None:
-    (finding,) = scan_models(files(tmp_path, "tests/p a=1", "SELECT 1"), lakes=LAKES).errors
+    (finding,) = load_models(files(tmp_path, "tests/p a=1", "SELECT 1"), lakes=LAKES).errors
     assert (finding.message, finding.hint) == (
         "tests/p has no argument 'a'",
         "it takes no arguments",
@@ -127,7 +127,7 @@ def test_conditions(sql: str) -> None:
 
 
 def test_a_wrong_condition_is_placed_in_its_line(tmp_path: Path) -> None:
-    (finding,) = scan_models(files(tmp_path, "expression id > $x", ""), lakes=LAKES).errors
+    (finding,) = load_models(files(tmp_path, "expression id > $x", ""), lakes=LAKES).errors
     assert str(finding) == (
         f"{tmp_path}/models/t.sql:3:30: error: a condition has no $x\n"
         "  → write the test as a script in tests/, which may have them"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.project.loader import scan_models
+from penstock.model.project.loader import load_models
 from tests.engine.toy import write_project
 
 STEP = "-- pipeline\n-- materialize ducklake://main/{}\n"
@@ -18,7 +18,7 @@ def places(root: Path, condition: str, history: str = HISTORY) -> list[tuple[str
     text = STEP.format("f") + f"SELECT h.tier FROM o\nJOIN h ON o.id = h.id AND {condition}"
     for name, script in (("h", history), ("f", text)):
         (root / "models" / f"{name}.sql").write_text(script)
-    found = scan_models(root, lakes=("main",)).diagnostics
+    found = load_models(root, lakes=("main",)).diagnostics
     return [(f.rule, f.location.line) for f in found]
 
 
@@ -59,7 +59,7 @@ def test_a_model_without_a_start_is_named(tmp_path: Path) -> None:
         f"SELECT d FROM raw {FILTER}",
         "models/whole": "MODEL (name main.whole, kind FULL);\nSELECT 1 AS d",
     }
-    loaded = scan_models(write_project(tmp_path / "toy", scripts), lakes=["main"])
+    loaded = load_models(write_project(tmp_path / "toy", scripts), lakes=["main"])
     named = [f for f in loaded.diagnostics if f.rule == "no-start"]
     assert sorted(Path(f.location.path).stem for f in named) == ["alone", "header", "merged"]
     assert {f.severity for f in named} == {"warning"}

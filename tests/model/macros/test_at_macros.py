@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from penstock.model.macros.at_macros import expand
 from penstock.model.macros.at_scope import AtMacros, Call
-from penstock.model.project.loader import load_models, scan_models
+from penstock.model.project.loader import load_models
 from penstock.model.script.at_text import MacroError
 from tests.model.project.test_loader import LAKES, project
 
@@ -167,7 +167,7 @@ def test_what_is_wrong(text: str, at: int, message: str) -> None:
 def test_places_are_those_of_the_file(tmp_path: Path) -> None:
     query = "SELECT @EACH([a, b], x -> x AS x_@n),\n  $no AS c\n"
     text = f"MODEL (name t, kind FULL);\n@DEF(n, 5);\n{query}"
-    (found,) = scan_models(project(tmp_path, models__t=text), lakes=LAKES).errors
+    (found,) = load_models(project(tmp_path, models__t=text), lakes=LAKES).errors
     assert (found.location.line, found.location.column) == (4, 3)
 
 
@@ -228,7 +228,7 @@ def test_macros_in_python(tmp_path: Path) -> None:
 def test_wrong_macros_in_python(
     tmp_path: Path, query: str, place: tuple[int, int], message: str
 ) -> None:
-    (found,) = scan_models(python_macros(tmp_path, query), lakes=LAKES).errors
+    (found,) = load_models(python_macros(tmp_path, query), lakes=LAKES).errors
     assert message in found.message
     assert (found.location.line, found.location.column) == place
 
@@ -237,7 +237,7 @@ def test_files_that_cannot_be_read_and_two_of_one_name(tmp_path: Path) -> None:
     root = python_macros(tmp_path, "SELECT 1 AS a")
     (root / "macros" / "other.py").write_text("def x(:")
     (root / "macros" / "second.py").write_text("@macro\ndef growth(): ...")
-    found = scan_models(root, lakes=LAKES).errors
+    found = load_models(root, lakes=LAKES).errors
     assert [(Path(f.location.path).name, f.location.line) for f in found] == [
         ("other.py", 1),
         ("second.py", 2),

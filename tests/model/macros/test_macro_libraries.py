@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.project.loader import Loaded, scan_models
+from penstock.model.project.loader import Loaded, load_models
 
 F = "-- macros\nCREATE MACRO f(x) AS x + 1"
 G = "-- macros\n\nCREATE MACRO F(x) AS x + 2"
@@ -28,7 +28,7 @@ def cached(root: Path, cache: dict[str, bytes] | None, **files: str) -> Loaded:
         path = root / f"{name.replace('__', '/')}.sql"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return scan_models(root, lakes=["main"], cache=cache)
+    return load_models(root, lakes=["main"], cache=cache)
 
 
 def query(root: Path, **files: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ModelError
-from penstock.model.project.loader import Loaded, load_models, scan_models
+from penstock.model.project.loader import Loaded, load_models
 
 LAKES = ("main", "analytics")
 STEP = "-- pipeline\n-- materialize ducklake://main/{}\n"
@@ -24,7 +24,7 @@ def project(root: Path, **files: str) -> Path:
 
 
 def scan(root: Path, **files: str) -> Loaded:
-    return scan_models(project(root, **files), lakes=LAKES)
+    return load_models(project(root, **files), lakes=LAKES)
 
 
 def rules(loaded: Loaded) -> list[tuple[str, str, int | None]]:
@@ -72,7 +72,7 @@ def test_the_directory_and_the_default_lake_may_be_named(tmp_path: Path) -> None
 def test_a_project_without_models(tmp_path: Path) -> None:
     assert scan(tmp_path).models == ()
     with pytest.raises(ModelError, match="directory of models does not exist"):
-        load_models(tmp_path, lakes=LAKES, models_dir="elsewhere")
+        load_models(tmp_path, lakes=LAKES, models_dir="elsewhere").checked()
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_all_findings_of_all_files_come_at_once(tmp_path: Path) -> None:
         (tmp_path / "models" / "c.sql", "warning"),
     ]
     with pytest.raises(ModelError) as error:
-        load_models(tmp_path, lakes=LAKES)
+        load_models(tmp_path, lakes=LAKES).checked()
     assert error.value.diagnostics == loaded.diagnostics
 
 
@@ -273,7 +273,7 @@ def test_a_manual_step_may_write(tmp_path: Path) -> None:
 
 def test_the_example_is_clean() -> None:
     example = Path(__file__).parents[3] / "examples" / "flights"
-    loaded = scan_models(example, lakes=("main",))
+    loaded = load_models(example, lakes=("main",))
     assert loaded.diagnostics == ()
     assert len(loaded.models) == 8
 
@@ -355,7 +355,7 @@ def test_names_are_inferred_where_the_project_wants_it(tmp_path: Path) -> None:
     root = project(tmp_path, models__marts__t="/* x */ MODEL (kind FULL);\nSELECT 1 AS id")
     (model,) = load_models(root, lakes=LAKES, infer_names=True).models
     assert (model.name, str(model.target)) == ("marts/t", "main.marts.t")
-    (finding,) = scan_models(root, lakes=LAKES).diagnostics
+    (finding,) = load_models(root, lakes=LAKES).diagnostics
     assert finding.message == "the model has no name"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.model.definition.graph import Graph
 from penstock.model.definition.model import Model
-from penstock.model.project.loader import Loaded, load_models, scan_models
+from penstock.model.project.loader import Loaded, load_models
 from tests.model.project.test_loader import LAKES, project, rules
 
 USES = 'import penstock\nlake = penstock.lake("main")\n'
@@ -20,7 +20,7 @@ USES = 'import penstock\nlake = penstock.lake("main")\n'
 def load(root: Path, text: str, name: str = "t", **scripts: str) -> Loaded:
     path = project(root, **scripts) / "models" / f"{name}.py"
     path.write_text(text)
-    return scan_models(root, lakes=LAKES)
+    return load_models(root, lakes=LAKES)
 
 
 def step(root: Path, text: str, **scripts: str) -> Model:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.project.loader import load_models, scan_models
+from penstock.model.project.loader import load_models
 from tests.model.project.test_loader import LAKES, project
 
 LATEST = """
@@ -60,6 +60,6 @@ def test_what_a_model_says_of_it(tmp_path: Path) -> None:
 )
 def test_what_is_wrong(tmp_path: Path, name: str, text: str, place: str, message: str) -> None:
     files = with_file(tmp_path, text, MODEL.format(name, "batch_size 1"))
-    found = [f for f in scan_models(files, lakes=LAKES).errors if message in f.message]
+    found = [f for f in load_models(files, lakes=LAKES).errors if message in f.message]
     shown = [f"{Path(f.location.path).name}:{f.location.line}:{f.location.column}" for f in found]
     assert shown == [place]

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import Diagnostic
 from penstock.model.definition.model import Model
-from penstock.model.project.loader import scan_models
+from penstock.model.project.loader import load_models
 from penstock.model.values.seed import CsvSettings
 
 
@@ -18,7 +18,7 @@ def load(
     path = root / "models" / "seeds" / "codes.sql"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"MODEL (\n  name codes,\n  kind {kind}{rest}\n);\n{after}")
-    loaded = scan_models(root, lakes=["main"])
+    loaded = load_models(root, lakes=["main"])
     return list(loaded.models), list(loaded.diagnostics)
 
 
@@ -128,8 +128,8 @@ def test_it_ends_without_a_semicolon_and_says_its_grain(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     path = tmp_path / "models" / "s.sql"
     path.write_text("MODEL (name s, kind SEED (path 's.csv'), grain id, references (a))\n")
-    loaded = scan_models(tmp_path, lakes=["main"])
+    loaded = load_models(tmp_path, lakes=["main"])
     assert loaded.diagnostics == ()
     assert loaded.models[0].about.grains == (("id",),)
     path.write_text("MODEL (name s, kind FULL)\n")
-    assert "MODEL (...) has no query" in scan_models(tmp_path, lakes=["main"]).errors[0].message
+    assert "MODEL (...) has no query" in load_models(tmp_path, lakes=["main"]).errors[0].message

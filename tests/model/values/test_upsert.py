@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.project.loader import load_models, scan_models
+from penstock.model.project.loader import load_models
 from penstock.model.values.upsert import Matched, on_side
 from tests.model.project.test_loader import LAKES, project
 
@@ -62,7 +62,7 @@ def test_clauses_may_have_a_comma_between_and_no_brackets(tmp_path: Path) -> Non
 )
 def test_refused(tmp_path: Path, kind: str, message: str) -> None:
     root = project(tmp_path, models__t=MODEL.format(kind))
-    (found,) = scan_models(root, lakes=LAKES).errors
+    (found,) = load_models(root, lakes=LAKES).errors
     assert message in found.message
     assert (found.location.line, found.hint is not None) == (1, True)
 
@@ -77,7 +77,7 @@ def test_refused(tmp_path: Path, kind: str, message: str) -> None:
 )
 def test_where_it_is_refused(tmp_path: Path, kind: str, at: str, hint: str) -> None:
     root = project(tmp_path, models__t=MODEL.format(kind))
-    (found,) = scan_models(root, lakes=LAKES).errors
+    (found,) = load_models(root, lakes=LAKES).errors
     assert "at line" not in found.message
     assert found.location.column == MODEL.format(kind).index(at) + 1
     assert found.hint is not None

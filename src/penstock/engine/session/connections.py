@@ -227,7 +227,7 @@ class Connections:
                 cache=cache,
                 defaults=settings.defaults,
                 moved=moved,
-            )
+            ).checked()
         except BaseException:
             self.close()
             raise

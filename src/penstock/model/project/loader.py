@@ -72,6 +72,12 @@ class Loaded:
     def errors(self) -> tuple[Diagnostic, ...]:
         return tuple(finding for finding in self.diagnostics if finding.severity == "error")
 
+    def checked(self) -> Loaded:
+        """Raise ModelError with every finding where one of them is an error."""
+        if self.errors:
+            raise ModelError(self.diagnostics)
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class _File:
@@ -139,6 +145,16 @@ class Place:
         return hashlib.sha256(found[0].encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def model_of_text(loaded: Loaded, path: Path, text: str) -> Model | None:
+    """Return the model that the script at ``path`` would be with another text, among the others of
+    its project as they are; None where that has errors.
+    """
+    if loaded.place is None:
+        return None
+    model = _load(path, (text, ()), replace(loaded.place, cache=None)).model
+    return None if model is None else embed_in(model, loaded.models)
+
+
 def load_models(
     root: Path,
     *,
@@ -153,56 +169,12 @@ def load_models(
     defaults: Sequence[ModelDefaults] = (),
     moved: Mapping[str, TableName] | None = None,
 ) -> Loaded:
-    """The models of the project at ``root``, and warnings.
+    """The models of the project at ``root`` that can be read, and what is wrong with the others.
 
     ``macros`` are those that scripts in DuckDB's dialect may call; with ``infer_names`` a model
     without a name has that of its path. ``cache`` has files that were read before, and gets what
-    was not in it; ``moved`` are tables that are elsewhere (`Names`). Raises :class:`ModelError`
-    with every finding when one of them is an error.
+    was not in it; ``moved`` are tables that are elsewhere (`Names`).
     """
-    loaded = scan_models(
-        root,
-        lakes=lakes,
-        models_dir=models_dir,
-        default_lake=default_lake,
-        roots=roots,
-        dialect=dialect,
-        infer_names=infer_names,
-        macros=macros,
-        cache=cache,
-        defaults=defaults,
-        moved=moved,
-    )
-    if loaded.errors:
-        raise ModelError(loaded.diagnostics)
-    return loaded
-
-
-def model_of_text(loaded: Loaded, path: Path, text: str) -> Model | None:
-    """Return the model that the script at ``path`` would be with another text, among the others of
-    its project as they are; None where that has errors.
-    """
-    if loaded.place is None:
-        return None
-    model = _load(path, (text, ()), replace(loaded.place, cache=None)).model
-    return None if model is None else embed_in(model, loaded.models)
-
-
-def scan_models(
-    root: Path,
-    *,
-    lakes: Collection[str],
-    models_dir: str | Path = "models",
-    default_lake: str | None = None,
-    roots: frozenset[str] = frozenset(),
-    dialect: str = "spark",
-    infer_names: bool = False,
-    macros: Macros | None = None,
-    cache: Packed | None = None,
-    defaults: Sequence[ModelDefaults] = (),
-    moved: Mapping[str, TableName] | None = None,
-) -> Loaded:
-    """The models that can be read, and what is wrong with the others."""
     asked = None if macros is None else AskedMacros(macros)
     names = Names(tuple(lakes), default_lake, macros=asked, moved=moved or {}, roots=roots)
     known, wrong_defaults = read_defaults(defaults)
