@@ -15,7 +15,7 @@ from tests.delta.tables import schema_text
 
 def described(kind: Any, low: str | None, high: str | None, **more: Any) -> dict[str, Any]:
     schema = table_schema(schema_text([("c", kind)]))
-    stats = ColumnStats(1, 10, 3, 1, low, high, more.get("nan"))
+    stats = ColumnStats(1, 10, 3, 1, low, high, more.get("nan", False))
     found: dict[str, Any] = json.loads(stats_of(DataFile("a", 4, 9, 0, stats=(stats,)), schema))
     return found
 
@@ -65,6 +65,7 @@ def test_values_without_bounds(kind: str, low: str) -> None:
 
 def test_no_bounds_where_there_is_a_nan() -> None:
     assert described("double", "1", "2", nan=True)["maxValues"] == {}
+    assert described("double", "1", "2", nan=None)["maxValues"] == {}, "not known of others' files"
 
 
 def test_loosened() -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 Json = dict[str, Any]
 
@@ -207,6 +208,13 @@ class Protocol:
 
 
 TABLE_FEATURES_READER, TABLE_FEATURES_WRITER = 3, 7
+_SAFE = "/=-_.~"  # in a path of the log, which is part of a URI
+
+
+def encoded(directory: str, path: str) -> str:
+    """A file's path as an action names it: relative to the table's directory, URL-encoded."""
+    inside = path.removeprefix(f"{directory.rstrip('/')}/")
+    return quote(inside, safe=_SAFE)
 
 
 def lines(actions: list[Json]) -> bytes:

@@ -38,13 +38,18 @@ _KEYS = frozenset(
 @lru_cache(maxsize=256)
 def table_schema(schema_text: str) -> TableSchema:
     """The columns as a lake's schema, with ids by their order."""
+    return assign_ids(columns_of(schema_text))
+
+
+def columns_of(schema_text: str) -> TableSchema:
+    """The columns as a lake's schema, without ids."""
     fields = json.loads(schema_text)
     columns = from_spark_schema(fields).columns
     marked = (
         replace(column, nullable=field.get("nullable", True))
         for column, field in zip(columns, fields["fields"], strict=True)
     )
-    return assign_ids(TableSchema(tuple(marked)))
+    return TableSchema(tuple(marked))
 
 
 def schema_text(schema: TableSchema, before: str | None = None) -> str:

@@ -96,8 +96,10 @@ def _put(values: dict[str, Any], path: Path, value: Any) -> None:
 
 def _bound(column: Column, stats: ColumnStats, text: str | None, *, highest: bool) -> Any:
     write = _WRITERS.get(base_type(column.type))
-    if text is None or write is None or stats.contains_nan:
+    if text is None or write is None:
         return None
+    if base_type(column.type) in _WITH_NAN and stats.contains_nan is not False:
+        return None  # to Delta a NaN is above all numbers, and bounds of a footer leave it out
     return write(text, highest)
 
 
@@ -134,6 +136,7 @@ def _text(text: str, highest: bool) -> Any:
 
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?")
+_WITH_NAN = ("float32", "float64")
 _WRITERS: Mapping[str, Callable[[str, bool], Any]] = {
     **dict.fromkeys(("int8", "int16", "int32", "int64"), _number),
     **dict.fromkeys(("float32", "float64"), _double),

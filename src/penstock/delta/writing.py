@@ -12,9 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
-from penstock.delta.actions import Add, Metadata
+from penstock.delta.actions import Add, Metadata, encoded
 from penstock.delta.schema import table_schema
 from penstock.delta.statistics import stats_of
 from penstock.errors import UnsupportedFeature
@@ -29,8 +28,6 @@ from penstock.sql.identifiers import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_SAFE = "/=-_.~"  # in a path of the log, which is part of a URI
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +82,9 @@ def write(df: DataFrame, target: Target, *, fingerprint: bool = False) -> Writte
 
 
 def _added(file: DataFile, target: Target, keys: Sequence[PartitionKey], now: int) -> Add:
-    root = f"{target.uri.rstrip('/')}/"
     texts = file.partition_values or ()
     return Add(
-        path=quote(file.path.removeprefix(root), safe=_SAFE),
+        path=encoded(target.uri, file.path),
         values=tuple(
             (key.column.name, _text(key, text)) for key, text in zip(keys, texts, strict=True)
         ),

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, select
 
+from penstock.delta.actions import Json, Metadata, Protocol
+from penstock.delta.features import check_writable, protocol_for
 from penstock.destinations.delta import actions, log, versions
 from penstock.destinations.delta.rewriting import rewritten
 from penstock.destinations.delta.versions import Known
@@ -38,7 +40,6 @@ from penstock.uuid7 import new_uuid7
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_WRITES = frozenset({"timestampNtz", "appendOnly", "invariants"})  # features that need nothing
 _COMMENT = "comment"
 
 
@@ -226,15 +227,15 @@ class _Version:
         change = self._change
         table = self._catalog.tables_at(connection, snapshot_id, change.schema_name, change.name)
         known = versions.known_of(connection, table.schema_name, table.name)
-        require_writable(known, table.qualified_name)
         now = int(time.time() * 1000)
-        made = self._known(connection, known, table, snapshot_id, now)
-        names = made.metadata["partitionColumns"] if made.metadata else []
+        metadata, protocol = self._defined(connection, known, table, snapshot_id, now)
+        made = Known(known.version + 1, snapshot_id, metadata, protocol)
+        names = metadata.partition_by
         lines = [
             self._info_action(known, snapshot_id, now),
             {"txn": {"appId": self._catalog.root_id, "version": snapshot_id, "lastUpdated": now}},
-            *({"protocol": made.protocol} for _ in (0,) if made.protocol != known.protocol),
-            *({"metaData": made.metadata} for _ in (0,) if made.metadata != known.metadata),
+            *(protocol.json() for _ in (0,) if protocol != known.protocol),
+            *(metadata.json() for _ in (0,) if metadata != known.metadata),
             *self._removed(connection, table, known, snapshot_id, now),
             *(actions.added(table.path, each, names, table.schema, now=now) for each in change.add),
         ]
@@ -257,7 +258,7 @@ class _Version:
         infos = log.only(log.read(path, version), "commitInfo")
         return any(info.get("txnId") == self._id for info in infos)
 
-    def _info_action(self, known: Known, snapshot_id: int, now: int) -> log.Action:
+    def _info_action(self, known: Known, snapshot_id: int, now: int) -> Json:
         change = self._change
         adds_only = change.only_adds and not change.depends_on_rows
         operation = "WRITE" if not change.end else "MERGE" if change.depends_on_rows else "WRITE"
@@ -276,35 +277,37 @@ class _Version:
             }
         }
 
-    def _known(
+    def _defined(
         self, connection: Connection, known: Known, table: Table, snapshot_id: int, now: int
-    ) -> Known:
-        """Return what is known of the log with this version."""
+    ) -> tuple[Metadata, Protocol]:
+        """Return what the table is with this version. Raises UnsupportedFeature for rules that it
+        has and that the version would break.
+        """
         before, change = known.metadata, self._change
         names = actions.partition_columns(table.schema, table.partition_by, table.qualified_name)
         if before is not None and change.create is None:
             self._require_layout(table, names, before)
-            names = tuple(before["partitionColumns"])
+            names = before.partition_by
         metadata = before
         if before is None or change.defines:
-            metadata = actions.metadata(
-                before["id"] if before else table.uuid,
-                table.schema,
-                names,
-                table.qualified_name,
-                created=before["createdTime"] if before and "createdTime" in before else now,
+            kept = None if before is None or change.create is not None else before.schema_text
+            metadata = replace(
+                before or Metadata(table.uuid, "", created=now),
+                schema_text=actions.schema_of(table.schema, table.qualified_name, kept),
+                partition_by=tuple(names),
                 description=comment_of(connection, table, snapshot_id),
-                configuration=before["configuration"] if before else {},
             )
-        return Known(known.version + 1, snapshot_id, metadata, _protocol(known, table))
+        assert metadata is not None, "one that is not made now was before"
+        protocol = protocol_for(known.protocol, metadata)
+        deletes = bool(change.end) or change.drops is not None
+        check_writable(protocol, metadata, table.qualified_name, deletes=deletes)
+        return metadata, protocol
 
-    def _require_layout(
-        self, table: Table, names: Sequence[str], before: Mapping[str, Any]
-    ) -> None:
+    def _require_layout(self, table: Table, names: Sequence[str], before: Metadata) -> None:
         """Raise UnsupportedFeature where the table is to be partitioned in another way."""
-        if self._change.partition_by is None or list(names) == before["partitionColumns"]:
+        if self._change.partition_by is None or tuple(names) == before.partition_by:
             return
-        known = ", ".join(before["partitionColumns"]) or "nothing"
+        known = ", ".join(before.partition_by) or "nothing"
         raise UnsupportedFeature(
             f"{table.qualified_name} is partitioned by {known} in Delta, which cannot change while "
             "it has rows",
@@ -313,13 +316,13 @@ class _Version:
 
     def _removed(
         self, connection: Connection, table: Table, known: Known, snapshot_id: int, now: int
-    ) -> list[log.Action]:
+    ) -> list[Json]:
         """The files that the table had and has no more."""
         change = self._change
         old = change.drops if change.drops is not None else change.table_id
         if old is None or known.metadata is None:
             return []
-        names = known.metadata["partitionColumns"]
+        names = known.metadata.partition_by
         c = t.data_file.c
         query = select(c.data_file_id, c.path, c.path_is_relative, c.file_size_bytes).where(
             c.table_id == old, c.end_snapshot == snapshot_id
@@ -359,39 +362,3 @@ def comment_of(connection: Connection, table: Table, snapshot_id: int) -> str | 
         t.tag.c.object_id == table.id, t.tag.c.key == _COMMENT, reads.visible(t.tag, snapshot_id)
     )
     return connection.execute(query).scalar()
-
-
-def _protocol(known: Known, table: Table) -> Mapping[str, Any]:
-    """The protocol of the table from now on: never less than it was."""
-    wanted, before = actions.protocol(table.schema), known.protocol
-    if before is None:
-        return wanted
-    if not actions.needs_no_zone(table.schema) or "timestampNtz" in before.get(
-        "writerFeatures", ()
-    ):
-        return before
-    more = {*(before.get("writerFeatures") or ()), *wanted["writerFeatures"]}
-    readers = {*(before.get("readerFeatures") or ()), *wanted["readerFeatures"]}
-    return {**wanted, "readerFeatures": sorted(readers), "writerFeatures": sorted(more)}
-
-
-def require_writable(known: Known, table: str) -> None:
-    """Raise UnsupportedFeature for a table that another engine gave features that writers have to
-    know.
-    """
-    protocol, metadata = known.protocol or {}, known.metadata or {}
-    features = [each for each in protocol.get("writerFeatures") or () if each not in _WRITES]
-    configured = metadata.get("configuration") or {}
-    features += [
-        name for name in configured
-        if name.startswith("delta.constraints.")
-        or (name == "delta.appendOnly" and configured[name] == "true")
-    ]  # fmt: skip
-    if 2 < protocol.get("minWriterVersion", 0) < 7:
-        features.append(f"writer version {protocol['minWriterVersion']}")
-    if features:
-        raise UnsupportedFeature(
-            f"the Delta table {table} has {', '.join(features)}, which a model cannot write by",
-            hint="give the model another table, or write to it with penstock.Delta",
-            data={"table": table, "features": features},
-        )

@@ -6,7 +6,6 @@ Each version becomes a snapshot. A version that changes no rows (a compaction) i
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,9 @@ from urllib.parse import unquote
 
 from sqlalchemy import Connection, func, select, update
 
+from penstock.delta.actions import Metadata, Protocol
+from penstock.delta.features import check_readable
+from penstock.delta.schema import columns_of, is_mapped
 from penstock.destinations.delta import log, versions
 from penstock.destinations.delta.catalog import DeltaCatalog, without_records
 from penstock.destinations.delta.log import Action
@@ -27,7 +29,6 @@ from penstock.lake.format.changes import ChangeSet, NewTable, TableChange
 from penstock.lake.format.files import DataFile, PartitionField, Table
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema, assign_ids, assign_missing_ids
-from penstock.lake.format.types import from_spark_schema
 from penstock.lake.snapshot import Snapshot
 from penstock.lake.writing.adding.files import Reader
 from penstock.lake.writing.adding.fit import Rules
@@ -35,7 +36,6 @@ from penstock.uuid7 import new_uuid7
 
 # What records of a commit that was not recorded become: connection, snapshot, the commit's note.
 Restore = Callable[[Connection, int, str], None]
-_READS = frozenset({"timestampNtz", "vacuumProtocolCheck", "deletionVectors", "v2Checkpoint"})
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _AS_THEY_ARE = Rules(allow_missing=True, ignore_extra_columns=True)
 
@@ -135,8 +135,8 @@ class _Import:
         return Known(
             self.version,
             None,
-            metadata[-1] if metadata else before.metadata,
-            protocol[-1] if protocol else before.protocol,
+            Metadata.of(metadata[-1]) if metadata else before.metadata,
+            Protocol.of(protocol[-1]) if protocol else before.protocol,
         )
 
     def _note(self, connection: Connection, known: Known, snapshot_id: int | None) -> None:
@@ -204,12 +204,11 @@ class _Import:
                 f"version {self.version} of {self.path} has no metadata, nor any before it",
                 hint="read the table with penstock.Delta",
             )
-        wanted = from_spark_schema(_json_of(known.metadata))
-        wanted = _with_nulls(wanted, known.metadata)
+        wanted = columns_of(known.metadata.schema_text)
         redefined = bool(log.only(self.actions, "metaData"))
         change = TableChange(self.schema, self.table)
         removed = [_absolute(self.path, each["path"]) for each in log.only(self.actions, "remove")]
-        partition_by = tuple(map(PartitionField, known.metadata.get("partitionColumns") or ()))
+        partition_by = tuple(map(PartitionField, known.metadata.partition_by))
         files: Mapping[str, DataFile] = {}
         if current is not None and (removed or redefined):
             files = {each.path: each for each in self.catalog.files(current, base.id).files}
@@ -266,20 +265,10 @@ def _absolute(table: str, path: str) -> str:
     return found if "://" in found or found.startswith("/") else f"{table}{found}"
 
 
-def _json_of(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads(metadata["schemaString"])
-    return found
-
-
-def _with_nulls(schema: TableSchema, metadata: Mapping[str, Any]) -> TableSchema:
-    nullable = {each["name"]: each["nullable"] for each in _json_of(metadata)["fields"]}
-    return TableSchema(tuple(replace(c, nullable=nullable[c.name]) for c in schema.columns))
-
-
 def _follows(table: Table, wanted: TableSchema, before: Known, now: Known) -> bool:
     """Tell whether the columns are those of the table with more, or fewer; none of another type."""
-    old, new = before.metadata or {}, now.metadata or {}
-    if old.get("partitionColumns") != new.get("partitionColumns"):
+    old, new = before.metadata, now.metadata
+    if old is None or new is None or old.partition_by != new.partition_by:
         return False
     known = {fold(column.name): column for column in table.schema.columns}
     return all(
@@ -313,17 +302,17 @@ def _altered(catalog: DeltaCatalog, table: Table, wanted: TableSchema) -> TableS
 
 def require_readable(known: Known, actions: Sequence[Action], table: str) -> None:
     """Raise UnsupportedFeature for a table that its files alone do not tell the rows of."""
-    protocol, metadata = known.protocol or {}, known.metadata or {}
-    features = [each for each in protocol.get("readerFeatures") or () if each not in _READS]
-    mode = (metadata.get("configuration") or {}).get("delta.columnMapping.mode", "none")
-    if mode != "none":
+    if known.metadata is None or known.protocol is None:
+        return
+    check_readable(known.protocol, known.metadata, table)
+    features = []
+    if is_mapped(known.metadata):
         features.append("columnMapping")
     if any(each.get("deletionVector") for each in log.only(actions, "add")):
         features.append("deletionVectors")
     if features:
         raise UnsupportedFeature(
-            f"the Delta table {table} has {', '.join(dict.fromkeys(features))}, which a project "
-            "cannot read by",
+            f"the Delta table {table} has {', '.join(features)}, which a project cannot read by",
             hint="read it with penstock.Delta",
             data={"table": table, "features": features},
         )

@@ -7,10 +7,8 @@ kept as its log has them, so that what others set there stays.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -25,6 +23,7 @@ from sqlalchemy import (
     update,
 )
 
+from penstock.delta.actions import Metadata, Protocol
 from penstock.lake.catalog.database.metadata import snapshot
 from penstock.sql.identifiers import fold
 from penstock.uuid7 import new_uuid7
@@ -49,8 +48,8 @@ class Known:
 
     version: int = -1
     snapshot_id: int | None = None
-    metadata: Mapping[str, Any] | None = None
-    protocol: Mapping[str, Any] | None = None
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
 
 
 def root_id(connection: Connection) -> str | None:
@@ -81,7 +80,15 @@ def known_of(connection: Connection, schema: str, table: str) -> Known:
         c.schema_name == fold(schema), c.table_name == fold(table)
     )
     row = connection.execute(own.order_by(c.version.desc()).limit(1)).first()
-    return Known() if row is None else Known(row[0], row[1], _json(row[2]), _json(row[3]))
+    if row is None:
+        return Known()
+    metadata, protocol = (None if text is None else json.loads(text) for text in row[2:])
+    return Known(
+        row[0],
+        row[1],
+        None if metadata is None else Metadata.of(metadata),
+        None if protocol is None else Protocol.of(protocol),
+    )
 
 
 def all_known(connection: Connection) -> dict[tuple[str, str], int]:
@@ -103,11 +110,11 @@ def note(connection: Connection, schema: str, table: str, known: Known) -> None:
             table_name=fold(table),
             version=known.version,
             snapshot_id=known.snapshot_id,
-            metadata=json.dumps(known.metadata),
-            protocol=json.dumps(known.protocol),
+            metadata=_text(known.metadata, "metaData"),
+            protocol=_text(known.protocol, "protocol"),
         )
     )
 
 
-def _json(text: str | None) -> Any:
-    return None if text is None else json.loads(text)
+def _text(value: Metadata | Protocol | None, kind: str) -> str | None:
+    return None if value is None else json.dumps(value.json()[kind])
