@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.delta.checkpoints import is_due, storage_options, write_checkpoint
-from penstock.delta.log import load
+from penstock.delta.checkpoints import is_due as is_due_at
+from penstock.delta.checkpoints import storage_options, write_checkpoint
+from penstock.delta.log import LogState, load
 from penstock.delta.log_files import list_log
 from penstock.lake import storage
 from penstock.lake.storage import Storage
 from tests.delta.tables import file, land, make, paths
+
+
+def is_due(state: LogState) -> bool:
+    return is_due_at(state.number, state.metadata)
 
 
 def test_when_one_is_due(tmp_path: Path) -> None:
@@ -31,7 +36,7 @@ def test_ten_commits_are_usual(tmp_path: Path) -> None:
 def test_a_checkpoint_is_the_version(tmp_path: Path) -> None:
     make(tmp_path, file("a"))
     state = land(tmp_path, None, added=(file("b"),), removed=(file("a"),))
-    write_checkpoint(str(tmp_path), state)
+    write_checkpoint(str(tmp_path), state.number)
     (point,) = list_log(str(tmp_path)).checkpoints
     assert point.version == 1
     (tmp_path / "_delta_log" / ("0" * 20 + ".json")).unlink()
@@ -39,7 +44,7 @@ def test_a_checkpoint_is_the_version(tmp_path: Path) -> None:
 
 
 def test_one_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
-    write_checkpoint(str(tmp_path / "none"), make(tmp_path))
+    write_checkpoint(str(tmp_path / "none"), make(tmp_path).number)
 
 
 def test_the_settings_of_a_store() -> None:

@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from penstock.delta.log import LogState
+from penstock.delta.actions import Metadata
 from penstock.errors import EnvironmentMissing
 from penstock.lake import storage
 
@@ -23,20 +23,28 @@ def require_deltalake() -> None:
         )
 
 
-def is_due(state: LogState) -> bool:
+def write_if_due(uri: str, version: int, metadata: Metadata) -> None:
+    """Write a checkpoint of a version that was just made, each tenth or as the table says."""
+    if is_due(version, metadata):
+        write_checkpoint(uri, version)
+
+
+def is_due(version: int, metadata: Metadata) -> bool:
     """Return whether a checkpoint is due at this version."""
-    text = state.metadata.option(_INTERVAL) or ""
+    text = metadata.option(_INTERVAL) or ""
     every = int(text) if text.isdigit() and int(text) > 0 else _USUAL
-    return state.number > 0 and state.number % every == 0
+    return version > 0 and version % every == 0
 
 
-def write_checkpoint(uri: str, state: LogState) -> None:
+def write_checkpoint(uri: str, version: int) -> None:
     """Write a checkpoint of a version. Readers need none: a failure is no failure of the commit."""
+    if find_spec("deltalake") is None:  # a project's tables are written without it
+        return
     deltalake: Any = import_module("deltalake")
     failures: Any = import_module("deltalake.exceptions").DeltaError
     try:
         options = storage_options(uri)
-        deltalake.DeltaTable(uri, version=state.number, storage_options=options).create_checkpoint()
+        deltalake.DeltaTable(uri, version=version, storage_options=options).create_checkpoint()
     except (failures, OSError):
         return
 

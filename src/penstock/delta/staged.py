@@ -324,8 +324,7 @@ class Staged:
         named = {absolute(self.place.uri, file.path) for file in settled.files}
         named |= settled._vector_paths()
         remove(self.place.uri, (path for path in settled.written if path not in named))
-        if checkpoints.is_due(state):
-            checkpoints.write_checkpoint(self.place.uri, state)
+        checkpoints.write_if_due(self.place.uri, state.number, state.metadata)
         return Version(state, dt.datetime.now(dt.UTC))
 
     def settled(self) -> Staged:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, select
 
+from penstock.delta import checkpoints
 from penstock.delta.actions import Json, Metadata, Protocol
 from penstock.delta.features import check_writable, protocol_for
 from penstock.destinations.delta import actions, log, versions
@@ -103,7 +104,7 @@ class DeltaCatalog(Catalog):
             self, base, change, {"author": author, "message": message, "extra": extra}
         )
         try:
-            return super().commit(
+            made = super().commit(
                 base,
                 replace(changes, tables=(change,)),
                 author=author,
@@ -123,6 +124,8 @@ class DeltaCatalog(Catalog):
                 with contextlib.suppress(Exception):
                     remove_file(path)
             raise
+        version.add_checkpoint()
+        return made
 
     def _looked_up(self, version: _Version, error: LakeError) -> Snapshot | None:
         """The snapshot of a version that the index failed to record, read from the log; None where
@@ -199,6 +202,7 @@ class _Version:
         self._catalog, self._base, self._change, self._info = catalog, base, change, info
         self._id = new_uuid7()
         self._made: tuple[str, int] | None = None
+        self._metadata: Metadata | None = None
         self.may_be_there = False  # the version is in the log, or nobody can tell
 
     def snapshot_in(self, connection: Connection) -> int | None:
@@ -207,6 +211,12 @@ class _Version:
         known = versions.known_of(connection, schema, name)
         path = f"{self._catalog.data_path}{schema}/{name}/"
         return known.snapshot_id if self._is_ours(path, known.version) else None
+
+    def add_checkpoint(self) -> None:
+        """Add a checkpoint to the log where one is due."""
+        if self._made is not None and self._metadata is not None:
+            path, version = self._made
+            checkpoints.write_if_due(path.rstrip("/"), version, self._metadata)
 
     def is_there(self) -> bool:
         """Return whether the log has the version."""
@@ -241,7 +251,7 @@ class _Version:
         ]
         versions.note(connection, table.schema_name, table.name, made)
         before, self.may_be_there = self.may_be_there, True
-        self._made = table.path, made.version
+        self._made, self._metadata = (table.path, made.version), metadata
         is_new = log.add_version(table.path, made.version, lines)
         if not is_new and not (before and self._is_ours(table.path, made.version)):
             self.may_be_there = before
