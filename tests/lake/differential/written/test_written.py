@@ -23,7 +23,7 @@ from tests.lake.differential.written.script import Script, load
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 _EXAMPLES = os.environ.get("PENSTOCK_TEST_EXAMPLES")
-_COUNT = int(_EXAMPLES or 24)
+_COUNT = int(_EXAMPLES or 16)
 _ALTERING = int(_EXAMPLES or 6)
 _STEPS = (3, 6) if _EXAMPLES is None else (7, 14)  # jobs of Spark are what takes the time
 _BATCH = 12
