@@ -161,7 +161,7 @@ def test_keys_that_are_null_or_come_twice(orders: Table, spark: SparkSession) ->
 
 def test_what_is_no_merge(orders: Table, spark: SparkSession) -> None:
     source = orders_of(spark, [1])
-    with pytest.raises(ColumnNotFound, match="'none' is no column of the Delta table"):
+    with pytest.raises(ColumnNotFound, match="'none' is not a column of the Delta table"):
         orders.merge(source, ["none"])
     with pytest.raises(ArgumentError, match="does not insert rows matched"):
         orders.merge(source, ["id"], [Delta.when("matched", "insert")])

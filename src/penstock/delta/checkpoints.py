@@ -37,7 +37,7 @@ def is_due(version: int, metadata: Metadata) -> bool:
 
 
 def write_checkpoint(uri: str, version: int) -> None:
-    """Write a checkpoint of a version. Readers need none: a failure is no failure of the commit."""
+    """Write a checkpoint of a version. Readers need none, so a failure does not fail the commit."""
     if find_spec("deltalake") is None:  # a project's tables are written without it
         return
     deltalake: Any = import_module("deltalake")

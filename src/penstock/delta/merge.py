@@ -116,7 +116,7 @@ def _key(staged: Staged, source: DataFrame, name: str) -> tuple[str, str]:
     if column is None or theirs is None:
         where = f"the Delta table {staged.place.name}" if column is None else "the source"
         raise ColumnNotFound(
-            f"the key {name!r} is no column of {where}",
+            f"the key {name!r} is not a column of {where}",
             hint="merge by columns that both have",
             data={"column": name},
         )
