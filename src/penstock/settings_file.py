@@ -38,6 +38,15 @@ _KINDS: Mapping[Any, str] = {
     dict: "a table",
     str | bool: "a text or false",
 }
+_STORE: Mapping[str, Any] = {
+    "s3_access_key": str,
+    "s3_secret_key": str,
+    "s3_session_token": str,
+    "s3_endpoint": str,
+    "s3_region": str,
+    "s3_path_style": bool,
+    "s3_committer": str,
+}
 # The keys of each section, with their types. Names of lakes and of Spark's settings are free.
 SECTIONS: Mapping[str, Mapping[str, Any]] = {
     "project": {
@@ -54,24 +63,12 @@ SECTIONS: Mapping[str, Mapping[str, Any]] = {
         "partition_column": str,
         "metadata_schema": str,
         "override_data_path": bool,
-        "s3_access_key": str,
-        "s3_secret_key": str,
-        "s3_session_token": str,
-        "s3_endpoint": str,
-        "s3_region": str,
-        "s3_path_style": bool,
-        "s3_committer": str,
+        **_STORE,
     },
     "delta": {
         "root": str,
         "partition_column": str,
-        "s3_access_key": str,
-        "s3_secret_key": str,
-        "s3_session_token": str,
-        "s3_endpoint": str,
-        "s3_region": str,
-        "s3_path_style": bool,
-        "s3_committer": str,
+        **_STORE,
     },
     "spark": {"master": str, "memory": str, "conf": dict, "warm": str | bool},
     "run": {"jobs": int, **RECORDS},

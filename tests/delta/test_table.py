@@ -340,7 +340,7 @@ def test_queries(delta: Delta, orders: Table, spark: SparkSession) -> None:
     assert [r.id for r in delta.sql(query, {"most": 7}).collect()] == [6]
     with pytest.raises(TableNotFound, match=r"no Delta table main\.orders"):
         delta.sql("SELECT * FROM orders")
-    with pytest.raises(TableNotFound, match="there is no lake: this root is called delta"):
+    with pytest.raises(TableNotFound, match="lake does not exist: this root is called delta"):
         delta.sql("SELECT * FROM lake.shop.orders")
 
 

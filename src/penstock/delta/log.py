@@ -61,7 +61,7 @@ class Commit:
 
 
 def load(uri: str, version: int | None = None) -> LogState | None:
-    """The state at a version, the newest by default; ``None`` where there is no table.
+    """The state at a version, the newest by default; ``None`` where the table does not exist.
 
     Raises SnapshotNotFound for a version that the log does not reach, or no longer has.
     """

@@ -32,7 +32,7 @@ class DeltaNames:
         named = wanted.reference
         if named.catalog is not None and fold(named.catalog) != fold(self.name):
             raise TableNotFound(
-                f"there is no {named.catalog}: this root is called {self.name}",
+                f"{named.catalog} does not exist: this root is called {self.name}",
                 hint=f"write {named.schema}.{named.name}",
                 data={"table": named.name},
             )

@@ -85,7 +85,7 @@ class Place:
         return self.spark_source()
 
     def latest(self) -> Version | None:
-        """The newest version; ``None`` where there is no table.
+        """The newest version; ``None`` where the table does not exist.
 
         Raises UnsupportedFeature for a table that is not read right here.
         """

@@ -74,9 +74,10 @@ class Change:
 class Staged:
     """A table as it would be. ``base`` is the version that it was made from; without one it is new.
 
-    ``metadata`` is None where there is no table yet. ``deleted`` are positions of rows that go, by
-    their file's path; ``written`` whole paths of new files, of which ``files`` may name only some.
-    ``reads`` are the predicates of what the change depends on, ``last`` is of the last operation.
+    ``metadata`` is None for a table that is still to be made. ``deleted`` are positions of rows
+    that go, by their file's path; ``written`` whole paths of new files, of which ``files`` may name
+    only some. ``reads`` are the predicates of what the change depends on, ``last`` is of the last
+    operation.
     """
 
     place: Place

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +16,7 @@ from typing import Any, cast
 import pytest
 
 from penstock.engine.planning.no_op import ended
-from penstock.engine.planning.plan import Plan, PlannedStep
+from penstock.engine.planning.plan import Given, Plan, PlannedStep
 from penstock.engine.planning.slices import RunRequest
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.run import Pace, Runner
@@ -223,11 +223,15 @@ def test_a_batch_is_made_without_the_days_whose_input_failed(
     scripts = {"models/raw": RAW, "models/t": READER.format(kind=kind)}
     project = Project.load(write_project(tmp_path / "p", scripts))
     plan = project.plan(from_="2026-01-01", to="2026-01-05", fire_time="2026-01-07T12:00:00Z")
+    given = Given({}, datetime(2026, 1, 6, tzinfo=UTC), {"n": 1})  # by a run that is retried
+    reader = replace(plan.steps[1], given={plan.steps[1].only: given})
+    plan = replace(plan, steps=(plan.steps[0], reader))
     context = RunContext(
         "r", plan, cast(Any, None), cast(Any, Session()), {}, {}, sink=lambda event: None
     )
 
     def do(_: RunContext, step: PlannedStep) -> Results:
+        assert step.name == "raw" or step.given[step.only] == given
         if step.name == "raw":
             return result(step, "failed" if step.only.text.startswith("2026-01-03") else "done")
         assert isinstance(step.only, Interval)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.destinations.capabilities import Capabilities
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
@@ -28,6 +28,9 @@ from penstock.notebook import count, line, listed, table
 if TYPE_CHECKING:
     from penstock.engine.planning.freshness import OldTable
     from penstock.engine.planning.slice_reason import Cause, DefinitionChange, ReasonedRange
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,21 @@ class PlannedStep:
         """Its one slice."""
         (slice_,) = self.slices
         return slice_
+
+    def divided(self, slice_: Slice, parts: Sequence[Slice]) -> PlannedStep:
+        """The step, with all that it says of a slice said of its parts as well."""
+        return replace(
+            self,
+            if_changed=self.if_changed.union(parts if slice_ in self.if_changed else ()),
+            if_moved=self.if_moved.union(parts if slice_ in self.if_moved else ()),
+            causes=_of_parts(self.causes, slice_, parts),
+            without=_of_parts(self.without, slice_, parts),
+            given=_of_parts(self.given, slice_, parts),
+        )
+
+
+def _of_parts(said: Mapping[Slice, T], slice_: Slice, parts: Sequence[Slice]) -> Mapping[Slice, T]:
+    return {**said, **dict.fromkeys(parts, said[slice_])} if slice_ in said else said
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,10 +230,7 @@ class _Line:
             return []
         self.parts[slice_] = tuple(parts)
         self.count -= len(parts) - 1  # all of them count as one
-        if slice_ in self.step.if_changed:
-            self.step = replace(self.step, if_changed=self.step.if_changed.union(parts))
-        if slice_ in self.step.if_moved:
-            self.step = replace(self.step, if_moved=self.step.if_moved.union(parts))
+        self.step = self.step.divided(slice_, parts)
         return parts
 
     def lacks(self, slice_: Slice) -> Ends | None:
@@ -360,7 +357,8 @@ class Runner:
             lost = {slice_: line.lacks(slice_) for slice_ in batch.slices}
             parts = line.divide(batch.only) if len(lost) == 1 and any(lost.values()) else []
             if parts:
-                narrowed = (self._plan.narrowed(batch, [part]) for part in parts)
+                whole = batch.divided(batch.only, parts)
+                narrowed = (self._plan.narrowed(whole, [part]) for part in parts)
                 line.batches = chain(narrowed, line.batches)
                 continue
             for slice_, ends in lost.items():
