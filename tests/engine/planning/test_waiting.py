@@ -196,6 +196,33 @@ def test_a_reader_that_needs_all_is_made_with_any_of_it(tmp_path: Path) -> None:
     assert made(plan, "mart") == days(1, 2)
 
 
+def test_what_is_made_first_for_one_reader_is_read_by_the_others(tmp_path: Path) -> None:
+    models = {"raw": RAW, "mart": f"{DAILY}SELECT * FROM raw {LAG}"}
+    models["every"] = f"-- needs main.raw all\n{DAILY}SELECT count(*) AS n FROM raw"
+    models["month"] = "-- partitioned monthly\nSELECT count(*) AS n FROM raw"
+    models["whole"] = "SELECT count(*) AS n FROM raw"
+    models["interval"] = BY_TIME.format(name="interval", of="raw")
+    known = {"raw": states(MATERIALIZED, (1, 4)), "every": states(MATERIALIZED, (1, 2, 3, 4))}
+    known |= {"month": {"2026-01": MATERIALIZED}, "whole": {"": MATERIALIZED}}
+    four = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 5, tzinfo=UTC))
+    lines = {"interval": IntervalHistory((Event("a", four, MATERIALIZED),))}
+    asked = RunRequest(range=SliceRange("2026-01-04", "2026-01-04"))
+    plan = plan_of(tmp_path, models, known, asked, lines)
+    assert (made(plan, "raw"), made(plan, "mart")) == (days(2, 3), days(4))
+    assert made(plan, "every") == days(4)
+    assert (made(plan, "month"), made(plan, "whole")) == (["2026-01"], ["whole table"])
+    assert made(plan, "interval") == []  # of days that were not asked for
+    by_name = {step.name: step for step in plan.steps}
+    assert {str(each) for each in by_name["every"].if_changed} == set(days(4))
+    others = replace(asked, select=("mart", "whole"), upstream=True)
+    plan = plan_of(tmp_path, models, known, others, lines)
+    assert [step.name for step in plan.steps] == ["raw", "mart", "whole"]
+    assert made(plan, "whole") == ["whole table"]
+    plain = replace(asked, range=None)
+    plan = plan_of(tmp_path, models, known | {"raw": states(MATERIALIZED, (1, 4, 5))}, plain, lines)
+    assert made(plan, "interval") == ["2026-01-02 to 2026-01-03"]
+
+
 def test_a_range_makes_the_intervals_that_read_what_it_makes(tmp_path: Path) -> None:
     models = {"raw": RAW, "mart": BY_TIME.format(name="mart", of="raw")}
     four = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 5, tzinfo=UTC))

@@ -15,8 +15,10 @@ from penstock.engine.planning.plan_notices import notices_of, with_lagging
 from penstock.engine.planning.ranges import (
     BEHIND,
     Calendar,
+    InRange,
     SliceRange,
     SliceStates,
+    Tally,
     choose,
     choose_whole,
     idle,
@@ -38,7 +40,13 @@ from penstock.engine.planning.slices import (
     value_of,
 )
 from penstock.engine.planning.up_to_date import without_up_to_date
-from penstock.engine.planning.waiting import complete, following, touched
+from penstock.engine.planning.waiting import (
+    Completed,
+    complete,
+    following,
+    touched,
+    with_more,
+)
 from penstock.errors import ArgumentError
 from penstock.model.definition.graph import Graph, chains, makers_of
 from penstock.model.definition.model import Model
@@ -52,6 +60,7 @@ from penstock.model.time.slice import WHOLE, Part, Slice
 from penstock.model.time.time_range import TimeRange
 
 Planner = Callable[[Asked], list[PlannedStep]]
+First = Mapping[str, Mapping[Slice, str]]  # slices of models, each with its state
 
 
 def make_plan(
@@ -106,10 +115,17 @@ def make_plan(
 def _planned(asked: Asked, planner: Planner | None) -> list[PlannedStep]:
     """Return the steps as a run takes them, without what is up to date, or as a planner says."""
     if planner is not None:
-        return _completed(planner(asked), asked)
-    planned = (_of_moment if asked.request.range is None else of_range)(asked)
-    completed = _completed(planned, asked)
-    return without_up_to_date(completed, asked, lambda step: finished(step, asked))
+        return _completed(planner(asked), asked).steps
+    plan = _of_moment if asked.request.range is None else of_range
+    completed = _completed(plan(asked), asked)
+    while (first := _joined(asked.first, completed.added)) != asked.first:
+        asked = replace(asked, first=first)  # others that read it may have to be made, too
+        completed = _completed(plan(asked), asked)
+    return without_up_to_date(completed.steps, asked, lambda step: finished(step, asked))
+
+
+def _joined(first: First, added: First) -> First:
+    return {name: {**first.get(name, {}), **added.get(name, {})} for name in {**first, **added}}
 
 
 def _in_state(  # noqa: PLR0917 - `make_plan`'s own arguments, and the word
@@ -134,10 +150,11 @@ def _in_state(  # noqa: PLR0917 - `make_plan`'s own arguments, and the word
     return in_state(word, asked, chains_, plan)
 
 
-def _completed(planned: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep]:
+def _completed(planned: Sequence[PlannedStep], asked: Asked) -> Completed:
     """Return the steps with what they need first. Of models that are not selected only that."""
     if not any(asked.known.edges.values()):
-        return list(planned)
+        return Completed(list(planned))
+    known = {step.name: step for step in planned} | _first_of_others(asked)
     names = {model.name for model in asked.steps}
     above = {name for model in asked.steps for name in asked.graph.upstream(model.name)}
     added = above - names - asked.excluded if asked.request.upstream else set[str]()
@@ -145,7 +162,6 @@ def _completed(planned: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep
         added = {m.name for m in asked.order if m.name in added and m.strategy.runs and m.own}
         steps = [m for m in asked.order if m.name in names | added]
         asked = replace(asked, steps=steps, args=args_of(steps, asked.request))
-    known = {step.name: step for step in planned}
     every = [known.get(m.name) or PlannedStep(m, (), skipped=NOT_ASKED) for m in asked.steps]
     found = complete(
         every,
@@ -153,9 +169,28 @@ def _completed(planned: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep
         lambda model, slices: step_of(model, slices, asked),
         lambda step: finished(step, asked),
     )
-    kept = [step for step in found if step.name in names or step.slices]
-    within = replace(asked, steps=[step.model for step in kept])
-    return [replace(step, after=within.after(step.model)) for step in kept] if added else kept
+    kept = [step for step in found.steps if step.name in names or step.slices]
+    if added:
+        within = replace(asked, steps=[step.model for step in kept])
+        kept = [replace(step, after=within.after(step.model)) for step in kept]
+    return replace(found, steps=kept)
+
+
+def _first_of_others(asked: Asked) -> dict[str, PlannedStep]:
+    """Return what is made first of models that are not selected."""
+    if not asked.first:
+        return {}
+    names = {model.name for model in asked.steps}
+    others = (m for m in asked.order if m.name in asked.first and m.name not in names)
+    return {m.name: _with_first(PlannedStep(m, (), skipped=NOT_ASKED), asked) for m in others}
+
+
+def _with_first(step: PlannedStep, asked: Asked) -> PlannedStep:
+    """Return a step with the slices of its model that readers lack."""
+    more = asked.first.get(step.name)
+    if not more or step.blocked is not None:
+        return step
+    return with_more(step, more, lambda model, slices: step_of(model, slices, asked))
 
 
 OF_MOMENT = ": without --from and --to, one slice of each partitioned model is looked at"
@@ -235,8 +270,8 @@ def _of_moment(asked: Asked) -> list[PlannedStep]:
     """One slice of each model; of models by time all that are due; and what is restated."""
     chains_ = _chains(asked.order, {model.name for model in asked.steps})
     slices = resolve_slices(chains_, asked.request)
-    planned: list[PlannedStep] = []
-    early: set[str] = set()
+    planned: dict[str, PlannedStep] = {}
+    others, early = _first_of_others(asked), set[str]()
     for model in asked.steps:
         after, own = asked.after(model), slices.get(model.name)
         skipped = _why_skipped(own, [name for name in after if name in early])
@@ -251,14 +286,15 @@ def _of_moment(asked: Asked) -> list[PlannedStep]:
             alone = not slices
             with _placed_at(model, "target"):
                 due = _due(line, asked.request.partition, alone)
-                above = {each.name: each for each in planned}
-                step = _with_touched(of_intervals(model, line, due, after), line, above, asked)
+                step = _with_first(of_intervals(model, line, due, after), asked)
+                step = _with_touched(step, line, others | planned, asked)
         elif own is not None and _takes_late(model, asked.request):
             step = of_slices(model, together(*made, *_behind(model, asked)), asked)
         else:
             step = PlannedStep(model, made, after)
-        planned.append(finished(step, asked))
-    return planned
+        step = step if line is not None else _with_first(step, asked)
+        planned[model.name] = finished(step, asked)
+    return list(planned.values())
 
 
 def _takes_late(model: Model, request: RunRequest) -> bool:
@@ -344,41 +380,77 @@ def of_range(asked: Asked) -> list[PlannedStep]:
             hint="leave out --from and --to, or select models that are partitioned or by time",
         )
     calendar = Calendar(range_, request.fire_time, asked.above)
-    planned: dict[str, PlannedStep] = {}
+    planned, others = dict[str, PlannedStep](), _first_of_others(asked)
     ranges = {model.name: calendar.of(model) for model in steps if model.partition is not None}
     states = asked.known.slices(steps)
     for model in steps:
-        again = frozenset[Slice]()
-        after, own = asked.after(model), states.get(model.name, SliceStates())
+        above, own = others | planned, states.get(model.name, SliceStates())
         if model.name in lines:
-            line = lines[model.name]
-            with _placed_at(model, "start"):
-                step = of_intervals(model, line, line.of(range_), after)
-                if step.blocked is not None:  # nothing is recorded of what was asked for in vain
-                    raise ArgumentError(f"{model.name}: {step.blocked}")
-                if not range_.all:
-                    step = _with_touched(step, line, planned, asked)
-            planned[model.name] = finished(step, asked)
-            continue
-        if model.partition is not None:
-            chosen, tally = choose(ranges[model.name], own, every=range_.all)
-            if not range_.all and own.remakes and asked.request.behind:
-                taken = frozenset(chosen)
-                left = [each for each in ranges[model.name].slices if each not in taken]
-                above = touched(model, left, planned, asked)
-                again = frozenset((*above, *following(model, left, (*chosen, *above), asked)))
-                chosen = together(*chosen, *again, spec=model.partition) if again else chosen
-                tally = replace(tally, to_make=len(chosen))
+            step = _intervals_of_range(model, lines[model.name], above, asked)
+        elif model.partition is not None:
+            step = _slices_of_range(model, ranges[model.name], own, above, asked)
         else:
-            changes = any(not planned[name].skipped for name in after)
-            chosen, tally = choose_whole(own, every=range_.all, inputs_change=changes)
-        skipped = None if chosen else idle(tally)
-        apart = _why_apart(model, range_, asked) if len(chosen) > 1 else None
-        step = PlannedStep(model, chosen, after, skipped=skipped, tally=tally, apart=apart)
-        if not range_.all and model.partition is not None:
-            step = replace(step, seen=own.runs, if_changed=again)
+            step = _whole_of_range(model, own, above, asked)
         planned[model.name] = finished(step, asked)
     return list(planned.values())
+
+
+def _intervals_of_range(
+    model: Model, line: ModelIntervals, above: Mapping[str, PlannedStep], asked: Asked
+) -> PlannedStep:
+    range_ = asked.request.range
+    assert range_ is not None, "asked for a range"
+    with _placed_at(model, "start"):
+        step = of_intervals(model, line, line.of(range_), asked.after(model))
+        if step.blocked is not None:  # nothing is recorded of what was asked for in vain
+            raise ArgumentError(f"{model.name}: {step.blocked}")
+        step = _with_first(step, asked)
+        return step if range_.all else _with_touched(step, line, above, asked)
+
+
+def _slices_of_range(
+    model: Model,
+    found: InRange,
+    own: SliceStates,
+    above: Mapping[str, PlannedStep],
+    asked: Asked,
+) -> PlannedStep:
+    range_ = asked.request.range
+    assert range_ is not None, "asked for a range"
+    chosen, tally = choose(found, own, every=range_.all)
+    first, again = asked.first.get(model.name, {}), frozenset[Slice]()
+    if first:
+        chosen = together(*chosen, *first, spec=model.partition)
+        tally = tally.with_more(first.values(), len(chosen))
+    if not range_.all and own.remakes and asked.request.behind:
+        taken = frozenset(chosen)
+        left = [each for each in found.slices if each not in taken]
+        reached = touched(model, left, above, asked)
+        again = frozenset((*reached, *following(model, left, (*chosen, *reached), asked)))
+        chosen = together(*chosen, *again, spec=model.partition) if again else chosen
+        tally = replace(tally, to_make=len(chosen))
+    step = _of_states(model, chosen, tally, asked)
+    return step if range_.all else replace(step, seen=own.runs, if_changed=again)
+
+
+def _whole_of_range(
+    model: Model, own: SliceStates, above: Mapping[str, PlannedStep], asked: Asked
+) -> PlannedStep:
+    range_ = asked.request.range
+    assert range_ is not None, "asked for a range"
+    reached = (above[name] for name in asked.graph.upstream(model.name) if name in above)
+    changes = any(not step.skipped for step in reached)
+    return _of_states(model, *choose_whole(own, every=range_.all, inputs_change=changes), asked)
+
+
+def _of_states(model: Model, chosen: tuple[Slice, ...], tally: Tally, asked: Asked) -> PlannedStep:
+    """Return a step of the slices that were chosen by their states."""
+    range_ = asked.request.range
+    assert range_ is not None, "asked for a range"
+    skipped = None if chosen else idle(tally)
+    apart = _why_apart(model, range_, asked) if len(chosen) > 1 else None
+    after = asked.after(model)
+    return PlannedStep(model, chosen, after, skipped=skipped, tally=tally, apart=apart)
 
 
 @contextmanager

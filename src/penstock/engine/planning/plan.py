@@ -291,7 +291,8 @@ class Asked:
     """Values that all steps of a plan share: ``steps`` are its models, in the order of ``order``,
     that of all; ``lines`` are those of models by time, ``cascade`` what is restated with them.
     ``roots`` are the names of the models that were selected; others may be added to ``steps``.
-    Nothing adds models that are ``excluded``.
+    Nothing adds models that are ``excluded``. ``first`` are slices that are made since readers lack
+    them, each with its state, by the names of models.
     """
 
     request: RunRequest
@@ -304,6 +305,7 @@ class Asked:
     cascade: Cascade = field(default_factory=Cascade)
     roots: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
+    first: Mapping[str, Mapping[Slice, str]] = field(default_factory=dict)
 
     def above(self, model: Model) -> Iterator[Model]:
         """The models that one reads, however far."""

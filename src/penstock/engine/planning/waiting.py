@@ -1,9 +1,8 @@
 """Complete a plan by what its slices need: what is missing is made first, else they wait. Pure.
 
-In three passes over the steps. From the last to the first: slices of inputs that the run makes
-anyhow are added where they are missing. From the first to the last: slices of a range whose inputs
-are made are made as well, if these get other rows; and what lacks a slice that nobody makes waits,
-with all that needs it.
+In two passes over the steps. From the last to the first: slices of inputs are added where they are
+missing. From the first to the last: what lacks a slice that nobody makes waits, with all that needs
+it.
 """
 
 from __future__ import annotations
@@ -35,24 +34,32 @@ Make = Callable[[Model, tuple[Slice, ...]], PlannedStep]
 CUT = "some of them wait for their input"
 
 
-def complete(
-    planned: Sequence[PlannedStep], asked: Asked, make: Make, finish: Finish
-) -> list[PlannedStep]:
+def complete(planned: Sequence[PlannedStep], asked: Asked, make: Make, finish: Finish) -> Completed:
     """Return the steps with what has to be made before, and with what waits. ``finish`` binds the
     arguments of a step again after its slices have been cut.
     """
     completion = _Completion.of(planned, asked)
     if completion is None:
-        return list(planned)
+        return Completed(list(planned))
     for model in reversed(asked.steps):
         for edge in completion.edges(model):
             completion.add_missing(edge, make)
     if asked.request.allow_missing:
         completion.do_without()
-        return completion.ordered()
-    for model in asked.steps:
-        completion.wait(model, finish)
-    return completion.ordered()
+    else:
+        for model in asked.steps:
+            completion.wait(model, finish)
+    return Completed(list(completion.steps.values()), completion.added)
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The steps of a plan, and the slices that were ``added`` as their readers lack them, each with
+    its state, by the names of models.
+    """
+
+    steps: list[PlannedStep]
+    added: Mapping[str, Mapping[Slice, str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -64,6 +71,7 @@ class _Completion:
     there: Mapping[str, There]
     old: Mapping[str, Sequence[OldTable]]
     waits: dict[str, dict[Slice, Lack]] = field(default_factory=dict)
+    added: dict[str, dict[Slice, str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, planned: Sequence[PlannedStep], asked: Asked) -> _Completion | None:
@@ -99,17 +107,8 @@ class _Completion:
             added = {each.slice: each.state for of in found.values() for each in of}
             if not added:
                 return
-            known = () if step.skipped else step.slices
-            made = make(step.model, together(*known, *added, spec=step.model.partition))
-            to_make = count_of(step.model, made.slices)
-            self.steps[name] = replace(
-                step,
-                slices=made.slices,
-                apart=made.apart,
-                bindings=made.bindings,
-                skipped=None,
-                tally=step.tally and step.tally.with_more(added.values(), to_make),
-            )
+            self.steps[name] = with_more(step, added, make)
+            self.added.setdefault(name, {}).update(added)
             if not edge.is_self:
                 return
 
@@ -201,8 +200,22 @@ class _Completion:
                 run = list(of)
                 yield Interval(run[0].start, run[-1].end)
 
-    def ordered(self) -> list[PlannedStep]:
-        return list(self.steps.values())
+
+def with_more(step: PlannedStep, more: Mapping[Slice, str], make: Make) -> PlannedStep:
+    """Return a step that makes more slices, of which this is known; one that was skipped only
+    those.
+    """
+    known = () if step.skipped else step.slices
+    made = make(step.model, together(*known, *more, spec=step.model.partition))
+    tally = step.tally and step.tally.with_more(more.values(), count_of(step.model, made.slices))
+    return replace(
+        step,
+        slices=made.slices,
+        apart=made.apart,
+        bindings=made.bindings,
+        skipped=None,
+        tally=tally,
+    )
 
 
 def _cause(lack: Lack, held: Mapping[Slice, Lack]) -> Lack:
