@@ -198,6 +198,45 @@ def physical_name(field: Mapping[str, Any], mapped: bool) -> str:
     return str(name)
 
 
+def physical_columns(schema: TableSchema, metadata: Metadata) -> TableSchema:
+    """The columns by their names in files, which fields inside of them have as well."""
+    if not is_mapped(metadata):
+        return schema
+    return TableSchema(_in_files(schema.columns, json.loads(metadata.schema_text)["fields"]))
+
+
+def _in_files(columns: Sequence[Column], fields: Sequence[Json]) -> tuple[Column, ...]:
+    known = {fold(field["name"]): field for field in fields}
+    pairs = ((column, known[fold(column.name)]) for column in columns)
+    return tuple(
+        replace(
+            column,
+            name=physical_name(field, mapped=True),
+            children=_inside(column.children, field["type"]),
+        )
+        for column, field in pairs
+    )
+
+
+def _inside(children: Sequence[Column], kind: Any) -> tuple[Column, ...]:
+    """The fields of a struct; elements, keys and values have their own names."""
+    if not children:
+        return ()
+    if kind["type"] == "struct":
+        return _in_files(children, kind["fields"])
+    names = ("elementType",) if kind["type"] == "array" else ("keyType", "valueType")
+    return tuple(
+        replace(child, children=_inside(child.children, kind[name]))
+        for child, name in zip(children, names, strict=True)
+    )
+
+
+def physical_partitions(metadata: Metadata) -> tuple[str, ...]:
+    """The columns that a table is partitioned by, by their names in files."""
+    physical = {name: in_files for name, in_files, _ in physical_fields(metadata)}
+    return tuple(physical[name] for name in metadata.partition_by)
+
+
 def physical_fields(metadata: Metadata) -> list[tuple[str, str, Any]]:
     """Of each column its name, its name in files, and Spark's JSON of its type in files."""
     mapped = is_mapped(metadata)

@@ -17,6 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from penstock.destinations.delta import log
 from penstock.destinations.delta.lake import DeltaLake
 from penstock.errors import UnsupportedFeature
+from penstock.lake.catalog.files.registration import load_mappings
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
     write(tmp_path, [1])
     place = tmp_path / "root/main/mapped"
     place.mkdir()
-    mode = {"delta.columnMapping.mode": "name"}
+    mode = {"delta.columnMapping.mode": "id"}
     first = Path(tmp_path / "root/main/t/_delta_log") / f"{0:020}.json"
     text = first.read_text().replace(
         '"configuration":{}', f'"configuration":{mode}'.replace("'", '"')
@@ -116,8 +117,22 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
     (place / "_delta_log" / f"{0:020}.json").write_text(text)
     with opened(tmp_path) as lake:
         assert counts(lake) == [None, 1]
-        with pytest.raises(UnsupportedFeature, match="columnMapping"):
+        with pytest.raises(UnsupportedFeature, match="column mapping by id"):
             lake.table("main.mapped").info()
+
+
+def test_values_of_partitions_are_those_of_the_log(tmp_path: Path, root: DeltaLake) -> None:
+    """A path may say another value than the log, or none: then the log's is kept."""
+    write(tmp_path, [1, 2], partition_by=["day"])
+    moved = tmp_path / "root/main/t/abc"
+    (tmp_path / "root/main/t/day=2026-01-01").rename(moved)
+    (commit,) = (tmp_path / "root/main/t/_delta_log").glob("*.json")
+    commit.write_text(commit.read_text().replace("day=2026-01-01/", "abc/"))
+    root.refresh()
+    with root.catalog.reading() as connection:
+        mappings = load_mappings(connection, root.catalog.table("main", "t", 1).id)
+    names = sorted(name for each in mappings.values() for name in each.partitions.values())
+    assert names == ["=2026-01-01", "day"]
 
 
 def test_files_are_not_removed(root: DeltaLake) -> None:

@@ -21,7 +21,7 @@ from sqlalchemy import Connection, select
 
 from penstock.delta import checkpoints
 from penstock.delta.actions import Json, Metadata, Protocol
-from penstock.delta.features import check_writable, protocol_for
+from penstock.delta.features import DELETION_VECTORS, check_writable, protocol_for
 from penstock.destinations.delta import actions, log, versions
 from penstock.destinations.delta.rewriting import rewritten
 from penstock.destinations.delta.versions import Known
@@ -338,6 +338,9 @@ class _Version:
             c.table_id == old, c.end_snapshot == snapshot_id
         )
         rows = connection.execute(query.order_by(c.data_file_id)).all()
+        if known.protocol is not None and DELETION_VECTORS in known.protocol.reader_features:
+            paths = {resolve(table.path, row.path, row.path_is_relative) for row in rows}
+            return log.removed(table.path, known.version, paths, now)
         values = _values(connection, [row.data_file_id for row in rows]) if names else {}
         return [
             actions.removed(

@@ -6,19 +6,21 @@ Each version becomes a snapshot. A version that changes no rows (a compaction) i
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from heapq import merge
 from typing import Any
-from urllib.parse import unquote
 
 from sqlalchemy import Connection, func, select, update
 
-from penstock.delta.actions import Metadata, Protocol
+from penstock.delta import vectors
+from penstock.delta.actions import Add, DeletionVector, Metadata, Protocol
 from penstock.delta.features import check_readable
-from penstock.delta.schema import columns_of, is_mapped
+from penstock.delta.scan import absolute
+from penstock.delta.schema import columns_of, physical_columns, physical_partitions
 from penstock.destinations.delta import log, versions
 from penstock.destinations.delta.catalog import DeltaCatalog, without_records
 from penstock.destinations.delta.log import Action
@@ -26,18 +28,19 @@ from penstock.destinations.delta.versions import Known
 from penstock.errors import LakeError, SchemaMismatch, UnsupportedFeature
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.format.changes import ChangeSet, NewTable, TableChange
-from penstock.lake.format.files import DataFile, PartitionField, Table
+from penstock.lake.format.files import DataFile, DeleteFile, PartitionField, Table
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema, assign_ids, assign_missing_ids
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.writing.adding.files import Reader
+from penstock.lake.writing.adding.files import Reader, hive_texts
 from penstock.lake.writing.adding.fit import Rules
 from penstock.uuid7 import new_uuid7
 
 # What records of a commit that was not recorded become: connection, snapshot, the commit's note.
 Restore = Callable[[Connection, int, str], None]
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-_AS_THEY_ARE = Rules(allow_missing=True, ignore_extra_columns=True)
+_ZONED = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
+_AS_THEY_ARE = Rules(allow_missing=True, ignore_extra_columns=True, int96_in_utc=True)
 
 
 class _Seen(Exception):
@@ -207,12 +210,15 @@ class _Import:
         wanted = columns_of(known.metadata.schema_text)
         redefined = bool(log.only(self.actions, "metaData"))
         change = TableChange(self.schema, self.table)
-        removed = [_absolute(self.path, each["path"]) for each in log.only(self.actions, "remove")]
+        removed = [absolute(self.path, each["path"]) for each in log.only(self.actions, "remove")]
         partition_by = tuple(map(PartitionField, known.metadata.partition_by))
         files: Mapping[str, DataFile] = {}
         if current is not None and (removed or redefined):
             files = {each.path: each for each in self.catalog.files(current, base.id).files}
-        anew = current is not None and redefined and not _follows(current, wanted, before, known)
+        altered = None
+        if current is not None and redefined:
+            altered = self._altered(current, before.metadata, known.metadata)
+        anew = current is not None and redefined and altered is None
         if anew and set(files) - set(removed):
             raise SchemaMismatch(
                 f"version {self.version} of {self.schema}.{self.table} gives columns other types, "
@@ -223,81 +229,108 @@ class _Import:
             new = NewTable(new_uuid7(), assign_ids(wanted), self.path, partition_by)
             change = replace(change, create=new, drops=None if current is None else current.id)
             schema, of = new.schema, Table(
-                0, new.uuid, self.schema, self.table, self.path, new.schema, base.id,
-                partition_by=partition_by,
+                0, new.uuid, self.schema, self.table, self.path, new.schema, base.id
             )  # fmt: skip
         else:
             change, schema, of = replace(change, table_id=current.id), current.schema, current
             ended = [files[path].id for path in removed if path in files]
             change = replace(change, end=tuple(id_ for id_ in ended if id_ is not None))
-            if redefined:
-                schema = _altered(self.catalog, current, wanted)
-                of = replace(current, schema=schema)
-                if schema != current.schema:
-                    change = replace(change, schema=schema)
-        added = self._added(replace(of, schema=schema))
+            if altered is not None and altered != schema:
+                schema, change = altered, replace(change, schema=altered)
+        added = self._added(replace(of, schema=schema), known.metadata)
         change = replace(change, add=tuple(added))
         if not (change.create or change.schema or change.add or change.end):
             return ChangeSet(create_schemas=create)
         return ChangeSet(create_schemas=create, tables=(change,))
 
-    def _added(self, table: Table) -> list[DataFile]:
-        adds = log.only(self.actions, "add")
-        values = {
-            _absolute(self.path, each["path"]): each["partitionValues"] or {} for each in adds
-        }
-        reader = _LogReader(table, _AS_THEY_ARE)
-        reader.values = values
-        return reader.read_all(list(values))
+    def _altered(self, table: Table, before: Metadata | None, now: Metadata) -> TableSchema | None:
+        """The columns of the table with another metadata; ``None`` where it is made anew. They are
+        told apart by their names in files, which stay where one is renamed.
+        """
+        if before is None or physical_partitions(before) != physical_partitions(now):
+            return None
+        wanted = columns_of(now.schema_text)
+        held, named = physical_columns(table.schema, before), physical_columns(wanted, now)
+        if not _alike(held.columns, named.columns):
+            return None
+        columns = _named(_kept(held.columns, named.columns), wanted.columns)
+        return assign_missing_ids(TableSchema(columns), self.catalog.next_column_id(table))
+
+    def _added(self, table: Table, metadata: Metadata) -> list[DataFile]:
+        adds = [Add.of(each) for each in log.only(self.actions, "add")]
+        by_path = {absolute(self.path, each.path): each for each in adds}
+        fields = tuple(map(PartitionField, physical_partitions(metadata)))
+        columns = physical_columns(table.schema, metadata)
+        reader = _LogReader(replace(table, schema=columns, partition_by=fields), _AS_THEY_ARE)
+        reader.adds = by_path
+        files = reader.read_all(list(by_path))
+        return [_less(self.path, file, by_path[file.path].vector) for file in files]
 
 
 class _LogReader(Reader):
     """Takes the values of partitions from the log, whatever the files' paths say."""
 
-    values: Mapping[str, Mapping[str, str | None]]
+    adds: Mapping[str, Add]
 
     def texts(self, path: str) -> Mapping[str, str | None]:
-        return self.values[path]
+        return dict(self.adds[path].values)
+
+    def read(self, path: str) -> DataFile:
+        file = super().read(path)
+        mapping = file.mapping
+        if mapping is None or not mapping.partitions:
+            return file
+        known, texts = hive_texts(path), self.texts(path)
+        kinds = {column.name: column.type for column in self.table.schema.columns}
+        named = {
+            id_: name
+            if name in known and known[name] == texts[name] and kinds[name] != "timestamptz"
+            else f"={_in_utc(texts[name], kinds[name])}"
+            for id_, name in mapping.partitions.items()
+        }
+        return replace(file, mapping=replace(mapping, partitions=named))
 
 
-def _absolute(table: str, path: str) -> str:
-    found = unquote(path)
-    return found if "://" in found or found.startswith("/") else f"{table}{found}"
+def _in_utc(text: str | None, kind: str) -> str:
+    """A value as Spark casts it: times with a zone that the log gives none are in UTC."""
+    zoned = text is None or kind != "timestamptz" or _ZONED.search(text)
+    return (text or "") if zoned else f"{text}Z"
 
 
-def _follows(table: Table, wanted: TableSchema, before: Known, now: Known) -> bool:
-    """Tell whether the columns are those of the table with more, or fewer; none of another type."""
-    old, new = before.metadata, now.metadata
-    if old is None or new is None or old.partition_by != new.partition_by:
-        return False
-    known = {fold(column.name): column for column in table.schema.columns}
-    return all(
-        _alike(known[fold(column.name)], column)
-        for column in wanted.columns
-        if fold(column.name) in known
+def _less(table: str, file: DataFile, vector: DeletionVector | None) -> DataFile:
+    """The file without the rows of its deletion vector, which stays where it is."""
+    if vector is None:
+        return file
+    frame = 8  # bytes around the vector: its length, and a checksum
+    place, size = vectors.path_of(table, vector), vector.size + frame
+    rows = DeleteFile(place, vector.cardinality, size, vector.offset or 0, format="vector")
+    return replace(file, delete=rows)
+
+
+def _alike(held: Sequence[Column], wanted: Sequence[Column]) -> bool:
+    """Tell whether columns are those of a table with more, or fewer; none of another type."""
+    known = {fold(column.name): column for column in held}
+    pairs = ((known[fold(new.name)], new) for new in wanted if fold(new.name) in known)
+    return all(old.type == new.type and _alike(old.children, new.children) for old, new in pairs)
+
+
+def _kept(held: Sequence[Column], wanted: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns that are wanted, as they are where they were before."""
+    known = {fold(column.name): column for column in held}
+    return tuple(
+        replace(old, nullable=new.nullable, children=_kept(old.children, new.children))
+        if (old := known.get(fold(new.name))) is not None
+        else new
+        for new in wanted
     )
 
 
-def _alike(old: Column, new: Column) -> bool:
-    return (
-        old.type == new.type
-        and len(old.children) == len(new.children)
-        and all(
-            fold(a.name) == fold(b.name) and _alike(a, b)
-            for a, b in zip(old.children, new.children, strict=True)
-        )
+def _named(columns: Sequence[Column], like: Sequence[Column]) -> tuple[Column, ...]:
+    """Columns with the names of others, which are of the same structure."""
+    return tuple(
+        replace(column, name=other.name, children=_named(column.children, other.children))
+        for column, other in zip(columns, like, strict=True)
     )
-
-
-def _altered(catalog: DeltaCatalog, table: Table, wanted: TableSchema) -> TableSchema:
-    known = {fold(column.name): column for column in table.schema.columns}
-    columns = [
-        replace(known[fold(each.name)], nullable=each.nullable)
-        if fold(each.name) in known
-        else each
-        for each in wanted.columns
-    ]
-    return assign_missing_ids(TableSchema(tuple(columns)), catalog.next_column_id(table))
 
 
 def require_readable(known: Known, actions: Sequence[Action], table: str) -> None:
@@ -305,14 +338,10 @@ def require_readable(known: Known, actions: Sequence[Action], table: str) -> Non
     if known.metadata is None or known.protocol is None:
         return
     check_readable(known.protocol, known.metadata, table)
-    features = []
-    if is_mapped(known.metadata):
-        features.append("columnMapping")
-    if any(each.get("deletionVector") for each in log.only(actions, "add")):
-        features.append("deletionVectors")
-    if features:
+    held = (DeletionVector.of(each.get("deletionVector")) for each in log.only(actions, "add"))
+    if any(vector is not None and vector.storage == "i" for vector in held):
         raise UnsupportedFeature(
-            f"the Delta table {table} has {', '.join(features)}, which a project cannot read by",
+            f"the Delta table {table} has deletion vectors in its log, beside those in files",
             hint="read it with penstock.Delta",
-            data={"table": table, "features": features},
+            data={"table": table, "features": ["deletionVectors"]},
         )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from penstock.delta.actions import Json
 from penstock.delta.discovery import find_tables
-from penstock.delta.log import checkpoint_rows, read_commit
+from penstock.delta.log import checkpoint_rows, load, read_commit
 from penstock.delta.log_files import Checkpoint, Listing, commit_path, list_log, put_if_absent
+from penstock.delta.scan import absolute
 from penstock.errors import UnsupportedFeature
 from penstock.lake.storage import make_parent
 
@@ -81,6 +83,15 @@ def read(table: str, version: int) -> Sequence[Action]:
 def only(actions: Iterable[Action], kind: str) -> list[Mapping[str, Any]]:
     """The contents of the actions of one kind."""
     return [action[kind] for action in actions if action.get(kind) is not None]
+
+
+def removed(table: str, version: int, paths: Collection[str], now: int) -> list[Json]:
+    """The actions that remove files of a version, with the deletion vectors that they have there;
+    ``now`` is in milliseconds since 1970.
+    """
+    state = load(table.rstrip("/"), version) if paths else None
+    files = () if state is None else state.by_key.values()
+    return [file.removal(now) for file in files if absolute(table, file.path) in paths]
 
 
 def add_version(table: str, version: int, actions: Sequence[Action]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from penstock.errors import UnsupportedFeature
 from penstock.lake.format.changes import TableChange
 from penstock.lake.format.files import DataFile, DeleteFile
 from penstock.lake.format.naming import new_uuid7
@@ -79,13 +80,17 @@ def _copy(source: str, target: str, gone: Sequence[int]) -> int:
     system, place = open_system(source)
     positions = gone if isinstance(gone, pa.Array) else pa.array(gone, pa.int64())
     start = kept = 0
-    with system.open_input_file(place) as opened, pq.ParquetFile(opened) as content:
+    with (
+        system.open_input_file(place) as opened,
+        pq.ParquetFile(opened, coerce_int96_timestamp_unit="us") as content,
+    ):
+        schema = _columns(content, source)
         codec = content.metadata.row_group(0).column(0).compression.lower()
         with (
             output(target) as out,
             pq.ParquetWriter(
                 out,
-                content.schema_arrow,
+                schema,
                 compression=codec if codec != "uncompressed" else "none",
                 store_schema=False,
                 use_deprecated_int96_timestamps=False,
@@ -97,5 +102,24 @@ def _copy(source: str, target: str, gone: Sequence[int]) -> int:
                 start += batch.num_rows
                 kept += left.num_rows
                 if left.num_rows:
-                    writer.write_batch(left)
+                    writer.write_batch(left.cast(schema))
     return kept
+
+
+def _columns(content: pq.ParquetFile, path: str) -> pa.Schema:
+    """The columns of a file as they are written again: INT96, which Spark has for times in UTC, has
+    no zone to Arrow. Raises UnsupportedFeature where a column has it inside.
+    """
+    leaves = (content.schema.column(at) for at in range(len(content.schema)))
+    zoned = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
+    schema = content.schema_arrow
+    if zoned - set(schema.names):
+        raise UnsupportedFeature(
+            f"{path} has times of INT96 inside of other columns, and is not written again",
+            hint="rewrite the table with the engine that made it, with times in microseconds",
+            data={"path": path, "columns": sorted(zoned)},
+        )
+    for name in zoned:
+        at = schema.get_field_index(name)
+        schema = schema.set(at, schema.field(at).with_type(pa.timestamp("us", "UTC")))
+    return schema

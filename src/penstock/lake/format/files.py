@@ -40,8 +40,9 @@ class ColumnStats:
 class DeleteFile:
     """Positions deleted from one data file. ``path`` is absolute (or a URI).
 
-    ``format`` is ``parquet`` or ``puffin``. With ``partial_max`` the file (Parquet only) tells for
-    each position which snapshot deleted it, the last of them being ``partial_max``.
+    ``format`` is ``parquet`` or ``puffin``; or ``vector``, which no DuckLake has: a deletion vector
+    in a file of Delta's, where it begins at ``footer_size``. With ``partial_max`` the file (Parquet
+    only) tells for each position which snapshot deleted it, the last of them being ``partial_max``.
     """
 
     path: str
@@ -100,7 +101,8 @@ class DataFile:
 class NameMapping:
     """``map_by_name``: source field path (names from the root) to field id.
 
-    ``partitions`` are the ids of columns whose value is in the file's path, with their names there.
+    ``partitions`` are the ids of columns whose value is in the file's path, with their names there;
+    a "name" that begins with ``=`` is the value itself (nothing after it: NULL), as in no DuckLake.
     With ``unless_ids`` the mapping comes from the catalog's history, as the columns' names when the
     file was added; field ids, where the file has them, take precedence over it.
     """

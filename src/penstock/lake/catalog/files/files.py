@@ -289,7 +289,7 @@ _REFUSED: Mapping[str, _Test] = {
     "encrypted files": lambda row: bool(row.encryption_key or row.delete_key),
     "data files that are not Parquet": lambda row: (row.file_format or "parquet") != "parquet",
     "delete files that are neither Parquet nor puffin": lambda row: (
-        row.delete_format not in {None, "parquet", "puffin"}
+        row.delete_format not in {None, "parquet", "puffin", "vector"}
     ),
 }
 

@@ -182,13 +182,14 @@ def _by_format(deletes: Deletes) -> Mapping[str, list[DataFile]]:
     by_format: dict[str, list[DataFile]] = {"parquet": [], "puffin": []}
     for file in deletes.files:
         for delete in file.deletes:
-            by_format[delete.format].append(replace(file, delete=delete, more_deletes=()))
+            kind = "parquet" if delete.format == "parquet" else "puffin"
+            by_format[kind].append(replace(file, delete=delete, more_deletes=()))
     vectors = [file.delete for file in by_format["puffin"] if file.delete is not None]
     if sum(delete.delete_count for delete in vectors) > _VECTORS_ON_DRIVER:
         raise _refused(
             deletes.table, f"puffin delete files of more than {_VECTORS_ON_DRIVER:,} rows"
         )
-    if any(_is_remote(delete) for delete in vectors):
+    if any(_is_remote(delete) and delete.format == "puffin" for delete in vectors):
         raise _refused(deletes.table, "puffin delete files that are not on a local disk")
     return by_format
 

@@ -126,10 +126,25 @@ def _puffin(
     return positions, _since(delete, len(positions))
 
 
+def _vector_inside(
+    file: DataFile,  # noqa: ARG001 - of the table's shape
+    delete: DeleteFile,
+    snapshot_id: int | None,  # noqa: ARG001 - of the table's shape
+) -> tuple[pa.Array, pa.Array]:
+    """Of one vector among those of a file of Delta's, each with the frame that puffin has."""
+    system, place = open_system(delete.path)
+    with system.open_input_file(place) as source:
+        source.seek(delete.footer_size)
+        content = bytes(source.read(delete.size_bytes))
+    positions = vector_positions(content, delete.path)
+    return positions, _since(delete, len(positions))
+
+
 _Reader = Callable[[DataFile, DeleteFile, int | None], tuple[pa.Array, pa.Array]]
 _READERS: Mapping[str, _Reader] = {
     "parquet": _parquet,
     "puffin": _puffin,
+    "vector": _vector_inside,
 }
 
 

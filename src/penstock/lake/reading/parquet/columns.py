@@ -215,7 +215,8 @@ _TYPES = frozenset(
 
 
 def in_path(name: str, column: Column) -> SparkColumn:
-    """The value of ``column``, called ``name`` in the path of the file that the row is from.
+    """The value of ``column``, called ``name`` in the path of the file that the row is from; or the
+    value in ``name`` itself (`NameMapping`).
 
     Raises UnsupportedFeature for types that the two engines read from text differently.
     """
@@ -225,6 +226,8 @@ def in_path(name: str, column: Column) -> SparkColumn:
             hint="read it with DuckDB, or rewrite the files there",
             data={"column": column.name, "type": column.type},
         )
+    if name.startswith("="):
+        return fn.lit(name[1:] or None).cast(spark_type(column))
     path = _unescaped(fn.col("_metadata.file_path"))
     pattern = f"(?i)(?:^|.*/){re.escape(name)}=([^/]*)/.*"
     text = _unescaped(fn.regexp_extract(path, pattern, 1))

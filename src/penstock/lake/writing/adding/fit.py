@@ -36,11 +36,13 @@ class Rules:
     ``allow_missing`` allows missing columns (they read as their default), ``ignore_extra_columns``
     ignores columns that the table lacks. ``hive_partitioning`` takes columns and partition values
     from directories ``name=value``; unless it is false, this happens where such directories exist.
+    ``int96_in_utc`` takes INT96, as Spark writes it, for times with a zone too.
     """
 
     allow_missing: bool = False
     ignore_extra_columns: bool = False
     hive_partitioning: bool | None = None
+    int96_in_utc: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,8 @@ _NAMES = {"list": ("list",), "map": ("key", "value")}  # names of unnamed childr
 
 def _leaf(work: _Work, column: Column, path: Path) -> None:
     index, kind = next(work.kinds)
-    if not accepts(kind, column.type):
+    zoned = work.rules.int96_in_utc and (kind, column.type) == (INT96, "timestamptz")
+    if not zoned and not accepts(kind, column.type):
         raise _differs(work, column, path, kind)
     work.leaves.append(Leaf(index, column, keeps_bounds(kind, column.type)))
 
