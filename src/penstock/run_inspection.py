@@ -142,9 +142,12 @@ class RunInspection(Inspection):
         ArgumentError, and PartitionError for a slice that the model cannot have.
         """
         from penstock.engine.answers.why import Why, chosen, history, now, waits
+        from penstock.engine.planning.plan import without_slices
         from penstock.model.time.slice import Part, Slice
 
         shown = self.model(model)
+        if partition is not None and not shown.slicing:
+            raise without_slices(shown.name, partition)
         status = self.status(shown.name)[0]
         plan = self.plan(shown.name, partition=partition)
         step = next((each for each in plan.steps if each.name == shown.name), None)

@@ -112,3 +112,12 @@ def test_an_unknown_environment_is_wrong_input(arguments: list[str], tmp_path: P
     result = CliRunner().invoke(main, [*arguments, "--project", str(project), "--env", "prd"])
     assert result.exit_code == 2
     assert "the environment 'prd' does not exist" in result.output
+
+
+@pytest.mark.parametrize(
+    "name",
+    "adopt check diff history preview reproduce restate retry run sql test".split(),
+)
+def test_commands_that_start_spark_can_use_a_warm_one(name: str) -> None:
+    command = main.commands[name]
+    assert any("--warm" in option.opts for option in command.params)

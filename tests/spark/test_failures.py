@@ -47,6 +47,7 @@ def test_other_lost_connections_are_not_sparks() -> None:
         "Error while receiving",
         "org.apache.spark.sql.functions does not exist in the JVM",
         "status = StatusCode.UNAVAILABLE: Socket closed",
+        "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNKNOWN\n\tdetails",
         "[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid",
     ],
 )

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import common_options, complete_model, limit_option, load_project
+from penstock.cli.options import (
+    common_options,
+    complete_model,
+    limit_option,
+    load_project,
+    warm_option,
+)
 from penstock.cli.output import cell, print_json, print_table, say, starting
 from penstock.engine.answers.comparing import DELETED, INSERTED, UPDATED
 from penstock.progress.view import count
@@ -47,6 +53,7 @@ Examples:
     help="Columns that only one row has, such as a,b [default: those of the model, or row ids].",
 )
 @limit_option(SAMPLES, "rows of each kind of change")
+@warm_option
 @common_options
 def command(
     *,

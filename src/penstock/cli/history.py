@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.diff import change_value
-from penstock.cli.options import common_options, complete_model, load_project
+from penstock.cli.options import common_options, complete_model, load_project, warm_option
 from penstock.cli.output import print_json, print_table, starting
 from penstock.cli.status import clock
 from penstock.engine.answers.comparing import RowChange
@@ -25,6 +25,7 @@ Examples:
 @click.option(
     "--key", metavar="COLUMN=VALUE", required=True, help="The row: values of columns, with commas."
 )
+@warm_option
 @common_options
 def command(table: str, *, key: str, project_dir: Path | None, as_json: bool) -> None:
     """Show each version of a row of TABLE, a model or a table: when, by which run, what changed."""

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.diff import print_changes
-from penstock.cli.options import common_options, complete_model, limit_option, load_project
+from penstock.cli.options import (
+    common_options,
+    complete_model,
+    limit_option,
+    load_project,
+    warm_option,
+)
 from penstock.cli.output import print_json, say, starting
 from penstock.progress.view import count
 from penstock.table_inspection import SAMPLES
@@ -31,6 +37,7 @@ Examples:
 @click.argument("step", required=False, shell_complete=complete_model)
 @click.option("--partition", metavar="VALUE", help="One slice of STEP, as runs show lists it.")
 @limit_option(SAMPLES, "rows of each kind of difference")
+@warm_option
 @common_options
 def command(
     *,

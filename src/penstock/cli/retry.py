@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.options import common_options, complete_model, load_project
+from penstock.cli.options import common_options, complete_model, load_project, warm_option
 from penstock.cli.output import print_json, watch
 from penstock.cli.plan_output import plan_as_dict, print_plan
 from penstock.cli.run import print_ending, what_is_left
@@ -47,6 +47,7 @@ Examples:
 @click.option("--jobs", "-j", type=click.IntRange(min=1), metavar="N", help="As in run.")
 @click.option("--no-wait", is_flag=True, help="As in run.")
 @click.option("--dry-run", is_flag=True, help="Show what would be made, and make nothing.")
+@warm_option
 @common_options
 @click.pass_context
 def command(

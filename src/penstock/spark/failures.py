@@ -47,7 +47,8 @@ _STOPPED = re.compile(
     r"SparkContext (?:was|has been) shut ?down|stopped SparkContext|dagScheduler\(\)\" is null"
     r"|Answer from Java side is empty|Error while (?:sending|receiving)|does not exist in the JVM"
     # A server of Spark Connect that is gone, or another one at its place.
-    r"|StatusCode\.UNAVAILABLE|failed to connect to all addresses|\bRETRIES_EXCEEDED"
+    r"|StatusCode\.(?:UNAVAILABLE|UNKNOWN|CANCELLED|ABORTED|INTERNAL)\b"
+    r"|failed to connect to all addresses|\bRETRIES_EXCEEDED"
     r"|INVALID_HANDLE\.SESSION_|Maximum number of retries"
 )
 _NO_MEMORY = re.compile(r"OutOfMemoryError: ?([^\n]*)|\[(UNABLE_TO_ACQUIRE_MEMORY)")

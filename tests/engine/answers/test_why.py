@@ -19,6 +19,7 @@ from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.results import SliceStatus
 from penstock.engine.state.records import InputRead, ReadRecord
 from penstock.engine.state.store import insert_read
+from penstock.errors import ArgumentError
 from tests.engine.planning.test_reasons import DAYS, Shop
 from tests.engine.state.builders import run_record, step_record
 
@@ -73,6 +74,11 @@ def test_a_slice_that_is_missing_and_waits(shop: Shop) -> None:
 def test_who_reads_it(shop: Shop) -> None:
     assert shop.project.why("days").readers == ("reader",)
     assert shop.project.why("whole").state == "missing"
+
+
+def test_a_slice_of_a_table_that_has_none(shop: Shop) -> None:
+    with pytest.raises(ArgumentError, match="whole is not partitioned: it has no slice '2026-01"):
+        shop.project.why("whole", "2026-01-02")
 
 
 def test_a_model_by_time(shop: Shop) -> None:

@@ -1,5 +1,8 @@
-"""A process that lives where a warm server would, without Spark: ``PLACE PORT [deaf]``."""
+"""A process that lives where a warm server would, without Spark: ``PLACE PORT [deaf|brief]``, or
+without arguments as `warm.start_server` starts one.
+"""
 
+import json
 import os
 import signal
 import sys
@@ -7,19 +10,29 @@ import time
 from pathlib import Path
 
 from penstock.engine.session.warm_files import ServerPlace, ServerRecord
+from penstock.engine.session.warm_server import OCCUPIED
 
 
-def main(path: str, port: str, *how: str) -> None:
-    """Live until killed; ``deaf``: SIGTERM is not enough."""
+def main(path: str, port: str, *how: str) -> int:
+    """Live until killed; ``deaf``: SIGTERM is not enough; ``brief``: two seconds, as one that ends.
+
+    ``slow``: be there some time before saying so, as Spark is.
+    """
     if "deaf" in how:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     place = ServerPlace(Path(path))
     life = place.hold_server()
-    assert life is not None
-    place.write_record(ServerRecord(os.getpid(), int(port), "t", time.time(), "4.3.0", "local[2]"))
+    if life is None:
+        return OCCUPIED
+    time.sleep(0.5 if "slow" in how else 0)
+    if "brief" not in how:
+        record = ServerRecord(os.getpid(), int(port), "t", time.time(), "4.3.0", "local[2]")
+        place.write_record(record)
     print("lives", flush=True)
-    time.sleep(60)
+    time.sleep(2 if "brief" in how else 60)
+    return 0
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    given = sys.argv[1:] or [json.load(sys.stdin)["place"], "1", "slow"]
+    sys.exit(main(*given))

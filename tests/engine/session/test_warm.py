@@ -146,6 +146,22 @@ def test_a_refused_token_is_another_server(fake: Fake, monkeypatch: pytest.Monke
         process.wait(5)
 
 
+@pytest.mark.parametrize("before", ["killed", "brief"])
+def test_one_starts_where_another_was_killed_or_is_about_to_end(
+    before: str, fake: Fake, place: ServerPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = fake(before)
+    if before == "killed":  # its record stays
+        process.kill()
+        process.wait()
+    monkeypatch.setattr(warm, "_SERVER", "tests.engine.session.fake_server")
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'src'}")
+    record = start_server(place, SETTINGS, 900)
+    assert record.pid != process.pid
+    assert place.record() == record
+    end_server(place, record)
+
+
 def test_why_a_server_does_not_start_is_said(
     place: ServerPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,9 +62,10 @@ def main() -> None:
 
 def killed(root: Path, chance: random.Random, number: int) -> str | None:
     """Kill one process, and return what was wrong with the others."""
-    first = ask(root, number).communicate(timeout=120)[0]
-    if str(number) not in first:
-        return f"a client without a kill: {first[-800:]}"
+    first = ask(root, number)
+    said = first.communicate(timeout=120)[0]
+    if first.returncode or str(number) not in said:
+        return f"a client without a kill: {first.returncode} {said[-2000:]}"
     ((_, server),) = servers(root)
     victim = penstock(root, "run", "slow", "--force")
     if number % _OF_SERVERS == 0:

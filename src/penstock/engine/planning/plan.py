@@ -195,10 +195,7 @@ class Plan:
         """The slice of its one step. Raises ArgumentError where that is not partitioned."""
         (step,) = self.steps
         if step.only == WHOLE:
-            raise ArgumentError(
-                f"{step.name} is not partitioned: it has no slice {self.request.partition!r}",
-                hint="leave out the partition",
-            )
+            raise without_slices(step.name, self.request.partition)
         return step.only.text
 
     def batches(self, step: PlannedStep) -> Iterator[PlannedStep]:
@@ -316,3 +313,10 @@ class Asked:
         """The models of the plan that must have ended before."""
         names = {each.name for each in self.steps}
         return tuple(name for name in self.graph.upstream(model.name) if name in names)
+
+
+def without_slices(name: str, partition: str | None) -> ArgumentError:
+    """The error of who asks for a slice of a table that has none."""
+    return ArgumentError(
+        f"{name} is not partitioned: it has no slice {partition!r}", hint="leave out the partition"
+    )

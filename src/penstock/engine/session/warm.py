@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, TypeVar
 
@@ -27,7 +28,7 @@ from penstock.engine.session.warm_files import (
     ServerRecord,
     key_of,
 )
-from penstock.engine.session.warm_server import TOKEN, answers, order
+from penstock.engine.session.warm_server import OCCUPIED, TOKEN, answers, order
 from penstock.errors import ConfigError, EnvironmentMissing
 
 if TYPE_CHECKING:
@@ -136,7 +137,29 @@ class WarmSession:
 
 
 def start_server(place: ServerPlace, settings: SparkSettings, idle: float) -> ServerRecord:
-    """Start a server and return how to reach it. Raises ConfigError where Spark does not start."""
+    """Start a server and return how to reach it. Raises ConfigError where Spark does not start.
+
+    Another one that lives there without a record is about to end, or was started by a process that
+    was killed meanwhile: whichever it is, it is waited for. Call it as the only one that starts.
+    """
+    until = time.monotonic() + _START
+    while True:
+        if not place.is_alive():
+            place.remove_record()  # a killed server's, which would be taken for that of the new one
+        process = _launch(place, settings, idle)
+        record = _await_record(place, process, until)
+        if record is not None:
+            return record
+        if process.returncode != OCCUPIED or time.monotonic() >= until:
+            raise ConfigError(
+                f"the warm Spark server does not start: {_last_words(place)}",
+                location=settings.origin,
+                hint=f"its log is {place.log}; --no-warm does without it",
+            )
+
+
+def _launch(place: ServerPlace, settings: SparkSettings, idle: float) -> subprocess.Popen[str]:
+    """Raises EnvironmentMissing where no process can be started, or its files not be written."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(_MODE)}
     environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
@@ -164,7 +187,7 @@ def start_server(place: ServerPlace, settings: SparkSettings, idle: float) -> Se
         ) from None
     # Whoever started it hears that it ended: a notebook would keep it as a zombie.
     threading.Thread(target=process.wait, daemon=True).start()
-    return _await_record(place, process, settings)
+    return process
 
 
 # What makes a process one of Spark Connect's clients: the server is none.
@@ -172,23 +195,19 @@ _MODE = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", CLIENT, TOKEN)
 
 
 def _await_record(
-    place: ServerPlace, process: subprocess.Popen[str], settings: SparkSettings
-) -> ServerRecord:
-    until = time.monotonic() + _START
+    place: ServerPlace, process: subprocess.Popen[str], until: float
+) -> ServerRecord | None:
+    """Return the record of the server that lives; None where none does, or it takes too long."""
     while time.monotonic() < until:
         record = place.record()
         if record is not None:
             return record
-        if process.poll() is not None:
-            break
+        code = process.poll()
+        if code is not None and not (code == OCCUPIED and place.is_alive()):
+            return None
         time.sleep(_POLL)
-    else:
-        process.kill()
-    raise ConfigError(
-        f"the warm Spark server does not start: {_last_words(place)}",
-        location=settings.origin,
-        hint=f"its log is {place.log}; --no-warm does without it",
-    )
+    process.kill()
+    return None
 
 
 def _last_words(place: ServerPlace) -> str:
@@ -197,7 +216,7 @@ def _last_words(place: ServerPlace) -> str:
     except OSError:
         lines = []
     said = next((line for line in reversed(lines) if not line.startswith(("\t", " "))), "")
-    return said[:300] or "it did not say why"
+    return said[:300] or f"it neither said why nor was there after {_START:.0f} s"
 
 
 def connect(record: ServerRecord) -> SparkSession:
@@ -208,6 +227,8 @@ def connect(record: ServerRecord) -> SparkSession:
     # "localhost": only for that name does the client send its token without TLS.
     url = f"sc://localhost:{record.port}/;token={record.token}"
     session = SparkSession.builder.remote(url).create()
+    # What its client warns of, the error says as well.
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
     # The server is on this machine: when it does not answer it is gone, and not for ten minutes.
     session.client.set_retry_policies([DefaultPolicy(max_retries=3, max_backoff=500, jitter=50)])
     if session.version != record.spark:

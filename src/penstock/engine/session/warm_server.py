@@ -24,6 +24,7 @@ from penstock.engine.session.warm_files import ServerPlace, ServerRecord, spark_
 _TICK = 1.0  # seconds between two looks at who uses the server
 _PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
 _LOCAL = "127.0.0.1"
+OCCUPIED = 3  # the exit code of a server that finds another one living at its place
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # in the environment: arguments are seen by all users
 
 
@@ -33,7 +34,7 @@ def main(source: IO[str]) -> int:
     place = ServerPlace(Path(given["place"]))
     life = place.hold_server()
     if life is None:
-        return 1  # another lives here, which whoever started this one will join
+        return OCCUPIED
     stopped = threading.Event()
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
