@@ -114,10 +114,21 @@ def test_an_unknown_environment_is_wrong_input(arguments: list[str], tmp_path: P
     assert "the environment 'prd' does not exist" in result.output
 
 
-@pytest.mark.parametrize(
-    "name",
-    "adopt check diff history preview reproduce restate retry run sql test".split(),
+_WITH_SPARK = (
+    "adopt",
+    "check",
+    "diff",
+    "history",
+    "preview",
+    "reproduce",
+    "restate",
+    "retry",
+    "run",
 )
+
+
+@pytest.mark.parametrize("name", [*_WITH_SPARK, "sql", "test"])
 def test_commands_that_start_spark_can_use_a_warm_one(name: str) -> None:
-    command = main.commands[name]
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
     assert any("--warm" in option.opts for option in command.params)
