@@ -315,7 +315,7 @@ class Asked:
         return tuple(name for name in self.graph.upstream(model.name) if name in names)
 
 
-def without_slices(name: str, partition: str | None) -> ArgumentError:
+def without_slices(name: str, partition: object) -> ArgumentError:
     """The error of who asks for a slice of a table that has none."""
     return ArgumentError(
         f"{name} is not partitioned: it has no slice {partition!r}", hint="leave out the partition"
