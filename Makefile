@@ -11,8 +11,10 @@ ifdef PENSTOCK_TEST_DUCKDB_1_4
 OLD_DUCKDB :=
 endif
 
-.PHONY: help demo test gates wheel-check format bench lock clean prerequisites duckdb-1.4 warm-tests cluster-tests memory-tests dbt-tests
+.PHONY: help demo test environments gates wheel-check format bench lock clean prerequisites duckdb-1.4 warm-tests cluster-tests memory-tests dbt-tests
 .DEFAULT_GOAL := demo
+# pip compiles nothing (scripts/install.sh): each process would compile all that it imports, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,8 +23,10 @@ demo: prerequisites $(INSTALLED) ## the examples, from nothing, compared with Du
 	@$(BIN)/python examples/demo.py
 
 # Two workers with a Spark session each take files in the order of tests/conftest.py.
-test: prerequisites $(INSTALLED) $(OLD_DUCKDB) $(CONNECT) $(DBT) ## run every test
+test: environments ## run every test
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+
+environments: prerequisites $(INSTALLED) $(OLD_DUCKDB) $(CONNECT) $(DBT) ## install what the tests need
 
 gates: $(INSTALLED) ## check with ruff, mypy, import-linter and programs of scripts
 	@$(BIN)/ruff check .

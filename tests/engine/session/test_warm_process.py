@@ -21,6 +21,7 @@ from penstock.engine.session.warm_files import ServerPlace, ServerRecord
 from tests.engine.toy import write_project
 
 ROOT = Path(__file__).parents[3]
+ENGINE = ROOT / "tests" / "engine"
 KILLS = "PENSTOCK_TEST_WARM_KILLS"  # in the environment: `make warm-tests` sets it
 PYTHON = ROOT / ".venv-connect" / "bin" / "python"
 needs_packages = pytest.mark.skipif(bool(missing_packages()), reason="runs in .venv-connect")
@@ -49,7 +50,9 @@ RUN = "from penstock.cli.main import main; main()"
 
 @pytest.mark.skipif(not PYTHON.exists(), reason="`make test` makes .venv-connect")
 def test_the_marked_tests_pass_over_a_warm_server() -> None:
-    command = [str(PYTHON), "-m", "pytest", "--warm", "-m", "warm", "-p", "no:cacheprovider"]
+    marked = [path for path in ENGINE.rglob("test_*.py") if "pytest.mark.warm" in path.read_text()]
+    options = ["--warm", "-m", "warm", "-p", "no:cacheprovider"]
+    command = [str(PYTHON), "-m", "pytest", *options, *map(str, marked)]
     ran = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=400, check=False
     )

@@ -1,6 +1,6 @@
 """Random sequences of DuckDB's statements, on each catalog and by both writers.
 
-Twelve are two on each catalog by each writer. Of twelve more the paths through the lake's code were
+Six are one on each catalog by each writer. Of eighteen more the paths through the lake's code were
 those of the scripts in `scripts` (160 of 2,900 branches were new among random ones), and an hour of
 `hunt` tries hundreds.
 
@@ -25,7 +25,7 @@ from tests.lake.differential.script import CATALOGS, WRITERS
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 _EXAMPLES = os.environ.get("PENSTOCK_TEST_EXAMPLES")
-_COUNT = int(_EXAMPLES or 12)
+_COUNT = int(_EXAMPLES or 6)
 _BATCH = 12
 _EFFORT = Effort(midway=1, last=8) if _EXAMPLES is None else hunt.EFFORT
 
