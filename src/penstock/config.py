@@ -465,7 +465,7 @@ def _build_delta(
             hint='root = "delta", or root = "s3://bucket/delta": tables are in root/schema/table',
         )
     given = {key: setting.value for key, setting in settings.items()}
-    catalog, schema = _index(state, name)
+    catalog, schema = index_of(state.catalog, name)
     s3 = [key for key in given if key.startswith(_STORAGE)]
     return LakeSettings(
         name=name,
@@ -479,13 +479,13 @@ def _build_delta(
     )
 
 
-def _index(state: LakeSettings, name: str) -> tuple[str, str | None]:
-    """The catalog of a Delta root, and the schema of its tables: a file beside the lake's, or a
-    schema of the same database.
+def index_of(catalog: str, name: str) -> tuple[str, str | None]:
+    """The catalog of a Delta root, and the schema of its tables: a file beside that of a lake's
+    ``catalog``, or a schema of the same database.
     """
-    kind, _, path = state.catalog.removeprefix("ducklake:").partition(":")
+    kind, _, path = catalog.removeprefix("ducklake:").partition(":")
     if kind == "postgres":
-        return state.catalog, f"penstock_delta_{name}"
+        return catalog, f"penstock_delta_{name}"
     file = Path(path or kind)
     return f"ducklake:sqlite:{file.with_name(f'{file.stem}.delta-{name}.sqlite')}", None
 

@@ -39,6 +39,20 @@ def test_each_lake_has_the_arguments_of_attach() -> None:
     }
 
 
+def test_an_index_of_a_delta_root_is_beside_the_catalog() -> None:
+    given = {"sales": "delta", "far": {"root": "s3://b/d", "s3_region": "eu"}}
+    roots = credentials(delta=given, s3_region="us").roots()
+    assert roots["sales"] == {
+        "root": "delta",
+        "index": "ducklake:sqlite:lake.delta-sales.sqlite",
+        "metadata_schema": None,
+        "name": "sales",
+        "storage": {"region": "us"},
+    }
+    assert roots["far"]["storage"] == {"region": "eu"}
+    assert dict(credentials(delta=given).connection_info())["delta"] == "sales, far"
+
+
 def test_settings_of_spark_are_texts_as_spark_has_them() -> None:
     profile = credentials(spark={"master": "local[2]", "conf": {"a": True, "b": 2}}, warm="5m")
     settings = profile.spark_settings()
@@ -60,7 +74,9 @@ def test_a_session_is_not_warm_unless_the_profile_says_so() -> None:
         ({"catalog": ""}, "names no catalog"),
         ({"spark": {"mastr": "local"}}, "spark has no setting 'mastr'"),
         ({"lakes": {"x": {}}}, "lakes.x names no catalog"),
-        ({"lakes": {"lake": {"catalog": CATALOG}}}, "the target's own lake"),
+        ({"lakes": {"lake": {"catalog": CATALOG}}}, "two of lake, lake have one name"),
+        ({"delta": {"Lake": "delta"}}, "two of lake, Lake have one name"),
+        ({"delta": {"sales": {}}}, "delta.sales has no root"),
         ({"warm": "soon"}, "warm is 'soon'"),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtConfigError
 
-from penstock.config import SparkSettings
+from penstock.config import SparkSettings, index_of
 from penstock.durations import is_duration, seconds_of
 from penstock.masking import masked, shown
 
@@ -21,7 +21,8 @@ _SPARK = {"master", "conf"}
 class PenstockCredentials(Credentials):
     """``catalog`` and ``data_path`` are the lake that ``database`` names; ``lakes`` are others with
     the same settings. ``spark`` has ``master`` and ``conf``; ``warm`` is as in penstock.toml.
-    ``external_root`` is the directory of external models that name no location.
+    ``delta`` are roots of Delta tables by name: a directory or URI, or ``root`` with settings of
+    its store. ``external_root`` is the directory of external models that name no location.
     """
 
     database: str = DEFAULT_LAKE
@@ -32,6 +33,7 @@ class PenstockCredentials(Credentials):
     spark: dict[str, Any] = field(default_factory=dict)
     warm: str | bool = False
     lakes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    delta: dict[str, Any] = field(default_factory=dict)
     external_root: str = "."
     s3_access_key: str | None = None
     s3_secret_key: str | None = None
@@ -55,8 +57,17 @@ class PenstockCredentials(Credentials):
         for name, settings in self.lakes.items():
             if not isinstance(settings, Mapping) or not settings.get("catalog"):
                 raise DbtConfigError(f"lakes.{name} names no catalog: write catalog: ... below it")
-        if self.database in self.lakes:
-            raise DbtConfigError(f"lakes.{self.database} is the target's own lake: rename one")
+        for name, settings in self.delta.items():
+            if not _root(settings).get("root"):
+                raise DbtConfigError(
+                    f"delta.{name} has no root: write delta: {{{name}: directory}}"
+                )
+        names = [self.database, *self.lakes, *self.delta]
+        if len({name.lower() for name in names}) < len(names):
+            raise DbtConfigError(
+                f"two of {', '.join(names)} have one name, which SQL could not tell apart: rename "
+                "one of those below lakes: and delta:"
+            )
 
     @property
     def type(self) -> str:
@@ -70,12 +81,16 @@ class PenstockCredentials(Credentials):
 
     def _connection_keys(self) -> tuple[str, ...]:
         """Name what ``dbt debug`` shows: nothing secret."""
-        return ("database", "schema", "catalog", "data_path", "spark", "warm", "s3_endpoint")
+        shown = ("database", "schema", "catalog", "data_path", "spark", "warm", "s3_endpoint")
+        return (*shown, "delta")
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
         """Return what ``dbt debug`` shows, without the passwords in it."""
         for name, value in super().connection_info(with_aliases=with_aliases):
-            yield name, masked(value) if isinstance(value, str) else shown_mapping(value)
+            if name == "delta":  # models ask for it, as target.delta
+                yield name, ", ".join(self.delta)
+            else:
+                yield name, masked(value) if isinstance(value, str) else shown_mapping(value)
 
     def attachments(self) -> dict[str, dict[str, Any]]:
         """Return the arguments of `Lake.attach` for each lake, by name."""
@@ -83,6 +98,23 @@ class PenstockCredentials(Credentials):
         own |= {"metadata_schema": self.metadata_schema, **_given(vars(self))}
         every = {self.database: own, **self.lakes}
         return {name: _arguments(name, given) for name, given in every.items()}
+
+    def roots(self) -> dict[str, dict[str, Any]]:
+        """Return the arguments of `DeltaLake.of_root` for each Delta root, by name. A root that is
+        no more than a place has the target's store.
+        """
+        return {name: self._root_arguments(name, given) for name, given in self.delta.items()}
+
+    def _root_arguments(self, name: str, given: Any) -> dict[str, Any]:
+        settings = _root(given)
+        index, schema = index_of(self.catalog, name)
+        return {
+            "root": settings["root"],
+            "index": index,
+            "metadata_schema": schema,
+            "name": name,
+            "storage": _storage(settings if isinstance(given, Mapping) else vars(self)) or None,
+        }
 
     def spark_settings(self) -> SparkSettings:
         """Raises DbtConfigError where ``warm`` is not a duration."""
@@ -100,6 +132,10 @@ class PenstockCredentials(Credentials):
 def shown_mapping(value: Any) -> Any:
     """A mapping as a text without its secrets; anything else as it is."""
     return shown("spark", value) if isinstance(value, Mapping) and value else value
+
+
+def _root(settings: Any) -> Mapping[str, Any]:
+    return settings if isinstance(settings, Mapping) else {"root": settings}
 
 
 def _text(value: object) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.penstock.credentials import PenstockCredentials
+from penstock.engine.session.opening import look_again
 from penstock.errors import ArgumentError
 from penstock.lake.format.naming import fold
 from penstock.lake.lake import Lake
@@ -32,6 +33,7 @@ class Lakes:
         self.credentials = credentials
         self.default = credentials.database
         self._arguments = {fold(k): v for k, v in credentials.attachments().items()}
+        self._roots = {fold(k): v for k, v in credentials.roots().items()}
         self._opened: dict[str, Lake] = {}
         self._session: SparkSession | None = None
         self._lock = Lock()
@@ -41,22 +43,30 @@ class Lakes:
         """The lake of this name, by default the target's own. Raises ArgumentError."""
         key = fold(name or self.default)
         with self._lock:
-            if key not in self._arguments:
-                known = ", ".join(sorted(self._arguments))
+            if key not in self.names:
+                known = ", ".join(sorted(self.names))
                 raise ArgumentError(
                     f"the profile has no lake {name!r}",
                     hint=f"it has {known}; add others below lakes: in profiles.yml",
                 )
             if key not in self._opened or self._opened[key].catalog.closed:
-                arguments = dict(self._arguments[key])
-                uri = arguments.pop("uri")
-                self._opened[key] = Lake.attach(uri, spark=self.session, **arguments)
+                self._opened[key] = self._open(key)
+            if key in self._roots:
+                look_again(self._opened[key].catalog)
             return self._opened[key]
+
+    def _open(self, key: str) -> Lake:
+        if key in self._roots:
+            from penstock.destinations.delta.lake import DeltaLake
+
+            return DeltaLake.of_root(spark=self.session, **self._roots[key])
+        arguments = dict(self._arguments[key])
+        return Lake.attach(arguments.pop("uri"), spark=self.session, **arguments)
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all lakes, in lower case."""
-        return frozenset(self._arguments)
+        """The names of all lakes and Delta roots, in lower case."""
+        return frozenset({*self._arguments, *self._roots})
 
     @property
     def started(self) -> SparkSession | None:

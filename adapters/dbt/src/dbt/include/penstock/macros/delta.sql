@@ -1,0 +1,16 @@
+{# A model with file_format='delta' is in the profile's Delta root: that is its database. #}
+{% macro penstock__generate_database_name(custom_database_name=none, node=none) -%}
+  {%- set roots = target.delta.split(', ') if target.delta else [] -%}
+  {%- set format = node.config.get('file_format') if node is not none and node.config else none -%}
+  {%- if format == 'delta' and not roots -%}
+    {{ exceptions.raise_compiler_error("file_format='delta' needs a Delta root: add delta: {NAME: directory} to the target in profiles.yml") }}
+  {%- elif format == 'delta' and custom_database_name is none and roots | length > 1 -%}
+    {{ exceptions.raise_compiler_error("the profile has several Delta roots: say with database which of " ~ target.delta ~ " it is") }}
+  {%- elif format == 'delta' and custom_database_name is not none and custom_database_name | trim not in roots -%}
+    {{ exceptions.raise_compiler_error("file_format='delta' and database='" ~ custom_database_name ~ "', which is no Delta root: they are " ~ target.delta) }}
+  {%- elif format == 'delta' -%}
+    {{ return(custom_database_name | trim if custom_database_name is not none else roots[0]) }}
+  {%- else -%}
+    {{ return(default__generate_database_name(custom_database_name, node)) }}
+  {%- endif -%}
+{%- endmacro %}
