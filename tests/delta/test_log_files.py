@@ -6,8 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from penstock.delta.log_files import Checkpoint, list_log, listing_of, put_if_absent
+from penstock.delta.discovery import find_tables
+from penstock.delta.log_files import (
+    Checkpoint,
+    commit_path,
+    list_log,
+    listing_of,
+    put_if_absent,
+)
 from penstock.errors import DataPathError
+from penstock.lake.storage import Storage, hold, read_bytes
+from tests import s3
 
 
 def name(version: int, ending: str = "json") -> str:
@@ -54,3 +63,17 @@ def test_the_second_of_two_writers_is_told(tmp_path: Path) -> None:
 def test_a_directory_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(DataPathError, match="cannot be written"):
         put_if_absent(str(tmp_path / "none" / "a.json"), b"")
+
+
+def test_a_log_in_s3(tmp_path: Path) -> None:
+    """Of two puts of a name the second changes nothing; logs are found by listing."""
+    root = f"s3://{s3.BUCKET}/{tmp_path.name}"
+    with s3.server(tmp_path) as store:
+        release = hold(root, Storage.of(store))
+        path = commit_path(f"{root}/shop/orders", 0)
+        assert put_if_absent(path, b"first")
+        assert not put_if_absent(path, b"second")
+        assert read_bytes(path) == b"first"
+        assert find_tables(root) == ["shop.orders"]
+        assert list_log(f"{root}/shop/orders").commits == (0,)
+        release()

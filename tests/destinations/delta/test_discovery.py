@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -18,6 +19,7 @@ from penstock.destinations.delta import log
 from penstock.destinations.delta.lake import DeltaLake
 from penstock.errors import UnsupportedFeature
 from penstock.lake.catalog.files.registration import load_mappings
+from tests import postgres
 
 
 @pytest.fixture
@@ -133,6 +135,23 @@ def test_values_of_partitions_are_those_of_the_log(tmp_path: Path, root: DeltaLa
         mappings = load_mappings(connection, root.catalog.table("main", "t", 1).id)
     names = sorted(name for each in mappings.values() for name in each.partitions.values())
     assert names == ["=2026-01-01", "day"]
+
+
+@pytest.mark.postgres
+def test_an_index_in_postgresql(tmp_path: Path) -> None:
+    if (reason := postgres.why_not()) is not None:
+        pytest.skip(reason)
+    with postgres.server() as conninfo:
+        uri = f"ducklake:postgres:{conninfo} dbname=postgres"
+        for number in (1, 2):  # made, and opened again
+            write(tmp_path, [number], mode="append")
+            schema = "penstock_delta_sales"
+            with DeltaLake.of_root(f"{tmp_path}/root", uri, metadata_schema=schema) as lake:
+                assert counts(lake) == [None, *range(1, number + 1)]
+        with psycopg.connect(f"{conninfo} dbname=postgres") as connection:
+            found = connection.execute("SELECT table_schema FROM information_schema.tables")
+            schemas = {name for (name,) in found} - {"information_schema", "pg_catalog"}
+        assert schemas == {schema}
 
 
 def test_files_are_not_removed(root: DeltaLake) -> None:
