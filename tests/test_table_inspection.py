@@ -198,3 +198,11 @@ def test_the_command_prints_json(shop: Project) -> None:
             "before": {"amount": "20.00", "note": None},
         }
     ]
+
+
+def test_a_row_of_snapshots_that_have_expired_exists(shop: Project) -> None:
+    """The last test: it leaves one snapshot."""
+    lake, latest = shop.lake("main"), shop.lake("main").snapshots()[-1].id
+    lake.sql("CALL ducklake_expire_snapshots('main', older_than => now())")
+    (row,) = shop.row_history("orders", "id=2")
+    assert (row.snapshot, row.change, row.run) == (latest, "existing", None)

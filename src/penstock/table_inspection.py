@@ -15,8 +15,10 @@ from penstock.errors import ArgumentError, TableNotFound
 from penstock.run_inspection import RunInspection, moment_since
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from penstock.engine.answers.comparing import Compared
-    from penstock.engine.answers.row_history import RowVersion
+    from penstock.engine.answers.row_history import Row, RowVersion
     from penstock.engine.answers.table_diff import Sides, TableDiff, TableDiffs
     from penstock.engine.state.records import StepRecord
     from penstock.lake.catalog.catalog import Catalog
@@ -92,25 +94,36 @@ class TableInspection(RunInspection):
         asked, rows = read_key(key), self._rows_of(name)
         columns = key_of(list(asked), rows.schema.names)
         known = {each.id: each for each in self.snapshots(name.lake)}
-        feed = rows.changes(min(known), max(known))
-        kinds = dict(feed.dtypes)
-        for column, value in zip(columns, asked.values(), strict=True):
-            same = fn.lit(value).cast(kinds[column])
-            feed = feed.where(expr(quoted(column)).eqNullSafe(same))
+        first = min(known)
+        feed = rows.changes(first, max(known))
+        names = feed.columns[3:]
+
+        def of_key(frame: DataFrame) -> DataFrame:
+            kinds = dict(frame.dtypes)
+            for column, value in zip(columns, asked.values(), strict=True):
+                same = fn.lit(value).cast(kinds[column])
+                frame = frame.where(expr(quoted(column)).eqNullSafe(same))
+            return frame
+
+        catalog = self._existing_catalog(name)
+        then = catalog.find_table(name.schema, name.table, first) if first else None
         with explained():
             images = [
                 Image(
                     row[SNAPSHOT_ID],
                     row[CHANGE_TYPE] in _COME,
-                    dict(zip(feed.columns[3:], row[3:], strict=True)),
+                    dict(zip(names, row[3:], strict=True)),
                 )
-                for row in feed.collect()
+                for row in of_key(feed).collect()
             ]
-        catalog = self._existing_catalog(name)
+            old: list[Row] = []  # before the first snapshot that is left
+            if then is not None and set(columns) <= set(then.schema.names):
+                found = of_key(rows.to_df(version=first)).collect()
+                old = [dict.fromkeys(names) | row.asDict(recursive=False) for row in found]
         by = State(catalog).read(
             partial(makers, target=name.qualified), dict[int, tuple[str, str]]()
         )
-        return versions_of(images, known, by)
+        return versions_of(images, known, by, existing=old)
 
     def _snapshot_at(self, point: Point | None, table: TableName) -> int:
         """The snapshot that a point means, None now: a run is as which it left a table.

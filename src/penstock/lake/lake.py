@@ -30,7 +30,6 @@ from penstock.lake.queries.registered import view_names
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.recovery.backup import Backup, backup
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot
-from penstock.lake.statements import dispatch
 from penstock.lake.statements.session import Current
 from penstock.lake.statements.session import Session as Statements
 from penstock.lake.storage import Storage
@@ -191,6 +190,8 @@ class Lake(Maintained):
         views: Mapping[str, DataFrame] | None,
         dialect: str,
     ) -> DataFrame:
+        from penstock.lake.statements import dispatch  # all statements: many sessions run none
+
         if dialect not in DIALECTS:
             raise ArgumentError(f"dialect {dialect!r} does not exist", hint="write spark or duckdb")
         session = Statements(

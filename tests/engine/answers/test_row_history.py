@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from penstock.engine.answers.row_history import Image, RowVersion, read_key, versions_of
+from penstock.engine.results import SnapshotInfo
 from penstock.errors import ArgumentError
+
+AT = datetime(2026, 1, 2, tzinfo=UTC)
 
 A, B = {"id": 1, "v": "a"}, {"id": 1, "v": "b"}
 
@@ -23,6 +28,16 @@ def test_what_is_written_again_as_it_was_is_no_version() -> None:
     assert versions_of([Image(3, False, A), Image(3, True, A)], {}, {}) == ()
     several = [Image(3, True, A), Image(3, True, A), Image(3, False, A)]
     assert [each.change for each in versions_of(several, {}, {})] == ["inserted"]
+
+
+def test_a_row_that_is_older_than_the_first_snapshot() -> None:
+    known = {id_: SnapshotInfo("main", id_, AT, "", None, None, None) for id_ in (3, 4)}
+    images = [Image(3, True, B), Image(4, False, A)]
+    assert versions_of(images, known, {}, existing=[A, B]) == (
+        RowVersion(3, AT, "existing", A),
+        RowVersion(3, AT, "inserted", B),
+        RowVersion(4, AT, "deleted", A),
+    )
 
 
 def test_a_key_is_values_by_columns() -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.engine.results import SnapshotInfo
 
 Row = Mapping[str, Any]
+EXISTING = "existing"
 
 
 class Image(NamedTuple):
@@ -30,7 +31,8 @@ class Image(NamedTuple):
 class RowVersion:
     """A version of a row: since which snapshot it is so, by which run of which model.
 
-    ``change`` is ``inserted``, ``updated`` or ``deleted``; ``row`` of a deleted one is what it was.
+    ``change`` is ``inserted``, ``updated``, ``deleted``, or ``existing`` of one that was there in
+    the first snapshot that has not expired; ``row`` of a deleted one is what it was.
     ``changed`` are columns that an update changed. ``time`` is None where the snapshot has expired,
     ``run`` and ``model`` are where no run made it; ``author`` and ``message`` are the snapshot's.
     """
@@ -50,15 +52,24 @@ def versions_of(
     images: Iterable[Image],
     snapshots: Mapping[int, SnapshotInfo],
     makers: Mapping[int, tuple[str, str]],
+    existing: Sequence[Row] = (),
 ) -> tuple[RowVersion, ...]:
     """The versions in order. ``makers`` are runs and models by the snapshots that they made.
 
-    A row that was written again as it was has no new version.
+    A row that was written again as it was has no new version. ``existing`` are the rows of the
+    first snapshot: those that did not come in it are of a time that is not known any more.
     """
     by_snapshot: dict[int, tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
     for image in images:
         by_snapshot[image.snapshot][image.came].append(image.row)
+    first = min(snapshots, default=0)
+    came = list(by_snapshot[first][True]) if first in by_snapshot else []
     found = []
+    for row in existing:
+        if row in came:
+            came.remove(row)
+        else:
+            found.append(RowVersion(first, snapshots[first].time, EXISTING, row))
     for snapshot, (gone, come) in sorted(by_snapshot.items()):
         info = snapshots.get(snapshot)
         run, model = makers.get(snapshot, (None, None))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from penstock.destinations.values import Bound, Ranges
 from penstock.errors import StepError
 from penstock.model.time.interval import Intervals, IntervalUnit
 from penstock.model.time.time_format import COUNTS, DEFAULT, TimeFormat, read_format
@@ -24,6 +23,8 @@ from penstock.sql.substitution import unsubstituted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from penstock.destinations.values import Bound, Ranges
 
 _DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
 _INSTANT = timedelta(microseconds=1)
@@ -103,6 +104,8 @@ class TimeValues:
 
     def ranges(self, intervals: Intervals) -> Ranges:
         """The rows of these intervals."""
+        from penstock.destinations.values import Ranges
+
         by_itself = self.bound is not None
         bound = self.bound or _micros
         bounds = tuple((bound(each.start), self._after(each.end, bound)) for each in intervals)

@@ -9,8 +9,6 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import View
 from penstock.lazy import exp
 from penstock.sql import dialect
-from penstock.sql.duckdb.text import named_inside, projections, readable
-from penstock.sql.duckdb.translate import to_spark
 from penstock.sql.macro_calls import expand, expansions
 from penstock.sql.macros import Book
 from penstock.sql.query.edits import Mapped
@@ -26,6 +24,10 @@ def spark_text(view: View, book: Book) -> str:
         return view.sql
     if view.dialect != dialect.DUCKDB:
         raise unreadable(view, f"its SQL is of the dialect {view.dialect}")
+    # The translator is large, and most lakes have no view of that dialect.
+    from penstock.sql.duckdb.text import named_inside, projections, readable
+    from penstock.sql.duckdb.translate import to_spark
+
     try:
         names = projections(view.sql)
         text = expand(readable(named_inside(view.sql), book.names()), book, dialect.DUCKDB)
