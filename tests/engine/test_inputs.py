@@ -107,6 +107,37 @@ def test_a_month_grows_with_its_days(tmp_path: Path, spark: SparkSession) -> Non
         assert set(states(project, "mart").values()) == {"materialized"}
 
 
+def test_today_without_its_file_leaves_what_needs_it_only(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    interval = (
+        "MODEL (name main.interval, kind INCREMENTAL_BY_TIME_RANGE (time_column day), "
+        "start '2026-01-01');\nSELECT day, n FROM raw WHERE day BETWEEN @start_ds AND @end_ds"
+    )
+    readers = {
+        "month": "-- partitioned monthly\nSELECT count(*) AS n FROM raw",
+        "today": "-- partitioned daily\nSELECT count(*) AS n FROM raw WHERE day = '{partition}'",
+        "total": "SELECT count(*) AS n FROM interval",
+        "every": "SELECT count(*) AS n FROM raw",
+    }
+    with project_of(tmp_path, spark, **readers) as project:
+        (project.settings.root / "models" / "interval.sql").write_text(interval)
+        for day in range(1, 5):
+            write_day(project, f"2026-01-0{day}", 1, 2)
+    with Project.load(tmp_path / "p", spark=spark) as project:
+        result = run(project)
+        assert result.exit_code == 1
+        assert ends(result, "raw")["2026-01-05"] == "failed"
+        assert ends(result, "today") == {"2026-01-05": "skipped"}
+        assert ends(result, "every") == {None: "skipped"}
+        assert ends(result, "month") == {"2026-01": "done"}
+        assert set(ends(result, "interval").values()) == {"done"}
+        assert ends(result, "total") == {None: "done"}
+        assert (
+            rows(project, "SELECT n FROM month") == [(8,)] == rows(project, "SELECT n FROM total")
+        )
+
+
 def test_what_is_missing_above_is_made_first_or_waited_for(
     tmp_path: Path, spark: SparkSession
 ) -> None:

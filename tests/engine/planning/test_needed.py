@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.planning.needed import There, lacking
+from penstock.engine.planning.needed import There, lacking, missing_to
 from penstock.engine.planning.ranges import FAILED, MATERIALIZED, SliceStates
 from penstock.model.slicing.needs import Edge, edges_of
 from penstock.model.time.slice import WHOLE, Part, Slice
@@ -133,3 +133,25 @@ def test_what_is_the_same_is_not_waited_for_before_the_input_starts(tmp_path: Pa
     starts = "-- partitioned daily start=2026-01-03"
     edge = edge_of(tmp_path, starts, "-- partitioned daily\n-- needs raw same")
     assert lacks(edge, *map(Part, DAYS)) == {DAYS[2]: [DAYS[2]], DAYS[3]: [DAYS[3]]}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "failed", "needing"),
+    [
+        (("daily", "monthly"), "2026-01-10", {"2026-01": False, "2026-02": False}),
+        (("daily", "monthly"), "2026-01-09", {"2026-01": True, "2025-12": False}),
+        (("daily", "hourly"), "2026-01-10", {"2026-01-10T05": True, "2026-01-09T05": False}),
+        (("daily", "daily"), "2026-01-10", {"2026-01-10": True}),
+    ],
+)
+def test_what_is_not_over_and_failed_is_missing_only_to_slices_within_it(
+    tmp_path: Path, kinds: tuple[str, str], failed: str, needing: dict[str, bool]
+) -> None:
+    edge = edge_of(tmp_path, *(f"-- partitioned {kind}" for kind in kinds))
+    is_needed = missing_to(edge, [Part(failed)], NOW)
+    assert {text: is_needed(Part(text)) for text in needing} == needing
+
+
+def test_a_whole_table_cannot_do_without_a_day_that_is_not_over(tmp_path: Path) -> None:
+    edge = edge_of(tmp_path, "-- partitioned daily", "")
+    assert missing_to(edge, [Part("2026-01-10")], NOW)(WHOLE)

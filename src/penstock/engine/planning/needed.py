@@ -138,9 +138,16 @@ def _by_moments(edge: Edge, slices: Sequence[Slice], there: There, now: datetime
                 if each.span.start >= window.end:
                     break
                 own = edge.is_self and each.span.end > span.start  # itself, or later
-                if not own and (each.span.end <= now or each.span.contains(span)):
+                if not own and _is_due(each.span, span, now):
                     found[each.slice] = each
         yield slice_, sorted(found.values(), key=lambda each: each.span)
+
+
+def _is_due(span: Interval, own: Interval, now: datetime) -> bool:
+    """Return whether a slice of an input has to be there: one that is not over only for a slice of
+    the reader within it.
+    """
+    return span.end <= now or span.contains(own)
 
 
 def _missing(there: There, moments: Intervals) -> list[_Missing]:
@@ -333,3 +340,25 @@ def touching(edge: Edge, of: Collection[Slice], *, whole: bool = False) -> Calla
         return any(map(has_moments_of, windows))
 
     return needs
+
+
+def missing_to(edge: Edge, of: Collection[Slice], now: datetime) -> Callable[[Slice], bool]:
+    """Return whether a slice of the reader cannot be made without these slices of an input, that
+    are not as they should be.
+    """
+    if edge.need.rule is not Rule.MOMENTS:
+        return touching(edge, of, whole=True)
+    span, own_span = spans_of(edge.upstream.partition), spans_of(edge.reader.partition)
+    current = {each: at for each in of if (at := span(each)) is not None and at.end > now}
+    needs = touching(edge, [each for each in of if each not in current], whole=True)
+    if not current:
+        return needs
+    has_current = touching(edge, current, whole=True)
+
+    def is_needed(slice_: Slice) -> bool:
+        own = own_span(slice_)
+        if needs(slice_) or own is None:
+            return needs(slice_) or has_current(slice_)
+        return has_current(slice_) and any(_is_due(at, own, now) for at in current.values())
+
+    return is_needed

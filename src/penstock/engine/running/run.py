@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 from penstock.config import Settings
-from penstock.engine.planning.needed import edge_to, touching
+from penstock.engine.planning.needed import edge_to, missing_to, touching
 from penstock.engine.planning.no_op import ended, nothing_to_do
 from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.planning.ranges import WAITING
@@ -47,6 +48,7 @@ from penstock.events import (
 from penstock.model.slicing.needs import Edge, edge_by_kinds
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import Slice
+from penstock.model.values.strategy import Output
 from penstock.retention import Keep
 from penstock.uuid7 import new_uuid7
 
@@ -431,15 +433,18 @@ class Runner:
 
 
 def _losses(own: _Line, above: Sequence[_Line], plan: Plan) -> Callable[[Slice], Ends | None]:
-    """Return how a slice ends that cannot be made: by the first failure above it, however far
-    up, or by what another run holds. A slice that reads its own table needs those before it.
+    """Return how a slice ends that cannot be made: by the first failure above it, or by what
+    another run holds. A failure further up is told by the steps between, where there are any. A
+    slice that reads its own table needs those before it.
     """
     edges = {edge.upstream.name: edge for edge in plan.edges.get(own.step.name, ())}
-    itself = edges.get(own.step.name)
+    itself, now_ = edges.get(own.step.name), plan.request.fire_time.astimezone(UTC)
+    read = [line for line in above if line.step.name in edges]
+    above = [line for line in above if line in read or not _is_told(line, read)]
 
     def needs(line: _Line, slices: Mapping[Slice, StepResult]) -> Callable[[Slice], bool]:
         edge = edges.get(line.step.name) or edge_by_kinds(own.step.model, line.step.model)
-        return touching(edge, slices, whole=True)
+        return missing_to(edge, slices, now_)
 
     found = [
         *((needs(e, e.failed), ("skipped", _cause(e))) for e in above if e.failed),
@@ -456,6 +461,16 @@ def _losses(own: _Line, above: Sequence[_Line], plan: Plan) -> Callable[[Slice],
         return ends
 
     return lost
+
+
+def _is_told(line: _Line, read: Sequence[_Line]) -> bool:
+    """Return whether steps that are read tell what becomes of one that they read. Views and files
+    are looked through: they tell it themselves.
+    """
+    if not any(line.step.name in each.step.after for each in read):
+        return False
+    model = line.step.model
+    return not model.files_written and model.strategy.output is not Output.VIEW
 
 
 def _changes(
