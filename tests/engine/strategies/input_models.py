@@ -408,6 +408,8 @@ def world_of(chance: random.Random) -> World:
     for name in "pqrstu"[: chance.choice((3, 3, 4, 4, 5, 6)) - len(world.models)]:
         model = _model_of(chance, world, name, hourly=hourly)
         world = replace(world, models={**world.models, name: model})
+    if all(model.kind == "embedded" for model in world.models.values()):  # nothing to run
+        world = replace(world, models={**world.models, name: replace(model, kind="whole")})
     return world
 
 
