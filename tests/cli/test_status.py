@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from penstock.cli.main import main
+from penstock.cli.status import print_models
+from penstock.engine.results import ModelStatus, SliceStatus
 from tests.engine.toy import write_project
 
 
@@ -38,6 +41,17 @@ def test_show_says_what_a_slice_is(tmp_path: Path) -> None:
     project = write_project(tmp_path / "p", scripts)
     assert "slice     an interval of time, by hour\n" in printed(project, "show", "t")
     assert "slice     monthly\n" in printed(project, "show", "m")
+
+
+def test_a_table_was_last_made_when_rows_of_it_were(capsys: pytest.CaptureFixture[str]) -> None:
+    made, tried = datetime(2026, 1, 1, 12), datetime(2026, 1, 2, 12)
+    slices = (
+        SliceStatus("2026-01-01", "materialized", 1, 7, made),
+        SliceStatus("2026-01-02", "skipped", time=tried),
+    )
+    print_models((ModelStatus("m", "main.m", "replace", "daily", slices),))
+    assert "2026-01-01 " in (told := capsys.readouterr().out)
+    assert "2026-01-02 " not in told
 
 
 def test_a_model_that_never_ran(tmp_path: Path) -> None:
