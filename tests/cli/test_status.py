@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -44,7 +44,7 @@ def test_show_says_what_a_slice_is(tmp_path: Path) -> None:
 
 
 def test_a_table_was_last_made_when_rows_of_it_were(capsys: pytest.CaptureFixture[str]) -> None:
-    made, tried = datetime(2026, 1, 1, 12), datetime(2026, 1, 2, 12)
+    made, tried = (datetime(2026, 1, day, 12, tzinfo=UTC) for day in (1, 2))
     slices = (
         SliceStatus("2026-01-01", "materialized", 1, 7, made),
         SliceStatus("2026-01-02", "skipped", time=tried),
