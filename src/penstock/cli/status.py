@@ -247,6 +247,6 @@ def _snapshot(status: ModelStatus) -> int | None:
 
 
 def _latest(status: ModelStatus) -> str:
-    """When slices were last made: attempts that left nothing do not count."""
+    """Return when slices were last made: attempts that left nothing do not count."""
     made = (each for each in status.slices if each.snapshot_id is not None)
     return clock(max((each.time for each in made if each.time is not None), default=None))
