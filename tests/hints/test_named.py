@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import click
-import pytest
 
 from penstock.cli.main import COMMANDS
 from penstock.lake.maintenance.calls import CALLS
@@ -27,8 +27,13 @@ KEYWORD = re.compile(r"`(?:--|#) ([a-z_]+)")
 CALL = re.compile(r"CALL (?:ducklake_)?(\w+)\(")
 
 
-def hints() -> Iterator[tuple[str, str]]:
-    """Each text that is a hint, with its place; what is put into it is ``{}``."""
+@cache  # not at import: each worker of the tests imports all files
+def hints() -> dict[str, str]:
+    """Each text that is a hint, by its place; what is put into it is ``{}``."""
+    return dict(_hints())
+
+
+def _hints() -> Iterator[tuple[str, str]]:
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.keyword) and node.arg == "hint":
@@ -54,9 +59,6 @@ def texts(node: ast.expr) -> Iterator[str]:
                 yield from texts(child)
 
 
-HINTS = list(hints())
-
-
 def options_of(command: click.Command) -> set[str]:
     own = {
         option
@@ -73,28 +75,32 @@ ALL_OPTIONS = set().union(*OPTIONS.values()) | {"--version", "--help"}
 
 
 def test_many_hints_are_collected() -> None:
-    assert len(HINTS) > 400
+    assert len(hints()) > 400
 
 
-@pytest.mark.parametrize("place", [place for place, text in HINTS if "penstock " in text])
-def test_commands_that_hints_name_are_there_with_their_options(place: str) -> None:
-    for name, rest in COMMAND.findall(dict(HINTS)[place]):
-        assert name in COMMANDS
-        assert set(OPTION.findall(rest)) <= OPTIONS[name]
+def test_commands_that_hints_name_are_there_with_their_options() -> None:
+    found = [(place, *found) for place, text in hints().items() for found in COMMAND.findall(text)]
+    wrong = [
+        (place, name, rest)
+        for place, name, rest in found
+        if name not in COMMANDS or not set(OPTION.findall(rest)) <= OPTIONS[name]
+    ]
+    assert wrong == []
+    assert len(found) > 50
 
 
 def test_options_that_hints_name_are_there() -> None:
-    named = {(place, option) for place, text in HINTS for option in OPTION.findall(text)}
+    named = {(place, option) for place, text in hints().items() for option in OPTION.findall(text)}
     assert {each for each in named if each[1] not in ALL_OPTIONS} == set()
 
 
 def test_lines_of_a_header_that_hints_name_are_there() -> None:
-    named = {(place, word) for place, text in HINTS for word in KEYWORD.findall(text)}
+    named = {(place, word) for place, text in hints().items() for word in KEYWORD.findall(text)}
     assert {each for each in named if each[1] not in KEYWORDS} == set()
     assert len(named) > 5
 
 
 def test_functions_that_hints_call_are_there() -> None:
-    named = {(place, name) for place, text in HINTS for name in CALL.findall(text)}
+    named = {(place, name) for place, text in hints().items() for name in CALL.findall(text)}
     known = set(CALLS) | {"set_option", "set_commit_message", "rollback_to_snapshot"}
     assert {each for each in named if each[1] not in known} == set()
