@@ -11,7 +11,7 @@ ifdef PENSTOCK_TEST_DUCKDB_1_4
 OLD_DUCKDB :=
 endif
 
-.PHONY: help demo test environments gates wheel-check format bench lock clean prerequisites duckdb-1.4 warm-tests cluster-tests memory-tests dbt-tests
+.PHONY: help demo test environments gates types rules wheel-check format bench lock clean prerequisites duckdb-1.4 warm-tests cluster-tests memory-tests dbt-tests
 .DEFAULT_GOAL := demo
 # pip compiles nothing (scripts/install.sh): each process would compile all that it imports, for seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -28,10 +28,15 @@ test: environments ## run every test
 
 environments: prerequisites $(INSTALLED) $(OLD_DUCKDB) $(CONNECT) $(DBT) ## install what the tests need
 
-gates: $(INSTALLED) ## check with ruff, mypy, import-linter and programs of scripts
+# With -j, mypy has a core of its own.
+gates: types rules ## check with mypy, ruff, import-linter and programs of scripts
+
+types: $(INSTALLED) ## check types with mypy
+	@$(BIN)/mypy
+
+rules: $(INSTALLED) ## check with ruff, import-linter and programs of scripts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m scripts.check_strategies
 	@$(BIN)/python -m scripts.check_source
