@@ -27,6 +27,7 @@ PROGRAMS = (  # in the order of the table
     "data_tests",
     "step_overhead",
     "kinds",
+    "small_steps",
     "asof",
     "backfill",
     "files_a_day",
