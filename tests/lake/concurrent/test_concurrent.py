@@ -27,10 +27,10 @@ def test_on_sqlite(tmp_path: Path) -> None:
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("tables", [1, 4])
-def test_on_postgres_beside_duckdb(postgres_uri: str, tmp_path: Path, tables: int) -> None:
+def test_on_postgres_beside_duckdb(postgres_uri: str, tmp_path: Path) -> None:
+    """Two writers of each table."""
     place = Place(postgres_uri, f"{tmp_path}/data/")
-    race = Race(place, writers=4, commits=5, tables=tables, with_duckdb=True)
+    race = Race(place, writers=4, commits=5, tables=2, with_duckdb=True)
     result = run(race, tmp_path)
     assert not result.problems, str(result)
 

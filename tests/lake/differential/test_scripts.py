@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 
 _FOLDER = Path(__file__).parent / "scripts"
 # Catalogs differ in their queries, not in the answers: most run on one. `replay` runs on all.
-_EFFORT = {"sqlite": Effort(1, 6), "postgres": Effort(1, 3), "duckdb": Effort(1, 3)}
+_EFFORT = {"sqlite": Effort(1, 4), "postgres": Effort(1, 2), "duckdb": Effort(1, 2)}
 
 
 @dataclass(frozen=True)

@@ -173,9 +173,15 @@ def _changes(connection: duckdb.DuckDBPyConnection, old: str, new: str) -> bool:
     indirect=["place"],
 )
 def test_rows_of_both_types(place: Place, spark: SparkSession, by: str, inline: int) -> None:
-    """Two tables, as Spark writes no files of one with 128 bits."""
-    last = 0
-    for name, pairs in _tables(PAIRS if by == "penstock" else [*PAIRS, *FINER]):
+    """Two tables, as Spark writes no files of one with 128 bits.
+
+    Files are read by the types in them, whoever changed that of the column: where DuckDB does, they
+    have the pairs that Penstock refuses.
+    """
+    last, changed = 0, PAIRS if by == "penstock" else [*PAIRS, *FINER] if inline else FINER
+    for name, pairs in _tables(changed):
+        if not pairs:
+            continue
         columns = ", ".join(f"c{at} {old}" for at, (old, _) in enumerate(pairs))
         adds = [
             f"ALTER TABLE {name} ADD COLUMN d{at} {old} DEFAULT '{TYPES[old][2]}'"
