@@ -7,6 +7,7 @@ Tests ``destinations/delta/discovery.py``, ``destinations/delta/log.py`` and
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,16 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
         assert counts(lake) == [None, 1]
         with pytest.raises(UnsupportedFeature, match="column mapping by id"):
             lake.table("main.mapped").info()
+
+
+def test_partitions_by_texts_that_depend_on_the_writer(tmp_path: Path, root: DeltaLake) -> None:
+    place = tmp_path / "root/main/t"
+    place.mkdir(parents=True)
+    at = pa.array([datetime(2026, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    write_deltalake(str(place), pa.table({"id": [1], "at": at}), partition_by=["at"])
+    root.refresh()
+    with pytest.raises(UnsupportedFeature, match="partitioned by at, which is timestamptz"):
+        root.table("main.t").info()
 
 
 def test_values_of_partitions_are_those_of_the_log(tmp_path: Path, root: DeltaLake) -> None:

@@ -6,7 +6,6 @@ Each version becomes a snapshot. A version that changes no rows (a compaction) i
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +38,6 @@ from penstock.uuid7 import new_uuid7
 # What records of a commit that was not recorded become: connection, snapshot, the commit's note.
 Restore = Callable[[Connection, int, str], None]
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-_ZONED = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 _AS_THEY_ARE = Rules(allow_missing=True, ignore_extra_columns=True, int96_in_utc=True)
 
 
@@ -281,20 +279,11 @@ class _LogReader(Reader):
         if mapping is None or not mapping.partitions:
             return file
         known, texts = hive_texts(path), self.texts(path)
-        kinds = {column.name: column.type for column in self.table.schema.columns}
         named = {
-            id_: name
-            if name in known and known[name] == texts[name] and kinds[name] != "timestamptz"
-            else f"={_in_utc(texts[name], kinds[name])}"
+            id_: name if name in known and known[name] == texts[name] else f"={texts[name] or ''}"
             for id_, name in mapping.partitions.items()
         }
         return replace(file, mapping=replace(mapping, partitions=named))
-
-
-def _in_utc(text: str | None, kind: str) -> str:
-    """A value as Spark casts it: times with a zone that the log gives none are in UTC."""
-    zoned = text is None or kind != "timestamptz" or _ZONED.search(text)
-    return (text or "") if zoned else f"{text}Z"
 
 
 def _less(table: str, file: DataFile, vector: DeletionVector | None) -> DataFile:
@@ -338,6 +327,14 @@ def require_readable(known: Known, actions: Sequence[Action], table: str) -> Non
     if known.metadata is None or known.protocol is None:
         return
     check_readable(known.protocol, known.metadata, table)
+    kinds = {column.name: column.type for column in columns_of(known.metadata.schema_text).columns}
+    for name in known.metadata.partition_by:
+        if kinds[name] in {"timestamptz", "blob"}:  # whose texts depend on their writer
+            raise UnsupportedFeature(
+                f"the Delta table {table} is partitioned by {name}, which is {kinds[name]}",
+                hint="read it with penstock.Delta",
+                data={"table": table, "column": name},
+            )
     held = (DeletionVector.of(each.get("deletionVector")) for each in log.only(actions, "add"))
     if any(vector is not None and vector.storage == "i" for vector in held):
         raise UnsupportedFeature(
