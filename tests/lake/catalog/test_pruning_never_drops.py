@@ -115,7 +115,7 @@ def catalog(lake: Catalog) -> Iterator[Connection]:
 
 
 @settings(
-    max_examples=int(os.environ.get("PENSTOCK_TEST_EXAMPLES") or 80),
+    max_examples=int(os.environ.get("PENSTOCK_TEST_EXAMPLES") or 50),
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=list(HealthCheck),

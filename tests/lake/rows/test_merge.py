@@ -183,7 +183,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Any
 
 
 @settings(
-    max_examples=8,
+    max_examples=6,
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
