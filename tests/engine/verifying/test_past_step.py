@@ -105,9 +105,12 @@ CALLS = {
 }
 
 
-def test_a_macro_that_has_changed_is_that_of_then(tmp_path: Path) -> None:
+@pytest.mark.parametrize("attach", ["", "ATTACH 'ducklake://main' AS dl;\n\n-- why\n"])
+def test_a_macro_that_has_changed_is_that_of_then(tmp_path: Path, attach: str) -> None:
+    script = CALLS["models/b"].replace("SELECT", f"{attach}SELECT")
+
     def project(name: str, factor: int) -> Loaded:
-        root = write_project(tmp_path / name, CALLS)
+        root = write_project(tmp_path / name, {**CALLS, "models/b": script})
         (root / "macros").mkdir()
         (root / "macros" / "lib.sql").write_text(MACRO.format(factor))
         return loaded(root)

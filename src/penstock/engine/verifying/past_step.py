@@ -108,7 +108,9 @@ def _rebuilt(
     yield model_of_text(then, model.path, text)
     query, expanded = parts.get("query"), parts.get(EXPANDED)
     if query and expanded and text.count(query) == 1:
-        yield model_of_text(then, model.path, text.replace(query, expanded))
+        select = query[query.rfind(";") + 1 :].lstrip()  # after ATTACH; the hash tells a wrong cut
+        before = query.removesuffix(select)
+        yield model_of_text(then, model.path, text.replace(query, before + expanded))
 
 
 def _with_inner(loaded: Loaded, parts: Mapping[str, str]) -> Loaded:
