@@ -162,6 +162,17 @@ def test_one_starts_where_another_was_killed_or_is_about_to_end(
     end_server(place, record)
 
 
+def test_a_server_that_takes_too_long_is_ended(
+    place: ServerPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm, "_START", 0.1)
+    monkeypatch.setattr(warm, "_SERVER", "tests.engine.session.fake_server")
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'src'}")
+    with pytest.raises(ConfigError, match="nor was there after"):
+        start_server(place, SETTINGS, 900)
+    assert not place.is_alive()
+
+
 def test_why_a_server_does_not_start_is_said(
     place: ServerPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

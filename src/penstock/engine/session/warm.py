@@ -206,7 +206,8 @@ def _await_record(
         if code is not None and not (code == OCCUPIED and place.is_alive()):
             return None
         time.sleep(_POLL)
-    process.kill()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # Java too: what hangs does not end with its parent
     return None
 
 
