@@ -18,7 +18,8 @@ from zoneinfo import ZoneInfo
 from tests.engine.strategies.range_reference import DAY, HOUR
 
 PARIS = "Europe/Paris"
-BOOM, TOO_MUCH, MOST = 77_777, 10_000, 9_000  # values: a query fails on it, a test; its maximum
+# Values: a query fails on it, a test; its maximum, which a sum of hours of a month does not reach.
+BOOM, TOO_MUCH, MOST = 77_777_777, 10_000_000, 9_000_000
 EVENTS, NAMES, FILES = "ev", "dim", "f"  # tables that no model makes, and the model of files
 GROUPS = ("a", "b", "c")
 NONE = timedelta()
