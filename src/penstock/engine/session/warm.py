@@ -208,6 +208,7 @@ def _await_record(
         time.sleep(_POLL)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)  # Java too: what hangs does not end with its parent
+    process.wait()  # the kernel takes a moment, in which the next one would find the place taken
     return None
 
 
