@@ -270,8 +270,7 @@ def _of_moment(asked: Asked) -> list[PlannedStep]:
     """One slice of each model; of models by time all that are due; and what is restated."""
     chains_ = _chains(asked.order, {model.name for model in asked.steps})
     slices = resolve_slices(chains_, asked.request)
-    planned: dict[str, PlannedStep] = {}
-    others, early = _first_of_others(asked), set[str]()
+    planned, early = _first_of_others(asked), set[str]()
     for model in asked.steps:
         after, own = asked.after(model), slices.get(model.name)
         skipped = _why_skipped(own, [name for name in after if name in early])
@@ -286,15 +285,16 @@ def _of_moment(asked: Asked) -> list[PlannedStep]:
             alone = not slices
             with _placed_at(model, "target"):
                 due = _due(line, asked.request.partition, alone)
-                step = _with_first(of_intervals(model, line, due, after), asked)
-                step = _with_touched(step, line, others | planned, asked)
+                step = of_intervals(model, line, due, after)
         elif own is not None and _takes_late(model, asked.request):
             step = of_slices(model, together(*made, *_behind(model, asked)), asked)
         else:
             step = PlannedStep(model, made, after)
-        step = step if line is not None else _with_first(step, asked)
+        step = _with_first(step, asked)
+        if line is not None and skipped is None and again is None:
+            step = _with_touched(step, line, planned, asked)
         planned[model.name] = finished(step, asked)
-    return list(planned.values())
+    return [planned[model.name] for model in asked.steps]
 
 
 def _takes_late(model: Model, request: RunRequest) -> bool:
@@ -380,19 +380,19 @@ def of_range(asked: Asked) -> list[PlannedStep]:
             hint="leave out --from and --to, or select models that are partitioned or by time",
         )
     calendar = Calendar(range_, request.fire_time, asked.above)
-    planned, others = dict[str, PlannedStep](), _first_of_others(asked)
+    planned = _first_of_others(asked)
     ranges = {model.name: calendar.of(model) for model in steps if model.partition is not None}
     states = asked.known.slices(steps)
     for model in steps:
-        above, own = others | planned, states.get(model.name, SliceStates())
+        own = states.get(model.name, SliceStates())
         if model.name in lines:
-            step = _intervals_of_range(model, lines[model.name], above, asked)
+            step = _intervals_of_range(model, lines[model.name], planned, asked)
         elif model.partition is not None:
-            step = _slices_of_range(model, ranges[model.name], own, above, asked)
+            step = _slices_of_range(model, ranges[model.name], own, planned, asked)
         else:
-            step = _whole_of_range(model, own, above, asked)
+            step = _whole_of_range(model, own, planned, asked)
         planned[model.name] = finished(step, asked)
-    return list(planned.values())
+    return [planned[model.name] for model in steps]
 
 
 def _intervals_of_range(
