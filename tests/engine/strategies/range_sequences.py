@@ -116,6 +116,7 @@ class Play:
         self.kept: list[tuple[int, State]] = []
         self.made = 0
         self.interrupted: set[Slice] = set()  # units whose last attempt a killed run began
+        self.killed: set[Slice] = set()  # those of all killed runs: a rollback takes later attempts
         self.in_parts: set[Slice] = set()  # recorded slices that status shows in parts
         self.undone: set[Slice] = set()  # units that a rollback took, until they are tried again
         self.project = self._open()
@@ -248,6 +249,7 @@ class Play:
         self.undone -= tried
         if death.killed:
             self.interrupted |= tried
+            self.killed |= tried
             run.interrupted = not isinstance(death.heard[-1], RunFinished)
             self.log.append(f"  killed at {death.heard[-1]}")
             states = list(self._half_done(states, pieces, death))
@@ -313,6 +315,7 @@ class Play:
         before, request, forgotten = self.state, Request(self.now), Record(Run(object()), 0)
         self.log.append(f"rolled back to {snapshot}")
         self.project.lake("main").table("t").rollback(snapshot)
+        self.interrupted |= self.killed
         records = {
             key: replace(each if _same(then.records.get(key), each) else forgotten, sure=False)
             for key, each in before.records.items()
