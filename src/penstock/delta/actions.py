@@ -128,7 +128,7 @@ _KEPT = ("tags",)
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The metadata of a table. ``schema_text`` is Spark's JSON of its columns, ``created`` in
+    """The metadata of a table. ``schema_text`` has its columns as Spark's JSON; ``created`` is in
     milliseconds since 1970.
     """
 

@@ -343,8 +343,8 @@ def touching(edge: Edge, of: Collection[Slice], *, whole: bool = False) -> Calla
 
 
 def missing_to(edge: Edge, of: Collection[Slice], now: datetime) -> Callable[[Slice], bool]:
-    """Return whether a slice of the reader cannot be made without these slices of an input, that
-    are not as they should be.
+    """Return whether a slice of the reader cannot be made without these slices of an input, which
+    failed or are still being made.
     """
     if edge.need.rule is not Rule.MOMENTS:
         return touching(edge, of, whole=True)
@@ -356,9 +356,9 @@ def missing_to(edge: Edge, of: Collection[Slice], now: datetime) -> Callable[[Sl
     has_current = touching(edge, current, whole=True)
 
     def is_needed(slice_: Slice) -> bool:
+        if needs(slice_) or not has_current(slice_):
+            return needs(slice_)
         own = own_span(slice_)
-        if needs(slice_) or own is None:
-            return needs(slice_) or has_current(slice_)
-        return has_current(slice_) and any(_is_due(at, own, now) for at in current.values())
+        return own is None or any(_is_due(at, own, now) for at in current.values())
 
     return is_needed

@@ -202,8 +202,8 @@ class _Completion:
 
 
 def with_more(step: PlannedStep, more: Mapping[Slice, str], make: Make) -> PlannedStep:
-    """Return a step that makes more slices, of which this is known; one that was skipped only
-    those.
+    """Return a step with ``more`` slices, which are given with their states. Of a step that was
+    skipped only they are made.
     """
     known = () if step.skipped else step.slices
     made = make(step.model, together(*known, *more, spec=step.model.partition))

@@ -434,17 +434,17 @@ class Runner:
 
 def _losses(own: _Line, above: Sequence[_Line], plan: Plan) -> Callable[[Slice], Ends | None]:
     """Return how a slice ends that cannot be made: by the first failure above it, or by what
-    another run holds. A failure further up is told by the steps between, where there are any. A
+    another run holds. A failure further up counts as far as the steps between fail with it. A
     slice that reads its own table needs those before it.
     """
     edges = {edge.upstream.name: edge for edge in plan.edges.get(own.step.name, ())}
-    itself, now_ = edges.get(own.step.name), plan.request.fire_time.astimezone(UTC)
+    itself, moment = edges.get(own.step.name), plan.request.fire_time.astimezone(UTC)
     read = [line for line in above if line.step.name in edges]
-    above = [line for line in above if line in read or not _is_told(line, read)]
+    above = [line for line in above if line in read or not _is_passed_on(line, read)]
 
     def needs(line: _Line, slices: Mapping[Slice, StepResult]) -> Callable[[Slice], bool]:
         edge = edges.get(line.step.name) or edge_by_kinds(own.step.model, line.step.model)
-        return missing_to(edge, slices, now_)
+        return missing_to(edge, slices, moment)
 
     found = [
         *((needs(e, e.failed), ("skipped", _cause(e))) for e in above if e.failed),
@@ -463,9 +463,9 @@ def _losses(own: _Line, above: Sequence[_Line], plan: Plan) -> Callable[[Slice],
     return lost
 
 
-def _is_told(line: _Line, read: Sequence[_Line]) -> bool:
-    """Return whether steps that are read tell what becomes of one that they read. Views and files
-    are looked through: they tell it themselves.
+def _is_passed_on(line: _Line, read: Sequence[_Line]) -> bool:
+    """Return whether the steps that a model reads fail with one above them. Views and files
+    count for themselves: what a model needs of its inputs looks through them.
     """
     if not any(line.step.name in each.step.after for each in read):
         return False
