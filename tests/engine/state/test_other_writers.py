@@ -126,3 +126,11 @@ def test_a_table_of_a_model_that_is_no_more(project: Project, tmp_path: Path) ->
         script.write_text(text)
     assert (days.model, days.state) == ("days", "materialized")
     assert (whole.model, whole.target, whole.state) == (None, "main.whole", "no model")
+
+
+def test_what_only_an_expired_snapshot_tells_is_not_known(project: Project) -> None:
+    deleted = "DELETE FROM days WHERE made = '2026-01-01' AND id = 4"
+    by_duckdb(project, deleted, "CREATE TABLE apart (id INTEGER)")
+    assert states(project)["2026-01-01"].startswith("changed outside")
+    project.lake("main").sql("CALL ducklake_expire_snapshots('main', older_than => now())")
+    assert states(project)["2026-01-01"] == "materialized"

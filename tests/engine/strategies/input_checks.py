@@ -121,8 +121,12 @@ class Checks(Sources):
             for unit in self._recorded(model):
                 state, reason = statuses[model.name].get(unit.name, ("missing", ""))
                 made = self.seen.made.get((model.name, unit.name))
-                if made is not None and not self.seen.is_forgotten(model.name, made):
+                if made is not None and not self._is_forgotten(model, made):
                     self._check_slice(model, unit, state, reason, made)
+
+    def _is_forgotten(self, model: Model, made: Made) -> bool:
+        above = (read.table for read in self.world.leaves(model))
+        return self.seen.is_forgotten((model.name, *above), made)
 
     def _check_slice(self, model: Model, unit: Unit, state: str, reason: str, made: Made) -> None:
         back = self.seen.back.get(model.name, -1) >= made.action

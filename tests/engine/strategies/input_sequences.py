@@ -291,7 +291,7 @@ class Play(Checks):
                     raise Wrong(f"in the end {model.name} {unit.name} is {state} ({reason})")
                 own = self._rows(model, unit)
                 made = self.seen.made.get((model.name, unit.name))
-                lost = made is not None and self.seen.is_forgotten(model.name, made)
+                lost = made is not None and self._is_forgotten(model, made)
                 if not model.appends and not lost and unit.name in asked:
                     wanted = self._expected(model, unit, tables)
                     self._require(model, unit, own, wanted, "in the end")

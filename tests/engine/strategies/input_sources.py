@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from itertools import combinations
@@ -87,9 +87,12 @@ class Seen:
     def content(self, name: str) -> Sequence[Row]:
         return self.tables.get(name, ())
 
-    def is_forgotten(self, name: str, made: Made) -> bool:
-        """Whether others changed a table after a slice was made, by snapshots that expired."""
-        return any(made.action <= at <= self.expired for at in self.foreign[name])
+    def is_forgotten(self, names: Iterable[str], made: Made) -> bool:
+        """Whether others changed any of these tables after a slice was made, by snapshots that
+        expired: nobody can tell that, of the slice or of its input (docs/cli.md).
+        """
+        every = (at for name in names for at in self.foreign[name])
+        return any(made.action <= at <= self.expired for at in every)
 
     def since(self, name: str, action: int) -> Iterator[Change]:
         return (each for each in self.changes.get(name, ()) if each.action > action)
