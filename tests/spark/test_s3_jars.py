@@ -44,10 +44,28 @@ def test_without_maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         download_s3_jars(tmp_path / "jars")
 
 
-def test_what_maven_says_when_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    maven(tmp_path, monkeypatch, "#!/bin/sh\necho 'no route to the repository' >&2\nexit 1\n")
-    with pytest.raises(ArgumentError, match="no route to the repository"):
+MAVEN_FAILS = """#!/bin/sh
+printf '\\033[0m\\033[0m' >&2
+printf '\\033[0m[ERROR] No plugin found for prefix dependency\\n[ERROR] \\n'
+echo '[ERROR] To see the full stack trace of the errors, re-run Maven with the -e switch.'
+exit 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("#!/bin/sh\necho 'no route to the repository' >&2\nexit 1\n", "no route to the repository"),
+        (MAVEN_FAILS, "[ERROR] No plugin found for prefix dependency"),
+    ],
+)
+def test_what_maven_says_when_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str
+) -> None:
+    maven(tmp_path, monkeypatch, script)
+    with pytest.raises(ArgumentError) as raised:
         download_s3_jars(tmp_path / "jars")
+    assert raised.value.message == f"the jars could not be downloaded:\n{said}"
 
 
 def test_the_command_says_what_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

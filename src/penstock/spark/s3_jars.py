@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from penstock.errors import ArgumentError, EnvironmentMissing
 
 _SCRIPT = Path(__file__).with_name("s3-jars.sh")
 _NO_MAVEN = 2  # the script's exit code
-_LINES = 5  # of Maven's, which says why at its end
+_LINES = 5
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # which Maven resets even where it writes none
+_ADVICE = "[ERROR] To see the full stack trace"  # how Maven's advice begins, after the cause
 
 
 def download_s3_jars(directory: Path) -> list[str]:
     """Fill ``directory`` with the jars, by Maven; returns their names.
 
-    Raises EnvironmentMissing without Maven, and ArgumentError with its last lines when it fails.
+    Raises EnvironmentMissing without Maven, and ArgumentError with what it says when it fails.
     """
     try:
         done = subprocess.run(
@@ -32,9 +37,18 @@ def download_s3_jars(directory: Path) -> list[str]:
             hint="install it (apt install maven, brew install maven)",
         )
     if done.returncode != 0:
-        last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-_LINES:])
+        said = "\n".join(islice(_causes(f"{done.stderr}\n{done.stdout}"), _LINES))
         raise ArgumentError(
-            f"the jars could not be downloaded:\n{last}",
+            f"the jars could not be downloaded:\n{said}",
             hint=f"see that {directory} can be written and that Maven reaches a repository",
         )
     return sorted(path.name for path in directory.glob("*.jar"))
+
+
+def _causes(output: str) -> Iterator[str]:
+    """Yield the lines that say why: Maven writes errors to its output, and what to read last."""
+    for line in _COLOURS.sub("", output).splitlines():
+        if line.startswith(_ADVICE):
+            return
+        if line.removeprefix("[ERROR]").strip():
+            yield line
