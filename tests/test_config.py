@@ -227,6 +227,10 @@ def test_a_delta_root_has_an_index_beside_the_lake(tmp_path: Path) -> None:
     assert (root.kind, root.data_path) == ("delta", f"{tmp_path}/tables")
     assert root.catalog == f"ducklake:sqlite:{tmp_path}/lake/meta.delta-sales.sqlite"
     assert (settings.default_lake, settings.delta_roots) == ("main", frozenset({"sales"}))
+    assert not root.deletion_vectors
+    assert load(tmp_path, f"{DELTA}deletion_vectors = true\n").lakes["sales"].deletion_vectors
+    environ = {"PENSTOCK_DELTA_SALES_DELETION_VECTORS": "true"}
+    assert load(tmp_path, DELTA, environ).lakes["sales"].deletion_vectors
     text = DELTA.replace("sqlite:lake/meta.sqlite", "postgres:dbname=lake")
     root = load(tmp_path, text, {"PENSTOCK_DELTA_SALES_ROOT": "s3://bucket/delta"}).lakes["sales"]
     assert root.data_path == "s3://bucket/delta"

@@ -65,7 +65,8 @@ class LakeSettings:
     """``catalog`` starts with ``ducklake:``; paths in it and ``data_path`` are absolute.
 
     ``kind`` is that of the destination, ``ducklake`` or ``delta``. Of a Delta root ``data_path`` is
-    where its tables are, and ``catalog`` its index, beside the catalog of the default lake.
+    where its tables are, and ``catalog`` its index, beside the catalog of the default lake;
+    ``deletion_vectors`` is whether its models mark rows that go instead of copying files.
 
     ``override_data_path``: the files are in ``data_path``, whatever the catalog says. ``storage``
     has the ``s3_`` settings without that prefix. ``places`` say where each setting was read.
@@ -79,6 +80,7 @@ class LakeSettings:
     override_data_path: bool = False
     storage: Mapping[str, object] = field(default_factory=dict)
     kind: str = "ducklake"
+    deletion_vectors: bool = False
     places: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
 
     def __repr__(self) -> str:
@@ -475,6 +477,7 @@ def _build_delta(
         partition_column=given.get("partition_column", state.partition_column),
         storage={key.removeprefix(_STORAGE): given[key] for key in s3},
         kind=DELTA,
+        deletion_vectors=given.get("deletion_vectors", False),
         places={key: setting.origin for key, setting in settings.items()},
     )
 

@@ -68,6 +68,7 @@ SECTIONS: Mapping[str, Mapping[str, Any]] = {
     "delta": {
         "root": str,
         "partition_column": str,
+        "deletion_vectors": bool,
         **_STORE,
     },
     "spark": {"master": str, "memory": str, "conf": dict, "warm": str | bool},

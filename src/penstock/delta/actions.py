@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -146,6 +146,10 @@ class Metadata:
 
     def option(self, name: str) -> str | None:
         return self.options.get(name)
+
+    def with_option(self, name: str, value: str) -> Metadata:
+        """The metadata with an option set."""
+        return replace(self, configuration=tuple({**self.options, name: value}.items()))
 
     def is_on(self, name: str) -> bool:
         return (self.option(name) or "").lower() == "true"

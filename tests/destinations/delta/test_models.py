@@ -31,6 +31,7 @@ root = "delta"
 """
 HEADER = "-- pipeline\n-- materialize delta://sales/main/{}\n"
 SOURCE = "SELECT * FROM main.source"
+IN_ONE_FILE = "SELECT /*+ COALESCE(1) */ * FROM main.source"
 RANGE = """
 MODEL (name sales.main.ranged, kind INCREMENTAL_BY_TIME_RANGE (time_column day),
   start '2026-01-01');
@@ -48,7 +49,7 @@ SCRIPTS = {
     "SELECT * FROM VALUES (1, 'a'), (2, 'b') AS v(id, name)",
     "models/whole": HEADER.format("whole") + SOURCE,
     "models/added": HEADER.format("added append") + SOURCE,
-    "models/merged": HEADER.format("merged key=id") + SOURCE,
+    "models/merged": HEADER.format("merged key=id") + IN_ONE_FILE,
     "models/daily": DAILY,
     "models/ranged": RANGE,
     "models/in_lake": "-- pipeline\n-- materialize ducklake://main/in_lake\n"
@@ -79,7 +80,8 @@ def test_each_strategy(tmp_path: Path, spark: Any, quick_session: None) -> None:
         assert again == {**dict.fromkeys(again, "unchanged"), "added": "done"}  # as in a lake
     source = "-- pipeline\n-- materialize ducklake://main/source\n"
     source += "SELECT * FROM VALUES (2, 'B'), (3, 'c') AS v(id, name)"
-    write_project(tmp_path / "p", {**SCRIPTS, "models/source": source}, DELTA)
+    marking = f"{DELTA}deletion_vectors = true\n"
+    write_project(tmp_path / "p", {**SCRIPTS, "models/source": source}, marking)
     with Project.load(place, spark=spark) as project:
         result = states(project.run(partition="2026-01-02"))
         same = {"ranged": "unchanged", "daily": "unchanged"}
@@ -88,6 +90,13 @@ def test_each_strategy(tmp_path: Path, spark: Any, quick_session: None) -> None:
         assert delta_rows(root / "main/merged") == [(1, "a"), (2, "B"), (3, "c")]
         assert delta_rows(root / "main/added") == sorted([*FIRST, *FIRST, (2, "B"), (3, "c")])
         assert delta_rows(root / "main/whole", 0) == FIRST
+        assert delta_rows(root / "main/merged", 0) == FIRST
+        assert rows(project, "SELECT * FROM sales.main.merged ORDER BY id")[0] == (1, "a")
+    marked = log.only(log.read(f"{root}/main/merged/", 1), "add")
+    assert [
+        each["deletionVector"]["cardinality"] for each in marked if "deletionVector" in each
+    ] == [1]
+    assert not list((root / "main/merged").rglob("deletes.parquet"))
 
 
 APPENDS = {"models/added": HEADER.format("added append") + "SELECT 1 AS id"}

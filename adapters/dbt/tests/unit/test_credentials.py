@@ -40,7 +40,9 @@ def test_each_lake_has_the_arguments_of_attach() -> None:
 
 
 def test_an_index_of_a_delta_root_is_beside_the_catalog() -> None:
-    given = {"sales": "delta", "far": {"root": "s3://b/d", "s3_region": "eu"}}
+    marked = {"root": "marked", "deletion_vectors": True}
+    far = {"root": "s3://b/d", "s3_region": "eu"}
+    given = {"sales": "delta", "far": far, "marked": marked}
     roots = credentials(delta=given, s3_region="us").roots()
     assert roots["sales"] == {
         "root": "delta",
@@ -48,9 +50,17 @@ def test_an_index_of_a_delta_root_is_beside_the_catalog() -> None:
         "metadata_schema": None,
         "name": "sales",
         "storage": {"region": "us"},
+        "deletion_vectors": False,
+    }
+    assert roots["marked"] == {
+        **roots["sales"],
+        "root": "marked",
+        "index": "ducklake:sqlite:lake.delta-marked.sqlite",
+        "name": "marked",
+        "deletion_vectors": True,
     }
     assert roots["far"]["storage"] == {"region": "eu"}
-    assert dict(credentials(delta=given).connection_info())["delta"] == "sales, far"
+    assert dict(credentials(delta=given).connection_info())["delta"] == "sales, far, marked"
 
 
 def test_settings_of_spark_are_texts_as_spark_has_them() -> None:
@@ -77,6 +87,7 @@ def test_a_session_is_not_warm_unless_the_profile_says_so() -> None:
         ({"lakes": {"lake": {"catalog": CATALOG}}}, "two of lake, lake have one name"),
         ({"delta": {"Lake": "delta"}}, "two of lake, Lake have one name"),
         ({"delta": {"sales": {}}}, "delta.sales has no root"),
+        ({"delta": {"s": {"root": "d", "deletion_vectors": "yes"}}}, "vectors is 'yes'"),
         ({"warm": "soon"}, "warm is 'soon'"),
     ],
 )

@@ -10,7 +10,6 @@ its data; the index reads that from the log, with the records that the commit ca
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -21,9 +20,9 @@ from sqlalchemy import Connection, select
 
 from penstock.delta import checkpoints
 from penstock.delta.actions import Json, Metadata, Protocol
-from penstock.delta.features import DELETION_VECTORS, check_writable, protocol_for
+from penstock.delta.features import DELETION_VECTORS, VECTORS, check_writable, protocol_for
 from penstock.destinations.delta import actions, log, versions
-from penstock.destinations.delta.rewriting import rewritten
+from penstock.destinations.delta.marking import Settled, discard, settled
 from penstock.destinations.delta.versions import Known
 from penstock.errors import CommitConflict, CommitUnknown, LakeError, UnsupportedFeature
 from penstock.lake.catalog import reads
@@ -35,7 +34,6 @@ from penstock.lake.format.changes import ChangeSet, TableChange
 from penstock.lake.format.files import Table
 from penstock.lake.format.naming import fold
 from penstock.lake.snapshot import At, Snapshot
-from penstock.lake.storage import remove_file
 from penstock.uuid7 import new_uuid7
 
 if TYPE_CHECKING:
@@ -45,9 +43,13 @@ _COMMENT = "comment"
 
 
 class DeltaCatalog(Catalog):
-    """A catalog whose commits are published in Delta's logs. ``root_id`` marks them as its own."""
+    """A catalog whose commits are published in Delta's logs. ``root_id`` marks them as its own.
+
+    ``vectors``: tables that are made, or lose rows, get deletion vectors from then on.
+    """
 
     root_id: str = ""
+    vectors: bool = False
 
     def __init__(self, *args: Any, **options: Any) -> None:
         """For `open`."""
@@ -99,14 +101,15 @@ class DeltaCatalog(Catalog):
             return super().commit(
                 base, changes, author=author, message=message, extra=short, on_commit=on_commit
             )
-        change, written = self._copied(base, change)
+        staged = change.deletes or {}
+        ready = self._settled(base, change)
         version = _Version(
-            self, base, change, {"author": author, "message": message, "extra": extra}
+            self, base, ready, {"author": author, "message": message, "extra": extra}
         )
         try:
             made = super().commit(
                 base,
-                replace(changes, tables=(change,)),
+                replace(changes, tables=(ready.change,)),
                 author=author,
                 message=message,
                 extra=short,
@@ -120,10 +123,9 @@ class DeltaCatalog(Catalog):
                 found = self._looked_up(version, error)
                 if found is not None:
                     return found
-            for path in written:
-                with contextlib.suppress(Exception):
-                    remove_file(path)
+            ready.discard()
             raise
+        discard(staged.values())
         version.add_checkpoint()
         return made
 
@@ -144,12 +146,18 @@ class DeltaCatalog(Catalog):
             raise version.unknown(error) from again
         raise version.unknown(error) from error
 
-    def _copied(self, base: Snapshot, change: TableChange) -> tuple[TableChange, tuple[str, ...]]:
+    def _settled(self, base: Snapshot, change: TableChange) -> Settled:
         if not change.deletes:
-            return change, ()
+            return Settled(change)
         table = change.table or self.current_table(base, change)
         files = {file.id: file for file in self.files(table, base.id).files if file.id is not None}
-        return rewritten(change, files, change.schema or table.schema)
+        by_vectors = self.vectors or self._has_vectors(table)
+        return settled(change, files, table, by_vectors=by_vectors)
+
+    def _has_vectors(self, table: Table) -> bool:
+        with self.reading() as connection:
+            known = versions.known_of(connection, table.schema_name, table.name)
+        return known.metadata is not None and known.metadata.is_on(VECTORS)
 
     def current_table(self, base: Snapshot, change: TableChange) -> Table:
         return self.table(change.schema_name, change.name, base.id)
@@ -197,9 +205,10 @@ class _Version:
     """The next version of the log of one table, made inside a commit of the index."""
 
     def __init__(
-        self, catalog: DeltaCatalog, base: Snapshot, change: TableChange, info: Mapping[str, Any]
+        self, catalog: DeltaCatalog, base: Snapshot, ready: Settled, info: Mapping[str, Any]
     ) -> None:
-        self._catalog, self._base, self._change, self._info = catalog, base, change, info
+        self._catalog, self._base, self._info = catalog, base, info
+        self._change, self._marks = ready.change, ready.marks
         self._id = new_uuid7()
         self._made: tuple[str, int] | None = None
         self._metadata: Metadata | None = None
@@ -271,7 +280,8 @@ class _Version:
     def _info_action(self, known: Known, snapshot_id: int, now: int) -> Json:
         change = self._change
         adds_only = change.only_adds and not change.depends_on_rows
-        operation = "WRITE" if not change.end else "MERGE" if change.depends_on_rows else "WRITE"
+        replaces = bool(change.end or change.deletes)
+        operation = "MERGE" if replaces and change.depends_on_rows else "WRITE"
         if change.create is not None:
             operation = "CREATE TABLE AS SELECT" if known.version < 0 else "REPLACE TABLE AS SELECT"
         return {
@@ -308,8 +318,10 @@ class _Version:
                 description=comment_of(connection, table, snapshot_id),
             )
         assert metadata is not None, "one that is not made now was before"
+        if self._marks or (self._catalog.vectors and change.create is not None):
+            metadata = metadata.with_option(VECTORS, "true")
         protocol = protocol_for(known.protocol, metadata)
-        deletes = bool(change.end) or change.drops is not None
+        deletes = bool(change.end or change.deletes) or change.drops is not None
         check_writable(protocol, metadata, table.qualified_name, deletes=deletes)
         return metadata, protocol
 
@@ -327,7 +339,7 @@ class _Version:
     def _removed(
         self, connection: Connection, table: Table, known: Known, snapshot_id: int, now: int
     ) -> list[Json]:
-        """The files that the table had and has no more."""
+        """The files that the table had and has no more, or with other deletion vectors."""
         change = self._change
         old = change.drops if change.drops is not None else change.table_id
         if old is None or known.metadata is None:
@@ -338,9 +350,10 @@ class _Version:
             c.table_id == old, c.end_snapshot == snapshot_id
         )
         rows = connection.execute(query.order_by(c.data_file_id)).all()
-        if known.protocol is not None and DELETION_VECTORS in known.protocol.reader_features:
+        has_vectors = known.protocol and DELETION_VECTORS in known.protocol.reader_features
+        if has_vectors or self._marks:
             paths = {resolve(table.path, row.path, row.path_is_relative) for row in rows}
-            return log.removed(table.path, known.version, paths, now)
+            return log.replaced(table.path, known.version, paths, self._marks, now)
         values = _values(connection, [row.data_file_id for row in rows]) if names else {}
         return [
             actions.removed(

@@ -15,7 +15,6 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select, update
 
-from penstock.delta import vectors
 from penstock.delta.actions import Add, DeletionVector, Metadata, Protocol
 from penstock.delta.features import check_readable
 from penstock.delta.scan import absolute
@@ -23,11 +22,12 @@ from penstock.delta.schema import columns_of, physical_columns, physical_partiti
 from penstock.destinations.delta import log, versions
 from penstock.destinations.delta.catalog import DeltaCatalog, without_records
 from penstock.destinations.delta.log import Action
+from penstock.destinations.delta.marking import in_index
 from penstock.destinations.delta.versions import Known
 from penstock.errors import LakeError, SchemaMismatch, UnsupportedFeature
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.format.changes import ChangeSet, NewTable, TableChange
-from penstock.lake.format.files import DataFile, DeleteFile, PartitionField, Table
+from penstock.lake.format.files import DataFile, PartitionField, Table
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema, assign_ids, assign_missing_ids
 from penstock.lake.snapshot import Snapshot
@@ -290,10 +290,7 @@ def _less(table: str, file: DataFile, vector: DeletionVector | None) -> DataFile
     """The file without the rows of its deletion vector, which stays where it is."""
     if vector is None:
         return file
-    frame = 8  # bytes around the vector: its length, and a checksum
-    place, size = vectors.path_of(table, vector), vector.size + frame
-    rows = DeleteFile(place, vector.cardinality, size, vector.offset or 0, format="vector")
-    return replace(file, delete=rows)
+    return replace(file, delete=in_index(table, vector))
 
 
 def _alike(held: Sequence[Column], wanted: Sequence[Column]) -> bool:

@@ -43,12 +43,17 @@ class DeltaLake(Lake):
         storage: Mapping[str, object] | None = None,
         restore: Restore | None = None,
         limits: Limits = LIMITS,
+        deletion_vectors: bool = False,
     ) -> DeltaLake:
-        """Open the tables below ``root``; ``index`` is the URI of the catalog that knows them."""
+        """Open the tables below ``root``; ``index`` is the URI of the catalog that knows them.
+
+        ``deletion_vectors``: tables that are made, or lose rows, get ``enableDeletionVectors``.
+        """
         open_catalog = partial(open_index, root, index, metadata_schema, restore)
         make = partial(cls, at=LATEST, name=name, limits=limits)
         lake = opened(make, open_catalog, root, Storage.of(storage), spark)
         lake.restore = restore
+        lake.catalog.vectors = deletion_vectors
         return lake
 
     def with_session(self, session: SparkSession) -> DeltaLake:

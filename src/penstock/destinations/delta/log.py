@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from penstock.delta.actions import Json
+from penstock.delta.actions import DeletionVector, Json
 from penstock.delta.discovery import find_tables
 from penstock.delta.log import checkpoint_rows, load, read_commit
 from penstock.delta.log_files import Checkpoint, Listing, commit_path, list_log, put_if_absent
-from penstock.delta.scan import absolute
+from penstock.delta.scan import absolute, physical_rows
+from penstock.delta.statistics import loosened
 from penstock.errors import UnsupportedFeature
 from penstock.lake.storage import make_parent
 
@@ -85,13 +87,21 @@ def only(actions: Iterable[Action], kind: str) -> list[Mapping[str, Any]]:
     return [action[kind] for action in actions if action.get(kind) is not None]
 
 
-def removed(table: str, version: int, paths: Collection[str], now: int) -> list[Json]:
-    """The actions that remove files of a version, with the deletion vectors that they have there;
-    ``now`` is in milliseconds since 1970.
+def replaced(
+    table: str, version: int, gone: Collection[str], marks: Mapping[str, DeletionVector], now: int
+) -> list[Json]:
+    """The actions that remove files of a version, with the vectors that they have there, and that
+    add those of ``marks`` again with others. ``now`` is in milliseconds since 1970.
     """
-    state = load(table.rstrip("/"), version) if paths else None
+    state = load(table.rstrip("/"), version) if gone or marks else None
     files = () if state is None else state.by_key.values()
-    return [file.removal(now) for file in files if absolute(table, file.path) in paths]
+    found = {absolute(table, file.path): file for file in files}
+    lines = [file.removal(now) for path, file in found.items() if path in gone or path in marks]
+    for path, vector in marks.items():
+        file = found[path]
+        stats = loosened(file.stats, physical_rows(table, file))
+        lines.append(replace(file, vector=vector, stats=stats).json())
+    return lines
 
 
 def add_version(table: str, version: int, actions: Sequence[Action]) -> bool:

@@ -31,6 +31,7 @@ def attach_root(settings: LakeSettings, spark: SparkSource, limits: Limits) -> L
         storage=settings.storage or None,
         restore=restore,
         limits=limits,
+        deletion_vectors=settings.deletion_vectors,
     )
 
 

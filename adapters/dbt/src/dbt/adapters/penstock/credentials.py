@@ -22,7 +22,8 @@ class PenstockCredentials(Credentials):
     """``catalog`` and ``data_path`` are the lake that ``database`` names; ``lakes`` are others with
     the same settings. ``spark`` has ``master`` and ``conf``; ``warm`` is as in penstock.toml.
     ``delta`` are roots of Delta tables by name: a directory or URI, or ``root`` with settings of
-    its store. ``external_root`` is the directory of external models that name no location.
+    its store and ``deletion_vectors``. ``external_root`` is the directory of external models that
+    name no location.
     """
 
     database: str = DEFAULT_LAKE
@@ -62,6 +63,9 @@ class PenstockCredentials(Credentials):
                 raise DbtConfigError(
                     f"delta.{name} has no root: write delta: {{{name}: directory}}"
                 )
+            marks = _root(settings).get("deletion_vectors", False)
+            if not isinstance(marks, bool):
+                raise DbtConfigError(f"delta.{name}.deletion_vectors is {marks!r}: write true")
         names = [self.database, *self.lakes, *self.delta]
         if len({name.lower() for name in names}) < len(names):
             raise DbtConfigError(
@@ -100,8 +104,8 @@ class PenstockCredentials(Credentials):
         return {name: _arguments(name, given) for name, given in every.items()}
 
     def roots(self) -> dict[str, dict[str, Any]]:
-        """Return the arguments of `DeltaLake.of_root` for each Delta root, by name. A root that is
-        no more than a place has the target's store.
+        """Return the arguments of `DeltaLake.of_root` for each Delta root, by name. A root that
+        says nothing of its store has the target's.
         """
         return {name: self._root_arguments(name, given) for name, given in self.delta.items()}
 
@@ -113,7 +117,8 @@ class PenstockCredentials(Credentials):
             "index": index,
             "metadata_schema": schema,
             "name": name,
-            "storage": _storage(settings if isinstance(given, Mapping) else vars(self)) or None,
+            "storage": _storage(settings) or _storage(vars(self)) or None,
+            "deletion_vectors": settings.get("deletion_vectors", False),
         }
 
     def spark_settings(self) -> SparkSettings:

@@ -1,0 +1,104 @@
+"""Rows that go by deletion vectors, and when a file is written again all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.delta.actions import DeletionVector
+from penstock.delta.vectors import positions
+from penstock.destinations.delta.marking import Settled, discard, in_index, settled
+from penstock.lake.format.changes import TableChange
+from penstock.lake.format.files import DataFile, DeleteFile, Table, write
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.reading.deleted.positions import Whose, load
+from penstock.lake.storage import make_directory
+from penstock.uuid7 import new_uuid7
+
+SCHEMA = TableSchema((Column("id", "int64", id=1),))
+ROWS = 10
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table(1, "uuid", "main", "t", f"{tmp_path}/", SCHEMA, 1)
+
+
+def file(table: Table, id_: int) -> DataFile:
+    path = f"{table.path}p={id_}/a b.parquet"
+    make_directory(f"{table.path}p={id_}")
+    pq.write_table(pa.table({"id": pa.array(range(ROWS), pa.int64())}), path)
+    return DataFile(path, ROWS, Path(path).stat().st_size, 0, id=id_)
+
+
+def delete(table: Table, data: DataFile, gone: list[int]) -> DeleteFile:
+    folder = f"{table.path}{new_uuid7()}/_penstock_number=0"
+    make_directory(folder)
+    return write(f"{folder}/deletes.parquet", data.path, pa.array(gone, pa.int64()))
+
+
+def settle(table: Table, gone: dict[int, list[int]], *, by_vectors: bool = True) -> Settled:
+    files = {id_: file(table, id_) for id_ in gone}
+    deletes = {id_: delete(table, files[id_], rows) for id_, rows in gone.items()}
+    change = TableChange("main", "t", table_id=1, deletes=deletes)
+    return settled(change, files, table, by_vectors=by_vectors)
+
+
+def left(table: Table) -> set[str]:
+    return {path.suffix for path in Path(table.path).rglob("*.*")}
+
+
+@pytest.mark.parametrize("most", [1, 5])
+def test_up_to_half_of_a_file_is_marked(table: Table, most: int) -> None:
+    gone = {7: list(range(most)), 8: [9]}
+    made = settle(table, gone)
+    assert (made.change.end, made.change.add) == ((), ())
+    assert len(set(made.written)) == 1
+    deletes = made.change.deletes or {}
+    assert {id_: each.delete_count for id_, each in deletes.items()} == {7: most, 8: 1}
+    for id_, rows in gone.items():
+        data = file(table, id_)
+        vector = made.marks[data.path]
+        (found,) = positions(table.path, {"a": vector}, "t").values()
+        assert found.to_pylist() == rows
+        (seen,) = load([DataFile(data.path, ROWS, 1, 0, id=id_, delete=deletes[id_])], WHOSE)
+        assert seen.positions.to_pylist() == rows
+    made.discard()
+    assert ".bin" not in left(table)
+
+
+WHOSE = Whose("main.t", None)
+
+
+def test_a_file_that_is_mostly_gone_is_written_again(table: Table) -> None:
+    made = settle(table, {7: [0, 1, 2, 3, 4, 9], 8: [3]})
+    assert made.change.end == (7,)
+    assert [each.record_count for each in made.change.add] == [4]
+    assert list(made.change.deletes or {}) == [8]
+    assert len(made.written) == 2
+    assert all(Path(path).is_file() for path in made.written)
+
+
+def test_without_vectors_files_are_written_again(table: Table) -> None:
+    made = settle(table, {7: [3]}, by_vectors=False)
+    assert (made.marks, made.change.deletes, made.change.end) == ({}, None, (7,))
+
+
+def test_delete_files_that_nothing_names_are_removed(table: Table) -> None:
+    data = file(table, 7)
+    one, other = delete(table, data, [1]), delete(table, data, [2])
+    discard([one, other, DeleteFile("a/b/c.parquet", 1, 1, 1)])
+    assert not Path(one.path).parent.parent.exists()
+    assert not Path(other.path).exists()
+    assert Path(data.path).exists()
+
+
+def test_a_vector_in_an_index(table: Table) -> None:
+    vector = DeletionVector("u", "ab^-aqEH.-t@S}K{vb[*k^", 40, 3, 4)
+    found = in_index(table.path, vector)
+    assert found.path.startswith(f"{table.path}ab/deletion_vector_")
+    assert (found.delete_count, found.size_bytes, found.footer_size) == (3, 48, 4)
+    assert found.format == "vector"
