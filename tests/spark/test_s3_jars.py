@@ -55,7 +55,7 @@ exit 1
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("#!/bin/sh\necho 'no route to the repository' >&2\nexit 1\n", "no route to the repository"),
+        ("#!/bin/sh\necho 'no route to the store' >&2\nexit 1\n", "no route to the store"),
         (MAVEN_FAILS, "[ERROR] No plugin found for prefix dependency"),
     ],
 )
