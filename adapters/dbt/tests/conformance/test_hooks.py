@@ -108,3 +108,7 @@ class TestDuplicateHooksInConfigs(models_suite.BaseDuplicateHooksInConfigs):
 
 class TestPrePostRunHooks(Contexts, runs_suite.BasePrePostRunHooks):
     pass
+
+
+class TestAfterRunHooks(runs_suite.BaseAfterRunHooks):
+    pass

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dbt.tests.adapter.simple_snapshot import (
+    new_record_check_mode,
+    new_record_dbt_valid_to_current,
+    new_record_timestamp_mode,
+)
+from dbt.tests.adapter.simple_snapshot import (
     test_ephemeral_snapshot_hard_deletes as ephemeral_snapshot_hard_deletes_suite,
 )
 from dbt.tests.adapter.simple_snapshot import test_snapshot as snapshot_suite
@@ -60,4 +65,20 @@ class TestSnapshotDbtValidToCurrent(various_configs_suite.BaseSnapshotDbtValidTo
 
 
 class TestSnapshotMultiUniqueKey(various_configs_suite.BaseSnapshotMultiUniqueKey):
+    pass
+
+
+class TestSnapshotNewRecordTimestampMode(
+    new_record_timestamp_mode.BaseSnapshotNewRecordTimestampMode
+):
+    pass
+
+
+class TestSnapshotNewRecordCheckMode(new_record_check_mode.BaseSnapshotNewRecordCheckMode):
+    pass
+
+
+class TestSnapshotNewRecordDbtValidToCurrent(
+    new_record_dbt_valid_to_current.BaseSnapshotNewRecordDbtValidToCurrent
+):
     pass
