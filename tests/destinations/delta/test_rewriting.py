@@ -35,3 +35,24 @@ def test_a_file_without_some_rows(tmp_path: Path, gone: list[int]) -> None:
         assert (each.stats[0].min_value, each.stats[0].max_value) == ("1", str(ROWS - 2))
     left = {name.name for name in tmp_path.iterdir()} - {"a.parquet", "d.parquet"}
     assert len(left) == len(made.add)
+
+
+def test_texts_that_are_views(tmp_path: Path) -> None:
+    """The files of delta-rs tell Arrow to read texts as views, which it cannot filter."""
+    texts = pa.array(["a", None, "c"], pa.string_view())
+    columns = {
+        "text": texts,
+        "data": pa.array([b"a", b"b", b"c"], pa.binary_view()),
+        "list": pa.array([["a"], [], ["c"]], pa.list_(pa.string_view())),
+        "map": pa.array([[("a", 1)], [], [("c", 3)]], pa.map_(pa.string_view(), pa.int64())),
+        "struct": pa.StructArray.from_arrays([texts], ["x"]),
+    }
+    path = f"{tmp_path}/a.parquet"
+    pq.write_table(pa.table(columns), path)
+    delete = write(f"{tmp_path}/d.parquet", path, pa.array([1], pa.int64()))
+    change = TableChange("main", "t", table_id=1, deletes={7: delete})
+    file = DataFile(path, 3, Path(path).stat().st_size, 0, id=7)
+    made, _ = rewritten(change, {7: file}, SCHEMA)
+    rows = pq.read_table(made.add[0].path).to_pylist()
+    assert rows == [row for row in pq.read_table(path).to_pylist() if row["text"]]
+    assert [row["text"] for row in rows] == ["a", "c"]

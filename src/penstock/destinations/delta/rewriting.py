@@ -98,17 +98,19 @@ def _copy(source: str, target: str, gone: Sequence[int]) -> int:
         ):
             for batch in content.iter_batches(_BATCH):
                 numbers = pa.array(range(start, start + batch.num_rows), pa.int64())
-                left = batch.filter(pc.invert(pc.is_in(numbers, value_set=positions)))
+                is_left = pc.invert(pc.is_in(numbers, value_set=positions))
+                left = batch.cast(schema).filter(is_left)
                 start += batch.num_rows
                 kept += left.num_rows
                 if left.num_rows:
-                    writer.write_batch(left.cast(schema))
+                    writer.write_batch(left)
     return kept
 
 
 def _columns(content: pq.ParquetFile, path: str) -> pa.Schema:
     """The columns of a file as they are written again: INT96, which Spark has for times in UTC, has
-    no zone to Arrow. Raises UnsupportedFeature where a column has it inside.
+    no zone to Arrow, and views of texts, as delta-rs' files have them, cannot be filtered. Raises
+    UnsupportedFeature where a column has INT96 inside.
     """
     leaves = (content.schema.column(at) for at in range(len(content.schema)))
     zoned = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
@@ -122,4 +124,21 @@ def _columns(content: pq.ParquetFile, path: str) -> pa.Schema:
     for name in zoned:
         at = schema.get_field_index(name)
         schema = schema.set(at, schema.field(at).with_type(pa.timestamp("us", "UTC")))
-    return schema
+    return pa.schema(list(map(_without_views, schema)))
+
+
+def _without_views(field: pa.Field) -> pa.Field:
+    """The field, and those inside of it, with texts and bytes that are not views."""
+    kind, types = field.type, pa.types
+    if types.is_string_view(kind):
+        return field.with_type(pa.string())
+    if types.is_binary_view(kind):
+        return field.with_type(pa.binary())
+    if types.is_struct(kind):
+        return field.with_type(pa.struct(list(map(_without_views, kind.fields))))
+    if types.is_map(kind):
+        inner = _without_views(kind.key_field), _without_views(kind.item_field)
+        return field.with_type(pa.map_(*inner))
+    if types.is_list(kind):
+        return field.with_type(pa.list_(_without_views(kind.value_field)))
+    return field
