@@ -6,6 +6,7 @@ Tests ``destinations/delta/discovery.py``, ``destinations/delta/log.py`` and
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +19,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from penstock.destinations.delta import log
 from penstock.destinations.delta.lake import DeltaLake
-from penstock.errors import UnsupportedFeature
+from penstock.errors import DataPathError, UnsupportedFeature
 from penstock.lake.catalog.files.registration import load_mappings
+from penstock.lake.format.changes import ChangeSet, TableChange
 from tests import postgres
 
 
@@ -79,6 +81,25 @@ def test_a_compaction_changes_nothing(tmp_path: Path, root: DeltaLake) -> None:
     assert (root.snapshots()[-1].changes or "").startswith("rewrite_delete:")
     assert len(root.list_files("main.t")) == 1
     assert before.id < root.catalog.latest().id
+
+
+def test_a_table_whose_directory_was_removed(tmp_path: Path, root: DeltaLake) -> None:
+    place = write(tmp_path, [1, 2])
+    write(tmp_path, [3], mode="append")
+    root.refresh()
+    shutil.move(place, tmp_path / "aside")
+    root.refresh()
+    assert lake_tables(root) == []
+    write(tmp_path, [4])
+    root.refresh()
+    assert counts(root) == [None, 2, 3, None, 1]
+    shutil.rmtree(tmp_path / "root/main")
+    root.refresh()  # what is below the root may not be there for a moment
+    assert lake_tables(root) == ["main.t"]
+    change = TableChange("main", "t", table_id=root.table("main.t").info().id)
+    with pytest.raises(DataPathError, match="the log of the Delta table"):
+        root.catalog.commit(root.catalog.latest(), ChangeSet(tables=(change,)))
+    assert not (tmp_path / "root/main").exists()
 
 
 def test_columns_are_added_and_replaced(tmp_path: Path, root: DeltaLake) -> None:

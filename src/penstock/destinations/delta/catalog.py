@@ -24,7 +24,13 @@ from penstock.delta.features import DELETION_VECTORS, VECTORS, check_writable, p
 from penstock.destinations.delta import actions, log, versions
 from penstock.destinations.delta.marking import Settled, discard, settled
 from penstock.destinations.delta.versions import Known
-from penstock.errors import CommitConflict, CommitUnknown, LakeError, UnsupportedFeature
+from penstock.errors import (
+    CommitConflict,
+    CommitUnknown,
+    DataPathError,
+    LakeError,
+    UnsupportedFeature,
+)
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.commits.commit import OnCommit
@@ -167,6 +173,16 @@ class DeltaCatalog(Catalog):
         return super().commit(base, changes, **info)
 
 
+def _gone(table: Table) -> DataPathError:
+    return DataPathError(
+        f"the log of the Delta table {table.qualified_name} is gone: {table.path}_delta_log has no "
+        "version",
+        hint="restore it; or delete the index of its root, beside the lake's catalog, where all "
+        "that was below the root was removed",
+        data={"path": table.path},
+    )
+
+
 def without_records(note: str | None) -> str | None:
     """A note without the records that only the log needs."""
     if note is None or '"records"' not in note:
@@ -246,6 +262,8 @@ class _Version:
         change = self._change
         table = self._catalog.tables_at(connection, snapshot_id, change.schema_name, change.name)
         known = versions.known_of(connection, table.schema_name, table.name)
+        if known.version >= 0 and not log.is_there(table.path):
+            raise _gone(table)
         now = int(time.time() * 1000)
         metadata, protocol = self._defined(connection, known, table, snapshot_id, now)
         made = Known(known.version + 1, snapshot_id, metadata, protocol)

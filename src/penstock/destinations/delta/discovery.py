@@ -6,10 +6,12 @@ Each version becomes a snapshot. A version that changes no rows (a compaction) i
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from heapq import merge
 from typing import Any
 
@@ -24,7 +26,7 @@ from penstock.destinations.delta.catalog import DeltaCatalog, without_records
 from penstock.destinations.delta.log import Action
 from penstock.destinations.delta.marking import in_index
 from penstock.destinations.delta.versions import Known
-from penstock.errors import LakeError, SchemaMismatch, UnsupportedFeature
+from penstock.errors import CommitConflict, LakeError, SchemaMismatch, UnsupportedFeature
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.format.changes import ChangeSet, NewTable, TableChange
 from penstock.lake.format.files import DataFile, PartitionField, Table
@@ -37,6 +39,7 @@ from penstock.uuid7 import new_uuid7
 
 # What records of a commit that was not recorded become: connection, snapshot, the commit's note.
 Restore = Callable[[Connection, int, str], None]
+Name = tuple[str, str]  # of a table, with its schema's
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _AS_THEY_ARE = Rules(allow_missing=True, ignore_extra_columns=True, int96_in_utc=True)
 
@@ -50,7 +53,11 @@ def look(catalog: DeltaCatalog, restore: Restore | None = None) -> None:
     is raised where the table is asked for.
     """
     catalog.unreadable.clear()
-    for new in merge(*_logs(catalog), key=lambda new: new.time):
+    with catalog.reading() as connection:
+        known = versions.all_known(connection)
+    there = log.tables_below(catalog.data_path)
+    _forget(catalog, known, there)
+    for new in merge(*_logs(catalog, known, there), key=lambda new: new.time):
         key = fold(new.schema), fold(new.table)
         if key not in catalog.unreadable:
             try:
@@ -72,11 +79,11 @@ class _New:
     time: datetime
 
 
-def _logs(catalog: DeltaCatalog) -> Iterator[Sequence[_New]]:
+def _logs(
+    catalog: DeltaCatalog, known: Mapping[Name, int], there: Iterable[Name]
+) -> Iterator[Sequence[_New]]:
     """The new versions of each table, oldest first."""
-    with catalog.reading() as connection:
-        known = versions.all_known(connection)
-    for schema, table in log.tables_below(catalog.data_path):
+    for schema, table in there:
         key = fold(schema), fold(table)
         path = f"{catalog.data_path}{schema}/{table}/"
         found: list[_New] = []
@@ -87,6 +94,30 @@ def _logs(catalog: DeltaCatalog) -> Iterator[Sequence[_New]]:
         except LakeError as error:
             catalog.unreadable[key] = error
         yield found
+
+
+def _forget(catalog: DeltaCatalog, known: Iterable[Name], there: Collection[Name]) -> None:
+    """Drop tables whose directories were removed. A root without anything in it tells nothing: what
+    it is on may not be there at the moment.
+    """
+    gone = set(known) - {(fold(schema), fold(table)) for schema, table in there}
+    if not gone or log.is_empty(catalog.data_path):
+        return
+    for schema, name in sorted(gone):
+        base = catalog.latest()
+        table = catalog.find_any(schema, name, base.id)
+        forget = partial(versions.forget, schema=schema, table=name)
+        if table is None:
+            with catalog.writing() as connection:
+                forget(connection)
+            continue
+        with contextlib.suppress(CommitConflict):  # another process has seen it, too
+            catalog.publish_nothing(
+                base,
+                ChangeSet(tables=(TableChange(schema, name, drops=table.id),)),
+                message="its directory was removed",
+                on_commit=[lambda connection, _, forget=forget: forget(connection)],
+            )
 
 
 def _time(actions: Sequence[Action]) -> datetime:

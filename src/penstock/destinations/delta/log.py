@@ -14,7 +14,7 @@ from penstock.delta.log_files import Checkpoint, Listing, commit_path, list_log,
 from penstock.delta.scan import absolute, physical_rows
 from penstock.delta.statistics import loosened
 from penstock.errors import UnsupportedFeature
-from penstock.lake.storage import make_parent
+from penstock.lake.storage import make_parent, open_system
 
 Action = Mapping[str, Any]  # ``{"add": {...}}``
 
@@ -23,6 +23,19 @@ def tables_below(root: str) -> list[tuple[str, str]]:
     """Find the tables of a root, ``root/schema/table/``: schema and name of each."""
     pairs = (name.split(".", 1) for name in find_tables(root.rstrip("/")))
     return [(schema, table) for schema, table in pairs]
+
+
+def is_empty(root: str) -> bool:
+    """Return whether nothing is below a root, or it is not there."""
+    from pyarrow import fs
+
+    system, top = open_system(root.rstrip("/"))
+    return not system.get_file_info(fs.FileSelector(top, allow_not_found=True))
+
+
+def is_there(table: str) -> bool:
+    """Return whether the directory of a table has a log."""
+    return list_log(table.rstrip("/")).latest is not None
 
 
 def new_versions(table: str, version: int) -> Iterator[tuple[int, Sequence[Action]]]:

@@ -17,6 +17,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    delete,
     insert,
     inspect,
     select,
@@ -114,6 +115,13 @@ def note(connection: Connection, schema: str, table: str, known: Known) -> None:
             protocol=_text(known.protocol, "protocol"),
         )
     )
+
+
+def forget(connection: Connection, schema: str, table: str) -> None:
+    """Forget the versions of a table that is gone: the next one of this name begins anew."""
+    c = _VERSION.c
+    own = (c.schema_name == fold(schema), c.table_name == fold(table))
+    connection.execute(delete(_VERSION).where(*own))
 
 
 def _text(value: Metadata | Protocol | None, kind: str) -> str | None:
