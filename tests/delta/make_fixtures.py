@@ -174,9 +174,9 @@ TABLES: dict[str, tuple[str, ...]] = {
 }
 
 
-def main(target: Path) -> None:
-    shutil.rmtree(target, ignore_errors=True)
-    spark = (
+def session() -> SparkSession:
+    """Start Spark with delta-spark."""
+    return (
         SparkSession.builder.master("local[1]")
         .config("spark.jars.packages", PACKAGE)
         .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
@@ -189,6 +189,11 @@ def main(target: Path) -> None:
         .config("spark.ui.enabled", "false")
         .getOrCreate()
     )
+
+
+def main(target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    spark = session()
     expected: dict[str, dict[str, list[str]]] = {}
     for name, statements in TABLES.items():
         path = (target / "others" / name).absolute()

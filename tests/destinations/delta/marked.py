@@ -1,16 +1,17 @@
 """Random changes of a Delta table through an index, with deletion vectors, beside a Python model.
 
-    python -m tests.destinations.delta.marked [--seeds FROM TO] [--steps N]
+    python -m tests.destinations.delta.marked [--seeds FROM TO] [--steps N] [--keep DIRECTORY]
 
 Between them others change the table: delta-rs appends, deletes and compacts, penstock.Delta marks
 rows of its own, another index does both. Each version is read by DuckDB's extension, by delta-rs
 and by Spark. Then two writers with an index each add to the same numbers, and processes are killed
-at each step of a commit.
+at each step of a commit. ``--keep`` leaves the tables for `tests.delta.by_delta_spark`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import shutil
 import subprocess
@@ -176,6 +177,12 @@ class Run:
             last = snapshots[version] or last
             assert self.by_spark(lake, last) == expected, f"Spark: {whole}"
 
+    def leave(self, place: Path) -> None:
+        """Copy the table, with the rows of each version beside it."""
+        shutil.copytree(self.table, place)
+        rows = {str(version): self.model(rows) for version, rows in self.at.items()}
+        (place.parent / f"{place.name}.json").write_text(json.dumps(rows), encoding="utf-8")
+
     def by_spark(self, lake: DeltaLake, snapshot: int | None) -> list[tuple[Any, ...]]:
         at = "" if snapshot is None else f"AT (VERSION => {snapshot})"
         return sort(map(tuple, lake.sql(f"SELECT * FROM main.t {at}").collect()))
@@ -191,7 +198,9 @@ OPERATIONS = [
 ]
 
 
-def sequence(spark: SparkSession, seed: int, steps: int) -> tuple[int, int]:
+def sequence(
+    spark: SparkSession, seed: int, steps: int, keep: Path | None = None
+) -> tuple[int, int]:
     """Run one; return the number of versions compared, and how often a file had a vector."""
     folder = Path(tempfile.mkdtemp())
     run = Run(spark, folder, random.Random(seed))
@@ -204,6 +213,8 @@ def sequence(spark: SparkSession, seed: int, steps: int) -> tuple[int, int]:
             for _ in range(steps):
                 run.step(lake)
             run.check(lake)
+        if keep is not None:
+            run.leave(keep / str(seed))
         return len(run.at), run.vectors
     finally:
         shutil.rmtree(folder)
@@ -311,6 +322,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", nargs=2, type=int, default=(0, 10))
     parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--keep", type=Path)
     args = parser.parse_args()
     conf: Mapping[str, str] = {"spark.driver.memory": "1g", "spark.ui.enabled": "false"}
     spark = start_session(SparkSettings(master="local[2]", conf=dict(conf)), "marked")
@@ -318,12 +330,14 @@ def main() -> None:
     try:
         with quick(spark):
             for seed in range(*args.seeds):
-                versions, vectors = sequence(spark, seed, args.steps)
+                versions, vectors = sequence(spark, seed, args.steps, args.keep)
                 print(seed, versions, "versions,", vectors, "files with vectors", flush=True)
-            two_writers(spark, 12)
+            if args.keep is None:
+                two_writers(spark, 12)
     finally:
         spark.stop()
-    kills()
+    if args.keep is None:
+        kills()
 
 
 if __name__ == "__main__":
