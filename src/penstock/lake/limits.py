@@ -51,8 +51,8 @@ class Limits:
     broadcast_bytes: int = 256 << 20
     broadcast_row_bytes: int = 64  # of each row in Spark's hash table, besides its values
 
-    # The target of a merge that is compared in all columns while its keys are looked up; of a
-    # larger one a sample of the matches tells whether they change.
+    # The target of a merge of which all matches are compared in all columns; of a larger one a
+    # sample of them tells whether they change.
     compared_rows: int = 2_000_000
     sample_rows: int = 1_000
 

@@ -23,7 +23,8 @@ KVN = "k INT, v STRING, n DOUBLE"
 
 WAYS = {
     "few": Limits(),
-    "small": Limits(table_files=-1),
+    "small": Limits(table_files=-1, scanned_files=-1),
+    "compared": Limits(table_files=-1),
     "brought": Limits(table_files=-1, compared_rows=-1),
     "large": Limits(table_files=-1, compared_rows=-1, source_rows=-1, source_file_bytes=-1),
 }

@@ -5,6 +5,8 @@ Tests ``lake/rows/change.py``, ``lake/format/values/bounds.py``.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.lake.limits import Limits
@@ -82,6 +84,16 @@ def test_merges_by_key(odd: dict[str, bool | int], small: Way, large: Way) -> No
     for rows, way in ((100, small), (101, large)):
         facts = Facts(**{"files": 1, "live_rows": rows, **odd})  # type: ignore[arg-type] # by name
         assert route(UPSERT, facts, LIMITS) is way
+
+
+@pytest.mark.parametrize("odd", [{"live_rows": 61}, {"files": 6}, {"rows": 61, "row_bytes": 10}])
+def test_a_target_that_arrow_does_not_read_at_once(odd: dict[str, int]) -> None:
+    """Its keys are looked up, though all that match are compared."""
+    limits = replace(LIMITS, table_rows=60, table_files=5, table_bytes=600)
+    given = {"files": 1, "live_rows": 60, "rows": 60, "row_bytes": 10, **odd}
+    facts = Facts(**given, readable=False)  # type: ignore[arg-type] # by name
+    assert route(UPSERT, facts, limits) is DRIVER
+    assert route(UPSERT, replace(facts, mixed=True), limits) is SPARK
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ writes the result.
 Spark would scan the source twice more, once for the rows that are updated and once for those that
 are new, shuffle what matches, hold it for the writes and count it by file. A source of some
 megabytes is collected in half a second, and then both are selections of it. Of a large target the
-keys are read; all columns only of a sample of what matches, or of all of it where some of the
-sample is as it was. It is left to Spark (``None``) unless the sides are not too large, are on this
-disk, and have keys that Arrow certainly compares as Spark does.
+keys are read, and all columns of what matches; of a very large one only of a sample of it, unless
+some of that is as it was. It is left to Spark (``None``) unless the sides are not too large, are on
+this disk, and have keys that Arrow certainly compares as Spark does.
 """
 
 from __future__ import annotations
@@ -135,19 +135,19 @@ def _fits(rows: int, size: int, job: MergeJob) -> bool:
 
 
 def _changing(job: MergeJob, rows: pa.Table, matched: Sequence[FileRows]) -> list[FileRows] | None:
-    """The matched rows that change: all where all of a sample do, else those that differ.
-
-    An equal row among the others of a large merge is rewritten, as it is.
+    """The matched rows that change: those that differ, or of a very large target all where all of
+    a sample do. An equal row among the others is then rewritten, as it is.
     """
     others = [column.name for column in job.source.others]
     if not others or not matched:
         return []
-    first = matched[0].some(slice(0, job.limits.sample_rows))
-    sample = _differing(job, rows, first, others)
-    if sample is None:
-        return None
-    if len(sample.positions) == len(first.positions):
-        return list(matched)
+    if job.is_sampled:
+        first = matched[0].some(slice(0, job.limits.sample_rows))
+        sample = _differing(job, rows, first, others)
+        if sample is None:
+            return None
+        if len(sample.positions) == len(first.positions):
+            return list(matched)
     with ThreadPoolExecutor(2, "penstock-merge") as pool:
         parts = list(pool.map(lambda part: _differing(job, rows, part, others), matched))
     known = [part for part in parts if part is not None]

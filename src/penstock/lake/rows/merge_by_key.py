@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.lake.candidate.state import Removed, Staged
-from penstock.lake.format.files import DataFile, all_rows, live_rows
+from penstock.lake.format.files import DataFile, all_rows
 from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.parquet.footers import read_columns
@@ -35,6 +35,7 @@ from penstock.lake.rows.merge_matches import (
     collapse,
     compared,
     find_matches,
+    way_of,
 )
 from penstock.lake.rows.merge_source import (
     Source,
@@ -45,7 +46,7 @@ from penstock.lake.rows.merge_source import (
     merge_source,
 )
 from penstock.lake.rows.new_rows import row_id_column, with_row_ids
-from penstock.lake.rows.route import has_fresh, is_large
+from penstock.lake.rows.route import Way, facts_of, has_fresh, is_large
 from penstock.lake.rows.source_files import is_bare_scan
 from penstock.lake.rows.stager import Files
 from penstock.lake.rows.stager import write as write_files
@@ -89,7 +90,7 @@ def _merged(table: StagedTable, df: DataFrame, match: Keys, slice_of: SliceOf | 
     scanned = table.scan_with([*whole, *maybe])
     mixed = bool(maybe) or scanned.files.inlined is not None
     limits = table.context.limits
-    large = is_large(live_rows(scanned.files.files), limits)
+    large = is_large(facts_of(scanned, table.written_schema), limits)
     if not scanned.files.files and scanned.files.inlined is None:
         staged = _into_nothing(table, df, keys, target)
         _depend(table, staged, slice_of, mixed=bool(maybe))
@@ -138,15 +139,19 @@ def _into_few(table: StagedTable, job: MergeJob) -> Staged:
 
 def _into_many(table: StagedTable, job: MergeJob, files: DataFrame | None) -> Staged:
     """Spark runs the source's own query at most, where it is small. ``files`` is the source where
-    it is a bare scan.
+    it is a bare scan. What is left to Spark is compared there, unless a sample decides.
     """
     staged = None if files is None else merge_files(table, job, files)
     if staged is not None:
         return staged
+    if not job.is_sampled and way_of(job) is not Way.DRIVER:
+        return _counted(table, job, check_keys(job.source, table=job.name))
     source = count(job.source, table=job.name, measure=files is None)
     if files is None:
         staged = merge_on_driver(table, replace(job, source=source))
-    return _counted(table, job, source) if staged is None else staged
+    if staged is not None:
+        return staged
+    return _counted(table, job, source if job.is_sampled else check_keys(source, table=job.name))
 
 
 def _counted(table: StagedTable, job: MergeJob, source: Source) -> Staged:
@@ -216,13 +221,13 @@ def _stage(table: StagedTable, job: MergeJob) -> Staged:
 
 def _find_matches(job: MergeJob) -> Matches:
     """The matches. Raises MergeKeyError where the source's keys were not checked before."""
-    matches = find_on_driver(job) if job.is_large else None
+    matches = find_on_driver(job) if job.is_sampled else None
     return _by_spark(job) if matches is None else matches
 
 
 def _by_spark(job: MergeJob) -> Matches:
     matches = find_matches(job)
-    if job.is_large and matches.pairs != job.source.rows:
+    if job.is_sampled and matches.pairs != job.source.rows:
         try:
             check_keys(job.source, table=job.name)
         except BaseException:

@@ -22,7 +22,7 @@ from penstock.lake.rows.route import (
     facts_of,
     has_fresh,
     is_comparable,
-    is_large,
+    is_sampled,
     route,
 )
 from penstock.lake.writing import fingerprint
@@ -110,8 +110,8 @@ class MergeJob:
         return self.source.limits
 
     @property
-    def is_large(self) -> bool:
-        return is_large(live_rows(self.scanned.files.files), self.limits)
+    def is_sampled(self) -> bool:
+        return is_sampled(live_rows(self.scanned.files.files), self.limits)
 
 
 def way_of(job: MergeJob) -> Way:
@@ -151,7 +151,7 @@ def find_matches(job: MergeJob) -> Matches:
     them then decides (`all_change`): if all of it changes, an equal row among the others is
     rewritten with the values and id it has; else `compared` says which change.
     """
-    if job.is_large:
+    if job.is_sampled:
         matches = _with_pairs(job)
         return replace(matches, assumed=bool(job.source.others) and matches.total > 0)
     if job.source.others:

@@ -68,7 +68,7 @@ def route(change: RowChange, facts: Facts, limits: Limits) -> Way:
     if isinstance(change.match, Condition):
         return _by_condition(change, facts, limits)
     if isinstance(change.match, Keys):
-        large = is_large(facts.live_rows, limits)
+        large = is_large(facts, limits)
         return _into_large(facts, limits) if large else _into_small(facts)
     return Way.SPARK
 
@@ -156,8 +156,22 @@ def is_float(kind: pa.DataType) -> bool:
     return bool(pa.types.is_floating(kind))
 
 
-def is_large(rows: int, limits: Limits) -> bool:
-    """Return whether to read all columns of so many rows costs more than all else in a merge."""
+def is_large(facts: Facts, limits: Limits) -> bool:
+    """Return whether a merge looks up the keys in the target first: Arrow does not read all of it
+    at once, or to compare all rows costs more than all else (`is_sampled`).
+    """
+    whole = (
+        facts.live_rows <= limits.table_rows
+        and facts.files <= limits.table_files
+        and facts.rows * facts.row_bytes <= limits.table_bytes
+    )
+    return not whole or is_sampled(facts.live_rows, limits)
+
+
+def is_sampled(rows: int, limits: Limits) -> bool:
+    """Return whether to read all columns of so many rows costs more than all else in a merge: some
+    of the matches then say whether all of them change.
+    """
     return rows > limits.compared_rows
 
 
