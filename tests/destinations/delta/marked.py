@@ -151,6 +151,15 @@ class Run:
             getattr(self, self.chance.choice(["append", "delete", "update", "merge"]))(other)
         lake.refresh()
 
+    def roll_back(self, lake: DeltaLake) -> None:
+        """To a version before, which has the columns that the table has now."""
+        query = "SELECT version, snapshot_id FROM penstock_delta_version"
+        with lake.catalog.reading() as connection:
+            known = {row.version: row.snapshot_id for row in connection.exec_driver_sql(query)}
+        version = self.chance.choice([at for at in sorted(self.at) if known[at] is not None])
+        self.rows = self.at[version]
+        lake.table("main.t").rollback(known[version])
+
     def keep(self) -> None:
         state = load(self.table)
         if state is not None:
@@ -194,7 +203,7 @@ class Run:
 OPERATIONS = [
     *("append", "append", "delete", "update", "few", "few", "few", "merge", "merge"),
     *("two_changes", "append_by_delta_rs", "delete_by_delta_rs", "compact", "delete_by_delta"),
-    "by_another_index",
+    *("by_another_index", "roll_back", "roll_back"),
 ]
 
 

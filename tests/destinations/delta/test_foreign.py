@@ -81,8 +81,11 @@ def test_changes_of_rows_name_deletion_vectors(
     with opened(tmp_path / "root", spark, tmp_path) as lake:
         lake.table("others.vectors").delete("id % 3 = 0")
         rows = {tuple(row) for row in lake.sql("SELECT id, p FROM others.vectors").collect()}
+        *_, then, _ = (snapshot for _, snapshot in snapshots(lake, "vectors"))
+        lake.table("others.vectors").rollback(then)
     whole = by_duckdb(str(table), 3, 'id, "at", p')
     found = by_duckdb(str(table), 4, 'id, "at", p')
     assert found == [row for row in whole if row[0] % 3]
     assert found == by_delta_rs(str(table), 4, 'id, "at", p')
+    assert whole == by_duckdb(str(table), 5, 'id, "at", p')
     assert rows == {(id_, part) for id_, _, part in found}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +12,14 @@ import pytest
 
 from penstock.delta.actions import DeletionVector
 from penstock.delta.vectors import positions
-from penstock.destinations.delta.marking import Settled, discard, in_index, settled
+from penstock.destinations.delta.actions import added
+from penstock.destinations.delta.marking import (
+    Settled,
+    discard,
+    in_index,
+    needs_settling,
+    settled,
+)
 from penstock.lake.format.changes import TableChange
 from penstock.lake.format.files import DataFile, DeleteFile, Table, write
 from penstock.lake.format.schema import Column, TableSchema
@@ -90,7 +99,8 @@ def test_without_vectors_files_are_written_again(table: Table) -> None:
 def test_delete_files_that_nothing_names_are_removed(table: Table) -> None:
     data = file(table, 7)
     one, other = delete(table, data, [1]), delete(table, data, [2])
-    discard([one, other, DeleteFile("a/b/c.parquet", 1, 1, 1)])
+    deletes = {7: one, 8: other, 9: DeleteFile("a/b/c.parquet", 1, 1, 1)}
+    discard(TableChange("main", "t", table_id=1, deletes=deletes))
     assert not Path(one.path).parent.parent.exists()
     assert not Path(other.path).exists()
     assert Path(data.path).exists()
@@ -102,3 +112,28 @@ def test_a_vector_in_an_index(table: Table) -> None:
     assert found.path.startswith(f"{table.path}ab/deletion_vector_")
     assert (found.delete_count, found.size_bytes, found.footer_size) == (3, 48, 4)
     assert found.format == "vector"
+
+
+@pytest.mark.parametrize("by_vectors", [True, False])
+def test_files_that_are_brought_back_without_some_rows(table: Table, *, by_vectors: bool) -> None:
+    """As a rollback has them: new files with delete files of their own."""
+    back = [replace(file(table, id_), id=None) for id_ in (7, 8)]
+    folder = f"{table.path}{new_uuid7()}"
+    make_directory(folder)
+    gone = write(f"{folder}/x-delete.parquet", back[0].path, pa.array([1, 2], pa.int64()))
+    change = TableChange("main", "t", table_id=1, add=(replace(back[0], delete=gone), back[1]))
+    assert needs_settling(change)
+    made = settled(change, {}, table, by_vectors=by_vectors)
+    first, second = made.change.add
+    assert second == back[1]
+    if by_vectors:
+        assert first.delete == in_index(table.path, made.marks[back[0].path])
+        line = added(table.path, first, (), SCHEMA, now=1, vector=made.marks[first.path])["add"]
+        assert line["deletionVector"]["cardinality"] == 2
+        assert json.loads(line["stats"])["numRecords"] == ROWS
+    else:
+        assert first.delete is None
+        assert pq.read_table(first.path)["id"].to_pylist() == [0, *range(3, ROWS)]
+    discard(change)
+    assert not Path(gone.path).exists()
+    assert Path(folder).exists()

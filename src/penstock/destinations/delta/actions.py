@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from penstock.delta.actions import Add, Json, encoded
+from penstock.delta.actions import Add, DeletionVector, Json, encoded
 from penstock.delta.schema import schema_text
-from penstock.delta.statistics import stats_of
+from penstock.delta.statistics import loosened, stats_of
 from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake.format.files import DataFile, PartitionField
 from penstock.lake.format.schema import Column, TableSchema
@@ -62,15 +63,25 @@ def partition_columns(
 
 
 def added(
-    table: str, file: DataFile, names: Sequence[str], schema: TableSchema, *, now: int
+    table: str,
+    file: DataFile,
+    names: Sequence[str],
+    schema: TableSchema,
+    *,
+    now: int,
+    vector: DeletionVector | None = None,
 ) -> Json:
-    """A data file with its rows; ``names`` are the columns that Delta partitions by."""
+    """A data file with its rows, but those of ``vector``; ``names`` are the columns that Delta
+    partitions by.
+    """
     values = partition_values(names, file.partition_values, file.path)
     # The values of the others are those of the partition.
     others = TableSchema(tuple(each for each in schema.columns if each.name not in names))
-    return _file(
-        table, file.path, file.size_bytes, values, now=now, stats=stats_of(file, others)
-    ).json()
+    stats = stats_of(file, others)
+    made = _file(table, file.path, file.size_bytes, values, now=now, stats=stats)
+    if vector is not None:
+        made = replace(made, vector=vector, stats=loosened(stats, file.record_count))
+    return made.json()
 
 
 def removed(

@@ -22,7 +22,7 @@ from penstock.delta import checkpoints
 from penstock.delta.actions import Json, Metadata, Protocol
 from penstock.delta.features import DELETION_VECTORS, VECTORS, check_writable, protocol_for
 from penstock.destinations.delta import actions, log, versions
-from penstock.destinations.delta.marking import Settled, discard, settled
+from penstock.destinations.delta.marking import Settled, discard, needs_settling, settled
 from penstock.destinations.delta.versions import Known
 from penstock.errors import (
     CommitConflict,
@@ -37,7 +37,7 @@ from penstock.lake.catalog.commits.commit import OnCommit
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.location import resolve
 from penstock.lake.format.changes import ChangeSet, TableChange
-from penstock.lake.format.files import Table
+from penstock.lake.format.files import DataFile, Table
 from penstock.lake.format.naming import fold
 from penstock.lake.snapshot import At, Snapshot
 from penstock.uuid7 import new_uuid7
@@ -107,7 +107,6 @@ class DeltaCatalog(Catalog):
             return super().commit(
                 base, changes, author=author, message=message, extra=short, on_commit=on_commit
             )
-        staged = change.deletes or {}
         ready = self._settled(base, change)
         version = _Version(
             self, base, ready, {"author": author, "message": message, "extra": extra}
@@ -131,7 +130,8 @@ class DeltaCatalog(Catalog):
                     return found
             ready.discard()
             raise
-        discard(staged.values())
+        if ready.change is not change:
+            discard(change)
         version.add_checkpoint()
         return made
 
@@ -153,7 +153,7 @@ class DeltaCatalog(Catalog):
         raise version.unknown(error) from error
 
     def _settled(self, base: Snapshot, change: TableChange) -> Settled:
-        if not change.deletes:
+        if not needs_settling(change):
             return Settled(change)
         table = change.table or self.current_table(base, change)
         files = {file.id: file for file in self.files(table, base.id).files if file.id is not None}
@@ -274,7 +274,7 @@ class _Version:
             *(protocol.json() for _ in (0,) if protocol != known.protocol),
             *(metadata.json() for _ in (0,) if metadata != known.metadata),
             *self._removed(connection, table, known, snapshot_id, now),
-            *(actions.added(table.path, each, names, table.schema, now=now) for each in change.add),
+            *(self._added(table, each, names, now) for each in change.add),
         ]
         versions.note(connection, table.schema_name, table.name, made)
         before, self.may_be_there = self.may_be_there, True
@@ -354,6 +354,10 @@ class _Version:
             hint="rebuild the table with --full-refresh",
         )
 
+    def _added(self, table: Table, file: DataFile, names: Sequence[str], now: int) -> Json:
+        vector = self._marks.get(file.path)
+        return actions.added(table.path, file, names, table.schema, now=now, vector=vector)
+
     def _removed(
         self, connection: Connection, table: Table, known: Known, snapshot_id: int, now: int
     ) -> list[Json]:
@@ -371,7 +375,9 @@ class _Version:
         has_vectors = known.protocol and DELETION_VECTORS in known.protocol.reader_features
         if has_vectors or self._marks:
             paths = {resolve(table.path, row.path, row.path_is_relative) for row in rows}
-            return log.replaced(table.path, known.version, paths, self._marks, now)
+            new = {file.path for file in change.add}
+            marks = {path: each for path, each in self._marks.items() if path not in new}
+            return log.replaced(table.path, known.version, paths, marks, now)
         values = _values(connection, [row.data_file_id for row in rows]) if names else {}
         return [
             actions.removed(

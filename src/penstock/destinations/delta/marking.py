@@ -8,12 +8,12 @@ rows than they read.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.delta import vectors
 from penstock.delta.actions import DeletionVector
-from penstock.destinations.delta.rewriting import rewritten
+from penstock.destinations.delta.rewriting import copies, rewritten
 from penstock.lake.format.changes import TableChange
 from penstock.lake.format.files import DataFile, DeleteFile, Table
 from penstock.lake.reading.deleted.positions import Whose, load
@@ -39,35 +39,63 @@ class Settled:
                 remove_file(path)
 
 
+def needs_settling(change: TableChange) -> bool:
+    """Return whether rows go from files: those of the table, or some that are brought back."""
+    return bool(change.deletes) or any(file.delete is not None for file in change.add)
+
+
 def settled(
     change: TableChange, files: Mapping[int, DataFile], table: Table, *, by_vectors: bool
 ) -> Settled:
     """The change with vectors, or copies, in place of delete files; ``files`` are by their ids."""
     deletes = change.deletes or {}
-    few = {
-        file_id: delete
-        for file_id, delete in deletes.items()
-        if by_vectors and 2 * delete.delete_count <= files[file_id].record_count
-    }
-    many = {file_id: delete for file_id, delete in deletes.items() if file_id not in few}
+    losing = {id_: replace(files[id_], delete=delete) for id_, delete in deletes.items()}
+    few = {id_: file for id_, file in losing.items() if by_vectors and _loses_few(file)}
+    many = {id_: delete for id_, delete in deletes.items() if id_ not in few}
+    back = [file for file in change.add if by_vectors and _loses_few(file)]
+    change, brought = _brought_back(change, back, table)
     change, copied = rewritten(replace(change, deletes=many), files, change.schema or table.schema)
-    return _marked(change, few, files, table, copied) if few else Settled(change, written=copied)
+    marks, written = _vectors([*few.values(), *back], table)
+    change = replace(
+        change,
+        add=tuple(_with(marks, file, table) for file in change.add),
+        deletes={id_: in_index(table.path, marks[file.path]) for id_, file in few.items()} or None,
+    )
+    return Settled(change, marks, (*brought, *copied, *written))
 
 
-def _marked(
-    change: TableChange,
-    deletes: Mapping[int, DeleteFile],
-    files: Mapping[int, DataFile],
-    table: Table,
-    copied: tuple[str, ...],
-) -> Settled:
-    losing = [replace(files[file_id], delete=delete) for file_id, delete in deletes.items()]
-    gone = load(losing, Whose(table.qualified_name, None))
-    by_path = {each.file.path: each.positions for each in gone}
-    marks, written = vectors.write(table.path, by_path)
-    marked = {file_id: in_index(table.path, marks[files[file_id].path]) for file_id in deletes}
-    paths = copied if written is None else (*copied, written)
-    return Settled(replace(change, deletes=marked), marks, paths)
+def _loses_few(file: DataFile) -> bool:
+    return file.delete is not None and 2 * file.delete.delete_count <= file.record_count
+
+
+def _brought_back(
+    change: TableChange, marked: Sequence[DataFile], table: Table
+) -> tuple[TableChange, tuple[str, ...]]:
+    """The change with copies of the files that a rollback brings back with delete files, but for
+    those that get vectors; and the paths of the copies.
+    """
+    pairs = [(f, f.delete) for f in change.add if f.delete is not None and f not in marked]
+    made = copies(pairs, change.schema or table.schema, table.qualified_name)
+    anew = {file.path: copy for (file, _), copy in zip(pairs, made, strict=True)}
+    kept = (anew.get(file.path, file) for file in change.add)
+    paths = tuple(copy.path for copy in made if copy is not None)
+    return replace(change, add=tuple(file for file in kept if file is not None)), paths
+
+
+def _vectors(
+    files: Sequence[DataFile], table: Table
+) -> tuple[dict[str, DeletionVector], tuple[str, ...]]:
+    """The vectors of the delete files of these, by their paths, and the path of the new file."""
+    if not files:
+        return {}, ()
+    gone = load(files, Whose(table.qualified_name, None))
+    marks, written = vectors.write(table.path, {each.file.path: each.positions for each in gone})
+    return marks, () if written is None else (written,)
+
+
+def _with(marks: Mapping[str, DeletionVector], file: DataFile, table: Table) -> DataFile:
+    vector = marks.get(file.path)
+    return file if vector is None else replace(file, delete=in_index(table.path, vector))
 
 
 def in_index(table: str, vector: DeletionVector) -> DeleteFile:
@@ -76,10 +104,15 @@ def in_index(table: str, vector: DeletionVector) -> DeleteFile:
     return DeleteFile(place, vector.cardinality, size, vector.offset or 0, format="vector")
 
 
-def discard(deletes: Iterable[DeleteFile]) -> None:
-    """Remove delete files that nothing names, each in a directory of its removal, as far as that is
-    possible.
+def discard(change: TableChange) -> None:
+    """Remove what a change staged and nothing names now, as far as that is possible: delete files,
+    each in a directory of its removal, and those of files that are brought back.
     """
+    deletes = (change.deletes or {}).values()
     for directory in {delete.path.rsplit("/", 2)[0] for delete in deletes}:
         with contextlib.suppress(Exception):  # another name than that of staged files
             remove_directory(directory)
+    for file in change.add:
+        if file.delete is not None:
+            with contextlib.suppress(Exception):
+                remove_file(file.delete.path)

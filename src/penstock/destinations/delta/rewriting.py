@@ -34,17 +34,23 @@ def rewritten(
     if not deletes:
         return change, ()
     pairs = [(files[file_id], delete) for file_id, delete in deletes.items()]
-
-    def rewrite(pair: tuple[DataFile, DeleteFile]) -> DataFile | None:
-        return _rewrite(*pair, schema, f"{change.schema_name}.{change.name}")
-
-    with ThreadPoolExecutor(min(_THREADS, len(pairs)), "penstock-rewritten") as pool:
-        made = [file for file in pool.map(rewrite, pairs) if file is not None]
+    table = f"{change.schema_name}.{change.name}"
+    made = [file for file in copies(pairs, schema, table) if file is not None]
     staged = tuple(file.path for file in made)
     return (
         replace(change, end=(*change.end, *deletes), add=(*change.add, *made), deletes=None),
         staged,
     )
+
+
+def copies(
+    pairs: Sequence[tuple[DataFile, DeleteFile]], schema: TableSchema, table: str
+) -> list[DataFile | None]:
+    """New files with the rows of each that are left; None where none is."""
+    if not pairs:
+        return []
+    with ThreadPoolExecutor(min(_THREADS, len(pairs)), "penstock-rewritten") as pool:
+        return list(pool.map(lambda pair: _rewrite(pair[0], pair[1], schema, table), pairs))
 
 
 def _rewrite(
