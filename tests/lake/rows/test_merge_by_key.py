@@ -131,6 +131,15 @@ def test_keys_that_are_not_there(filled: Lake, rows: Rows, keys: list[str]) -> N
         filled.table("t").merge(rows("k INT", [(1,)]), keys)
 
 
+def test_texts_are_the_same_key_where_their_bytes_are(lake: Lake, rows: Rows) -> None:
+    texts = ["", " ", "a", "A", "a ", "\u00e4", "a\u0308", "a\0", "\U0001f600"]
+    table = lake.table("t")
+    table.append(rows("k STRING, v INT", [(text, at) for at, text in enumerate(texts[:6])]))
+    merged = [(text, 2 if at == 2 else at + 10) for at, text in enumerate(texts)]
+    assert counts(table.merge(rows("k STRING, v INT", merged), ["k"])) == (5, 3, 0)
+    assert table_of(table.to_df()) == sorted(merged, key=str)
+
+
 def test_new_columns_are_refused(filled: Lake, rows: Rows) -> None:
     with pytest.raises(SchemaMismatch, match="no column 'other'"):
         filled.table("t").merge(rows("k INT, other INT", [(1, 2)]), ["k"])

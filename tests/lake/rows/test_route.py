@@ -68,7 +68,9 @@ def test_by_condition(change: RowChange, facts: Facts, way: Way) -> None:
         ({"fresh": True}, SPARK, DRIVER),  # rows without ids that are not in files are inlined
         ({"inlined": True}, DRIVER, SPARK),
         ({"staged": True}, DRIVER, SPARK),
-        ({"fixed_keys": False}, DRIVER, SPARK),
+        ({"byte_keys": False}, DRIVER, SPARK),
+        ({"fixed_keys": False}, DRIVER, DRIVER),
+        ({"fixed_keys": False, "source_rows": 31}, DRIVER, SPARK),
         ({"by_field_id": False, "readable": False}, SPARK, SPARK),
         ({"partitioned": True}, DRIVER, KEYS),
         ({"source_rows": 50}, DRIVER, KEYS),

@@ -291,12 +291,7 @@ def _is_unique(wanted: pa.Table) -> bool:
     names = wanted.column_names
     if any(wanted[name].null_count for name in names):
         return False
-    ordered = wanted.sort_by([(name, "ascending") for name in names]).combine_chunks()
-    differs = pa.repeat(pa.scalar(False), max(0, wanted.num_rows - 1))
-    for name in names:
-        column = ordered[name]
-        differs = pc.or_(differs, pc.not_equal(column.slice(1), column.slice(0, len(differs))))
-    return pc.all(differs, min_count=0).as_py() is True
+    return bool(wanted.group_by(names).aggregate([]).num_rows == wanted.num_rows)
 
 
 def _joined(job: MergeJob, wanted: pa.Table) -> pa.Table:

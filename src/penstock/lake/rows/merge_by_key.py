@@ -34,6 +34,7 @@ from penstock.lake.rows.merge_matches import (
     can_compare,
     collapse,
     compared,
+    facts_of_merge,
     find_matches,
     way_of,
 )
@@ -146,7 +147,8 @@ def _into_many(table: StagedTable, job: MergeJob, files: DataFrame | None) -> St
         return staged
     if not job.is_sampled and way_of(job) is not Way.DRIVER:
         return _counted(table, job, check_keys(job.source, table=job.name))
-    source = count(job.source, table=job.name, measure=files is None)
+    measure = files is None or not facts_of_merge(job).fixed_keys
+    source = count(job.source, table=job.name, measure=measure)
     if files is None:
         staged = merge_on_driver(table, replace(job, source=source))
     if staged is not None:

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CHANGED = "_penstock_changed"
-# Keys of fixed width, equal where their bits are.
+# Keys that are equal where their bytes are, in Arrow as in Spark.
 _FIXED = frozenset({"int8", "int16", "int32", "int64", "date"})
+_BYTES = _FIXED | {"varchar"}
 NO_ID = -(1 << 62)  # of a row that the transaction itself wrote: it gets one at the commit
 _OLD, _NEW = "_penstock_old", "_penstock_new"
 _PAIRS = "\n pairs"  # in place of a file's key
@@ -128,6 +129,7 @@ def facts_of_merge(job: MergeJob) -> Facts:
         readable=is_simple(job.scanned, job.schema, job.limits),
         comparable=can_write(job.schema)
         and all(map(is_comparable, arrow_schema(job.schema).types)),
+        byte_keys=all(kinds[key] in _BYTES for key in source.keys),
         fixed_keys=all(kinds[key] in _FIXED for key in source.keys),
         mixed=job.condition is not None,
         complete=source.schema == job.schema,

@@ -53,7 +53,8 @@ class Facts:
     flat: bool = True  # values of all columns are the same in Spark, in Arrow and in files
     readable: bool = True  # Arrow reads the whole table at once (`candidate.few_rows`)
     comparable: bool = True  # Arrow compares all columns as Spark does
-    fixed_keys: bool = True  # keys of fixed width, equal where their bits are
+    byte_keys: bool = True  # keys that are equal where their bytes are, in Arrow as in Spark
+    fixed_keys: bool = True  # and of fixed width, so that their number says what they take
     computable: bool = True  # Arrow computes the condition and the new values as Spark does
     partitioned: bool = False  # new rows go to partitions that are found row by row
     mixed: bool = False  # of a slice: its files hold rows of others
@@ -200,7 +201,7 @@ def _into_large(facts: Facts, limits: Limits) -> Way:
         and facts.source_rows <= limits.source_keys
     )
     odd = facts.mixed or facts.inlined or facts.staged
-    plain = facts.fixed_keys and facts.by_field_id and facts.small_deletes and facts.complete
+    plain = facts.byte_keys and facts.by_field_id and facts.small_deletes and facts.complete
     if odd or not (fits and plain):
         return Way.SPARK
     whole = (  # the driver has the source's rows, too
@@ -209,4 +210,6 @@ def _into_large(facts: Facts, limits: Limits) -> Way:
         and facts.source_rows <= limits.source_rows
         and facts.source_bytes <= limits.source_bytes
     )
-    return Way.DRIVER if whole else Way.KEYS
+    if whole:
+        return Way.DRIVER
+    return Way.KEYS if facts.fixed_keys else Way.SPARK
