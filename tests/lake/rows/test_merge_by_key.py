@@ -3,6 +3,8 @@ in ``differential``."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,6 +140,24 @@ def test_texts_are_the_same_key_where_their_bytes_are(lake: Lake, rows: Rows) ->
     merged = [(text, 2 if at == 2 else at + 10) for at, text in enumerate(texts)]
     assert counts(table.merge(rows("k STRING, v INT", merged), ["k"])) == (5, 3, 0)
     assert table_of(table.to_df()) == sorted(merged, key=str)
+
+
+def test_a_key_of_many_types(lake: Lake, rows: Rows) -> None:
+    schema = "b TINYINT, n DECIMAL(12, 2), d DATE, at TIMESTAMP, local TIMESTAMP_NTZ, v INT"
+    moment = datetime(2026, 3, 29, 1, 59, 59, 999999, tzinfo=UTC)
+    cents, local = Decimal("-0.10"), moment.replace(tzinfo=None)
+    same = (1, cents, moment.date(), moment, local)
+    others = [
+        (2, *same[1:]),
+        (1, Decimal("0.10"), *same[2:]),
+        (*same[:3], moment + timedelta(microseconds=1), local),
+        (*same[:4], local - timedelta(microseconds=1)),
+    ]
+    table = lake.table("t")
+    table.append(rows(schema, [(*same, 0)]))
+    merged = rows(schema, [(*same, 1), *((*key, 2) for key in others)])
+    assert counts(table.merge(merged, ["b", "n", "d", "at", "local"])) == (1, 4, 0)
+    assert sorted(row.v for row in table.to_df().collect()) == [1, 2, 2, 2, 2]
 
 
 def test_new_columns_are_refused(filled: Lake, rows: Rows) -> None:

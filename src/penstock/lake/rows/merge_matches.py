@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 CHANGED = "_penstock_changed"
 # Keys that are equal where their bytes are, in Arrow as in Spark.
-_FIXED = frozenset({"int8", "int16", "int32", "int64", "date"})
+_FIXED = frozenset(
+    {"int8", "int16", "int32", "int64", "decimal", "date", "timestamp", "timestamptz"}
+)
 _BYTES = _FIXED | {"varchar"}
 NO_ID = -(1 << 62)  # of a row that the transaction itself wrote: it gets one at the commit
 _OLD, _NEW = "_penstock_old", "_penstock_new"
