@@ -2,9 +2,9 @@
 
     PENSTOCK_TEST_S3=DIRECTORY python -m tests.destinations.delta.remote
 
-Runs by each strategy, a version of another engine, a table with deletion vectors, two runs at once,
-and an index that is lost; what is in the tables is read by DuckDB and by delta-rs. It needs boto3,
-and httpfs for DuckDB.
+Runs by each strategy, a version of another engine, tables with deletion vectors (of another engine,
+and of a model), two runs at once, and an index that is lost; what is in the tables is read by
+DuckDB and by delta-rs. It needs boto3, and httpfs for DuckDB.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 import duckdb
 import psycopg
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from penstock.delta.checkpoints import storage_options
 from penstock.lake.storage import Storage, hold
@@ -44,6 +44,7 @@ data_path = "{root}/lake"
 {store}
 [delta.sales]
 root = "{root}/delta"
+deletion_vectors = true
 {store}
 [spark]
 master = "local[1]"
@@ -103,7 +104,7 @@ def main() -> None:
         config = CONFIG.format(postgres=conninfo, root=ROOT, store=lines, jars=jars)
         place = write_project(folder / "p", SCRIPTS, config)
         remote = Remote(place, conninfo, _reader(store))
-        for step in (_each_strategy, _another_engine, _vectors, _two_at_once, _lost_index):
+        for step in STEPS:
             begun = time.monotonic()
             step(remote)
             print(f"{step.__name__}: right, in {time.monotonic() - begun:.0f} s", flush=True)
@@ -140,7 +141,8 @@ def _another_engine(remote: Remote) -> None:
     states = remote.run("daily", "--force")
     assert states["daily"] == "done", states
     assert remote.rows("shop/daily") == [("2026-01-02", 3, "2026-01-02")]
-    assert remote.delta_rs("main/whole").to_pyarrow_table().num_rows == 3
+    table = QueryBuilder().register("t", remote.delta_rs("main/whole"))
+    assert pa.table(table.execute("SELECT * FROM t").read_all()).num_rows == 3
     assert remote.rows("main/whole", 0) == [(1, "a"), (2, "b")]
 
 
@@ -153,6 +155,19 @@ def _vectors(remote: Remote) -> None:
     job = remote.start("sql", "SELECT count(*) AS n FROM sales.others.vectors", "--json")
     output = job.communicate()[0]
     assert json.loads(output)["rows"] == [[22]], output[-3000:]
+
+
+def _marked(remote: Remote) -> None:
+    """A merge marks a row of a file in the store."""
+    source = "SELECT * FROM VALUES (2, 'B'), (3, 'c') AS v(id, name)"
+    header = "-- pipeline\n-- materialize ducklake://main/source\n"
+    (remote.folder / "models/source.sql").write_text(header + source)
+    states = remote.run("source", "merged")
+    assert states == {"source": "done", "merged": "done", "": "0"}, states
+    assert remote.rows("main/merged") == [(1, "a"), (2, "B"), (3, "c")]
+    assert remote.rows("main/merged", 0) == [(1, "a"), (2, "b")]
+    marks = pa.table(remote.delta_rs("main/merged").deletion_vectors().read_all())
+    assert marks.num_rows == 1
 
 
 def _two_at_once(remote: Remote) -> None:
@@ -177,6 +192,8 @@ def _lost_index(remote: Remote) -> None:
     assert adopted.returncode == 0, output[-3000:]
     assert remote.rows("main/added") == before
 
+
+STEPS = (_each_strategy, _another_engine, _vectors, _marked, _two_at_once, _lost_index)
 
 if __name__ == "__main__":
     os.environ.setdefault("PYTHONPATH", os.pathsep.join(sys.path))
