@@ -26,7 +26,7 @@ from penstock.lake.reading.deleted.row_addresses import RowAddresses, ordered
 from penstock.lake.reading.parquet.reading import FileKeys, read_files
 from penstock.lazy import pa, pc, pq
 from penstock.spark.failures import explained, local_path
-from penstock.spark.functions import fn
+from penstock.spark.functions import arrow_frame, fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _with_facts(
         df = df.select("*", *beside)
     if not facts.joined:
         return df
-    df = df.join(fn.broadcast(spark.createDataFrame(facts.table)), _KEY, "left")
+    df = df.join(fn.broadcast(arrow_frame(spark, facts.table)), _KEY, "left")
     if numbers is None or _CODE not in facts.table.column_names:
         return df
     return df.withColumn(ADDRESS, fn.col(_CODE) * fn.lit(1 << numbers.shift) + fn.col(ADDRESS))
@@ -231,7 +231,7 @@ def _with_facts(
 def _masks(spark: SparkSession, gone: Mapping[str, pa.Int64Array], places: Addresses) -> DataFrame:
     bases = {file.path: code << places.numbers.shift for code, file in places.by_code.items()}
     numbers = [pc.add(rows, bases[path]) for path, rows in gone.items()]
-    frame = spark.createDataFrame(masks(pa.concat_arrays(numbers)))
+    frame = arrow_frame(spark, masks(pa.concat_arrays(numbers)))
     return fn.broadcast(frame) if sum(map(len, numbers)) <= _BROADCAST_ROWS else frame
 
 

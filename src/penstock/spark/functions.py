@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from penstock.lazy import Late
+from penstock.lazy import Late, pa
 from penstock.sql.substitution import unsubstituted
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
     fn = Late("pyspark.sql.functions")
 
-__all__ = ["as_condition", "expr", "fn", "run_sql"]
+__all__ = ["arrow_frame", "as_condition", "expr", "fn", "run_sql"]
 
 
 def run_sql(
@@ -35,6 +35,14 @@ def run_sql(
 def expr(text: str) -> SparkColumn:
     """Return the Column of an expression's text."""
     return fn.expr(unsubstituted(text))
+
+
+def arrow_frame(session: SparkSession, table: pa.Table) -> DataFrame:
+    """Return the rows of an Arrow table: Spark Connect takes no empty one without a schema."""
+    if table.num_rows:
+        return session.createDataFrame(table)
+    row = pa.table([pa.nulls(1, field.type) for field in table.schema], table.column_names)
+    return session.createDataFrame(row).where(fn.lit(False))
 
 
 def as_condition(where: str | SparkColumn) -> str | SparkColumn:

@@ -132,11 +132,10 @@ def test_the_sample_says_whether_rows_change(lake: Lake, rows: Rows) -> None:
 @pytest.mark.parametrize(
     ("keys", "source"),
     [
-        (["v"], "SELECT 1L AS k, 'a' AS v"),  # of a type that is left to Spark
         (["k"], "SELECT 1L AS k"),  # old values are wanted
         (["k"], "SELECT explode(array(1L, 1L)) AS k, 'b' AS v"),
     ],
-    ids=["text", "a part of the columns", "duplicates"],
+    ids=["a part of the columns", "duplicates"],
 )
 def test_what_is_left_to_spark(lake: Lake, rows: Rows, keys: list[str], source: str) -> None:
     lake.table("t").append(rows(KV, [(1, "a")]))

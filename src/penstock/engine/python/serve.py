@@ -28,7 +28,7 @@ from penstock.model.script.file_uris import why_no_segment
 from penstock.model.time.partition_token import TOKEN
 from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.spark.failures import explained
-from penstock.spark.functions import fn
+from penstock.spark.functions import arrow_frame, fn
 from penstock.sql.identifiers import quote_identifier
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Server:
         if self.shares_files:
             df = self.session.read.parquet(f"file://{rows['path']}")
         else:
-            df = self.session.createDataFrame(pq.read_table(rows["path"]))
+            df = arrow_frame(self.session, pq.read_table(rows["path"]))
         return HandedRows(df, True, tuple(rows["nulls"]))
 
     def _give(self, df: DataFrame, way: str) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ from penstock.lake.reading.deleted.frames import Deletes, deleted_positions
 from penstock.lake.reading.scan import BEGIN, END, FILE, POSITION, ROW_ID, Scan, read, read_inlined
 from penstock.lazy import pa
 from penstock.spark.failures import explained
-from penstock.spark.functions import fn
+from penstock.spark.functions import arrow_frame, fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ class _Source:
         pairs = [(keys.key(f.path), ends[f.id]) for f in scan.files.files if f.id is not None]
         columns = {FILE: pa.array([key for key, _ in pairs], pa.string())}
         columns[_END] = pa.array([end for _, end in pairs], pa.int64())
-        return self.spark.createDataFrame(pa.table(columns))
+        return arrow_frame(self.spark, pa.table(columns))
 
     def _deletes(self, scan: Scan) -> Deletes:
         """The deletes from the scan's files up to the end of the range.

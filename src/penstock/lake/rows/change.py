@@ -15,6 +15,7 @@ from penstock.lake.reading.deleted.positions import combined
 from penstock.lake.reading.deleted.row_addresses import RowAddresses
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lazy import pa, pc
+from penstock.spark.functions import arrow_frame
 from penstock.sql.dialect import for_spark, hinted, if_text, texts_in
 from penstock.sql.text import SqlExpression, as_expression
 
@@ -421,7 +422,7 @@ def frame_of(spark: SparkSession, positions: Positions) -> DataFrame:
         FILE: pa.chunked_array(files, pa.string()),
         POSITION: pa.chunked_array(list(positions.values()), pa.int64()),
     }
-    return spark.createDataFrame(pa.table(table))
+    return arrow_frame(spark, pa.table(table))
 
 
 def row_ids(

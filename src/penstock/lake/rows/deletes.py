@@ -37,7 +37,7 @@ from penstock.lake.storage import make_directory
 from penstock.lake.writing.spark import Written, publishing_options
 from penstock.lazy import pa, pc
 from penstock.spark.failures import explained
-from penstock.spark.functions import fn
+from penstock.spark.functions import arrow_frame, fn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -219,7 +219,7 @@ def _with_keys(places: DataFrame, source: Scan, part: Scan) -> DataFrame:
         FILE: pa.array([old.key(path) for path in paths], pa.string()),
         "_penstock_key": pa.array([new.key(path) for path in paths], pa.string()),
     }
-    known = places.sparkSession.createDataFrame(pa.table(names))
+    known = arrow_frame(places.sparkSession, pa.table(names))
     joined = places.join(fn.broadcast(known), FILE)
     return joined.select(fn.col("_penstock_key").alias(FILE), POSITION)
 
@@ -343,7 +343,7 @@ def _write_by_spark(job: _Job, found: DataFrame) -> Numbered:
             "file_path": pa.array([file.path for file in job.partial], pa.string()),
         }
     )
-    joined = found.join(fn.broadcast(job.spark.createDataFrame(owners)), FILE)
+    joined = found.join(fn.broadcast(arrow_frame(job.spark, owners)), FILE)
     # Spark must not know the columns as never NULL: the format has them optional.
     shown = fn.spark_partition_id() >= 0
     sources = {"file_path": "file_path", "pos": POSITION, SNAPSHOT_ID: _SINCE}

@@ -15,6 +15,7 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.reading.conversions.spark_types import spark_schema
 from penstock.lazy import pa
+from penstock.spark.functions import arrow_frame
 from penstock.spark.session import SparkSource
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def _untyped(spark: SparkSession, rows: Any) -> DataFrame:
     table = rows.cast(wide)
     schema = StructType()
     for have, field in zip(
-        table.schema, spark.createDataFrame(table.slice(0, 0)).schema.fields, strict=True
+        table.schema, arrow_frame(spark, table.slice(0, 0)).schema.fields, strict=True
     ):
         zoneless = pa.types.is_timestamp(have.type) and have.type.tz is None
         schema.add(field.name, TimestampNTZType() if zoneless else field.dataType)

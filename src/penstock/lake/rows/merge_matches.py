@@ -29,7 +29,7 @@ from penstock.lake.writing import fingerprint
 from penstock.lake.writing.arrow import can_write
 from penstock.lake.writing.spark import Target
 from penstock.lazy import pa
-from penstock.spark.functions import fn
+from penstock.spark.functions import arrow_frame, fn
 from penstock.spark.session import cache_of
 from penstock.sql.identifiers import quoted
 
@@ -228,7 +228,8 @@ def _sides(job: MergeJob, source: DataFrame, *, compare: bool) -> tuple[DataFram
     keys = [fn.col(quoted(key)) for key in job.source.keys]
     hashes = _hashes(job) if compare else []
     new = source.select(*keys, *(h.alias(f"{_NEW}{at}") for at, h in enumerate(hashes)))
-    old = old.withColumns({f"{_OLD}{at}": h for at, h in enumerate(hashes)})
+    if hashes:
+        old = old.withColumns({f"{_OLD}{at}": h for at, h in enumerate(hashes)})
     if _is_small(job.source, 16 * len(hashes)):
         new = fn.broadcast(new)
     return old, new
@@ -340,7 +341,7 @@ def with_places(job: MergeJob, files: Sequence[FileRows], wanted: pa.Table) -> M
     places = {keys.key(part.file.path): part.positions for part in files}
     hits: dict[str | None, int] = {key: len(own) for key, own in places.items()}
     changes = bool(job.source.others)
-    frame = job.spark.createDataFrame(rows).withColumn(CHANGED, fn.lit(changes))
+    frame = arrow_frame(job.spark, rows).withColumn(CHANGED, fn.lit(changes))
     return Matches(
         frame,
         hits=hits,
@@ -364,5 +365,4 @@ def _sample(job: MergeJob, found: FileRows, wanted: pa.Table) -> Sample:
         scanned=replace(job.scanned, files=files),
         source=replace(job.source, bounds=limits),
     )
-    sample: DataFrame = job.spark.createDataFrame(rows)
-    return Sample(near, sample)
+    return Sample(near, arrow_frame(job.spark, rows))

@@ -88,7 +88,7 @@ def _text(key: PartitionKey) -> SparkColumn:
     value = fn.col(quoted(key.column.name))
     kind = base_type(key.column.type)
     if key.transform == "bucket":
-        return bucket(value, key).cast("string")
+        return bucket(key).cast("string")
     if kind == "timestamptz":
         epoch = fn.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
         value = fn.timestamp_add("MICROSECOND", fn.unix_micros(value), epoch)
@@ -191,130 +191,126 @@ _MASK = 0xFFFFFFFF
 _C1, _C2 = 0xCC9E2D51, 0x1B873593
 _F1, _F2 = 0x85EBCA6B, 0xC2B2AE35  # of the last mix
 _DIGITS_OF_LONG = 18
-_Step = Callable[["SparkColumn"], "SparkColumn"]
+_Step = Callable[[str], str]
+
+# SQL, of which Spark makes its expression: over Connect one of as many functions is too deep to be
+# sent (a hundred messages within each other).
 
 
-def bucket(value: SparkColumn, key: PartitionKey) -> SparkColumn:
-    """The bucket of ``value``, NULL for NULL, by the rule of `lake.format.partitioning.bucket`."""
-    hashed = _HASHED.get(base_type(key.column.type), _of_number)(value, key.column.type)
-    number = hashed.bitwiseAND(fn.lit(0x7FFFFFFF)) % fn.lit(key.buckets)
-    return fn.when(value.isNotNull(), number)
+def bucket(key: PartitionKey) -> SparkColumn:
+    """The bucket of the key's column, NULL for NULL, by the rule of
+    `lake.format.partitioning.bucket`.
+    """
+    value, kind = quoted(key.column.name), key.column.type
+    hashed = _HASHED.get(base_type(kind), _of_number)(value, kind)
+    number = f"({hashed} & {0x7FFFFFFF}) % {key.buckets}"
+    return expr(f"CASE WHEN {value} IS NOT NULL THEN {number} END")
 
 
-def _of_number(value: SparkColumn, _: str) -> SparkColumn:
-    return _seeded(value.cast("long"))
+def _of_number(value: str, _: str) -> str:
+    return _seeded(f"CAST({value} AS BIGINT)")
 
 
-def _of_date(value: SparkColumn, _: str) -> SparkColumn:
-    return _seeded(fn.unix_date(value).cast("long"))
+def _of_date(value: str, _: str) -> str:
+    return _seeded(f"CAST(unix_date({value}) AS BIGINT)")
 
 
-def _of_float(value: SparkColumn, _: str) -> SparkColumn:
-    return _seeded(value.cast("double"))
+def _of_float(value: str, _: str) -> str:
+    return _seeded(f"CAST({value} AS DOUBLE)")
 
 
-def _of_decimal(value: SparkColumn, kind: str) -> SparkColumn:
+def _of_decimal(value: str, kind: str) -> str:
     digits = parse(kind).precision or 0
-    return _seeded(value) if digits <= _DIGITS_OF_LONG else _of_text(value.cast("string"), kind)
+    return _seeded(value) if digits <= _DIGITS_OF_LONG else _as_text(value, kind)
 
 
-def _of_time(unit: int) -> Callable[[SparkColumn, str], SparkColumn]:
-    def hashed(value: SparkColumn, kind: str) -> SparkColumn:
-        return _seeded(floor_div(micros(value, kind), unit))
+def _of_time(unit: int) -> Callable[[str, str], str]:
+    def hashed(value: str, kind: str) -> str:
+        return _seeded(_floor_div(_micros(value, kind), unit))
 
     return hashed
 
 
-def micros(value: SparkColumn, kind: str) -> SparkColumn:
+def _micros(value: str, kind: str) -> str:
     """Microseconds since 1970 of a time with or without a zone."""
     if base_type(kind) == "timestamptz":
-        return fn.unix_micros(value)
-    epoch = fn.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-    return fn.timestamp_diff("MICROSECOND", epoch, value)
+        return f"unix_micros({value})"
+    return f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ '1970-01-01 00:00:00', {value})"
 
 
-def floor_div(value: SparkColumn, by: int) -> SparkColumn:
-    if by == 1:
-        return value
-    return fn.call_function("div", value - fn.pmod(value, fn.lit(by)), fn.lit(by))
+def _floor_div(value: str, by: int) -> str:
+    return value if by == 1 else f"(({value} - pmod({value}, {by})) DIV {by})"
 
 
-def _of_text(value: SparkColumn, _: str) -> SparkColumn:
-    data = value.cast("binary")
-    size = fn.octet_length(data)
-    rest = size % 4
-    whole = _seeded(fn.substring(data, fn.lit(1), size - rest))
-    tail = fn.conv(fn.hex(fn.substring(data, size - rest + 1, rest)), 16, 10).cast("long")
-    word = fn.when(rest == 1, tail).when(rest == 2, _swapped(tail, 1)).otherwise(_swapped(tail, 2))
+def _as_text(value: str, kind: str) -> str:
+    return _of_text(f"CAST({value} AS STRING)", kind)
+
+
+def _of_text(value: str, _: str) -> str:
+    data = f"CAST({value} AS BINARY)"
+    size = f"octet_length({data})"
+    rest = f"({size} % 4)"
+    whole = f"CAST({_seeded(f'substring({data}, 1, {size} - {rest})')} AS BIGINT)"
+    tail = f"CAST(conv(hex(substring({data}, {size} - {rest} + 1, {rest})), 16, 10) AS BIGINT)"
+    word = (
+        f"CASE WHEN {rest} = 1 THEN {tail} "
+        f"WHEN {rest} = 2 THEN {_swapped(tail, 1)} ELSE {_swapped(tail, 2)} END"
+    )
+    scrambled = _chain(word, _times(_C1), _rotated, _times(_C2))
+    before = _unmixed(f"({whole} & {_MASK})", f"CAST({size} - {rest} AS BIGINT)")
     mixed = _chain(
-        _unmixed(whole.bitwiseAND(fn.lit(_MASK)), (size - rest).cast("long"))
-        .bitwiseXOR(_chain(word, _times(_C1), _rotated, _times(_C2)))
-        .bitwiseXOR(size.cast("long")),
+        f"({before} ^ {scrambled} ^ CAST({size} AS BIGINT))",
         *(_shifted(16), _times(_F1), _shifted(13), _times(_F2), _shifted(16)),
     )
-    return fn.when(rest == 0, whole.cast("long")).otherwise(mixed)
+    return f"(CASE WHEN {rest} = 0 THEN {whole} ELSE {mixed} END)"
 
 
-def _unmixed(hashed: SparkColumn, size: SparkColumn) -> SparkColumn:
+def _unmixed(hashed: str, size: str) -> str:
     """The state from which the last mix made ``hashed``."""
     back = _chain(
         hashed,
         *(_shifted(16), _times(pow(_F2, -1, 1 << 32)), _shifted(13, 26)),
         *(_times(pow(_F1, -1, 1 << 32)), _shifted(16)),
     )
-    return back.bitwiseXOR(size)
+    return f"({back} ^ {size})"
 
 
-def _swapped(number: SparkColumn, more: int) -> SparkColumn:
+def _swapped(number: str, more: int) -> str:
     """A number of ``more`` + 1 bytes, at most three, with its bytes reversed."""
 
-    def swap(n: SparkColumn) -> SparkColumn:
-        first = fn.shiftleft(n.bitwiseAND(fn.lit(0xFF)), 8 * more)
-        last = fn.shiftright(n, 8 * more).bitwiseAND(fn.lit(0xFF))
-        middle = n.bitwiseAND(fn.lit(0xFF00)) if more == 2 else fn.lit(0).cast("long")
-        return first.bitwiseOR(middle).bitwiseOR(last)
+    def swap(n: str) -> str:
+        middle = f" | ({n} & {0xFF00})" if more == 2 else ""
+        first, last = f"shiftleft({n} & {0xFF}, {8 * more})", f"shiftright({n}, {8 * more})"
+        return f"{first}{middle} | ({last} & {0xFF})"
 
     return _chain(number, swap)
 
 
-def _chain(value: SparkColumn, *steps: _Step) -> SparkColumn:
+def _chain(value: str, *steps: _Step) -> str:
     """The steps in sequence; each names its input once, else the expression would explode."""
     for step in steps:
-        value = fn.element_at(fn.transform(fn.array(value), step), 1)
+        value = f"element_at(transform(array({value}), x -> {step('x')}), 1)"
     return value
 
 
 def _shifted(*by: int) -> _Step:
     """``x ^ x >> n`` for each n."""
-
-    def step(x: SparkColumn) -> SparkColumn:
-        mixed = x
-        for shift in by:
-            mixed = mixed.bitwiseXOR(fn.shiftright(x, shift))
-        return mixed
-
-    return step
+    return lambda x: " ^ ".join([x, *(f"shiftright({x}, {shift})" for shift in by)])
 
 
 def _times(factor: int) -> _Step:
     """Multiply by ``factor``, 32 bits, in two halves so that no product exceeds 64 bits."""
     low, high = factor & 0xFFFF, factor >> 16
-
-    def step(x: SparkColumn) -> SparkColumn:
-        upper = fn.shiftleft((x * fn.lit(high)).bitwiseAND(fn.lit(0xFFFF)), 16)
-        return (x * fn.lit(low) + upper).bitwiseAND(fn.lit(_MASK))
-
-    return step
+    return lambda x: f"({x} * {low} + shiftleft(({x} * {high}) & {0xFFFF}, 16)) & {_MASK}"
 
 
-def _rotated(x: SparkColumn) -> SparkColumn:
-    left = fn.shiftleft(x, 15).bitwiseAND(fn.lit(_MASK))
-    return left.bitwiseOR(fn.shiftright(x, 17))
+def _rotated(x: str) -> str:
+    return f"(shiftleft({x}, 15) & {_MASK}) | shiftright({x}, 17)"
 
 
-def _seeded(value: SparkColumn) -> SparkColumn:
+def _seeded(value: str) -> str:
     """MurmurHash3 with the seed 0, for values that Spark hashes as one or two words."""
-    return fn.hash(fn.lit(_SEED_ZERO).cast("int"), value)
+    return f"hash({_SEED_ZERO}, {value})"
 
 
 def _seed_zero(seed: int = 42) -> int:
@@ -330,7 +326,7 @@ def _seed_zero(seed: int = 42) -> int:
 
 
 _SEED_ZERO = _seed_zero()
-_HASHED: Mapping[str, Callable[[SparkColumn, str], SparkColumn]] = {
+_HASHED: Mapping[str, Callable[[str, str], str]] = {
     "date": _of_date,
     "decimal": _of_decimal,
     "timestamp_s": _of_time(1_000_000),
@@ -339,13 +335,6 @@ _HASHED: Mapping[str, Callable[[SparkColumn, str], SparkColumn]] = {
     **dict.fromkeys(("float32", "float64"), _of_float),
     **dict.fromkeys(("varchar", "json", "blob"), _of_text),
     # The extension hashes their texts.
-    **dict.fromkeys(
-        ("uint8", "uint16", "uint32", "uint64"),
-        lambda value, kind: _of_text(value.cast("string"), kind),
-    ),
-    "uuid": lambda value, kind: _of_text(_lower(value), kind),
+    **dict.fromkeys(("uint8", "uint16", "uint32", "uint64"), _as_text),
+    "uuid": lambda value, kind: _of_text(f"lower({value})", kind),
 }
-
-
-def _lower(value: SparkColumn) -> SparkColumn:
-    return fn.lower(value)

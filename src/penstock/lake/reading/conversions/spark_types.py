@@ -104,7 +104,10 @@ def as_parquet(rows: DataFrame, schema: TableSchema) -> DataFrame:
     """Rows of the types that users see, as they are written to files: bytes as geometries."""
     columns = [column for column in schema.columns if _has_geometry(column)]
     written = {column.name: _geometries(rows, column) for column in columns}
-    return rows.withColumns(written) if written else rows
+    if not written:
+        return rows
+    # Spark Connect's withColumns leaves out the metadata, which is the id of the field.
+    return rows.select(*(written.get(name, rows[quoted(name)]) for name in rows.columns))
 
 
 def _geometries(rows: DataFrame, column: Column) -> SparkColumn:

@@ -20,7 +20,7 @@ from penstock.lake.reading.deleted.row_addresses import RowAddresses
 from penstock.lake.reading.parquet.reading import FileKeys, read_files
 from penstock.lazy import pa, pc
 from penstock.spark.failures import explained
-from penstock.spark.functions import fn
+from penstock.spark.functions import arrow_frame, fn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -156,7 +156,7 @@ def _united(
     small = read_on_driver(deletes)
     gone = load([*vectors, *(parquet if small else ())], _whose(deletes))
     gone += _inlined(deletes)
-    frames = [spark.createDataFrame(on_driver(gone))] if gone or small else []
+    frames = [arrow_frame(spark, on_driver(gone))] if gone or small else []
     frames += [] if small else [by_spark(parquet)]
     return reduce(lambda a, b: a.unionByName(b), frames)
 
@@ -227,7 +227,7 @@ def _by_spark(spark: SparkSession, deletes: Deletes, owners: pa.Array) -> DataFr
                 _BOUND: pa.array([bound_of(delete, at) for delete in listed], pa.int64()),
             }
         )
-        owned = rows.join(fn.broadcast(spark.createDataFrame(table)), _DELETE)
+        owned = rows.join(fn.broadcast(arrow_frame(spark, table)), _DELETE)
         snapshot, bound = fn.col(SNAPSHOT_ID), fn.col(_BOUND)
         owned = owned.where(snapshot.isNull() | bound.isNull() | (snapshot <= bound))
         since = fn.greatest(fn.col(SNAPSHOT_ID), fn.col(_BEGIN)).alias(_BEGIN)  # not NULL
@@ -271,7 +271,7 @@ def _masks(spark: SparkSession, deletes: Deletes, places: RowAddresses) -> DataF
     """A row for each group of 64 positions of which some are deleted."""
     numbers = places_on_driver(deletes, places)
     if numbers is not None:
-        return spark.createDataFrame(masks(numbers))
+        return arrow_frame(spark, masks(numbers))
     place = fn.col(_WORD)
     places_df = deleted_places(spark, deletes, places, _WORD)
     bit = fn.call_function("shiftleft", fn.lit(1).cast("long"), _bit(place))

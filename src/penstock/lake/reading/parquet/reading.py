@@ -30,7 +30,7 @@ from penstock.lake.format.files import DataFile, DeleteFile
 from penstock.lake.storage import is_remote
 from penstock.lazy import pa, pq
 from penstock.spark.failures import explained, file_corrupt, file_missing
-from penstock.spark.functions import expr, fn
+from penstock.spark.functions import arrow_frame, expr, fn
 from penstock.spark.session import cache_of, is_connect
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def read_files(
     """
     paths = list(size_by_path)
     elsewhere = is_connect(spark)  # its server need not have this disk
-    sizes = {} if elsewhere else _look(size_by_path, table, snapshot_id)
+    sizes = _look(size_by_path, table, snapshot_id, elsewhere=elsewhere)
     with explained(table=table, snapshot_id=snapshot_id):
         if len(sizes) == len(paths) and takes_manifest(spark, len(paths)):
             return read_with_manifest(_reader(spark, schema), sizes)
@@ -73,9 +73,15 @@ def _reader(spark: SparkSession, schema: StructType) -> DataFrameReader:
 
 
 def _look(
-    size_by_path: Mapping[str, int], table: str | None, snapshot_id: int | None
+    size_by_path: Mapping[str, int],
+    table: str | None,
+    snapshot_id: int | None,
+    *,
+    elsewhere: bool,
 ) -> dict[str, int]:
-    """Check the files on local disks, at 2 µs a file, and return their sizes."""
+    """Check the files on local disks, at 2 µs a file, and return their sizes. ``elsewhere``: those
+    that are not here may be where they are read.
+    """
     sizes: dict[str, int] = {}
     for path, wanted in size_by_path.items():
         if "://" in path:
@@ -83,6 +89,8 @@ def _look(
         try:
             size = os.stat(path).st_size  # noqa: PTH116 - a Path costs more than the look
         except FileNotFoundError:
+            if elsewhere:
+                continue
             raise file_missing(path, table, snapshot_id) from None
         if size == 0:
             raise file_corrupt(path, "it is empty", table, snapshot_id)
@@ -246,7 +254,7 @@ def with_facts(
             **paths,
         }
     )
-    return df.join(fn.broadcast(spark.createDataFrame(table)), column, "left")
+    return df.join(fn.broadcast(arrow_frame(spark, table)), column, "left")
 
 
 def with_row_id(df: DataFrame, name: str, embedded: str, position: str) -> DataFrame:
