@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from penstock.errors import ColumnNotFound, MergeKeyError, QueryFailed, UnsupportedFeature
 from penstock.lake.lake import Lake
 from penstock.lake.rows.change import Clause, MergeBuilder, On, RowChange
+from penstock.spark.functions import arrow_frame
 from tests import duck
 from tests.lake.conftest import Rows, table_of
 
@@ -205,8 +206,8 @@ def test_as_duckdb_does_it(
         truth.execute(sql(on, clauses))
         expected = sorted(truth.execute("FROM t").fetchall(), key=repr)
     table = shared.table(name)
-    table.append(spark.createDataFrame(frames[0]))
-    change = RowChange(On.of(on), clauses, spark.createDataFrame(frames[1]))
+    table.append(arrow_frame(spark, frames[0]))
+    change = RowChange(On.of(on), clauses, arrow_frame(spark, frames[1]))
     MergeBuilder(change, table.merge_into(change.rows, on).finish).execute()
     assert sorted((tuple(row) for row in table.to_df().collect()), key=repr) == expected
 

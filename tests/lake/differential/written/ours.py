@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.lake import Lake
+from penstock.spark.functions import arrow_frame
 from tests.lake.differential.places import Home
 from tests.lake.differential.written.model import Effect
 from tests.lake.differential.written.script import Step
@@ -132,16 +133,13 @@ class Penstock:
     def frame(self, rows: pa.Table) -> DataFrame:
         import pyarrow as pa
 
-        # Spark takes no Arrow without a chunk.
-        nulls = [pa.nulls(1, field.type) for field in rows.schema]
-        some = rows if rows.num_rows else pa.table(nulls, schema=rows.schema)
-        df = self._spark.createDataFrame(some).limit(rows.num_rows)
+        df = arrow_frame(self._spark, rows)
         plain = {
             field.name: df[field.name].cast("timestamp_ntz")
             for field in rows.schema
             if pa.types.is_timestamp(field.type) and field.type.tz is None
         }
-        return df.withColumns(plain).coalesce(1)
+        return (df.withColumns(plain) if plain else df).coalesce(1)
 
     def create(self, table: TransactionTable, step: Step, _: Any, created: pa.Table | None) -> None:
         assert created is not None
