@@ -14,6 +14,16 @@ from tests.examples.conftest import copy_of_example
 
 ROOT = Path(__file__).resolve().parents[2]
 DAYS = ("2013-01-01", "2013-01-02", "2013-01-03")
+# An environment with its catalog on PostgreSQL and its files in S3.
+STORE = """
+[environments.{0}.lakes.main]
+catalog = "postgres:${{POSTGRES}} dbname=postgres"
+data_path = "s3://lake/flights"
+s3_endpoint = "${{S3_ENDPOINT}}"
+s3_access_key = "${{S3_KEY}}"
+s3_secret_key = "${{S3_SECRET}}"
+s3_path_style = true
+"""
 TABLES = ("airlines", "airports", "flights_raw", "flights", "delays_daily", "airline_ranking")
 
 

@@ -20,19 +20,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests import postgres, s3
-from tests.clusters.flights import DAYS, ROOT, contents, make_project, penstock
+from tests.clusters.flights import DAYS, ROOT, STORE, contents, make_project, penstock
 
 _IMAGE = "penstock-test"
 _CONTAINERFILE = re.compile(r"```dockerfile\n(# Containerfile\n.*?)```", re.DOTALL)
-_LAKE = """
-[environments.prod.lakes.main]
-catalog = "postgres:${POSTGRES} dbname=postgres"
-data_path = "s3://lake/flights"
-s3_endpoint = "${S3_ENDPOINT}"
-s3_access_key = "${S3_KEY}"
-s3_secret_key = "${S3_SECRET}"
-s3_path_style = true
-
+_SPARK = """
 [environments.prod.spark]
 conf."spark.jars" = "${JARS:-/opt/jars/*.jar}"
 """
@@ -68,7 +60,7 @@ def main() -> None:
     days = DAYS[: options.days]
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
-        project = make_project(folder / "shop", _LAKE)
+        project = make_project(folder / "shop", STORE.format("prod") + _SPARK)
         if not options.built:
             build(options.podman, project)
         for day in days:

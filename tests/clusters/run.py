@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import postgres, s3
-from tests.clusters.flights import DAYS, contents, make_project, penstock
+from tests.clusters.flights import DAYS, STORE, contents, make_project, penstock
 from tests.clusters.processes import connect_server, standalone
 
 _LAKE = """
@@ -36,19 +36,10 @@ _CONNECT = """
 [environments.connect.spark]
 master = "${CLUSTER}"
 """
-_STORE = """
-[environments.store.lakes.main]
-catalog = "postgres:${POSTGRES} dbname=postgres"
-data_path = "s3://lake/flights"
-s3_endpoint = "${S3_ENDPOINT}"
-s3_access_key = "${S3_KEY}"
-s3_secret_key = "${S3_SECRET}"
-s3_path_style = true
-"""
 _ENVIRONMENTS = (
     *(_LAKE.format("standalone"), _CLUSTER.format("standalone")),
     *(_LAKE.format("connect"), _CONNECT),
-    *(_STORE, _CLUSTER.format("store")),
+    *(STORE.format("store"), _CLUSTER.format("store")),
 )
 
 
