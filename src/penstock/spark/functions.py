@@ -1,4 +1,5 @@
-"""Call Spark: its functions of columns (``fn``, `penstock.lazy`), and SQL as it is written.
+"""Call Spark: its functions of columns (``fn``, `penstock.lazy`), SQL as it is written, and rows
+of Arrow.
 
 Spark substitutes ``${...}`` in all SQL that it parses; see `penstock.sql.substitution`.
 """

@@ -88,12 +88,18 @@ def test_merges_by_key(odd: dict[str, bool | int], small: Way, large: Way) -> No
         assert route(UPSERT, facts, LIMITS) is way
 
 
-@pytest.mark.parametrize("odd", [{"live_rows": 61}, {"files": 6}, {"rows": 61, "row_bytes": 10}])
-def test_a_target_that_arrow_does_not_read_at_once(odd: dict[str, int]) -> None:
+WHOLE = Facts(files=5, live_rows=60, rows=60, row_bytes=10, readable=False)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [replace(WHOLE, live_rows=61), replace(WHOLE, files=6), replace(WHOLE, rows=61)],
+    ids=["rows", "files", "bytes"],
+)
+def test_a_target_that_arrow_does_not_read_at_once(facts: Facts) -> None:
     """Its keys are looked up, though all that match are compared."""
     limits = replace(LIMITS, table_rows=60, table_files=5, table_bytes=600)
-    given = {"files": 1, "live_rows": 60, "rows": 60, "row_bytes": 10, **odd}
-    facts = Facts(**given, readable=False)  # type: ignore[arg-type] # by name
+    assert route(UPSERT, WHOLE, limits) is SPARK
     assert route(UPSERT, facts, limits) is DRIVER
     assert route(UPSERT, replace(facts, mixed=True), limits) is SPARK
 

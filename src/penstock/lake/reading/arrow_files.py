@@ -262,13 +262,17 @@ def read_small_placed(
     return pa.concat_tables(parts)
 
 
+def reads_at_once(rows: int, files: int, size: float, limits: Limits) -> bool:
+    """Return whether a table is small enough to be read whole; ``size`` is its files' in bytes."""
+    return rows <= limits.table_rows and files <= limits.table_files and size <= limits.table_bytes
+
+
 def is_simple(source: Scan, wanted: TableSchema, limits: Limits) -> bool:
     """Return whether Arrow can read the rows from the files, within the limits."""
     files = source.files.files
+    size = sum(file.size_bytes for file in files)
     return (
-        all_rows(source.files) <= limits.table_rows
-        and len(files) <= limits.table_files
-        and sum(file.size_bytes for file in files) <= limits.table_bytes
+        reads_at_once(all_rows(source.files), len(files), size, limits)
         and all(base_type(column.type) in _TYPES for column in wanted.columns)
         and are_plain(source)
         and small_deletes(source)

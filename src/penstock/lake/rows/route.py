@@ -17,7 +17,7 @@ from penstock.lake.format.files import ROW_ID_COLUMN, live_rows
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import Limits
-from penstock.lake.reading.arrow_files import PLAIN, are_plain, small_deletes
+from penstock.lake.reading.arrow_files import PLAIN, are_plain, reads_at_once, small_deletes
 from penstock.lake.reading.scan import Scan
 from penstock.lake.rows.change import Condition, Keys, RowChange
 from penstock.lazy import pa
@@ -161,12 +161,9 @@ def is_large(facts: Facts, limits: Limits) -> bool:
     """Return whether a merge looks up the keys in the target first: Arrow does not read all of it
     at once, or to compare all rows costs more than all else (`is_sampled`).
     """
-    whole = (
-        facts.live_rows <= limits.table_rows
-        and facts.files <= limits.table_files
-        and facts.rows * facts.row_bytes <= limits.table_bytes
-    )
-    return not whole or is_sampled(facts.live_rows, limits)
+    rows, size = facts.live_rows, facts.rows * facts.row_bytes
+    at_once = reads_at_once(rows, facts.files, size, limits)
+    return not at_once or is_sampled(rows, limits)
 
 
 def is_sampled(rows: int, limits: Limits) -> bool:
