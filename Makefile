@@ -57,7 +57,7 @@ lock: prerequisites ## write constraints.txt anew, with the newest versions that
 	@rm -rf .venv-lock
 	@sh scripts/install.sh .venv-lock '.[dev,bench,s3,connect]'
 	@{ echo "# Made by \`make lock\`: the versions that the gates, the tests and the benchmarks run with."; \
-		.venv-lock/bin/python -m pip freeze --exclude penstock; } >constraints.txt
+		.venv-lock/bin/python -m pip freeze --exclude penstock-spark; } >constraints.txt
 	@rm -rf .venv-lock
 
 clean: ## remove everything that was made, the environments too

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.config import SparkSettings
+from penstock.distribution import NAME
 from penstock.engine.session.spark import start_session
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def publish(report: Report, out: Path) -> None:
 
 
 def _environment() -> dict[str, Any]:
-    names = ("penstock", "pyspark", "pyarrow", "duckdb", "duckdb-extension-ducklake")
+    names = (NAME, "pyspark", "pyarrow", "duckdb", "duckdb-extension-ducklake")
     packages = {name: _version(name) for name in names}
     return {"cores": os.cpu_count(), "python": platform.python_version(), "packages": packages}
 

@@ -228,7 +228,7 @@ def measure(spark: SparkSession, work: Path, rows: int, rounds: int) -> dict[str
         contenders.append(delta)
         sides.append(harness.Side(DELTA, delta.run, delta.prepare, delta.clean))
     else:
-        print("  deltalake is not installed: pip install 'penstock[bench]'")
+        print("  deltalake is not installed: pip install 'penstock-spark[bench]'")
     seconds = harness.race(sides, rounds, warmup=2)
     print(f"  each side has {agree(contenders):,} rows after the merge")
     return seconds

@@ -2,8 +2,8 @@
 
 Each is a process of its own from its start to its end, cold (the cache is emptied before) and warm.
 Python finds its bytecode, as in an installation: it is written to the scratch directory first.
-``--rows`` is the number of models. With ``penstock[fast]`` sqlglot is compiled: install it, and run
-again with ``--out`` elsewhere to compare.
+``--rows`` is the number of models. With ``penstock-spark[fast]`` sqlglot is compiled: install
+it, and run again with ``--out`` elsewhere to compare.
 """
 
 from __future__ import annotations

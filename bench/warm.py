@@ -1,7 +1,8 @@
 """Commands of the starter project on a warm server, and those that need no Spark.
 
 Each is a process of its own from its start to its end; ``run`` has one model edited before, and
-the cold ``run`` starts a session of its own. Needs ``penstock[connect]``; ``--rows`` is ignored.
+the cold ``run`` starts a session of its own. Needs ``penstock-spark[connect]``; ``--rows`` is
+ignored.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ began=$(date +%s)
 "$(sh "$root/scripts/prerequisites.sh")" -m venv "$work/venv"
 pip="$work/venv/bin/python -m pip --disable-pip-version-check --quiet"
 $pip wheel --no-deps --wheel-dir "$work" "$root"
-$pip install --no-compile -c "$constraints" "$work"/penstock-*.whl
+$pip install --no-compile -c "$constraints" "$work"/penstock_spark-*.whl
 
-ls "$work"/venv/lib/python*/site-packages/penstock-*.dist-info/licenses/LICENSE >/dev/null
+ls "$work"/venv/lib/python*/site-packages/penstock_spark-*.dist-info/licenses/LICENSE >/dev/null
 
 # From a directory of its own, so that the source tree is no part of what Python sees.
 cd "$work"

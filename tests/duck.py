@@ -109,4 +109,4 @@ def available() -> bool:
 def required() -> None:
     """Skip, saying why, where the extensions cannot be loaded."""
     if not available():
-        pytest.skip("the duckdb extra is not installed: pip install 'penstock[duckdb]'")
+        pytest.skip("the duckdb extra is not installed: pip install 'penstock-spark[duckdb]'")

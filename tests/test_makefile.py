@@ -12,6 +12,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from penstock.distribution import NAME
+
 ROOT = Path(__file__).parents[1]
 PYTHON = """#!/bin/sh
 # For `-m venv VENV` an environment with this program in it, for `-m pip` what {says} says.
@@ -49,7 +51,7 @@ def test_every_dependency_is_pinned_within_its_range() -> None:
     wrong = [
         str(requirement)
         for requirement in wanted
-        if requirement.name != "penstock"
+        if requirement.name != NAME
         and not requirement.specifier.contains(pins().get(requirement.name, "0"))
     ]
     assert wrong == [], "run `make lock`"

@@ -61,7 +61,7 @@ def client_of(to: OpenLineageSettings) -> OpenLineageClient:
     except ImportError:
         raise EnvironmentMissing(
             "[openlineage] needs the client of OpenLineage, which is not installed",
-            hint="pip install 'penstock[openlineage]', or take the section away",
+            hint="pip install 'penstock-spark[openlineage]', or take the section away",
         ) from None
     if to.file is not None:
         to.file.parent.mkdir(parents=True, exist_ok=True)

@@ -58,4 +58,4 @@ def test_without_the_library(shop: Path) -> None:
     code = "import sys; sys.modules['duckdb'] = None; from penstock.cli.main import main; main()"
     done = run([sys.executable, "-c", code, "status"], shop)
     assert done.returncode == 2
-    assert "pip install 'penstock[duckdb]'" in done.stderr
+    assert "pip install 'penstock-spark[duckdb]'" in done.stderr

@@ -93,7 +93,7 @@ def test_a_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(checkpoints, "find_spec", lambda name: None)
     with pytest.raises(EnvironmentMissing, match="need the package deltalake") as caught:
         Delta.attach(tmp_path)
-    assert caught.value.hint == "pip install 'penstock[delta]'"
+    assert caught.value.hint == "pip install 'penstock-spark[delta]'"
 
 
 def test_attaching_loads_neither_spark_nor_delta_rs(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def _is_there(module: str) -> bool:
 
 @pytest.mark.skipif(
     not all(map(_is_there, _MODULES)),
-    reason="Spark Connect needs its client's packages: pip install 'penstock[connect]'",
+    reason="Spark Connect needs its client's packages: pip install 'penstock-spark[connect]'",
 )
 def test_work_over_spark_connect_is_the_same(spark: SparkSession, tmp_path: Path) -> None:
     far, near = tmp_path / "far", tmp_path / "near"

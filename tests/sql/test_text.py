@@ -17,7 +17,7 @@ def test_a_mask_keeps_length_and_lines() -> None:
     assert mask(text, [(2, 7, "")]).count("\n") == 1
 
 
-# Deep for sqlglot as it is and compiled (`penstock[fast]`).
+# Deep for sqlglot as it is and compiled (`penstock-spark[fast]`).
 _CASES = "CASE WHEN a = 1 THEN 1 ELSE " * 2000 + "0" + " END" * 2000
 
 

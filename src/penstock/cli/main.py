@@ -12,6 +12,7 @@ from itertools import pairwise
 import click
 
 from penstock.cli.output import EXIT_INTERRUPTED, fail, fail_as_json
+from penstock.distribution import VERSION
 from penstock.sql.identifiers import nearest
 
 # Name to module, in the order of the help. A module is imported when its command is called.
@@ -130,7 +131,7 @@ def seldom_collected() -> Iterator[None]:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
 )
-@click.version_option(package_name="penstock", message="penstock %(version)s")
+@click.version_option(VERSION, message="penstock %(version)s")
 def main() -> None:
     """Managed data pipelines on Spark: you write the SELECT, Penstock owns the write.
 

@@ -19,7 +19,7 @@ def require_deltalake() -> None:
     if find_spec("deltalake") is None:
         raise EnvironmentMissing(
             "Delta tables need the package deltalake, which is not installed",
-            hint="pip install 'penstock[delta]'",
+            hint="pip install 'penstock-spark[delta]'",
         )
 
 

@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version as version_of
 from typing import Any
 from uuid import uuid4
 
@@ -21,6 +20,7 @@ from penstock.delta.log import Commit, LogState, advance, load, read_commit
 from penstock.delta.log_files import commit_path, put_if_absent
 from penstock.delta.pruning import matching
 from penstock.delta.schema import table_schema
+from penstock.distribution import VERSION
 from penstock.errors import (
     CommitConflict,
     CommitUnknown,
@@ -182,7 +182,7 @@ def _info(proposal: Proposal, state: LogState | None, transaction: str, now: int
         "isolationLevel": "Serializable",
         "isBlindAppend": proposal.is_blind,
         "operationMetrics": {name: str(value) for name, value in proposal.metrics.items()},
-        "engineInfo": f"Penstock/{version_of('penstock')}",
+        "engineInfo": f"Penstock/{VERSION}",
         "txnId": transaction,
         **({"userMetadata": json.dumps(metadata)} if metadata else {}),
     }

@@ -151,7 +151,7 @@ def _client(path: str) -> Any:
     except ModuleNotFoundError:
         raise EnvironmentMissing(
             "commits to Delta tables in S3 need boto3, which is not installed",
-            hint="pip install 'penstock[delta,s3]'",
+            hint="pip install 'penstock-spark[delta,s3]'",
         ) from None
     settings = storage.storage_of(path) or storage.Storage()
     style = "path" if settings.path_style else "auto"

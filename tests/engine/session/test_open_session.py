@@ -65,7 +65,7 @@ def test_missing_packages_are_said_once(
         assert open_session(settings, None, told.append) is COLD
     (notice,) = told
     assert isinstance(notice, Notice)
-    assert "pip install 'penstock[warm]'" in notice.message
+    assert "pip install 'penstock-spark[warm]'" in notice.message
 
 
 def test_who_asks_is_told_what_is_missing(
@@ -74,7 +74,7 @@ def test_who_asks_is_told_what_is_missing(
     lacking(monkeypatch, "grpc", "pandas")
     with pytest.raises(EnvironmentMissing, match="needs grpc, pandas") as raised:
         open_session(settings, True, ignore)
-    assert raised.value.hint == "pip install 'penstock[warm]'"
+    assert raised.value.hint == "pip install 'penstock-spark[warm]'"
     with pytest.raises(EnvironmentMissing, match="needs"):
         start(settings)
 

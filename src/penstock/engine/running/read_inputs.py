@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from importlib.metadata import version
 
+from penstock.distribution import VERSION
 from penstock.engine.inputs.pinned_tables import Pins
 from penstock.engine.planning.files_read import files_of
 from penstock.engine.planning.plan import PlannedStep
@@ -43,13 +42,7 @@ def read_record(context: RunContext, planned: PlannedStep, pins: Pins) -> ReadRe
         ),
         arguments=model.given(context.plan.args),
         tests=model.terms,
-        version=own_version(),
+        version=VERSION,
         missing=planned.without.get(planned.slices[0]),
         settings=context.conf,
     )
-
-
-@cache
-def own_version() -> str:
-    """Return the version of Penstock that runs."""
-    return version("penstock")

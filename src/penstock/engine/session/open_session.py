@@ -17,7 +17,7 @@ from penstock.notebook import seconds
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-INSTALL = "pip install 'penstock[warm]'"
+INSTALL = "pip install 'penstock-spark[warm]'"
 _SAID = "said-warm-packages"  # in the cache: that packages are missing is said once
 
 

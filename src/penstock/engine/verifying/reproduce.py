@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from penstock.config import Settings
 from penstock.destinations.values import At
+from penstock.distribution import VERSION
 from penstock.engine.answers.comparing import Compared, key_of
 from penstock.engine.answers.table_diff import added_and_dropped, compare_sides, key_of_model
 from penstock.engine.inputs.declared_columns import cast_to
@@ -26,7 +27,6 @@ from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.planning.slices import RunRequest
 from penstock.engine.python.files import scratch
 from penstock.engine.python.step import made_rows, runner_of
-from penstock.engine.running.read_inputs import own_version
 from penstock.engine.session.run_context import RunContext
 from penstock.engine.session.spark import lakes_for, session_for
 from penstock.engine.state.definitions import parts_of
@@ -196,8 +196,8 @@ class Reproducer:
             files = list(files_of(model, past.bindings, self.settings.root))
             others = require_same_files(past.read, files)
             notices += [f"{name} may have changed since: nobody can tell" for name in others]
-        if past.read.version != own_version():
-            notices.append(f"made by Penstock {past.read.version}, and now by {own_version()}")
+        if past.read.version != VERSION:
+            notices.append(f"made by Penstock {past.read.version}, and now by {VERSION}")
         return tuple(notices)
 
     def _require(self, ask: Callable[[At], object], at: int, what: str) -> None:

@@ -11,12 +11,12 @@ import datetime as dt
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, select
 from sqlalchemy.schema import CreateSchema
 
+from penstock.distribution import VERSION
 from penstock.errors import (
     CatalogMissing,
     CatalogVanished,
@@ -264,7 +264,7 @@ def _insert_rows(connection: Connection, data_path: str) -> None:
     now = dt.datetime.now(dt.UTC)
     values = {
         "version": WRITTEN,
-        "created_by": f"Penstock {version('penstock')}",
+        "created_by": f"Penstock {VERSION}",
         "data_path": data_path,
         "encrypted": "false",
     }

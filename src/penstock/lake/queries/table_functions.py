@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import UTC
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from penstock.distribution import VERSION
 from penstock.lake.catalog import answers, options
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files.feed import Bound
@@ -155,7 +155,7 @@ def _last_committed(place: Place, _: Arguments) -> DataFrame:
 
 def _settings(place: Place, _: Arguments) -> DataFrame:
     catalog = place.catalog
-    row = (catalog.kind, f"Penstock {version('penstock')}", catalog.data_path)
+    row = (catalog.kind, f"Penstock {VERSION}", catalog.data_path)
     return _frame(place, [row], "catalog_type STRING, extension_version STRING, data_path STRING")
 
 

@@ -105,5 +105,5 @@ except EnvironmentMissing as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'penstock[duckdb]'" in done.stdout
+    assert "pip install 'penstock-spark[duckdb]'" in done.stdout
     assert not (tmp_path / "meta.ducklake").exists()

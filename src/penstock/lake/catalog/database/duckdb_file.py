@@ -142,7 +142,7 @@ def require_library() -> None:
     except ImportError as error:
         raise EnvironmentMissing(
             "a catalog in a DuckDB file needs the library duckdb",
-            hint="pip install 'penstock[duckdb]'",
+            hint="pip install 'penstock-spark[duckdb]'",
         ) from error
 
 

@@ -262,7 +262,7 @@ def _postgres_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
     except ImportError as error:
         raise EnvironmentMissing(
             "a catalog in PostgreSQL needs the driver psycopg",
-            hint="pip install 'penstock[postgres]'",
+            hint="pip install 'penstock-spark[postgres]'",
         ) from error
 
     options = {**_POSTGRES_DEFAULTS, **_connection_options(where)}
