@@ -146,7 +146,7 @@ class RunInspection(Inspection):
         from penstock.model.time.slice import Part, Slice
 
         shown = self.model(model)
-        if partition is not None and not shown.slicing:
+        if partition is not None and not shown.slicing and shown.by_time is None:
             raise without_slices(shown.name, partition)
         status = self.status(shown.name)[0]
         plan = self.plan(shown.name, partition=partition)

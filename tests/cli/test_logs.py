@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import penstock as penstock_package
 from penstock.cli.logs import line_text
 from penstock.cli.main import main
 from penstock.engine.state.run_log import RunLog
@@ -16,6 +17,7 @@ from penstock.events import Notice, RunFinished, StepOutput
 from tests.engine.answers.test_runs import shop
 from tests.engine.planning.test_reasons import Shop
 
+AT = "2026-01-01T00:00:00+00:00"
 __all__ = ["shop"]  # a fixture
 
 
@@ -45,10 +47,36 @@ def test_a_log_is_printed_for_people(root: Path) -> None:
         "notice: hello",
         "days| printed",
         "days 2026-01-01: query with n = 1\n    SELECT\n      :n\n",
-        "days: StepError\n    penstock.errors.StepError: it failed",
+        "days: StepError\n    it failed\n\n    penstock.errors.StepError: it failed",
         "run failed in 1.0 s",
     ):
         assert said in text, text
+
+
+def test_the_log_of_the_last_run_that_failed(root: Path) -> None:
+    assert penstock(root, "logs", "--failed").stdout == penstock(root, "logs", "r2").stdout
+    assert "it failed" in penstock(root, "logs", "days", "--failed").stdout
+    assert "penstock logs last" in penstock(root, "logs").stderr
+
+
+def test_frames_of_the_user_come_first() -> None:
+    def frame(file: str, number: int) -> str:
+        return f'  File "{file}", line {number}, in f\n    call()\n    ^^^^\n'
+
+    own = str(Path(penstock_package.__file__).parent / "engine" / "step.py")
+    files = (own, "/venv/lib/python3.11/site-packages/pyspark/x.py", "/home/ann/penstock/m.py")
+    whole = "Traceback (most recent call last):\n" + "".join(map(frame, files, (1, 2, 3)))
+    values = {"step": "m", "type": "ModelError", "message": "it failed", "hint": "mend it"}
+    text = line_text({"event": "StepError", "at": AT, "traceback": whole, **values})
+    assert text is not None
+    assert text.splitlines()[:5] == [
+        text.splitlines()[0],
+        "    it failed",
+        "    → mend it",
+        "      /home/ann/penstock/m.py:3, in f: call()",
+        "",
+    ]
+    assert own in text
 
 
 def test_the_log_of_a_model_has_its_own_steps(root: Path) -> None:

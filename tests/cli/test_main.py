@@ -1,8 +1,12 @@
-"""The command as a whole: help, usage errors, and how errors end."""
+"""The command as a whole: help, usage errors, and how errors end.
+
+Tests ``cli/guesses.py`` as well.
+"""
 
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from penstock.cli import guesses
 from penstock.cli.main import COMMANDS, main
 from penstock.cli.output import fail, message_of
 from penstock.errors import (
@@ -42,6 +47,57 @@ def test_unknown_command_is_wrong_input_and_names_the_nearest() -> None:
     assert result.exit_code == 2
     assert "No such command 'statsu'. Did you mean 'status'?" in result.output
     assert "Did you mean 'check'?" in CliRunner().invoke(main, ["chek"]).output
+
+
+@pytest.mark.parametrize("name", sorted(guesses.COMMANDS))
+def test_a_command_of_another_tool_is_answered_by_its_meaning(name: str) -> None:
+    text = guesses.COMMANDS[name]
+    result = CliRunner().invoke(main, [name, "x"])
+    assert result.exit_code == 2
+    assert f"No such command {name!r}. Write `{text}`." in result.output
+    words = text.split()[1:]
+    if not words[0].startswith("--"):
+        assert words[0] in COMMANDS
+        shown = CliRunner().invoke(main, [words[0], "--help"]).output
+        assert all(word in shown for word in words[1:] if word.startswith("--"))
+
+
+def test_no_name_of_another_tool_hides_a_command() -> None:
+    assert not guesses.COMMANDS.keys() & COMMANDS.keys()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ("run --date 2026-01-01", "Did you mean '--partition'?"),
+        ("status --target prod", "Did you mean '--env'?"),
+        ("drop x --date 2026-01-01", "Did you mean '--partition'?"),
+        ("restate x --changed", "Write `penstock run --changed`."),
+    ],
+)
+def test_an_unknown_option_is_answered_by_its_meaning(arguments: str, hint: str) -> None:
+    assert hint in CliRunner().invoke(main, shlex.split(arguments)).output
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "status", "render", "restate"])
+def test_start_and_end_name_a_range_and_are_not_in_the_help(command: str) -> None:
+    output = CliRunner().invoke(main, [command, "--help"]).output
+    assert "--from A" in output
+    assert "--start" not in output
+    words = [command, *(["m"] if command in ("render", "restate") else ())]
+    words += ["--start", "2026-01-01", "--end", "2026-01-02", "--project", "nowhere"]
+    assert "there is no penstock.toml" in CliRunner().invoke(main, words).output
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "drop", "show", "why", "preview", "render"])
+def test_a_slice_is_a_partition_in_every_command(command: str) -> None:
+    output = CliRunner().invoke(main, [command, "--help"]).output
+    assert "--partition VALUE" in output
+    assert "--slice" not in output
+    words = [command, "m", "--slice", "2026-01-01", "--project", "nowhere"]
+    words += ["--tests"] if command == "show" else []
+    words += ["--yes"] if command == "drop" else []
+    assert "there is no penstock.toml" in CliRunner().invoke(main, words).output
 
 
 def test_an_unknown_option_names_only_the_nearest() -> None:

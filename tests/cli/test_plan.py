@@ -102,3 +102,19 @@ def test_a_catalog_that_cannot_be_read_leaves_a_plan_without_tables(root: Path) 
     result = plan(root, "-s", "days")
     assert (result.exit_code, "planned" in result.stdout) == (0, True)
     assert "what the run drops or alters is not known" in result.stderr
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_dry_run_is_the_plan(root: Path, form: tuple[str, ...]) -> None:
+    request = ["days", "--start", "2026-01-01", "--end", "2026-01-03", *form]
+    dry = CliRunner().invoke(main, ["run", "--dry-run", "--project", str(root), *request])
+    same = ["days", "--from", "2026-01-01", "--to", "2026-01-03", *form]
+    assert (dry.exit_code, dry.stdout) == (0, plan(root, *same).stdout)
+    assert not (root / "lake").exists()
+
+
+def test_a_dry_run_of_a_saved_plan_is_refused(root: Path) -> None:
+    arguments = ["run", "--dry-run", "--plan", "x.json", "--project", str(root)]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2
+    assert "leave one of the two options out" in done.stderr

@@ -1,4 +1,4 @@
-"""``penstock runs``: what it prints of past runs. No Spark."""
+"""``penstock runs``, and ``status --failed``: what they print of past runs. No Spark."""
 
 from __future__ import annotations
 
@@ -58,6 +58,13 @@ def test_a_run_is_shown_with_all_that_is_known(root: Path) -> None:
         assert said in text, text
 
 
+def test_a_run_is_shown_without_the_word_show(root: Path) -> None:
+    shown = penstock(root, "runs", "show", "last").stdout
+    assert penstock(root, "runs", "last").stdout == shown
+    assert penstock(root, "runs", "r2", "--json").stdout.startswith("{")
+    assert "no run 'nosuch' is recorded" in penstock(root, "runs", "nosuch").stderr
+
+
 def test_the_project_may_be_named_before_show(root: Path) -> None:
     done = CliRunner().invoke(main, ["runs", "--project", str(root), "show", "r1", "--json"])
     assert json.loads(done.stdout)["run"]["run_id"] == "r1"
@@ -86,3 +93,18 @@ def test_runs_of_environments_with_other_tables_are_listed_if_asked_for(shop: Sh
     assert "run 01dev is of another environment" in retried.stderr
     failed = ["retry", "--failed", "--dry-run", "--since", "1h", "--project", str(root)]
     assert "01dev" not in CliRunner().invoke(main, failed).output
+
+
+def test_the_status_of_slices_that_failed_alone(root: Path) -> None:
+    lines = penstock(root, "status", "--failed").stdout.splitlines()
+    assert [line.split()[:3] for line in lines[1:]] == [
+        ["days", "2026-01-02", "failed"],
+        ["reader", "2026-01-02", "skipped:"],
+    ]
+    assert "1 of 1 failed" in lines[1]
+    assert "2026-01-01" not in penstock(root, "status", "days", "--failed").stdout
+    models = json.loads(penstock(root, "status", "--failed", "--json").stdout)["models"]
+    assert [[each["slice"] for each in model["slices"]] for model in models] == [["2026-01-02"]] * 2
+    assert (
+        penstock(root, "status", "whole", "--failed").stdout == "No slice failed or was skipped.\n"
+    )

@@ -71,8 +71,11 @@ def command(
 
     Rows that were inserted, deleted and updated are counted, with the columns that changed and some
     of the rows. A point is a snapshot, a time, an age such as 24h, or a run: the table as that left
-    it. Rows that were written again as they were do not differ.
+    it. Rows that were written again as they were do not differ. `penstock diff last` is short for
+    `penstock diff --run last`.
     """
+    if (table, other, from_, to, run) == ("last", None, None, None, None):
+        table, run = None, "last"
     with starting() as on_event, load_project(project_dir, on_event) as project:
         found = project.diff(table, other, from_=from_, to=to, run=run, key=key, samples=limit)
     if as_json:

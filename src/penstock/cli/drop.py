@@ -7,7 +7,12 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.options import common_options, complete_model, load_project
+from penstock.cli.options import (
+    common_options,
+    complete_model,
+    load_project,
+    partition_option,
+)
 from penstock.cli.output import print_json
 from penstock.errors import ArgumentError
 from penstock.progress.view import count
@@ -19,11 +24,11 @@ from penstock.progress.view import count
     epilog="""\b
 Examples:
   penstock drop marts/delays_daily
-  penstock drop raw/flights --slice 2013-01-02 --yes
-  penstock drop marts/delays_by_day --slice 2013-01-02""",
+  penstock drop raw/flights --partition 2013-01-02 --yes
+  penstock drop marts/delays_by_day --partition 2013-01-02""",
 )
 @click.argument("model", shell_complete=complete_model)
-@click.option("--slice", "value", metavar="VALUE", help="This slice only, such as 2013-01-02.")
+@partition_option("Drop this slice only, such as 2013-01-02.", "value")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @common_options
 def command(
@@ -32,7 +37,7 @@ def command(
     """Drop the table that MODEL makes, with what is recorded of its slices, as a new snapshot.
 
     The script stays: the next run makes the table, or the slice, again. Earlier snapshots keep the
-    rows until they expire. --slice takes the name that `penstock status MODEL` shows, also of a
+    rows until they expire. --partition takes the name that `penstock status MODEL` shows, also of a
     slice that only failed. Of a model that is gone MODEL is its name, or that of its table. Asks
     before it drops.
     """

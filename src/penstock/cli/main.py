@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import click
 
+from penstock.cli import guesses
 from penstock.cli.output import EXIT_INTERRUPTED, fail, fail_as_json
 from penstock.distribution import VERSION
 from penstock.sql.identifiers import nearest
@@ -31,6 +32,7 @@ COMMANDS = {
     "show": "penstock.cli.show",
     "why": "penstock.cli.why",
     "runs": "penstock.cli.runs",
+    "environments": "penstock.cli.environments",
     "logs": "penstock.cli.logs",
     "diff": "penstock.cli.diff",
     "history": "penstock.cli.history",
@@ -79,9 +81,13 @@ class LazyGroup(click.Group):
         name = str(args[0])
         if name in COMMANDS or name.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
-        guess = nearest(name, COMMANDS)
-        said = f" Did you mean {guess!r}?" if guess else ""
-        raise click.UsageError(f"No such command {name!r}.{said}", ctx)
+        meant = guesses.COMMANDS.get(name.lower())
+        if meant:
+            hint = f" Write `{meant}`."
+        else:
+            guess = nearest(name, COMMANDS)
+            hint = f" Did you mean {guess!r}?" if guess else ""
+        raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
 
     def invoke(self, ctx: click.Context) -> None:
         """Run the command; any error that is not click's own ends as one message."""
@@ -94,15 +100,26 @@ class LazyGroup(click.Group):
         except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except click.ClickException as error:
-            if isinstance(error, click.NoSuchOption) and error.possibilities:
-                error.possibilities[1:] = []  # the nearest; the others are merely short
+            shown = _narrowed(error) if isinstance(error, click.NoSuchOption) else error
             if ctx.meta["penstock.json"]:
-                fail_as_json(error)
-            raise
+                fail_as_json(shown)
+            raise shown from None
         except Exception as error:  # the last place: a fault is one message too
             if ctx.meta["penstock.json"]:
                 fail_as_json(error)
             ctx.exit(fail(error, debug=ctx.meta.get("penstock.debug", False)))
+
+
+def _narrowed(error: click.NoSuchOption) -> click.NoSuchOption:
+    """Return the error with the option of the same meaning, or else the nearest name alone."""
+    name, command = error.option_name, error.ctx.command if error.ctx else None
+    elsewhere = guesses.ELSEWHERE.get((command.name, name)) if command else None
+    meant = guesses.options_meant(name, command) if command else []
+    near = [*meant, *(error.possibilities or ())][:1]
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    if elsewhere:
+        hint = f" Write `{elsewhere}`."
+    return click.NoSuchOption(name, f"{error.message}{hint}", ctx=error.ctx)
 
 
 def _asks_for_json(args: Sequence[str]) -> bool:

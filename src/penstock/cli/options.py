@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from penstock.cli import paths
+from penstock.cli.guesses import AliasedOption
 from penstock.errors import ArgumentError, ConfigError
 from penstock.events import EventSink, ignore
 
@@ -174,10 +175,19 @@ def common_options(function: F) -> F:
     return project_option(json_option(debug_option(function)))
 
 
+def partition_option(text: str, name: str = "partition") -> Callable[[F], F]:
+    """``--partition VALUE``, or ``--slice``; the command receives it as ``name``."""
+    return click.option(
+        "--partition", name, cls=AliasedOption, aliases=["--slice"], metavar="VALUE", help=text
+    )
+
+
 def _from_option(verb: str) -> Callable[[Any], Any]:
     return click.option(
         "--from",
         "from_",
+        cls=AliasedOption,
+        aliases=["--start"],
         metavar="A",
         help=f"The first slice to {verb}: a partition, date or datetime.",
     )
@@ -189,6 +199,8 @@ def range_options(verb: str) -> Callable[[F], F]:
     def add(function: F) -> F:
         to = click.option(
             "--to",
+            cls=AliasedOption,
+            aliases=["--end"],
             metavar="B",
             help=f"The last slice to {verb}, included [default: the last that is over].",
         )
@@ -237,6 +249,8 @@ def selected_range_options(verb: str) -> Callable[[F], F]:
             _from_option(verb),
             click.option(
                 "--to",
+                cls=AliasedOption,
+                aliases=["--end"],
                 multiple=True,
                 metavar="B|MODEL",
                 shell_complete=complete_model,
@@ -289,9 +303,7 @@ def request_options(function: F) -> F:
     """The request of a run; the command passes the values on to `read_request`."""
     options = (
         selected_range_options("make"),
-        click.option(
-            "--partition", metavar="VALUE", help="The partition to make, such as 2013-01-02."
-        ),
+        partition_option("The partition to build, such as 2013-01-02."),
         click.option(
             "--all",
             "all_",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,21 @@ def command(
     Reads the catalogs, starts no Spark and writes nothing but the file of --out. The exit code is 2
     when a step cannot work.
     """
+    asked = read_request(**request)
+    ctx.exit(show_plan(asked, project_dir, as_json=as_json, explain=explain, out=out))
+
+
+def show_plan(
+    request: Mapping[str, Any],
+    project_dir: Path | None,
+    *,
+    as_json: bool,
+    explain: bool = False,
+    out: Path | None = None,
+) -> int:
+    """Print the plan of a request, save it to ``out``, and return the exit code."""
     with load_project(project_dir) as project:
-        plan = project.plan(**read_request(**request))
+        plan = project.plan(**request)
         estimates = project.estimates(plan) if explain else None
         if out is not None:
             project.save_plan(plan, out)
@@ -87,5 +101,4 @@ def command(
         print_plan(plan)
         if estimates is not None:
             print_explained(plan, estimates)
-    if any(step.fails for step in plan.steps):
-        ctx.exit(InputError.exit_code)
+    return InputError.exit_code if any(step.fails for step in plan.steps) else 0

@@ -13,6 +13,7 @@ from penstock.cli.options import (
     limit_option,
     load_project,
     parse_pairs,
+    partition_option,
     project_option,
     spark_option,
     warm_option,
@@ -32,7 +33,7 @@ Examples:
 )
 @click.argument("model", shell_complete=complete_model)
 @click.option("--table", is_flag=True, help="Show the published table instead of the query.")
-@click.option("--partition", metavar="VALUE", help="The partition, such as 2013-01-02.")
+@partition_option("The partition, such as 2013-01-02.")
 @click.option("--arg", "-a", "pairs", multiple=True, metavar="NAME=VALUE", help="An argument.")
 @limit_option(20, "rows")
 @warm_option

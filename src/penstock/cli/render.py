@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import common_options, load_project, parse_pairs, range_options
+from penstock.cli.options import (
+    common_options,
+    load_project,
+    parse_pairs,
+    partition_option,
+    range_options,
+)
 from penstock.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -25,7 +31,7 @@ Examples:
   penstock render marts/delays --arg at_least=30 --json""",
 )
 @click.argument("model")
-@click.option("--partition", metavar="VALUE", help="The partition, such as 2013-01-02.")
+@partition_option("The partition, such as 2013-01-02.")
 @range_options("render")
 @click.option("--arg", "-a", "pairs", multiple=True, metavar="NAME=VALUE", help="An argument.")
 @click.option(

@@ -13,6 +13,7 @@ from penstock.cli.options import (
     complete_model,
     limit_option,
     load_project,
+    partition_option,
     warm_option,
 )
 from penstock.cli.output import print_json, say, starting
@@ -35,7 +36,7 @@ Examples:
 )
 @click.argument("run")
 @click.argument("step", required=False, shell_complete=complete_model)
-@click.option("--partition", metavar="VALUE", help="One slice of STEP, as runs show lists it.")
+@partition_option("One slice of STEP, as `penstock runs show` lists it.")
 @limit_option(SAMPLES, "rows of each kind of difference")
 @warm_option
 @common_options

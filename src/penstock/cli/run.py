@@ -27,7 +27,8 @@ from penstock.cli.output import (
     watch,
 )
 from penstock.cli.paths import local
-from penstock.errors import PenstockError
+from penstock.cli.plan import show_plan
+from penstock.errors import ArgumentError, PenstockError
 from penstock.model.values.strategy import strategy_named
 from penstock.progress.view import count
 
@@ -63,6 +64,7 @@ Examples:
     help="Create a new catalog even if the data path holds files of a lake.",
 )
 @no_wait_option
+@click.option("--dry-run", is_flag=True, help="Show what would run, as penstock plan does.")
 @click.option(
     "--plan",
     "plan",
@@ -81,6 +83,7 @@ def command(
     new_catalog: bool,
     no_wait: bool,
     plan: Path | None,
+    dry_run: bool,
     project_dir: Path | None,
     as_json: bool,
     **request: Any,
@@ -110,6 +113,9 @@ def command(
     publication as always, and earlier snapshots keep the rows of before.
     """
     asked = read_request(**request)
+    if dry_run:
+        _require_no_saved_plan(plan)
+        ctx.exit(show_plan(asked, project_dir, as_json=as_json))
     with load_project(project_dir) as project, watch(as_json=as_json) as sink:
         options: dict[str, Any] = {"jobs": jobs, "new_catalog": new_catalog, "wait": not no_wait}
         options["plan"] = plan
@@ -117,6 +123,15 @@ def command(
         left = what_is_left(project, result)
     print_ending(result, left, as_json=as_json)
     ctx.exit(result.exit_code)
+
+
+def _require_no_saved_plan(plan: Path | None) -> None:
+    """:raises ArgumentError: a saved plan is named beside --dry-run"""
+    if plan is not None:
+        raise ArgumentError(
+            "--dry-run shows the plan of a request, and --plan runs a saved one",
+            hint=f"the plan is in {plan}: leave one of the two options out",
+        )
 
 
 def print_ending(result: RunResult, left: Mapping[str, str], *, as_json: bool) -> None:

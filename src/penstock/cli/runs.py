@@ -36,8 +36,19 @@ def since_option(function: F) -> F:
     )(function)
 
 
+class _RunsGroup(click.Group):
+    """``penstock runs last``, or an id of a run, is short for ``penstock runs show last``."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        is_run = args[0] not in self.commands and not args[0].startswith("-")
+        return super().resolve_command(ctx, ["show", *args] if is_run else args)
+
+
 @click.group(
     "runs",
+    cls=_RunsGroup,
     short_help="List past runs, or show one.",
     invoke_without_command=True,
     epilog="""\b
@@ -45,7 +56,7 @@ Examples:
   penstock runs
   penstock runs --failed --since 24h
   penstock runs --model clean/flights --limit 5
-  penstock runs show last
+  penstock runs last
   penstock runs show 01a20f9c-6494 --json""",
 )
 @click.option("--failed", is_flag=True, help="Only runs that failed or were killed.")
@@ -80,7 +91,7 @@ def command(
     A run is running, done, waiting (all is done but what waits for an input), failed, cancelled, or
     interrupted: its process was killed. Slices are counted by how they ended. A run that had
     nothing to do is not recorded. Runs of environments that make other tables, by their
-    schema_suffix, are left out without --all-environments.
+    schema_suffix, are left out without --all-environments. `penstock runs RUN` shows one.
     """
     ctx.obj = project_dir
     if ctx.invoked_subcommand is not None:

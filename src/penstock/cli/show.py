@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import as_option, common_options, complete_model, load_project
+from penstock.cli.options import (
+    as_option,
+    common_options,
+    complete_model,
+    load_project,
+    partition_option,
+)
 from penstock.cli.output import print_json, print_samples, print_table, say
 from penstock.cli.paths import local
 from penstock.cli.status import clock
@@ -41,7 +47,7 @@ Examples:
 @click.argument("model", shell_complete=complete_model)
 @click.option("--tests", is_flag=True, help="Show the latest results of its data tests instead.")
 @click.option("--failed", is_flag=True, help="With --tests: only those that did not pass.")
-@click.option("--slice", "value", metavar="VALUE", help="With --tests: only those of this slice.")
+@partition_option("With --tests: only those of this slice.", "value")
 @click.option(
     "--schema-history",
     is_flag=True,
@@ -69,7 +75,7 @@ def command(
             "--tests, --schema-history and --as show different things", hint="keep one of them"
         )
     if (failed or value is not None) and not tests:
-        raise ArgumentError("--failed and --slice select results of tests", hint="add --tests")
+        raise ArgumentError("--failed and --partition select results of tests", hint="add --tests")
     with load_project(project_dir) as project:
         if form is not None:
             _print_script(project.show_as(model, form), as_json=as_json)
@@ -134,7 +140,7 @@ def selected(
         if value not in slices:
             guess = nearest(value, slices)
             tested = ", ".join(dict.fromkeys(slices))
-            others = f"tested are {tested}" if tested else "leave out --slice"
+            others = f"tested are {tested}" if tested else "leave out --partition"
             raise ArgumentError(
                 f"no test has a result for the slice {value!r}",
                 hint=f"did you mean {guess!r}?" if guess else others,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,9 +29,12 @@ if TYPE_CHECKING:
     from penstock.engine.results import ModelStatus, SliceStatus
 
 
+_NO_MODELS = "The project has no models yet."
+_NOTHING_SELECTED = "No model is selected: none has such a slice."
 _RUNS = 5  # of missing slices that are shown
 _MODELS = Look(("strategy", "table", "snapshot", "last made"), ("slices",))
 _RANGES = Look(("table",), ("slices",))
+_FAILED = Look(("time",), ("model", "state"))
 _SLICES = Look(("snapshot", "time", "tests"), ("state",))
 
 
@@ -42,6 +47,7 @@ Examples:
   penstock status clean/flights
   penstock status clean/flights --grid
   penstock status clean/flights --from 2013-01-01 --to 2013-12-31
+  penstock status --failed
   penstock status state:failed state:behind
   penstock status --to marts/delays_daily
   penstock status --markdown
@@ -55,6 +61,7 @@ Examples:
     help="For monitors: end with exit code 1 if slices are in one of these states, such as "
     "failed,behind,waiting. failed means skipped, too.",
 )
+@click.option("--failed", is_flag=True, help="Show only slices that failed or were skipped.")
 @click.option("--grid", is_flag=True, help="Of one model: a calendar of its slices, or ranges.")
 @common_options
 @click.pass_context
@@ -63,6 +70,7 @@ def command(
     /,
     *,
     fail_on: str | None,
+    failed: bool,
     grid: bool,
     models: tuple[str, ...],
     select: tuple[str, ...],
@@ -91,23 +99,29 @@ def command(
 
     wrong = None if fail_on is None else _states_of(fail_on)
     with load_project(project_dir) as project:
-        statuses = project.status(*models, select=select, exclude=exclude, from_=from_, to=to)
+        whole = project.status(*models, select=select, exclude=exclude, from_=from_, to=to)
         selection, last = selection_of(models, select, exclude, to, project.models)
         alone = selection.only(project.models) is not None
+    statuses = tuple(_failed(whole)) if failed else whole
     if grid and not alone:
         raise ArgumentError("--grid shows the slices of one model", hint="name it")
     if as_json:
         print_json({"models": statuses})
     elif alone and statuses:
         (print_grid if grid else print_slices)(statuses[0])
-    elif from_ is not None or last is not None:
-        print_ranges(statuses)
-    elif selection:
-        print_models(statuses, empty="No model is selected: none has such a slice.")
+    elif failed:
+        print_failed(statuses)
     else:
-        print_models(statuses)
+        _print_all(statuses, is_range=(from_ or last) is not None, selected=bool(selection))
     if wrong is not None:
-        ctx.exit(_monitored(statuses, wrong))
+        ctx.exit(_monitored(whole, wrong))
+
+
+def _print_all(statuses: tuple[ModelStatus, ...], *, is_range: bool, selected: bool) -> None:
+    if is_range:
+        print_ranges(statuses)
+    else:
+        print_models(statuses, _NOTHING_SELECTED if selected else _NO_MODELS)
 
 
 _KNOWN = (
@@ -143,6 +157,31 @@ def _monitored(statuses: tuple[ModelStatus, ...], wrong: tuple[str, ...]) -> int
     return 1
 
 
+def _failed(statuses: tuple[ModelStatus, ...]) -> Iterator[ModelStatus]:
+    """Yield the models with slices that failed or were skipped, with those slices alone."""
+    for status in statuses:
+        slices = tuple(each for each in status.slices if each.state in ("failed", "skipped"))
+        if slices:
+            yield replace(status, slices=slices)
+
+
+def print_failed(statuses: tuple[ModelStatus, ...]) -> None:
+    """Print a line for each slice that failed or was skipped, of any model."""
+    rows = [
+        (
+            status.model or "(none)",
+            each.slice or "whole table",
+            _state(each),
+            clock(each.time),
+            one_line(local(each.reason or "")),
+        )
+        for status in statuses
+        for each in status.slices
+    ]
+    columns = ("model", "slice", "state", "time", "reason")
+    print_table(columns, rows, look=_FAILED, empty="No slice failed or was skipped.")
+
+
 def print_ranges(statuses: tuple[ModelStatus, ...]) -> None:
     rows = [(each.model, each.target, _slices(each), _missing(each)) for each in statuses]
     columns = ("model", "table", "slices", "missing")
@@ -164,9 +203,7 @@ def _missing(status: ModelStatus) -> str:
     return ", ".join([*said[:_RUNS], *more])
 
 
-def print_models(
-    statuses: tuple[ModelStatus, ...], empty: str = "The project has no models yet."
-) -> None:
+def print_models(statuses: tuple[ModelStatus, ...], empty: str = _NO_MODELS) -> None:
     rows = [
         (
             status.model or "(none)",

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import common_options, complete_model, load_project
+from penstock.cli.options import (
+    common_options,
+    complete_model,
+    load_project,
+    partition_option,
+)
 from penstock.cli.output import print_json, say
 from penstock.cli.paths import local
 from penstock.cli.runs import SHORT
 from penstock.cli.status import clock, state_text
+from penstock.errors import ArgumentError
 
 if TYPE_CHECKING:
     from penstock.engine.answers.why import Why, WhyRun
@@ -24,21 +30,31 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   penstock why clean/flights
-  penstock why clean/flights --partition 2013-01-01
+  penstock why clean/flights 2013-01-01
   penstock why marts/airline_ranking --json""",
 )
 @click.argument("model", shell_complete=complete_model)
-@click.option("--partition", metavar="VALUE", help="The slice to explain [default: that of now].")
+@click.argument("value", metavar="[SLICE]", required=False)
+@partition_option("The same as SLICE.")
 @common_options
-def command(*, model: str, partition: str | None, project_dir: Path | None, as_json: bool) -> None:
-    """Say why MODEL, or a slice of it, is as it is.
+def command(
+    *,
+    model: str,
+    value: str | None,
+    partition: str | None,
+    project_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Say why MODEL, or SLICE of it (by default that of now), is as it is.
 
     Which run made it and for what reason; what it was made from, and which runs had made that; what
     a run would do with it now and why, or why it would not; what it waits for, which run is making
     it, and which models read it. Starts no Spark.
     """
+    if value is not None and partition is not None:
+        raise ArgumentError("the slice is named twice", hint=f"penstock why {model} {value}")
     with load_project(project_dir) as project:
-        why = project.why(model, partition)
+        why = project.why(model, value or partition)
     if as_json:
         print_json(why)
         return

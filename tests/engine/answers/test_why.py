@@ -20,8 +20,10 @@ from penstock.engine.results import SliceStatus
 from penstock.engine.state.records import InputRead, ReadRecord
 from penstock.engine.state.store import insert_read
 from penstock.errors import ArgumentError
+from penstock.project import Project
 from tests.engine.planning.test_reasons import DAYS, Shop
 from tests.engine.state.builders import run_record, step_record
+from tests.engine.toy import write_project
 
 AT = datetime(2026, 1, 12, 3, tzinfo=UTC)
 
@@ -87,6 +89,23 @@ def test_a_model_by_time(shop: Shop) -> None:
     assert why.made is not None
     assert why.made.run_id == "r2"
     assert why.slice == "2026-01-02"
+
+
+def test_an_interval_of_a_history_that_is_loaded_by_days(tmp_path: Path) -> None:
+    script = (
+        "MODEL (name h, kind SCD_TYPE_2_BY_COLUMN (unique_key id, columns [v]), "
+        "start '2026-01-01', cron '@daily');\n"
+        "SELECT id, v FROM src WHERE d BETWEEN @start_ds AND @end_ds"
+    )
+    with Project.load(write_project(tmp_path / "h", {"models/h": script})) as project:
+        assert project.why("h", "2026-01-02").slice == "2026-01-02"
+
+
+def test_a_slice_may_follow_the_model(shop: Shop) -> None:
+    named = penstock(shop, "why", "reader", "--partition", "2026-01-02").stdout
+    assert penstock(shop, "why", "reader", "2026-01-02").stdout == named
+    both = penstock(shop, "why", "reader", "2026-01-02", "--slice", "2026-01-01")
+    assert "the slice is named twice" in both.stderr
 
 
 def test_the_slice_that_a_date_is_in() -> None:

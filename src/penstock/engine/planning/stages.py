@@ -402,7 +402,8 @@ def _count(number: int, noun: str) -> str:
 
 
 def _changed(model: Model, what: str, problem: str, slices: Sequence[SliceRecord] = ()) -> Refuse:
-    or_slice = " (or one slice: --slice VALUE)" if any(record.slice for record in slices) else ""
+    sliced = any(record.slice for record in slices)
+    or_slice = " (or one slice: --partition VALUE)" if sliced else ""
     return Refuse(
         f"{model.target} {problem}",
         f"put the line back; or rebuild the table: `penstock run {model.name} "

@@ -153,7 +153,7 @@ def _no_slice(target: TableName, value: str, known: _Known) -> ArgumentError:
     names = ", ".join([shown(text) or "" for text in known.slices if text != WHOLE][:_SHOWN])
     return ArgumentError(
         f"{target} has no slice {value!r}",
-        hint=f"its slices are {names}" if names else "it has none: leave --slice out",
+        hint=f"its slices are {names}" if names else "it has none: leave --partition out",
     )
 
 
@@ -238,7 +238,7 @@ def _drop_interval(table: StagedTable, interval: Interval, model: Model | None) 
     if model is None or by_time is None:
         raise ArgumentError(
             f"the rows of {interval} in {table.qualified_name} cannot be told from those of others",
-            hint="drop the whole table: leave --slice out; or restate it",
+            hint="drop the whole table: leave --partition out; or restate it",
         )
     rows = table.to_df()
     ranges = ranges_of(rows, by_time, (interval,), model.query.dialect)

@@ -1,0 +1,76 @@
+"""``penstock environments``: the environments of penstock.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.options import CONFIG_NAME, common_options, find_project, read_settings
+from penstock.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from penstock.settings_file import Values
+
+
+@click.command(
+    "environments",
+    short_help="List the environments of penstock.toml.",
+    epilog="""\b
+Examples:
+  penstock environments
+  penstock environments --json""",
+)
+@common_options
+def command(*, project_dir: Path | None, as_json: bool) -> None:
+    """List the environments that --env can name, with what each overrides. Starts no Spark.
+
+    The one that this command runs in is marked. `default` are the settings outside of
+    [environments]. An environment with a schema suffix has tables of its own, and reads the others
+    where `reads` says.
+    """
+    root = project_dir or find_project()
+    found = list(_environments(root, read_settings(root).environment))
+    if as_json:
+        print_json({"environments": found})
+        return
+    rows = [
+        (
+            "*" if each["current"] else "",
+            each["name"],
+            each["schema_suffix"],
+            each["reads"],
+            ", ".join(each["overrides"]),
+        )
+        for each in found
+    ]
+    print_table(("", "environment", "schema suffix", "reads", "overrides"), rows)
+
+
+def _environments(root: Path, current: str | None) -> Iterator[dict[str, Any]]:
+    from penstock.settings_file import DEFAULT_ENVIRONMENT, read_settings_file
+
+    file = read_settings_file(root / CONFIG_NAME)
+    yield _row(DEFAULT_ENVIRONMENT, {}, current)
+    for name, values in file.environments.items():
+        yield _row(name, values, current)
+
+
+def _row(name: str, values: Values, current: str | None) -> dict[str, Any]:
+    from penstock.environment_tables import SECTION
+    from penstock.settings_file import DEFAULT_ENVIRONMENT
+
+    own = {key: values.get(f"{SECTION}.{key}") for key in ("schema_suffix", "reads")}
+    return {
+        "name": name,
+        "current": name == (current or DEFAULT_ENVIRONMENT),
+        **{key: None if setting is None else setting.value for key, setting in own.items()},
+        "overrides": _sections(key for key in values if not key.startswith(f"{SECTION}.")),
+    }
+
+
+def _sections(keys: Iterable[str]) -> list[str]:
+    """Return the sections of dotted keys: ``lakes.main``, ``run``."""
+    return list(dict.fromkeys(key.rpartition(".")[0] for key in keys))
