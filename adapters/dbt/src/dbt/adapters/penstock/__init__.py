@@ -1,9 +1,11 @@
 """The adapter of dbt for Penstock: ``type: penstock`` in profiles.yml."""
 
 from dbt.adapters.base import AdapterPlugin
+from dbt.adapters.factory import FACTORY
 
 from dbt.adapters.penstock.connections import PenstockConnectionManager
 from dbt.adapters.penstock.credentials import PenstockCredentials
+from dbt.adapters.penstock.dispatch import add_parent
 from dbt.adapters.penstock.impl import PenstockAdapter
 from dbt.include import penstock
 
@@ -14,3 +16,5 @@ Plugin = AdapterPlugin(
     credentials=PenstockCredentials,
     include_path=penstock.PACKAGE_PATH,
 )
+
+add_parent(FACTORY)

@@ -11,24 +11,29 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.penstock import texts
+from dbt.adapters.penstock import information_schema, texts
 from dbt.adapters.penstock.lakes import Lakes
-from dbt.adapters.penstock.types import columns_of, described
-from penstock.errors import PenstockError
+from dbt.adapters.penstock.types import answer_columns, described
+from penstock.errors import PenstockError, UnsupportedFeature
 from penstock.lake.lake import Lake
 from penstock.lake.statements.dispatch import first_word
 from penstock.lake.transaction import Transaction
+from penstock.spark.failures import explained
 from penstock.spark.functions import run_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+logger = AdapterLogger("Penstock")
 
 Columns = list[tuple[str, str]]
 _COUNTS = "num_affected_rows"
 _FOREIGN = "__penstock_lake_"  # before the names of other lakes' tables in a query
 
 _FILES = "__penstock_files_"
+_INFORMATION = "__penstock_information_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +123,22 @@ class Handle:
                 self.rollback()
             return Result()
         if (view := texts.temporary_view(bare)) is not None:
-            self.views[view.name] = self._answer(view.query, None)[1]
+            self.stage(view.name, view.query)
             return Result()
         name, answer = self._answer(bare, args)
         if not texts.writes(bare):
             return Result(answer)
+        if texts.is_view(bare) and "notice" in getattr(answer, "columns", ()):
+            logger.warning(answer.collect()[0]["notice"])
         response = _response(first_word(bare), answer)
         self._responses.append((name, response))
         if not self._begun:
             self.commit()
         return Result(answer, response)
+
+    def stage(self, name: str, query: str) -> None:
+        """Keep the rows of a query as a temporary relation."""
+        self.views[name] = self._answer(query, None)[1]
 
     def transaction(self, name: str | None = None) -> Transaction:
         """The open transaction of a lake, begun where there is none."""
@@ -151,9 +162,12 @@ class Handle:
 
     def _answer(self, text: str, args: Mapping[str, Any] | None) -> tuple[str, Any]:
         """Run a text in the lake that it names first, with others' tables as views."""
+        text, views = self._with_information(text)
         named = texts.lake_names(text, self.lakes.names)
         lake = self.lakes.lake(named[0].lake if named else None)
-        text, views = self._with_foreign(lake, text, named)
+        if texts.is_view(text):
+            _check_view(lake, text, named)
+        text = self._with_foreign(lake, text, named, views)
         text = self._with_files(lake, text, views)
         if self._begun and not lake.catalog.read_only:
             runs: Lake | Transaction = self.transaction(lake.name)
@@ -168,16 +182,32 @@ class Handle:
                 self.rollback()
             raise
 
-    def _with_foreign(
-        self, lake: Lake, text: str, named: Sequence[texts.LakeName]
-    ) -> tuple[str, dict[str, DataFrame]]:
-        """Name the tables of other lakes as views."""
+    def _with_information(self, text: str) -> tuple[str, dict[str, DataFrame]]:
+        """Return the temporary relations of a text, and name the tables of an information schema
+        as such.
+        """
         views, replacements = dict(self.views), []
+        for name in texts.information_names(text):
+            lake = self.lakes.lake(name.lake or None)
+            view = f"{_INFORMATION}{len(replacements)}"
+            views[view] = information_schema.frame(lake, name.rest)
+            replacements.append((name, view))
+        return texts.replaced(text, replacements), views
+
+    def _with_foreign(
+        self,
+        lake: Lake,
+        text: str,
+        named: Sequence[texts.LakeName],
+        views: dict[str, DataFrame],
+    ) -> str:
+        """Add the tables of other lakes to the views, and name them so in the text."""
+        replacements = []
         for at, name in enumerate(named):
             if name.lake != lake.name.lower():
                 views[f"{_FOREIGN}{at}"] = self.reader(name.lake).sql(f"SELECT * FROM {name.rest}")
                 replacements.append((name, f"{_FOREIGN}{at}"))
-        return texts.replaced(text, replacements), views
+        return texts.replaced(text, replacements)
 
     def _with_files(self, lake: Lake, text: str, views: dict[str, DataFrame]) -> str:
         """Add what reads files with options to the views, and name them so in the text."""
@@ -214,17 +244,24 @@ class Cursor:
         if hasattr(frame, "columns") and hasattr(frame, "rows"):  # known without Spark
             pairs = list(frame.dtypes)
         else:
-            pairs = columns_of(frame)
+            pairs = answer_columns(frame)
         return [(name, kind, *(None,) * 5) for name, kind in pairs]
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows."""
-        return [] if self._result.frame is None else _values(self._result.frame.collect())
+        frame = self._result.frame
+        if frame is None:
+            return []
+        with explained():
+            return _values(frame.collect())
 
     def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
         """The first rows, of which Spark computes no more than these."""
         frame = self._result.frame
-        return [] if frame is None else _values(frame.limit(size).collect())
+        if frame is None:
+            return []
+        with explained():
+            return _values(frame.limit(size).collect())
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """The first row, or None."""
@@ -233,6 +270,22 @@ class Cursor:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _check_view(lake: Lake, text: str, named: Sequence[texts.LakeName]) -> None:
+    """Raise UnsupportedFeature where a view would read what its lake does not hold."""
+    for name in named:
+        if name.lake != lake.name.lower():
+            raise UnsupportedFeature(
+                f"a view of the lake {lake.name} cannot read {name.lake}.{name.rest}, which is in "
+                "another lake",
+                hint="use materialized='table', or the other lake as the view's database",
+            )
+    if texts.file_reads(text):
+        raise UnsupportedFeature(
+            "a view cannot read an external model, whose rows are files",
+            hint="use materialized='table'",
+        )
 
 
 def _values(rows: Sequence[Any]) -> list[tuple[Any, ...]]:

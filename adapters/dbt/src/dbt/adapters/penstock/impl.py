@@ -11,11 +11,20 @@ from dbt.adapters.base.impl import ConstraintSupport
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.penstock import catalog, external, python_models, seeds
+from dbt.adapters.penstock import (
+    catalog,
+    external,
+    freshness,
+    keys,
+    partitions,
+    python_models,
+    seeds,
+)
 from dbt.adapters.penstock.column import PenstockColumn
 from dbt.adapters.penstock.connections import PenstockConnectionManager
 from dbt.adapters.penstock.handle import Handle, PenstockResponse
@@ -29,8 +38,12 @@ from penstock.sql.identifiers import quoted
 if TYPE_CHECKING:
     import agate
 
-_STRATEGIES = ("append", "delete+insert", "insert", "insert_overwrite", "merge", "microbatch")
+_STRATEGIES = (
+    *("append", "delete+insert", "insert", "insert_overwrite", "merge", "microbatch"),
+    "replace_where",
+)
 _FULL = CapabilitySupport(support=Support.Full)
+logger = AdapterLogger("Penstock")
 
 
 @dataclass
@@ -58,8 +71,18 @@ class PenstockAdapter(SQLAdapter):
         ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
     }
     _capabilities = CapabilityDict(
-        {Capability.SchemaMetadataByRelations: _FULL, Capability.GetCatalogForSingleRelation: _FULL}
+        {
+            Capability.SchemaMetadataByRelations: _FULL,
+            Capability.GetCatalogForSingleRelation: _FULL,
+            Capability.TableLastModifiedMetadata: _FULL,
+            Capability.TableLastModifiedMetadataBatch: _FULL,
+        }
     )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """As dbt makes an adapter."""
+        super().__init__(*args, **options)
+        self._warnings: set[str] = set()
 
     @property
     def handle(self) -> Handle:
@@ -163,6 +186,60 @@ class PenstockAdapter(SQLAdapter):
         """Let the transaction only commit where nobody else has changed a table that it read."""
         table = f"{quoted(relation.schema or 'main')}.{quoted(relation.identifier or '')}"
         self.handle.fence(relation.database, table)
+
+    @available
+    @classmethod
+    def key_expressions(cls, unique_key: Any) -> list[str]:
+        """Return the columns or expressions of a `unique_key`."""
+        return keys.expressions(unique_key)
+
+    @available.parse_none
+    def require_keys(
+        self, relation: PenstockRelation, unique_key: list[str], table: PenstockRelation
+    ) -> None:
+        """Let a temporary relation fail, when its rows are read, at a NULL in a key of a table."""
+        if not unique_key:
+            return
+        name = relation.identifier or ""
+        columns = self.handle.views[name].columns
+        query = keys.guarded(relation.render(), columns, unique_key, table.render())
+        with self.connections.exception_handler(query):
+            self.handle.stage(name, query)
+
+    @available
+    @classmethod
+    def has_buckets(cls, names: list[str]) -> bool:
+        """Return whether one of the partitions is a bucket, which no SQL names."""
+        return partitions.has_buckets(names)
+
+    @available.parse_none
+    def delete_partitions(
+        self, table: PenstockRelation, rows: PenstockRelation, names: list[str]
+    ) -> None:
+        """Delete the rows of a table that are in the partitions of a temporary relation's rows."""
+        name = f"{quoted(table.schema or 'main')}.{quoted(table.identifier or '')}"
+        with self.connections.exception_handler(f"DELETE FROM {name}"):
+            target = self.handle.transaction(table.database).table(name)
+            source = self.handle.views[rows.identifier or ""]
+            target.delete(partitions.rows_beside(target.schema, names, source))
+
+    @available.parse_none
+    def warn_once(self, message: str) -> None:
+        """Log a warning once in an invocation of dbt."""
+        if message not in self._warnings:
+            self._warnings.add(message)
+            logger.warning(message)
+
+    def calculate_freshness_from_metadata_batch(
+        self, sources: list[Any], macro_resolver: Any = None
+    ) -> tuple[list[Any], dict[Any, Any]]:
+        """Return when the rows of tables last changed, by the snapshots of their lakes."""
+        with self.connections.exception_handler("freshness"):
+            ages = {
+                source: freshness.response(self.handle.lakes.lake(source.database), source)
+                for source in sources
+            }
+        return [], ages
 
     @available.parse(lambda *_, **__: 0)
     def load_seed(self, relation: PenstockRelation, table: agate.Table) -> int:

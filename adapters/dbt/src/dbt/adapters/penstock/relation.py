@@ -68,7 +68,8 @@ class PenstockRelation(BaseRelation):
         """The name, with the snapshot that it is read at; the files of an external model."""
         if self.files and not self.is_temporary:
             return self.files
-        name = super().render()
+        shown = self.include(database=False) if self.path.schema is None else self
+        name = super(PenstockRelation, shown).render()
         return f"{name} {self.travel}" if self.travel else name
 
     def _render_event_time_filtered(self, event_time_filter: EventTimeFilter) -> str:

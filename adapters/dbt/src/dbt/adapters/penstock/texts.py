@@ -98,6 +98,31 @@ def lake_names(text: str, lakes: Collection[str]) -> list[LakeName]:
     return found
 
 
+_INFORMATION = "information_schema"
+
+
+def information_names(text: str) -> list[LakeName]:
+    """Return the names of tables of an information schema, of any lake or of none, in order.
+
+    ``lake`` is empty where the name has none; ``rest`` is the table.
+    """
+    names = []
+    for match in _CHAINS.finditer(text):
+        parts = [unquoted(part) for part in re.findall(_NAME, match["chain"] or "")]
+        if len(parts) > 1 and parts[-2].lower() == _INFORMATION:
+            lake = parts[0] if len(parts) > 2 else ""
+            names.append(LakeName(lake, parts[-1].lower(), match.start(), match.end()))
+    return names
+
+
+_VIEW = re.compile(r"create\s+(?:or\s+replace\s+)?view\b", re.I)
+
+
+def is_view(text: str) -> bool:
+    """Return whether a statement creates a view of a lake."""
+    return _VIEW.match(text) is not None
+
+
 _FILE_READS = re.compile(
     r"(?P<skipped>'(?:[^'\\]|\\.|'')*'|--[^\n]*|/\*.*?\*/)"
     r"|\b(?P<reads>\w+\.`[^`]+`\s+with\s*\((?:[^()']|'(?:[^'\\]|\\.|'')*')*\))",

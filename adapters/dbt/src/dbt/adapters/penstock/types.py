@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import PenstockError
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.statements.types import duckdb_type
 
@@ -29,6 +30,14 @@ def type_name(kind: str) -> str:
 def columns_of(frame: DataFrame) -> list[tuple[str, str]]:
     """The names and types of a DataFrame's columns."""
     return [(c.name, type_name(duckdb_type(c))) for c in schema_of(frame).columns]
+
+
+def answer_columns(frame: DataFrame) -> list[tuple[str, str]]:
+    """Return the same of an answer, whose types no table has to hold: that of ``NULL`` is void."""
+    try:
+        return columns_of(frame)
+    except PenstockError:
+        return [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
 
 
 def described(rows: Iterable[Any]) -> list[tuple[str, str]]:

@@ -139,12 +139,8 @@
 
 {% macro penstock__apply_grants(relation, grant_config, should_revoke=true) %}
   {% if grant_config %}
-    {{ exceptions.raise_compiler_error("grants are not supported: give rights in the catalog's database and on the files") }}
+    {% do adapter.warn_once("grants are ignored: a lake has no users; give rights in the catalog's database and on the files") %}
   {% endif %}
-{% endmacro %}
-
-{% macro penstock__get_relation_last_modified(information_schema, relations) %}
-  {{ exceptions.raise_compiler_error("freshness of a source needs loaded_at_field") }}
 {% endmacro %}
 
 {% macro penstock__get_test_sql(main_sql, fail_calc, warn_if, error_if, limit) -%}

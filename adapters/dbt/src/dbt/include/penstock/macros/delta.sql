@@ -1,7 +1,8 @@
 {# A model with file_format='delta' is in the profile's Delta root: that is its database. #}
 {% macro penstock__generate_database_name(custom_database_name=none, node=none) -%}
   {%- set roots = target.delta.split(', ') if target.delta else [] -%}
-  {%- set format = node.config.get('file_format') if node is not none and node.config else none -%}
+  {#- The configuration of an export of a saved query has no `get`, and no format. -#}
+  {%- set format = node.config.get('file_format') if node is not none and node.config and node.config.get is defined else none -%}
   {%- if format == 'delta' and not roots -%}
     {{ exceptions.raise_compiler_error("file_format='delta' needs a Delta root: add delta: {NAME: directory} to the target in profiles.yml") }}
   {%- elif format == 'delta' and custom_database_name is none and roots | length > 1 -%}

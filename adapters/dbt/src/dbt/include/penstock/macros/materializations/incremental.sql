@@ -9,28 +9,36 @@
   {%- set strategy = config.get('incremental_strategy') or 'default' -%}
   {%- set strategy_macro = adapter.get_incremental_strategy_macro(context, strategy) -%}
 
-  {% if config.get('merge_clauses') %}
-    {{ exceptions.raise_compiler_error("merge_clauses are not supported: use merge_update_columns, merge_exclude_columns or incremental_predicates") }}
-  {% endif %}
+  {%- set keys = adapter.key_expressions(unique_key) if strategy in ('default', 'merge', 'delete+insert', 'insert') else [] -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {# What is read and what is written are of one snapshot. A model in Python begins no transaction itself. #}
   {% do penstock__begin() %}
-  {% if anew %}
-    {{ penstock__free_name(existing_relation, 'table') }}
-    {% call statement('main', language=language) -%}
-      {{ create_table_as(False, target_relation, compiled_code, language) }}
-    {%- endcall %}
-  {% else %}
+  {% do penstock__check_options() %}
+  {% set is_staged = not anew or (keys and not config.get('sql_header')) %}
+  {% if is_staged %}
     {% call statement('stage', language=language) -%}
       {{ create_table_as(True, temp_relation, compiled_code, language) }}
     {%- endcall %}
+    {% do adapter.require_keys(temp_relation, keys, target_relation) %}
+  {% endif %}
+  {% if anew %}
+    {{ penstock__free_name(existing_relation, 'table') }}
+    {% call statement('main', language='sql' if is_staged else language) -%}
+      {% if is_staged -%}
+        {{ create_table_as(False, target_relation, 'select * from ' ~ temp_relation) }}
+      {%- else -%}
+        {{ create_table_as(False, target_relation, compiled_code, language) }}
+      {%- endif %}
+    {%- endcall %}
+  {% else %}
     {% set dest_columns = process_schema_changes(on_schema_change, temp_relation, existing_relation) %}
     {% if not dest_columns %}
       {% set dest_columns = adapter.get_columns_in_relation(existing_relation) %}
     {% endif %}
+    {% do penstock__require_columns(dest_columns, temp_relation) %}
     {% if strategy not in ('append', 'default') or unique_key or this.render() in compiled_code %}
       {% do adapter.fence(target_relation) %}
     {% endif %}
@@ -39,11 +47,27 @@
       {{ strategy_macro({'target_relation': target_relation, 'temp_relation': temp_relation,
          'unique_key': unique_key, 'dest_columns': dest_columns, 'incremental_predicates': predicates}) }}
     {%- endcall %}
+  {% endif %}
+  {% if is_staged %}
     {% do adapter.drop_relation(temp_relation) %}
   {% endif %}
 
   {{ return(penstock__end(target_relation, post_hooks)) }}
 {%- endmaterialization %}
+
+{# With `on_schema_change: ignore` the rows have to have every column of the table. #}
+{% macro penstock__require_columns(dest_columns, temp_relation) %}
+  {% set names = adapter.get_columns_in_relation(temp_relation) | map(attribute='name') | map('lower') | list %}
+  {% set missing = [] %}
+  {% for column in dest_columns if column.name | lower not in names %}
+    {% do missing.append(column.name) %}
+  {% endfor %}
+  {% if missing %}
+    {{ exceptions.raise_compiler_error(
+        "the query of " ~ model.name ~ " no longer returns " ~ missing | join(', ') ~ ", which the table " ~ this
+        ~ " has: return it, set on_schema_change to sync_all_columns, which drops it, or rebuild the table with --full-refresh") }}
+  {% endif %}
+{% endmacro %}
 
 {% macro penstock__begin() %}
   {% call statement('begin') -%}begin{%- endcall %}
@@ -85,7 +109,9 @@
     {% do conditions.append(time ~ " < to_timestamp_ntz('" ~ model.batch.event_time_end.strftime('%Y-%m-%d %H:%M:%S') ~ "')") %}
   {% endif %}
   {% do conditions.extend(arg_dict["incremental_predicates"] or []) %}
+  {% if not penstock__is_empty() -%}
   delete from {{ target }} where {{ conditions | join(' and ') }};
+  {%- endif %}
   insert into {{ target }} ({{ columns }}) select {{ columns }} from {{ source }}
 {% endmacro %}
 
@@ -94,8 +120,13 @@
   {% set target, source = arg_dict["target_relation"], arg_dict["temp_relation"] %}
   {% set columns = get_quoted_csv(arg_dict["dest_columns"] | map(attribute="name")) %}
   {% set partitions = adapter.names_of(config.get('partition_by') or config.get('partitioned_by'), 'partition_by') %}
-  {% if not partitions %}
+  {% if not partitions and penstock__is_empty() %}
+    insert into {{ target }} ({{ columns }}) select {{ columns }} from {{ source }}
+  {% elif not partitions %}
     insert overwrite {{ target }} select {{ columns }} from {{ source }}
+  {% elif adapter.has_buckets(partitions) %}
+    {% do adapter.delete_partitions(target, source, partitions) %}
+    insert into {{ target }} ({{ columns }}) select {{ columns }} from {{ source }}
   {% else %}
     merge into {{ target }} as DBT_INTERNAL_DEST
     using (select distinct
@@ -118,3 +149,8 @@
     {{ partition }}
   {%- endif -%}
 {%- endmacro %}
+
+{# `--empty` compiles a query without rows: what is in the table stays. #}
+{% macro penstock__is_empty() %}
+  {{ return(invocation_args_dict.get('empty') or false) }}
+{% endmacro %}

@@ -8,6 +8,7 @@
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {% do penstock__begin() %}
+  {% do penstock__check_options() %}
   {{ penstock__free_name(existing_relation, 'table') }}
   {% call statement('main', language=language) -%}
     {{ create_table_as(False, target_relation, compiled_code, language) }}

@@ -1,0 +1,64 @@
+"""The partitions of rows as a condition on a table, for `insert_overwrite`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from penstock.lake.format.partitioning import PartitionKey, partition_fields, partition_keys
+from penstock.lake.reading.conversions.spark_types import spark_type
+from penstock.lake.writing.spread import bucket
+from penstock.spark.functions import fn
+from penstock.sql.identifiers import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from penstock.lake.format.schema import TableSchema
+
+_LIMIT = 1_000  # partitions in a condition
+
+
+def has_buckets(partitions: Sequence[str]) -> bool:
+    """Return whether one of the partitions is ``bucket(8, id)``, which no SQL names."""
+    return any(partition.lower().startswith("bucket") for partition in partitions)
+
+
+def rows_beside(schema: TableSchema, partitions: Sequence[str], rows: DataFrame) -> Column:
+    """Return the condition of a table's rows that are in the partitions of ``rows``.
+
+    Raises DbtRuntimeError for more partitions than a condition can name.
+    """
+    keys = partition_keys(schema, partition_fields(schema, list(partitions)))
+    typed = rows.select(
+        *(  # a bucket depends on the type, which a query may give another
+            fn.col(quoted(key.column.name)).cast(spark_type(key.column)).alias(key.column.name)
+            for key in {key.column.name: key for key in keys}.values()
+        )
+    )
+    values = [_value(key).alias(f"p{place}") for place, key in enumerate(keys)]
+    found = typed.select(*values).distinct().limit(_LIMIT + 1).collect()
+    if len(found) > _LIMIT:
+        raise DbtRuntimeError(
+            f"insert_overwrite would replace more than {_LIMIT} partitions by "
+            f"{', '.join(partitions)}: use fewer buckets, or select fewer rows at once"
+        )
+    same = [
+        reduce(and_, (_value(key).eqNullSafe(value) for key, value in zip(keys, row, strict=True)))
+        for row in found
+    ]
+    return reduce(or_, same, fn.lit(False))
+
+
+def _value(key: PartitionKey) -> Column:
+    """The value of a partition; ``day(at)`` is the whole day, not the day of the month."""
+    if key.transform == "bucket":
+        return bucket(key)
+    column = fn.col(quoted(key.column.name))
+    if key.transform == "identity":
+        return column
+    return fn.date_trunc(key.transform, column).cast("timestamp_ntz")

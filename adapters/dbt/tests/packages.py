@@ -1,0 +1,165 @@
+"""Run public dbt packages over a new lake and count what became of their nodes.
+
+    .venv-dbt/bin/python adapters/dbt/tests/packages.py --packages DIRECTORY PROJECT...
+
+A PROJECT is a directory with a dbt_project.yml, such as a package's integration_tests. DIRECTORY
+holds a checkout of each package that the projects require. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import yaml
+
+_REQUIREMENTS = ("packages.yml", "dependencies.yml")
+_LEFT_OUT = (*_REQUIREMENTS, "package-lock.yml", "dbt_packages", "target", "logs", ".git")
+_PASSED = ("success", "pass", "warn", "no-op")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``counts`` has the nodes by status, ``failures`` the name and message of each that failed."""
+
+    project: str
+    counts: Mapping[str, int]
+    failures: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def line(self) -> str:
+        """One line of the report."""
+        total, passed = sum(self.counts.values()), sum(self.counts.get(s, 0) for s in _PASSED)
+        others = ", ".join(f"{number} {status}" for status, number in sorted(self.counts.items()))
+        return f"{self.project}: {passed} of {total} nodes ({others})"
+
+
+def main() -> int:
+    """Run the projects in turn; 1 where a node failed."""
+    arguments = _arguments()
+    packages = dict(_packages(arguments.packages))
+    failed = False
+    with TemporaryDirectory(prefix="penstock-packages-") as scratch:
+        directory = arguments.into or Path(scratch)
+        for project in arguments.projects:
+            outcome = run(project.resolve(), packages, directory.resolve(), arguments.select)
+            print(outcome.line, flush=True)
+            for name, message in outcome.failures:
+                print(f"    {name}: {message}", flush=True)
+            failed = failed or bool(outcome.failures)
+    return int(failed)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--packages", type=Path, required=True, help="where checkouts are")
+    parser.add_argument("--into", type=Path, help="a new directory that keeps projects and lakes")
+    parser.add_argument("--select", help="nodes, as `dbt build` selects them")
+    parser.add_argument("projects", nargs="+", type=Path, metavar="PROJECT")
+    return parser.parse_args()
+
+
+def run(project: Path, packages: Mapping[str, Path], scratch: Path, select: str | None) -> Outcome:
+    """Build a copy of a project, with a profile and a lake of its own."""
+    settings = _settings(project)
+    copy = scratch / settings["name"]
+    _copy(project, copy)
+    for name in _required(project, packages):
+        _copy(packages[name], copy / "dbt_packages" / name)
+    _write_profile(copy, settings.get("profile", settings["name"]))
+    command = [str(Path(sys.executable).with_name("dbt")), "build", "--profiles-dir", str(copy)]
+    chosen = ["--select", select] if select else []
+    environment = os.environ | {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
+    done = subprocess.run(
+        [*command, *chosen], cwd=copy, env=environment, capture_output=True, text=True, check=False
+    )
+    results = copy / "target" / "run_results.json"
+    if not results.is_file():
+        return Outcome(settings["name"], {"error": 1}, (("dbt build", done.stdout[-2000:]),))
+    return _outcome(settings["name"], json.loads(results.read_text()))
+
+
+def _outcome(name: str, results: Mapping[str, Any]) -> Outcome:
+    counts = Counter(result["status"] for result in results["results"])
+    failures = tuple(
+        (result["unique_id"], str(result["message"]))
+        for result in results["results"]
+        if result["status"] in {"error", "fail", "runtime error"}
+    )
+    return Outcome(name, counts, failures)
+
+
+def _packages(directory: Path) -> Iterator[tuple[str, Path]]:
+    """The checkouts below a directory, by the names of their projects."""
+    for settings in sorted(directory.resolve().glob("*/dbt_project.yml")):
+        yield _settings(settings.parent)["name"], settings.parent
+
+
+def _required(project: Path, packages: Mapping[str, Path]) -> list[str]:
+    """The packages that a project requires, and those that these require."""
+    names: list[str] = []
+    directories = [project]
+    while directories:
+        for name in _listed(directories.pop()):
+            if name not in packages:
+                sys.exit(f"{project} requires the package {name}: put a checkout beside the others")
+            if name not in names:
+                names.append(name)
+                directories.append(packages[name])
+    return names
+
+
+def _listed(project: Path) -> Iterator[str]:
+    """The names of the packages in a project's packages.yml and dependencies.yml."""
+    for path in (project / name for name in _REQUIREMENTS):
+        required = yaml.safe_load(path.read_text()) if path.is_file() else None
+        for entry in (required or {}).get("packages") or []:
+            if "local" in entry:
+                yield _settings((project / entry["local"]).resolve())["name"]
+            else:
+                last = str(entry.get("package") or entry["git"]).rpartition("/")[2]
+                yield last.removesuffix(".git").removeprefix("dbt-").replace("-", "_")
+
+
+def _settings(project: Path) -> dict[str, Any]:
+    text = (project / "dbt_project.yml").read_text()
+    loaded: dict[str, Any] = yaml.safe_load(re.sub(r"^\t+", "", text, flags=re.M))
+    return loaded
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a project without what dbt has installed or written in it, and its requirements."""
+
+    def others(directory: str, names: list[str]) -> list[str]:
+        inside = "integration_tests" if (Path(directory) / "dbt_project.yml").is_file() else None
+        return [name for name in names if name in _LEFT_OUT or name == inside]
+
+    shutil.copytree(source, target, ignore=others)
+
+
+def _write_profile(project: Path, name: str) -> None:
+    target = {
+        "type": "penstock",
+        "catalog": f"ducklake:sqlite:{project / 'lake.sqlite'}",
+        "data_path": f"{project / 'lake_data'}/",
+        "schema": "main",
+        "threads": 4,
+        "spark": {"master": "local[2]", "conf": {"spark.driver.memory": "2g"}},
+    }
+    profile = {name: {"target": "penstock", "outputs": {"penstock": target}}}
+    (project / "profiles.yml").write_text(yaml.safe_dump(profile))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
