@@ -54,6 +54,12 @@ def test_a_materialization_is_a_kind(given: dict[str, Any], expected: str) -> No
     assert flat(kind(**given)) == expected
 
 
+def test_partitions_are_kept() -> None:
+    found = kind(unique_key="id", partition_by=["day", "bucket(4, id)"])
+    assert isinstance(found, Kind)
+    assert found.properties == {"partitioned_by": "(day, bucket(4, id))"}
+
+
 def test_a_microbatch_says_how_long_its_batches_are_and_where_they_begin() -> None:
     found = kind(
         incremental_strategy="microbatch", event_time="at", batch_size="hour", begin="2026-01-01"
@@ -82,6 +88,9 @@ def test_snapshots_are_histories() -> None:
     )
     assert "valid_to_name until, invalidate_hard_deletes false, columns (a)" in flat(by_column)
     assert "columns *" in flat(snapshot(strategy="check", check_cols="all"))
+    open_ended = snapshot(strategy="check", check_cols="all", dbt_valid_to_current="'9999-12-31'")
+    assert isinstance(open_ended, Kind)
+    assert "of a current version is NULL, not '9999-12-31'" in open_ended.notes[1]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,16 @@ def test_a_manifest_is_read_from_its_project_or_from_the_file(tmp_path: Path) ->
 def test_tables_are_called_by_schema_and_alias(tmp_path: Path) -> None:
     found = manifest(tmp_path, node("model", "a", alias="An a"))
     assert found.tables() == {'"lake"."shop"."a"': "shop.`An a`"}
+    found = manifest(tmp_path, node("model", "a", alias="An a"), adapter="duckdb")
+    assert found.tables() == {'"lake"."shop"."a"': 'shop."An a"'}
+
+
+def test_models_without_a_query_are_named(tmp_path: Path) -> None:
+    nodes = (node("model", "a"), node("model", "b", compiled_code=None), node("model", "c"))
+    written(tmp_path, *nodes, node("model", "p", language="python", compiled_code=None))
+    with pytest.raises(ArgumentError, match="no compiled query of b\n") as failed:
+        read_manifest(tmp_path)
+    assert "a part of the project" in str(failed.value.hint)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from penstock.dbt_import.project import imported
@@ -73,6 +74,35 @@ def test_the_files_are_a_project_that_checks(tmp_path: Path) -> None:
         "select id from shop.raw\n"
     )
     assert yaml.safe_load(found.files["external_models.yaml"]) == [{"name": "shop.x"}]
+
+
+@pytest.mark.parametrize(("adapter", "mark"), [("duckdb", '"'), ("spark", "`")])
+def test_names_with_blanks_and_sources_that_a_model_makes(
+    tmp_path: Path, adapter: str, mark: str
+) -> None:
+    relation = f"{mark}shop{mark}.{mark}Order Items{mark}"
+    nodes = (
+        node("model", "items", alias="Order Items", relation_name=relation),
+        node("model", "reader", compiled_code=f"select id from {relation} as items"),
+    )
+    sources = {"source.shop.own.items": node("source", "Order Items", relation_name=relation)}
+    found = imported(manifest(tmp_path / "dbt", *nodes, adapter=adapter, sources=sources))
+    assert "external_models.yaml" not in found.files
+    for path, text in found.files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    with Project.load(tmp_path) as project:
+        assert project.check() == ()
+
+
+def test_variables_and_options_that_are_not_taken_are_listed(tmp_path: Path) -> None:
+    config = {"materialized": "table", "liquid_clustered_by": "id", "meta": {"a": 1}}
+    given = node("model", "a", config=config, raw_code="select {{ var('n') }} as id")
+    found = imported(manifest(tmp_path, given))
+    assert [note.reason.split(":")[0] for note in found.notes] == [
+        "its variables have the values of this compilation",
+        "its option liquid_clustered_by is not taken",
+    ]
 
 
 def test_what_is_lost_or_different_is_listed(tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from penstock.dbt_import.manifest import Fields, config_of
+from penstock.dbt_import import merging
+from penstock.dbt_import.manifest import Fields, as_list, config_of
 from penstock.dbt_import.text import literal, name, names
 
 # on_schema_change: what happens to columns that only the query has, or only the table.
@@ -29,70 +29,88 @@ class Kind:
     notes: tuple[str, ...] = ()
 
 
-def kind_of(node: Fields) -> Kind | str:
-    """The kind of a model or snapshot, or why there is none."""
+def kind_of(node: Fields, dialect: str = "spark") -> Kind | str:
+    """The kind of a model or snapshot whose SQL is of a dialect, or why there is none."""
     if node["resource_type"] == "snapshot":
-        return _history(node)
+        return _history(node, dialect)
     config = config_of(node)
     materialized = str(config.get("materialized"))
     if materialized not in _KINDS:
         return f"the materialization {materialized!r} has no kind"
-    return _KINDS[materialized](node)
+    return _KINDS[materialized](node, dialect)
 
 
-def _incremental(node: Fields) -> Kind | str:
+def _table(node: Fields, _: str) -> Kind:
+    return Kind("FULL", _partitioned(config_of(node)))
+
+
+def _partitioned(config: Fields) -> dict[str, str]:
+    parts = as_list(config.get("partition_by") or config.get("partitioned_by"))
+    return {"partitioned_by": f"({', '.join(parts)})"} if parts else {}
+
+
+def _incremental(node: Fields, dialect: str) -> Kind | str:
     config = config_of(node)
     strategy = config.get("incremental_strategy") or "default"
     notes = (_FILTER,) if "is_incremental" in str(node.get("raw_code")) else ()
     if strategy == "microbatch":
-        return _by_time(config)
+        return _by_time(config, dialect)
     keys = as_list(config.get("unique_key"))
-    if strategy == "insert_overwrite" and (parts := as_list(config.get("partition_by"))):
-        properties = {"partitioned_by": f"({', '.join(parts)})"}
-        return Kind(f"INCREMENTAL_BY_PARTITION{_options(config)}", properties, notes)
+    partitions = _partitioned(config)
+    if strategy == "insert_overwrite" and partitions:
+        return Kind(f"INCREMENTAL_BY_PARTITION{_options(config)}", partitions, notes)
     if keys:
-        return Kind(
-            f"INCREMENTAL_BY_UNIQUE_KEY{_options(config, unique_key=names(keys))}", {}, notes
-        )
+        try:
+            rules = merging.options(node, keys, dialect)
+        except merging.NoCounterpart as reason:
+            return str(reason)
+        options = _options(config, unique_key=names(keys, dialect), **rules)
+        return Kind(f"INCREMENTAL_BY_UNIQUE_KEY{options}", partitions, notes)
     whole = "it has no unique_key: all its rows are made in each run, as with --full-refresh"
-    return Kind("FULL", {}, (whole, *notes))
+    return Kind("FULL", partitions, (whole, *notes))
 
 
-def _by_time(config: Fields) -> Kind | str:
+def _by_time(config: Fields, dialect: str) -> Kind | str:
     column, size = config.get("event_time"), str(config.get("batch_size"))
     if not column or size not in _CRONS:
         return "a microbatch model needs event_time and a batch_size"
     properties = {"cron": literal(_CRONS[size])}
     if begin := config.get("begin"):
         properties["start"] = literal(str(begin)[:10])
-    options = {"time_column": name(str(column))}
+    options = {"time_column": name(str(column), dialect)}
     if lookback := config.get("lookback"):
         options["lookback"] = str(lookback)
     return Kind(f"INCREMENTAL_BY_TIME_RANGE{_options(config, **options)}", properties)
 
 
-def _history(node: Fields) -> Kind | str:
+def _history(node: Fields, dialect: str) -> Kind | str:
     config = config_of(node)
     keys = as_list(config.get("unique_key"))
     columns = config.get("snapshot_table_column_names") or {}
     options = {
-        "unique_key": names(keys),
-        "valid_from_name": name(columns.get("dbt_valid_from") or "dbt_valid_from"),
-        "valid_to_name": name(columns.get("dbt_valid_to") or "dbt_valid_to"),
+        "unique_key": names(keys, dialect),
+        "valid_from_name": name(columns.get("dbt_valid_from") or "dbt_valid_from", dialect),
+        "valid_to_name": name(columns.get("dbt_valid_to") or "dbt_valid_to", dialect),
     }
     deletes = config.get("hard_deletes") or ""
     if deletes == "new_record":
         return "hard_deletes: new_record has no counterpart: use invalidate"
     invalidates = deletes == "invalidate" or bool(config.get("invalidate_hard_deletes"))
     options["invalidate_hard_deletes"] = literal(invalidates)
-    notes = ("dbt_scd_id and dbt_updated_at are not made",)
+    notes = ["dbt_scd_id and dbt_updated_at are not made"]
+    if current := config.get("dbt_valid_to_current"):
+        until = options["valid_to_name"]
+        notes.append(
+            f"its dbt_valid_to_current is not taken: {until} of a current version is NULL, not "
+            f"{current}"
+        )
     if config.get("strategy") == "timestamp":
-        options["updated_at_name"] = name(str(config.get("updated_at")))
+        options["updated_at_name"] = name(str(config.get("updated_at")), dialect)
         options["updated_at_as_valid_from"] = "true"
-        return Kind(f"SCD_TYPE_2_BY_TIME{_listed(options)}", {}, notes)
+        return Kind(f"SCD_TYPE_2_BY_TIME{_listed(options)}", {}, tuple(notes))
     checked = config.get("check_cols")
-    options["columns"] = "*" if checked == "all" else names(as_list(checked))
-    return Kind(f"SCD_TYPE_2_BY_COLUMN{_listed(options)}", {}, notes)
+    options["columns"] = "*" if checked == "all" else names(as_list(checked), dialect)
+    return Kind(f"SCD_TYPE_2_BY_COLUMN{_listed(options)}", {}, tuple(notes))
 
 
 def _options(config: Fields, **given: str) -> str:
@@ -110,18 +128,9 @@ def _listed(options: Mapping[str, str]) -> str:
     return f" (\n{lines}\n  )"
 
 
-def as_list(value: Any) -> list[str]:
-    """A list that may be written as one text."""
-    if value is None:
-        return []
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [str(item) for item in value]
-    return [str(value)]
-
-
-_KINDS: Mapping[str, Callable[[Fields], Kind | str]] = {
-    "table": lambda _: Kind("FULL"),
-    "view": lambda _: Kind("VIEW"),
-    "ephemeral": lambda _: "its query stands in those of its readers, as dbt compiles it",
+_KINDS: Mapping[str, Callable[[Fields, str], Kind | str]] = {
+    "table": _table,
+    "view": lambda *_: Kind("VIEW"),
+    "ephemeral": lambda *_: "its query stands in those of its readers, as dbt compiles it",
     "incremental": _incremental,
 }

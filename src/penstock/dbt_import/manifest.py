@@ -6,7 +6,7 @@ The manifest of every dbt since 1.0 has these fields; what one has not is taken 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ class Manifest:
         """Return the names of tables here, by those that the compiled queries have."""
         named = [*self.nodes.values(), *self.sources.values()]
         return {
-            node["relation_name"]: table(table_of(node))
+            node["relation_name"]: table(table_of(node), self.dialect)
             for node in named
             if node.get("relation_name")
         }
@@ -56,6 +56,15 @@ def config_of(node: Fields) -> Fields:
     """The configuration of a node."""
     config = node.get("config")
     return config if isinstance(config, Mapping) else {}
+
+
+def as_list(value: Any) -> list[str]:
+    """A list that may be written as one text."""
+    if value is None:
+        return []
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [str(item) for item in value]
+    return [str(value)]
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -89,6 +98,19 @@ def read_manifest(directory: Path) -> Manifest:
         content.get("sources") or {},
         content.get("unit_tests") or {},
     )
-    if not any(node.get("compiled_code") for node in found.of_type("model")):
+    lacking = [node["name"] for node in _queried(found) if not node.get("compiled_code")]
+    if len(lacking) == len(list(_queried(found))):
         raise ArgumentError(f"{path} has no compiled queries", hint=_COMPILE)
+    if lacking:
+        raise ArgumentError(
+            f"{path} has no compiled query of {', '.join(lacking)}",
+            hint=f"the last command of dbt compiled a part of the project: {_COMPILE}",
+        )
     return found
+
+
+def _queried(manifest: Manifest) -> Iterator[Fields]:
+    """The models and snapshots that have queries."""
+    for node in (*manifest.of_type("model"), *manifest.of_type("snapshot")):
+        if node.get("language", "sql") == "sql":
+            yield node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,29 @@ from penstock.dbt_import.unit_tests import unit_test_of
 
 _IN_PYTHON = "a model in Python is to be written as a step in Python: def main(...)"
 _HOOKS = ("pre-hook", "post-hook")
+_VARIABLE = re.compile(r"\bvar\s*\(")
+# Options that a kind, a property or another note is made of.
+_TAKEN = frozenset(
+    {
+        *("materialized", "incremental_strategy", "unique_key", "on_schema_change", "strategy"),
+        *("partition_by", "partitioned_by", "event_time", "batch_size", "begin", "lookback"),
+        *("merge_update_columns", "merge_exclude_columns", "incremental_predicates", "predicates"),
+        *("matched_condition", "merge_update_condition", "source_alias", "target_alias"),
+        *("updated_at", "check_cols", "hard_deletes", "invalidate_hard_deletes"),
+        *("snapshot_table_column_names", "dbt_valid_to_current", "contract", "tags", "grants"),
+        *_HOOKS,
+    }
+)
+# Options that change no rows, or that a compiled query has in it.
+_WITHOUT_EFFECT = frozenset(
+    {
+        *("enabled", "alias", "schema", "database", "target_schema", "target_database", "meta"),
+        *("group", "persist_docs", "quoting", "column_types", "full_refresh", "access", "docs"),
+        *("packages", "on_configuration_change", "concurrent_batches", "freshness", "file_format"),
+        *("static_analysis", "build_after", "penstock_stage", "quote_columns", "delimiter"),
+        *("limit", "materialization", "latest_version", "description"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +74,8 @@ def imported(manifest: Manifest) -> Imported:
     files = {"penstock.toml": _settings(manifest)}
     audits = _audits(manifest, files, left)
     for node in _models(manifest):
-        kind = _IN_PYTHON if node.get("language") == "python" else kind_of(node)
+        in_python = node.get("language") == "python"
+        kind = _IN_PYTHON if in_python else kind_of(node, manifest.dialect)
         if not isinstance(kind, Kind):
             is_inside = config_of(node).get("materialized") == "ephemeral"
             (notes if is_inside else left).append(Left(_called(node), kind))
@@ -62,8 +87,8 @@ def imported(manifest: Manifest) -> Imported:
         files[f"seeds/{path.name}"] = seeds.text_of(path)
         files[_path(seed)] = _seed(seed, path, audits[seed["unique_id"]])
     _unit_tests(manifest, files, left)
-    if manifest.sources:
-        files["external_models.yaml"] = _sources(manifest)
+    if sources := _sources(manifest):
+        files["external_models.yaml"] = yaml.safe_dump(sources, sort_keys=False, allow_unicode=True)
     return Imported(files, tuple(left), tuple(notes))
 
 
@@ -89,19 +114,20 @@ def _settings(manifest: Manifest) -> str:
 
 def _model(node: Fields, kind: Kind, manifest: Manifest, audits: Iterable[Audit]) -> str:
     """The script of a model or snapshot."""
-    properties = {"name": table(table_of(node)), "kind": kind.text, **kind.properties}
-    if manifest.dialect != "spark":
-        properties["dialect"] = manifest.dialect
+    dialect = manifest.dialect
+    properties = {"name": table(table_of(node), dialect), "kind": kind.text, **kind.properties}
+    if dialect != "spark":
+        properties["dialect"] = dialect
     config = config_of(node)
     columns = {str(c["name"]): c for c in (node.get("columns") or {}).values()}
     types = {column: about.get("data_type") for column, about in columns.items()}
     if (config.get("contract") or {}).get("enforced") and types and all(types.values()):
-        listed = ", ".join(f"{name(column)} {kind}" for column, kind in types.items())
+        listed = ", ".join(f"{name(column, dialect)} {kind}" for column, kind in types.items())
         properties["columns"] = f"({listed})"
     properties |= _about(node)
     texts = {c: about["description"] for c, about in columns.items() if about.get("description")}
     if texts:
-        listed = ", ".join(f"{name(c)} = {literal(text)}" for c, text in texts.items())
+        listed = ", ".join(f"{name(c, dialect)} = {literal(text)}" for c, text in texts.items())
         properties["column_descriptions"] = f"({listed})"
     query = renamed(str(node["compiled_code"]).strip().rstrip(";"), manifest.tables())
     return _script(properties, audits, query)
@@ -148,6 +174,11 @@ def _noted(node: Fields) -> Iterator[str]:
         yield "its hooks are not taken: statements may stand behind the query"
     if config.get("grants"):
         yield "its grants are not taken: give rights in the catalog's database"
+    if _VARIABLE.search(str(node.get("raw_code") or "")):
+        yield "its variables have the values of this compilation: dbt compile --vars gives others"
+    for option, value in config.items():
+        if value and option not in _TAKEN and option not in _WITHOUT_EFFECT:
+            yield f"its option {option} is not taken"
 
 
 def _audits(
@@ -178,13 +209,16 @@ def _unit_tests(manifest: Manifest, files: dict[str, str], left: list[Left]) -> 
         files["tests/unit_tests.yaml"] = yaml.safe_dump(tests, sort_keys=False, allow_unicode=True)
 
 
-def _sources(manifest: Manifest) -> str:
+def _sources(manifest: Manifest) -> list[dict[str, Any]]:
     entries = []
+    made = {table_of(node) for node in manifest.nodes.values()}
     for _, source in sorted(manifest.sources.items()):
+        if table_of(source) in made:  # a table of the project, which its readers find by its name
+            continue
         entry: dict[str, Any] = {"name": table_of(source)}
         if description := source.get("description"):
             entry["description"] = description
         columns = (source.get("columns") or {}).values()
         types = {c["name"]: c["data_type"] for c in columns if c.get("data_type")}
         entries.append(entry | ({"columns": types} if types else {}))
-    return yaml.safe_dump(entries, sort_keys=False, allow_unicode=True)
+    return entries

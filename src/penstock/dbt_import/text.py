@@ -5,21 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from penstock.sql.identifiers import quoted
+from penstock.sql.identifiers import quote_identifier
 from penstock.sql.literals import plain_text_literal
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _SKIPPED = r"'(?:[^'\\]|\\.|'')*'|--[^\n]*|/\*.*?\*/"
 
 
-def name(text: str) -> str:
-    """A column or table, in quotes where it needs them."""
-    return text if _WORD.fullmatch(text) else quoted(text)
+def name(text: str, dialect: str = "spark") -> str:
+    """A column or table, in the quotes of a dialect where it needs them."""
+    mark = '"' if dialect == "duckdb" else "`"
+    return text if _WORD.fullmatch(text) else quote_identifier(text, mark=mark)
 
 
-def table(full: str) -> str:
+def table(full: str, dialect: str = "spark") -> str:
     """``schema.table``, each part in quotes where it needs them."""
-    return ".".join(map(name, full.split(".", 1)))
+    parts = full.split(".", 1) if not full.startswith(".") else full.rsplit(".", 1)
+    return ".".join(name(part, dialect) for part in parts)
 
 
 def literal(value: object) -> str:
@@ -31,9 +33,9 @@ def literal(value: object) -> str:
     return plain_text_literal(str(value))
 
 
-def names(columns: Iterable[str]) -> str:
+def names(columns: Iterable[str], dialect: str = "spark") -> str:
     """``(a, b)``"""
-    return f"({', '.join(map(name, columns))})"
+    return f"({', '.join(name(column, dialect) for column in columns)})"
 
 
 def renamed(query: str, tables: Mapping[str, str]) -> str:
