@@ -12,7 +12,7 @@ from penstock.model.definition.model import Model
 from penstock.plan_inspection import PlanInspection
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from penstock.engine.answers.preview import Queries
     from penstock.engine.answers.rendering import Rendering
@@ -299,6 +299,12 @@ class Inspection(PlanInspection):
             return self._queries().of_model(self.model(model))
         plan = self._plan_of(self.model(model), partition=partition, args=args)
         return self._queries().preview(plan)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session of the project, started when there is none: ``project.spark``."""
+        self._connections.check_open()
+        return self._session()
 
     def _queries(self) -> Queries:
         from penstock.engine.answers.preview import Queries

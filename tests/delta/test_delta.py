@@ -51,7 +51,8 @@ def test_letter_case_does_not_make_another_table(tmp_path: Path) -> None:
     assert delta.place("SHOP.orders").name == "shop.Orders"
 
 
-def test_a_table_without_spark(tmp_path: Path) -> None:
+def test_a_table_without_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "pyspark", raising=False)  # of another test
     make(tmp_path / "main" / "orders", file("a b%20c"), partition_by=("day",))
     orders = Delta.attach(tmp_path).table("orders")
     assert (orders.name, orders.exists(), orders.version()) == ("main.orders", True, 0)

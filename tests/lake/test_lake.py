@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_a_catalog_alone(tmp_path: Path) -> None:
+def test_a_catalog_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "pyspark", raising=False)  # of another test
     uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
     with Lake.attach(uri, data_path=str(tmp_path / "data")) as lake:
         assert lake.schemas() == ["main"]

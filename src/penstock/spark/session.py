@@ -7,8 +7,10 @@ slice take. Objects that depend on values alone are cached with the session.
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -114,21 +116,35 @@ class _Source:
 
     def __call__(self) -> SparkSession:
         if self._prepared is None:
-            if self._spark is None:
-                raise EnvironmentMissing(
-                    "this lake was attached without a Spark session, which data needs",
-                    hint="attach it with spark=, a session or a function that returns one",
-                )
             # A session has no __call__; a function that starts one is called at the first use.
-            session = self._spark() if callable(self._spark) else self._spark
+            session = self._spark() if callable(self._spark) else self._spark or _running()
             self._prepared = prepare(session, self._more())
         return self._prepared
+
+
+def _running() -> SparkSession:
+    """Return the session of this process, of Spark Connect or not.
+
+    :raises EnvironmentMissing: there is none
+    """
+    if "pyspark" in sys.modules:
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+
+        with suppress(PySparkRuntimeError):  # it has none
+            return SparkSession.active()
+    raise EnvironmentMissing(
+        "this lake was attached without a Spark session, which data needs",
+        hint="attach it with spark=, such as project.spark or SparkSession.builder.getOrCreate()",
+    )
 
 
 def source(
     spark: SparkSession | SparkSource | None, more: Callable[[], Mapping[str, str]] = dict
 ) -> SparkSource:
     """A function that returns the prepared session, from the argument of `Lake.attach`.
+
+    Without a session it is that of this process when data is first needed.
 
     ``more`` returns the settings of this lake alone; it is called when the session is first needed.
     """

@@ -15,6 +15,7 @@ import pytest
 from penstock.config import Settings, SparkSettings, load_settings
 from penstock.engine.session import open_session as opening
 from penstock.engine.session.open_session import lasting, open_session, stays, unfit
+from penstock.engine.session.spark import warm_address
 from penstock.engine.session.warm_servers import servers, start, stop
 from penstock.errors import ArgumentError, ConfigError, EnvironmentMissing
 from penstock.events import Event, Notice, ignore
@@ -102,6 +103,11 @@ def test_where_there_is_no_warm_session(
         start(settings)
     terminal(monkeypatch, is_one=True)
     assert open_session(settings, None, ignore) is COLD
+
+
+def test_the_address_of_a_warm_server_is_no_server_of_the_user(settings: Settings) -> None:
+    environ = {"SPARK_REMOTE": warm_address(4711, "0123"), "SPARK_CONNECT_MODE_ENABLED": "1"}
+    assert unfit(replace(settings, spark=replace(settings.spark, environ=environ))) is None
 
 
 @pytest.mark.parametrize("master", [None, "local", "local[2]", "local[*]"])

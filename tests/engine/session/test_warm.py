@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from click.testing import CliRunner
 from penstock.cli.main import main
 from penstock.config import SparkSettings
 from penstock.engine.session import warm
+from penstock.engine.session.spark import warm_address
 from penstock.engine.session.warm import WarmSession, end_server, place_of, start_server
 from penstock.engine.session.warm_files import ServerPlace
 from penstock.engine.session.warm_servers import servers, stop
@@ -36,6 +38,16 @@ Fake = Callable[..., subprocess.Popen[str]]
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ServerPlace:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return place_of(SETTINGS)
+
+
+def test_a_client_has_the_server_of_a_process_that_is_none(place: ServerPlace) -> None:
+    client = {
+        "SPARK_REMOTE": warm_address(4711, place.key),
+        "SPARK_CONNECT_MODE_ENABLED": "1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    assert place_of(replace(SETTINGS, environ=client)) == place
+    assert place_of(replace(SETTINGS, environ={"PYSPARK_PYTHON": "/other"})) != place
 
 
 @pytest.fixture

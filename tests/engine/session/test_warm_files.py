@@ -51,10 +51,18 @@ def test_a_key_is_the_same_for_the_same_settings_only() -> None:
 
 def test_a_key_tells_users_and_pythons_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     key = key_of({}, {})
-    monkeypatch.setattr(sys, "executable", "/elsewhere/python")
+    monkeypatch.setattr(sys, "prefix", "/elsewhere")
     python = key_of({}, {})
     monkeypatch.setattr(os, "getuid", lambda: 4242)
     assert len({key, python, key_of({}, {})}) == 3
+
+
+def test_names_of_one_python_have_one_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    key = key_of({}, {})
+    monkeypatch.setattr(sys, "executable", f"{sys.executable}3")
+    (link := tmp_path / "venv").symlink_to(sys.prefix)
+    monkeypatch.setattr(sys, "prefix", str(link))
+    assert key_of({}, {}) == key
 
 
 def test_files_are_readable_by_their_user_only(place: ServerPlace) -> None:

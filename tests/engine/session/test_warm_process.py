@@ -45,6 +45,21 @@ warm = "30s"
 [spark.conf]
 "spark.driver.memory" = "768m"
 """
+NOTEBOOK = """
+import sys
+from pyspark.sql import SparkSession
+from penstock import Lake, Project
+
+project = Project.load(sys.argv[1], warm=True)
+project.sql("SELECT 1").collect()
+spark = SparkSession.builder.getOrCreate()
+assert spark is project.spark, spark
+with Lake.attach("ducklake:sqlite:own.sqlite", data_path="own") as lake:
+    lake.sql("CREATE TABLE t AS SELECT 7 AS a")
+    lake.register(spark)
+    assert spark.table("t").collect()[0].a == 7
+assert Project.load(sys.argv[1], warm=True).sql("SELECT 2 AS b").collect()[0].b == 2
+"""
 RUN = "from penstock.cli.main import main; main()"
 
 
@@ -152,3 +167,15 @@ def test_a_server_ends_when_it_is_idle(shop: Path) -> None:
     while place.is_alive():
         assert time.monotonic() < until
         time.sleep(0.1)
+
+
+@pytest.mark.warm
+@needs_packages
+def test_a_notebook_joins_the_server_that_a_terminal_started(shop: Path) -> None:
+    start = ["-c", RUN, "spark", "start", "--project", str(shop)]
+    subprocess.run([PYTHON.with_name("python3"), *start], check=True, timeout=120)
+    cells = [PYTHON, "-c", NOTEBOOK, str(shop)]
+    done = subprocess.run(cells, cwd=shop, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    _server(shop)  # the only one
+    assert len(_places(shop)) == 1

@@ -9,7 +9,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
-from penstock.engine.session.spark import called, has_session, start_session
+from penstock.engine.session.spark import (
+    REMOTE,
+    called,
+    has_session,
+    is_warm_address,
+    start_session,
+)
 from penstock.errors import ArgumentError, EnvironmentMissing, PenstockError
 from penstock.events import EventSink, Notice
 from penstock.notebook import seconds
@@ -94,7 +100,8 @@ def unfit(settings: Settings) -> str | None:
         return f"the master is {called(spark.master)}"
     if os.name != "posix":
         return "it needs locks of files, which this system lacks"
-    if "SPARK_REMOTE" in spark.environ:
+    remote = spark.environ.get(REMOTE)
+    if remote is not None and not is_warm_address(remote):
         return "SPARK_REMOTE names a server"
     if has_session():  # the user's other code shares it
         return "this process has a Spark session already"
@@ -108,8 +115,8 @@ def _say_once(settings: Settings, sink: EventSink) -> None:
     if not said.exists():
         sink(
             Notice(
-                f"the next command would have Spark at once, with some packages: {INSTALL}; "
-                "`penstock spark prepare` makes every start of it shorter"
+                f"install the extra `warm` to keep Spark running between commands: {INSTALL}; "
+                "`penstock spark prepare` makes every start shorter"
             )
         )
         with suppress(OSError):

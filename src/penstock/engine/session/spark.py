@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 MINIMUM_JAVA = 17
 CLIENT = "SPARK_CONNECT_MODE_ENABLED"  # set by PySpark: the sessions of this process are Connect's
+REMOTE = "SPARK_REMOTE"  # the address that SparkSession.builder connects to
+_WARM = ";penstock-warm="  # in that address: it is that of a warm server
 _INSTALL = (
     "install Java 17 or 21 (Debian, Ubuntu: `apt install openjdk-17-jre-headless`; macOS: "
     "`brew install openjdk@17`; others: https://adoptium.net) and put it on PATH or set JAVA_HOME"
@@ -146,11 +148,25 @@ def _require_tls(settings: SparkSettings) -> None:
         ) from None
 
 
+def warm_address(port: int, key: str) -> str:
+    """Return the address of a warm server for `REMOTE`: it marks the server, and has no token.
+
+    With it ``SparkSession.builder.getOrCreate()`` returns the warm session of the process.
+    """
+    return f"sc://localhost:{port}/{_WARM}{key}"
+
+
+def is_warm_address(address: str) -> bool:
+    """Return whether `warm_address` made an address, in this process or in a parent of it."""
+    return _WARM in address
+
+
 def _leave_connect() -> None:
     """Let this process have a session of its own, where another one that it comes from was a client
     of Spark Connect. Raises ConfigError where this one is: PySpark has one kind in a process.
     """
-    if CLIENT not in os.environ or "SPARK_REMOTE" in os.environ:
+    address = os.environ.get(REMOTE)
+    if CLIENT not in os.environ or (address is not None and not is_warm_address(address)):
         return
     if "pyspark.sql.connect.session" in sys.modules:
         raise ConfigError(
@@ -158,6 +174,7 @@ def _leave_connect() -> None:
             hint="use warm=True, or another process",
         )
     del os.environ[CLIENT]
+    os.environ.pop(REMOTE, None)
 
 
 def _not_started(error: Exception, settings: SparkSettings) -> ConfigError:

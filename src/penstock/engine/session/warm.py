@@ -22,7 +22,13 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 from penstock.config import SparkSettings
 from penstock.engine.session.class_archive import with_archive
-from penstock.engine.session.spark import CLIENT, class_archive, session_conf
+from penstock.engine.session.spark import (
+    CLIENT,
+    REMOTE,
+    class_archive,
+    session_conf,
+    warm_address,
+)
 from penstock.engine.session.warm_files import (
     ServerPlace,
     ServerRecord,
@@ -59,7 +65,10 @@ def _is_there(name: str) -> bool:
 
 def place_of(settings: SparkSettings) -> ServerPlace:
     """Return the place of the server of these settings. Raises EnvironmentMissing."""
-    return ServerPlace.of(key_of(session_conf(settings), settings.environ))
+    environ = {k: text for k, text in settings.environ.items() if not k.startswith(_MODE)}
+    if environ.get(_PYTHON) == sys.executable:  # set by a start of Spark in this process
+        del environ[_PYTHON]
+    return ServerPlace.of(key_of(session_conf(settings), environ))
 
 
 class WarmSession:
@@ -97,6 +106,8 @@ class WarmSession:
             return None
         with contextlib.suppress(OSError):  # a full disk: the server's own time counts
             self._place.set_idle(self._idle)
+        assert record is not None, "there is a session of it"
+        os.environ[REMOTE] = warm_address(record.port, self._place.key)
         self._use = use  # the lock lasts as long as this process
         atexit.register(_release, session, use)
         return session
@@ -161,7 +172,7 @@ def start_server(place: ServerPlace, settings: SparkSettings, idle: float) -> Se
 def _launch(place: ServerPlace, settings: SparkSettings, idle: float) -> subprocess.Popen[str]:
     """Raises EnvironmentMissing where no process can be started, or its files not be written."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(_MODE)}
-    environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    environ.setdefault(_PYTHON, sys.executable)
     try:
         log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(log, "wb") as output:
@@ -191,7 +202,8 @@ def _launch(place: ServerPlace, settings: SparkSettings, idle: float) -> subproc
 
 
 # What makes a process one of Spark Connect's clients: the server is none.
-_MODE = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", CLIENT, TOKEN)
+_MODE = (REMOTE, "SPARK_LOCAL_REMOTE", CLIENT, TOKEN)
+_PYTHON = "PYSPARK_PYTHON"
 
 
 def _await_record(

@@ -59,7 +59,8 @@ def key_of(conf: Mapping[str, str], environ: Mapping[str, str]) -> str:
     parts = {
         "format": _FORMAT,
         "user": os.getuid(),
-        "python": [sys.executable, sys.version],
+        # Not the executable: commands run as `bin/python3`, and notebooks as `bin/python`.
+        "python": [os.path.realpath(sys.prefix), sys.version],
         "spark": spark_version(),
         "conf": dict(conf),
         "environ": dict(environ),
