@@ -23,6 +23,9 @@ from penstock.model_defaults import ModelDefaults
 from penstock.notify_settings import KEYS as NOTIFY_KEYS
 from penstock.notify_settings import NotifySettings, read_notify
 from penstock.open_lineage_settings import OpenLineageSettings, read_open_lineage
+from penstock.project_variables import KEY as VARIABLES
+from penstock.project_variables import Value as VariableValue
+from penstock.project_variables import read_variables
 from penstock.retention import Retention, Setting, read_retention
 from penstock.settings_file import (
     DEFAULT_ENVIRONMENT,
@@ -176,6 +179,7 @@ class Settings:
     infer_names: bool = False
     test_samples: int = TEST_SAMPLES
     defaults: tuple[ModelDefaults, ...] = ()
+    variables: Mapping[str, VariableValue] = field(default_factory=dict)
     python_timeout: float | None = PYTHON_TIMEOUT
     cache: Path | None = None
     environment: str | None = None
@@ -321,6 +325,7 @@ def _build(root: Path, values: Mapping[str, Setting], environ: Mapping[str, str]
         infer_names=bool(get("project.infer_names")),
         test_samples=_test_samples(values.get("project.test_samples")),
         defaults=get("project.defaults") or (),
+        variables=read_variables(values.get(VARIABLES)),
         python_timeout=_python_timeout(values.get("python.timeout")),
         cache=cache,
         retention=read_retention(root, values.get),

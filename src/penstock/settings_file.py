@@ -31,6 +31,7 @@ DEFAULT_ENVIRONMENT = "default"  # the settings without those of any environment
 
 _DEFAULTS = ".".join(TABLE)
 _CONF = "spark.conf"
+_VARIABLES = "project.variables"
 _KINDS: Mapping[Any, str] = {
     str: "a text",
     int: "a whole number",
@@ -56,6 +57,7 @@ SECTIONS: Mapping[str, Mapping[str, Any]] = {
         "infer_names": bool,
         "test_samples": int,
         "defaults": dict,
+        "variables": dict,
     },
     "lakes": {
         "catalog": str,
@@ -185,10 +187,17 @@ def _merged_defaults(
     )
 
 
+def _merged_variables(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Name by name, whatever the case."""
+    names = {name.lower() for name in own}
+    return {**{name: each for name, each in base.items() if name.lower() not in names}, **own}
+
+
 # What is overridden key by key although it is one setting.
 _MERGED: Mapping[str, Callable[[Any, Any], Any]] = {
     _CONF: lambda base, own: {**base, **own},
     _DEFAULTS: _merged_defaults,
+    _VARIABLES: _merged_variables,
 }
 
 

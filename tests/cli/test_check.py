@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 
 from penstock import Lake
 from penstock.cli.main import main, seldom_collected
+from tests.engine.toy import write_project
 
 
 @pytest.fixture
@@ -199,7 +200,8 @@ def test_what_sqlmesh_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) ->
         "config.yaml: warning: the file is SQLMesh's, and Penstock does not read it: "
         "gateways, model_defaults.dialect, model_defaults.start, linter" in said
     )
-    assert "model_defaults.start: in each MODEL (...)" in said
+    assert "model_defaults.start: start in [project.defaults] of penstock.toml" in said
+    assert "linter: `penstock check`" in said
     assert "`blueprints` cannot be given: a script makes one model" in said
     (project / "penstock.toml").unlink()
     monkeypatch.chdir(project)
@@ -241,3 +243,41 @@ def test_garbage_is_collected_as_before_when_a_command_is_done(project: Path) ->
         assert gc.get_threshold()[0] >= before[0]
     check(project)
     assert gc.get_threshold() == before
+
+
+KINDS = (
+    "INCREMENTAL_BY_UNIQUE_KEY (unique_key {})",
+    "SCD_TYPE_2_BY_TIME (unique_key {})",
+    "SCD_TYPE_2_BY_COLUMN (unique_key {}, columns [name])",
+    "INCREMENTAL_BY_TIME_RANGE (time_column {})",
+    "INCREMENTAL_BY_PARTITION, partitioned_by {}",
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+def test_a_cast_without_alias_is_the_column_in_model(
+    tmp_path: Path, kind: str, dialect: str
+) -> None:
+    query = "SELECT id::DATE, name::STRING, updated_at::TIMESTAMP FROM src AS s"
+    head = f"MODEL (name m, dialect {dialect}, kind {kind}, start '2026-01-01');\n"
+    write_project(tmp_path / "p", {"models/m": head.format("id") + query})
+    assert checked(tmp_path / "p", "the query does not make") == []
+    write_project(tmp_path / "q", {"models/m": head.format("idd") + query})
+    assert checked(tmp_path / "q", "the query does not make") != []
+
+
+def test_a_cast_without_alias_has_the_name_of_duckdb_in_annotations(tmp_path: Path) -> None:
+    head = "-- pipeline\n-- materialize ducklake://main/m key=id\n"
+    write_project(tmp_path / "p", {"models/m": head + "SELECT id::INT FROM src"})
+    file = tmp_path / "p" / "penstock.toml"
+    file.write_text(file.read_text().replace("[project]", '[project]\ndialect = "duckdb"'))
+    (finding,) = checked(tmp_path / "p", "the query does not make")
+    assert "it makes CAST(id AS INTEGER)" in finding
+
+
+def checked(root: Path, message: str) -> list[str]:
+    """The findings of ``check`` with a message, each with its hint."""
+    done = CliRunner().invoke(main, ["check", "--json", "--project", str(root)])
+    findings = json.loads(done.stdout)["diagnostics"]
+    return [f"{each['message']} {each['hint']}" for each in findings if message in each["message"]]

@@ -427,3 +427,33 @@ def test_a_manual_script_renders_each_statement() -> None:
 )
 def test_a_name_of_columns_is_no_call(text: str, others: bool) -> None:
     assert query(text, kind=ScriptKind()).calls_others is others
+
+
+@pytest.mark.parametrize(
+    ("text", "rendered"),
+    [
+        ("SELECT a, FROM t", "SELECT a FROM t"),
+        ("SELECT a, -- the last\nFROM t", "SELECT a -- the last\nFROM t"),
+        (
+            "SELECT a, FROM (SELECT 1 AS a, FROM t) AS q",
+            "SELECT a FROM (SELECT 1 AS a FROM t) AS q",
+        ),
+        ("WITH q AS (SELECT 1 AS a, FROM t) SELECT a, FROM q", None),
+        ("@DEF(k, 3); SELECT @k AS a, FROM t", None),
+        ("SELECT a, from FROM t", "SELECT a, from FROM t"),
+        ("SELECT ', FROM t' AS a FROM t", "SELECT ', FROM t' AS a FROM t"),
+    ],
+)
+def test_a_comma_before_from_is_left_out(text: str, rendered: str | None) -> None:
+    found, findings = read(text)
+    assert found is not None, findings
+    words = found.render(dict.fromkeys(found.sources, "t")).sql.replace(" AS t", "")
+    assert rendered is None or words == rendered
+    left_out = [finding for finding in findings if finding.rule == "trailing-comma"]
+    assert len(left_out) == (rendered != text)
+
+
+def test_the_place_of_a_comma_that_is_left_out() -> None:
+    _, findings = read("SELECT a,\n  b,\nFROM t")
+    (finding,) = findings
+    assert (finding.location.line, finding.location.column) == (2, 4)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import UnsupportedFeature
-from penstock.sql.duckdb.text import name_in_spark, projections, text_in_spark
+from penstock.sql.duckdb.text import cast_aliases, name_in_spark, projections, text_in_spark
 from penstock.sql.duckdb.translate import translate
+from penstock.sql.query.edits import edited
+from penstock.sql.text import parse_query
 from penstock.sql.tokens import split, tokenize
 
 
@@ -64,3 +66,27 @@ def test_words_of_clauses_in_a_list() -> None:
     sql = "SELECT t.order, percentile_cont(0.5) WITHIN GROUP (ORDER BY a), * EXCLUDE (b) FROM t"
     items = ["t.order", "percentile_cont(0.5) WITHIN GROUP (ORDER BY a)", "* EXCLUDE (b)"]
     assert projections(sql) == items
+
+
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [
+        ("SELECT id::INT FROM t", 'SELECT id::INT AS "id" FROM t'),
+        ("SELECT c.name::STRING, 1 FROM c", 'SELECT c.name::STRING AS "name", 1 FROM c'),
+        ("SELECT CAST(a AS INT), TRY_CAST(b AS INT)", None),
+        ("SELECT a::INT::TEXT", 'SELECT a::INT::TEXT AS "a"'),
+        ("SELECT (a::INT)::TEXT", ""),
+        ("SELECT * FROM (SELECT a::INT FROM t)", 'SELECT * FROM (SELECT a::INT AS "a" FROM t)'),
+        ('SELECT "a b"::INT', 'SELECT "a b"::INT AS "a b"'),
+        ("SELECT a::INT AS b, a::INT + 1, lower(a)::TEXT, '1'::INT, a, *", ""),
+        ("SELECT a::INT b", ""),
+    ],
+)
+def test_a_cast_is_named_as_its_column(written: str, named: str | None) -> None:
+    """sqlglot's ``output_name``, by which SQLMesh names columns, is the reference."""
+    text = edited(written, list(cast_aliases(written, 0))).text
+    if named is None:
+        named = 'SELECT CAST(a AS INT) AS "a", TRY_CAST(b AS INT) AS "b"'
+    assert text == (named or written)
+    before, after = (parse_query(each, "duckdb").expressions for each in (written, text))
+    assert [each.output_name for each in before] == [each.output_name for each in after]

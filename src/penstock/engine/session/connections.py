@@ -226,6 +226,7 @@ class Connections:
                 macros=self.macros,
                 cache=cache,
                 defaults=settings.defaults,
+                variables=settings.variables,
                 moved=moved,
             ).checked()
         except BaseException:

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import Diagnostic, PartitionError
+from penstock.model.block.syntax import begins_model
 from penstock.model.definition import changes
 from penstock.model.definition.model import Model, TestScript
+from penstock.model.files.header_lines import read_header
 from penstock.model.files.source_map import Source
 from penstock.model.macros.script_macros import ScriptMacros
 from penstock.model.python_steps.python_step import PythonStep
@@ -31,7 +33,7 @@ from penstock.model.values.data_test import ExpressionTest, RelationshipsTest
 from penstock.model.values.history import History, taken_names
 from penstock.model.values.kinds import KINDS, OF_INTERVALS
 from penstock.model.values.names import Names
-from penstock.sql.dialect import SPARK
+from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import quote_identifier
 from penstock.sql.lexer import Lexer, canonical
 from penstock.sql.literals import plain_text_literal
@@ -109,6 +111,7 @@ def _query(
         takes_statements=declaration.takes_statements,
         settings=declaration.settings,
         placed=declaration.place("path") if declaration.generated else None,
+        names_casts=declaration.dialect == DUCKDB and _is_block(script),
     )
     return read_query(
         text,
@@ -119,6 +122,16 @@ def _query(
         macros=script.macros.saying(**variables_of(declaration)),
         lexer=lexer,
     )
+
+
+def _is_block(script: ScriptFile) -> bool:
+    """Return whether ``MODEL (...)`` declares it."""
+    end = read_header(script.text, script.declaration.path).end
+    return begins_model(script.text, end)
+
+
+#: the names that `variables_of` gives values
+OF_MODEL = frozenset({"this_model", "model_kind_name", "gateway", "runtime_stage"})
 
 
 def variables_of(declaration: Declaration) -> dict[str, str]:

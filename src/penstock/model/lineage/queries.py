@@ -11,6 +11,8 @@ from penstock.model.lineage.relation import NOTHING, Column, Doubt, Relation, Re
 from penstock.model.lineage.scope import Scope
 from penstock.model.lineage.sources import add_from, add_source, function_name
 from penstock.model.lineage.values import FILTER, GROUP
+from penstock.sql.dialect import DUCKDB, SPARK
+from penstock.sql.duckdb.text import cast_name
 from penstock.sql.identifiers import fold
 
 _ROUNDS = 50  # of a recursive query, whose inputs can only grow
@@ -102,16 +104,21 @@ def _projection(node: exp.Expr, scope: Scope) -> Relation:
         name = function_name(node)
         doubt = Doubt(f"the columns of {name}(...) have no names in the query")
         return Relation(missing=doubt, every=value_of(node, scope))
-    return Relation((Column(_name(node), value_of(node, scope)),))
+    return Relation((Column(_name(node, scope.dialect), value_of(node, scope)),))
 
 
 def _is_json_tuple(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in {"json_tuple", "inline_outer"}
 
 
-def _name(node: exp.Expr) -> str:
+def _name(node: exp.Expr, dialect: str) -> str:
+    """Return the name of a column; empty where it is not certain."""
     if isinstance(node, exp.Alias | exp.Column):
         return str(node.alias_or_name)
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Column) and dialect == SPARK:
+        return str(node.this.name)  # Spark names a cast as its column
+    if isinstance(node, exp.Cast) and dialect == DUCKDB:
+        return cast_name(node) or ""
     return str(node.expression.name) if isinstance(node, exp.Dot) else ""
 
 

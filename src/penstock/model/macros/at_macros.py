@@ -188,17 +188,23 @@ def _unknown(name: str, scope: Scope, called: bool) -> MacroError:
     if folded in ELSEWHERE:
         return MacroError(f"@{name} is a macro of SQLMesh that Penstock lacks", ELSEWHERE[folded])
     functions = {*scope.builtins, *scope.macros.functions}
-    variables = {*scope.given, *scope.defined, *scope.macros.variables, *TIMES}
+    own = (*scope.given, *scope.defined, *scope.macros.variables, *scope.macros.settings)
+    variables = {*own, *TIMES}
     if called:
         near = _near(folded, functions) or _near(folded, variables)
-        own = f"or define it: a function {name} marked @macro in macros/, or @DEF({name}, x -> ...)"
-        return MacroError(message, f"{near}{own}" if near else own.removeprefix("or "))
-    near = _near(folded, variables) or _near(folded, functions)
-    own = (
-        f"for a variable of your own write @DEF({name}, value) here, "
-        f"or `-- ${name} (text)` in the header and ${name} in the query"
+        other = (
+            f"or define it: a function {name} marked @macro in macros/, or @DEF({name}, x -> ...)"
+        )
+        return MacroError(message, f"{near}{other}" if near else other.removeprefix("or "))
+    if folded in functions:
+        called_as = f"@{name} is a macro, which is called with brackets"
+        return MacroError(called_as, f"write @{name}()")
+    near = _near(folded, variables) or _near(folded, functions - {"var"})
+    other = (
+        f"for a variable of your own write {name} = ... in [project.variables] of penstock.toml, "
+        f"@DEF({name}, value) here, or `-- ${name} (text)` in the header and ${name} in the query"
     )
-    return MacroError(message, f"{near}{own}", missing=name)
+    return MacroError(message, f"{near}{other}", missing=name)
 
 
 def _near(name: str, known: Collection[str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 
 from penstock.model.script.at_text import (
     Lambda,
@@ -24,7 +25,10 @@ from penstock.model.script.at_text import (
     tokens_of,
 )
 from penstock.model.time.time_macros import TIMES, argument_of
+from penstock.project_variables import Value as VariableValue
+from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold, quote_identifier
+from penstock.sql.literals import plain_text_literal, text_literal
 from penstock.sql.query.edits import Edit, edited
 from penstock.sql.tokens import NAME, NUMBER, STRING, WORD, Token, closing
 
@@ -46,13 +50,31 @@ Function = Callable[[Call], Made]
 
 @dataclass(frozen=True, slots=True)
 class AtMacros:
-    """``variables`` are texts by name; ``functions`` those of the project."""
+    """``variables`` are texts by name, of a model; ``functions`` those of the project, and
+    ``settings`` the values of its ``[project.variables]``.
+    """
 
     variables: Mapping[str, str] = field(default_factory=dict)
     functions: Mapping[str, Function] = field(default_factory=dict)
+    settings: Mapping[str, VariableValue] = field(default_factory=dict)
 
     def saying(self, **variables: str) -> AtMacros:
         return replace(self, variables={**self.variables, **variables})
+
+
+def sql_of(value: VariableValue, dialect: str) -> str:
+    """Return a variable of the project as SQL: a literal, or ``[a, b]`` of a list."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, tuple):
+        return f"[{', '.join(sql_of(item, dialect) for item in value)}]"
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    if isinstance(value, str):
+        return text_literal(value) if dialect == SPARK else plain_text_literal(value)
+    return repr(value)
 
 
 @dataclass(slots=True)
@@ -77,7 +99,10 @@ class Scope:
         if value is not None:
             return value
         defined = self.defined.get(name.lower())
-        return self.expanded(defined) if isinstance(defined, str) else None
+        if isinstance(defined, str):
+            return self.expanded(defined)
+        setting = None if name.lower() in TIMES else self.macros.settings.get(name.lower())
+        return None if setting is None else sql_of(setting, self.dialect)
 
     def variable(self, name: str) -> str:
         value = self.known(name)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.lazy import exp
 from penstock.model.script.at_text import tokens_of
 from penstock.model.time.time_macros import TIMES
 from penstock.sql.dialect import SPARK, backticked
+from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import STRING
 
 if TYPE_CHECKING:
@@ -44,6 +45,22 @@ class OfRun(LookupError):
         self.hint = f'write evaluator.parse_one("@{name}"), or @{name} in the SQL that it returns'
 
 
+class NoVariable(LookupError):
+    """A name that neither the script nor ``[project.variables]`` has."""
+
+    def __init__(self, name: str, names: Iterable[str]) -> None:
+        super().__init__(f"there is no variable {name!r}")
+        near = nearest(name, sorted(names))
+        guess = f"did you mean {near!r}? " if near else ""
+        self.hint = (
+            f"{guess}write {name} = ... in [project.variables] of penstock.toml, or a default: "
+            f'evaluator.var("{name}", 0)'
+        )
+
+
+_REQUIRED: Any = object()
+
+
 class _Locals(dict[str, Any]):
     """Variables by name; those of a run are errors and not absent."""
 
@@ -68,9 +85,12 @@ class MacroEvaluator:
         self.default_catalog: str | None = None
         known = {**scope.macros.variables, **scope.given}
         defined = {name: text for name, text in scope.defined.items() if isinstance(text, str)}
-        self.locals: dict[str, Any] = _Locals(
-            {name: self._value(text) for name, text in {**known, **defined}.items()}
-        )
+        own = {name: self._value(text) for name, text in {**known, **defined}.items()}
+        settings = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in scope.macros.settings.items()
+        }
+        self.locals: dict[str, Any] = _Locals({**settings, **own})
 
     def _value(self, text: str) -> Any:
         """A variable as SQLMesh's: of a text its content, of anything else the expression."""
@@ -98,11 +118,19 @@ class MacroEvaluator:
     def this_model_fqn(self) -> str:
         return self.this_model
 
-    def var(self, name: str, default: Any = None) -> Any:
-        """The value of a variable of the script, or the default."""
-        return self.locals.get(name.lower(), default)
+    def var(self, name: str, default: Any = _REQUIRED) -> Any:
+        """The value of a variable of the script, or of the project, or the default.
 
-    def blueprint_var(self, name: str, default: Any = None) -> Any:
+        :raises NoVariable: there is neither
+        """
+        own = name.lower()
+        if own in self.locals:
+            return self.locals[own]
+        if default is _REQUIRED:
+            raise NoVariable(name, [*self.locals, *self._scope.macros.settings])
+        return default
+
+    def blueprint_var(self, name: str, default: Any = _REQUIRED) -> Any:
         return self.var(name, default)
 
     def parse_one(self, sql: str | exp.Expr, into: Any = None, **options: Any) -> exp.Expr:

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from penstock import sqlmesh_config
 from penstock.errors import Diagnostic, Location, ModelError
@@ -17,7 +18,12 @@ from penstock.model.annotations.annotation import parse
 from penstock.model.block import read as ddl
 from penstock.model.block.audit_blocks import DIRECTORY, AuditBlock, read_audits, split_audits
 from penstock.model.block.syntax import begins_model
-from penstock.model.definition.build_model import ScriptFile, build_model, variables_of
+from penstock.model.definition.build_model import (
+    OF_MODEL,
+    ScriptFile,
+    build_model,
+    variables_of,
+)
 from penstock.model.definition.embedding import embed, embed_in
 from penstock.model.definition.external import (
     External,
@@ -45,11 +51,13 @@ from penstock.model.project.serialized import AskedMacros, Packed, pack, unpack
 from penstock.model.script.arguments import declared
 from penstock.model.script.declaration import Declaration
 from penstock.model.script.sources import TableSource
+from penstock.model.time.time_macros import TIMES
 from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.values.custom_strategy import Materialization, materializations
 from penstock.model.values.data_test import CustomTest
 from penstock.model.values.names import Macros, Names
 from penstock.model_defaults import ModelDefaults
+from penstock.project_variables import Value as VariableValue
 from penstock.sql.tokens import words
 
 
@@ -101,6 +109,7 @@ class Place:
     cache: Packed | None = None
     asked: AskedMacros | None = None
     defaults: Defaults = field(default_factory=Defaults)
+    variables: Mapping[str, VariableValue] = field(default_factory=dict)
     audits: Mapping[str, AuditBlock] = field(default_factory=dict)
     materializations: Mapping[str, Materialization] = field(default_factory=dict)
     python: PythonMacros = field(default_factory=PythonMacros)
@@ -109,7 +118,8 @@ class Place:
 
     @property
     def macros(self) -> ScriptMacros:
-        return ScriptMacros(AtMacros(functions=self.python.functions), self.libraries)
+        at = AtMacros(functions=self.python.functions, settings=self.variables)
+        return ScriptMacros(at, self.libraries)
 
     def key(self, path: Path, text: str) -> str:
         """Of all that a file's meaning depends on, if it depends on no other file."""
@@ -118,7 +128,9 @@ class Place:
         blocks = [(name, block.query, block) for name, block in self.audits.items()]
         places = (str(self.root), str(self.models), str(path))
         moved = tuple(self.names.moved.items())
-        said = repr((places, names, self.defaults, blocks, self.libraries.digest, text, *moved))
+        values = sorted(self.variables.items())
+        of_settings = (self.defaults, values)
+        said = repr((places, names, of_settings, blocks, self.libraries.digest, text, *moved))
         return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
     def applied(self, declaration: Declaration, name: str) -> Declaration:
@@ -167,6 +179,7 @@ def load_models(
     macros: Macros | None = None,
     cache: Packed | None = None,
     defaults: Sequence[ModelDefaults] = (),
+    variables: Mapping[str, VariableValue] = MappingProxyType({}),
     moved: Mapping[str, TableName] | None = None,
 ) -> Loaded:
     """The models of the project at ``root`` that can be read, and what is wrong with the others.
@@ -178,12 +191,10 @@ def load_models(
     asked = None if macros is None else AskedMacros(macros)
     names = Names(tuple(lakes), default_lake, macros=asked, moved=moved or {}, roots=roots)
     known, wrong_defaults = read_defaults(defaults)
-    place = Place(root, root / models_dir, names, dialect, infer_names, cache, asked, known)
+    directory = root / models_dir
+    place = Place(root, directory, names, dialect, infer_names, cache, asked, known, variables)
     if not place.models.is_dir():
-        message = "the directory of models does not exist"
-        hint = "make it, or name another one in penstock.toml: [project] models = ..."
-        missing = Diagnostic("error", message, Location(place.models), hint, "models-missing")
-        return Loaded((), (missing,))
+        return Loaded((), (_no_directory(place),))
     audits, audit_findings = _audits(place)
     strategies, wrong_strategies = materializations(root)
     place = replace(place, audits=audits, materializations=strategies, python=PythonMacros.of(root))
@@ -197,9 +208,9 @@ def load_models(
         _load(path, read, place) for path, read in texts.items() if path not in libraries.paths
     ]
     tests = {script.query.path for file in files for script in file.tests}
-    findings = [finding for file in files if file.path not in tests for finding in file.findings]
+    findings = [each for file in files if file.path not in tests for each in file.findings]
     findings += (*audit_findings, *place.python.findings, *wrong_strategies, *wrong_libraries)
-    findings += wrong_defaults
+    findings += (*wrong_defaults, *_reserved(place))
     models = [file.model for file in files if file.model is not None]
     models, wrong = _together(sorted(models, key=lambda model: model.name), place)
     externals, found = _externals(place)
@@ -221,6 +232,20 @@ def _together(models: list[Model], place: Place) -> tuple[list[Model], list[Diag
     findings += report_other_languages(place.models)
     findings += sqlmesh_config.findings(place.root)
     return models, findings
+
+
+def _no_directory(place: Place) -> Diagnostic:
+    message = "the directory of models does not exist"
+    hint = "make it, or name another one in penstock.toml: [project] models = ..."
+    return Diagnostic("error", message, Location(place.models), hint, "models-missing")
+
+
+def _reserved(place: Place) -> Iterator[Diagnostic]:
+    """Variables of the project whose names already mean something in every model."""
+    for name in sorted(place.variables.keys() & (TIMES | OF_MODEL)):
+        message = f"the variable {name} has the name of a macro variable of every model"
+        where = Location(place.root / "penstock.toml")
+        yield Diagnostic("error", message, where, "give it another name", "variables")
 
 
 def _audits(place: Place) -> tuple[dict[str, AuditBlock], tuple[Diagnostic, ...]]:

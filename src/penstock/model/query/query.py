@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -37,13 +39,13 @@ from penstock.model.time.time_macros import TYPES, is_of_interval
 from penstock.model.values.asset import TableName
 from penstock.model.values.names import Names, UnknownName
 from penstock.model.values.seed import FUNCTION as SEED_FUNCTION
-from penstock.sql.dialect import SPARK
+from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_names import NAMES as LAKE_FUNCTIONS
 from penstock.sql.lexer import Lexer
 from penstock.sql.macros import Book
-from penstock.sql.query.edits import Mapped
-from penstock.sql.tokens import ARGUMENT, NAME, NOT_CALLED, STRING, WORD
+from penstock.sql.query.edits import Edit, Mapped, edited
+from penstock.sql.tokens import ARGUMENT, NAME, NOT_CALLED, STRING, WORD, Unclosed, words
 from penstock.sql.trust import FUNCTIONS
 
 _FORMS = frozenset({"table", "unnest"})  # that are written like calls in a FROM
@@ -252,6 +254,7 @@ class ScriptKind:
     ``by_time``: it has the times of an interval. ``manual``: all of it are statements, else the
     query is the last one unless it ``takes_statements`` behind that. ``settings`` are those that it
     has besides its own. ``placed`` is where the kind SEED is said, whose query is made of that.
+    ``names_casts``: a cast of a column without an alias is a column of that name, as in SQLMesh.
     """
 
     start: int = 0
@@ -261,6 +264,7 @@ class ScriptKind:
     takes_statements: bool = False
     settings: tuple[Setting, ...] = ()
     placed: Location | None = None
+    names_casts: bool = False
 
 
 _ANY = ScriptKind()
@@ -284,9 +288,7 @@ def read_query(
     arguments, findings = declared(text, path, partition=kind.partition, by_time=kind.by_time)
     written = Source(path, text)
     try:
-        source, libraries = _expanded(
-            written, kind.start, dialect, macros or ScriptMacros(), manual=kind.manual
-        )
+        source, libraries, commas = _expanded(written, kind, dialect, macros or ScriptMacros())
     except _Misused as error:
         return None, (*findings, error.finding)
     source = replace(source, placed=kind.placed)
@@ -305,6 +307,7 @@ def read_query(
     parts, found = _read_parts(script, scope)
     query = _query(script, scope, parts, (*arguments, *_used(times, parts)), kind)
     query = replace(query, libraries=libraries)
+    findings = (*findings, *commas)
     found = [*findings, *script.findings, *found, *(() if kind.placed else _seeds(query))]
     if translates and not _has_error(found):
         found += _try(query)
@@ -367,25 +370,75 @@ class _Misused(Exception):
 
 
 def _expanded(
-    script: Source, start: int, dialect: str, macros: ScriptMacros, *, manual: bool
-) -> tuple[Source, tuple[str, ...]]:
-    """The script with nothing left of its macros and variables, and the libraries it calls."""
-    source = script
+    script: Source, kind: ScriptKind, dialect: str, macros: ScriptMacros
+) -> tuple[Source, tuple[str, ...], tuple[Diagnostic, ...]]:
+    """The script with nothing left of its macros and variables, the libraries it calls, and what
+    was left out of its text.
+    """
+    source, text, start = script, script.text, kind.start
     steps: tuple[Mapped, ...] = ()
+    commas: tuple[Diagnostic, ...] = ()
     try:
-        at = expand(script.text, start, dialect, macros.at)
-        if at is None:
-            source = Source.of(script.path, script.text, dialect)
-        else:
-            steps = (at,)
-            source = Source.of(script.path, at.text, dialect, Written(script.text, steps))
-        calls = expand_calls(source.text, start, dialect, macros, manual=manual)
+        at = expand(text, start, dialect, macros.at)
+        if at is not None:
+            steps, text = (at,), at.text
+        source = _source(script, text, dialect, steps)
+        if edits := list(_trailing_commas(text, start, dialect)):
+            commas = (_left_out(source, edits[0].start),)
+        elif kind.names_casts and dialect == DUCKDB:
+            edits = list(_cast_aliases(text, start))
+        if edits:
+            steps = (*steps, edited(text, edits))
+            source = _source(script, steps[-1].text, dialect, steps)
+        calls = expand_calls(source.text, start, dialect, macros, manual=kind.manual)
     except MacroError as error:
         raise _Misused(error, source) from None
     if calls is None:
-        return source, ()
+        return source, (), commas
     written = Written(script.text, (*steps, calls.mapped), calls.bodies)
-    return replace(source, text=calls.mapped.text, written=written), calls.libraries
+    return replace(source, text=calls.mapped.text, written=written), calls.libraries, commas
+
+
+def _source(script: Source, text: str, dialect: str, steps: tuple[Mapped, ...]) -> Source:
+    if not steps:
+        return Source.of(script.path, text, dialect)
+    return Source.of(script.path, text, dialect, Written(script.text, steps))
+
+
+def _cast_aliases(text: str, start: int) -> Iterator[Edit]:
+    if "::" not in text and "cast" not in text.lower():
+        return
+    # Late: a script without casts needs no parser here.
+    from penstock.sql.duckdb.text import cast_aliases
+
+    with suppress(Unclosed):  # which reading the query reports
+        yield from cast_aliases(text, start)
+
+
+_COMMA_FROM = re.compile(r",(?:\s|--[^\n]*\n|/\*.*?\*/)*from\b", re.IGNORECASE | re.DOTALL)
+
+
+def _trailing_commas(text: str, start: int, dialect: str) -> Iterator[Edit]:
+    """Commas between the last column and FROM, which SQLMesh and DuckDB allow, and Spark does not.
+
+    A comma before a column that is called from stays: what follows that is no table.
+    """
+    if dialect != SPARK or not _COMMA_FROM.search(text, start):
+        return
+    try:
+        tokens = words(text, dialect, start)
+    except Unclosed:  # which reading the query reports
+        return
+    for comma, word, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        is_table = after.kind in (WORD, NAME) and after.upper not in ("AS", "FROM")
+        if comma.text == "," and word.upper == "FROM" and (is_table or after.text == "("):
+            yield Edit(comma.start, comma.end, "")
+
+
+def _left_out(source: Source, at: int) -> Diagnostic:
+    message = "Spark allows no comma before FROM; Penstock leaves it out"
+    hint = "remove the comma behind the last column"
+    return Diagnostic("warning", message, source.location(at), hint, "trailing-comma")
 
 
 def _used(arguments: Sequence[Argument], parts: Sequence[Part]) -> Iterator[Argument]:

@@ -8,7 +8,7 @@ Views and macros hold SQL as DuckDB prints its own parse tree (measured, 1.5.5):
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from penstock.lazy import exp
 from penstock.sql.identifiers import fold, quote_identifier
@@ -27,6 +27,7 @@ from penstock.sql.tokens import (
     depth_of,
     tokenize,
     unquoted,
+    words,
 )
 
 _CATALOG = "{DUCKLAKE_CATALOG}."
@@ -61,6 +62,44 @@ def naming(sql: str, own: Collection[str] = ()) -> list[Edit]:
                 place = tokens[end - 1].end
                 edits.append(Edit(place, place, f" AS {quote_identifier(name)}"))
     return edits
+
+
+def cast_aliases(sql: str, start: int) -> Iterator[Edit]:
+    """Yield an alias for each cast of a column that has none, from ``start`` on.
+
+    SQLMesh names ``id::INT`` as its column, ``id``; DuckDB names it ``CAST(id AS INTEGER)``.
+    """
+    tokens = words(sql, "duckdb", start)
+    for at, token in enumerate(tokens):
+        if token.upper != "SELECT":
+            continue
+        for begin, end in list_items(tokens, at):
+            item = tokens[begin:end]
+            if any(each.text == "::" or each.upper in ("CAST", "TRY_CAST") for each in item):
+                name = _cast_column(sql[item[0].start : item[-1].end])
+                if name is not None:
+                    place = item[-1].end
+                    yield Edit(place, place, f" AS {quote_identifier(name)}")
+
+
+def _cast_column(text: str) -> str | None:
+    """Return the column that an item of a SELECT casts, where it does nothing else."""
+    try:
+        items = parse_query(f"SELECT {text}", "duckdb").expressions
+    except Unreadable:  # which reading the query reports
+        return None
+    inner = node = items[0] if len(items) == 1 else None
+    while isinstance(inner, exp.Cast):
+        inner = inner.this
+    return inner.name if inner is not node and isinstance(inner, exp.Column) else None
+
+
+def cast_name(node: exp.Expr) -> str | None:
+    """Return DuckDB's name of a cast of a column; None for anything else."""
+    inner = node
+    while isinstance(inner, exp.Cast) and not isinstance(inner, exp.TryCast):
+        inner = inner.this
+    return _printed(node) if inner is not node and isinstance(inner, exp.Column) else None
 
 
 def _unnamed_at(sql: str, item: Sequence[Token]) -> str | None:
