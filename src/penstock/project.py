@@ -255,7 +255,7 @@ class Project(RollingBack):
         wait: bool = True,
         on_event: EventSink | None = None,
     ) -> RunResult:
-        """Make what a run was to make and did not, as it was to: ``project.retry("last")``.
+        """Retry the failed part of a run with its arguments: ``project.retry("last")``.
 
         Slices, arguments, payload and time are those of the run, what it made stays, and what was
         skipped because of a failure is made too. ``run`` is as in `past_run`; `retry_plan` says

@@ -1,4 +1,4 @@
-"""``penstock retry``: make what past runs were to make and did not."""
+"""``penstock retry``: rerun the failed part of past runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.errors import ArgumentError
 
 @click.command(
     "retry",
-    short_help="Make what a run failed to make, as it was to.",
+    short_help="Retry the failed part of a run.",
     epilog="""\b
 Examples:
   penstock retry last
@@ -65,14 +65,15 @@ def command(
     project_dir: Path | None,
     as_json: bool,
 ) -> None:
-    """Make what RUN (an id, a part of one, or `last`) was to make and did not.
+    """Rerun what RUN (an id, a part of one, or `last`) planned and did not finish.
 
     Steps, slices, arguments, payload and the time of the run are those of RUN, not of today. What
     succeeded stays, whoever made it since; what was skipped because something above it failed is
     made too. Definitions and inputs are the latest. A retry can be retried.
 
     With --failed all runs that failed or were killed --since then, over all models and kinds of
-    slices, or of MODEL..., in one plan. Each slice is made as the last of these runs was to.
+    slices, or of MODEL..., in one plan. Where several runs cover a slice, the latest one's settings
+    apply.
 
     Exit codes are those of penstock run.
     """

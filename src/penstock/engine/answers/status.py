@@ -80,7 +80,6 @@ if TYPE_CHECKING:
 
 #: attempts that say more than what was published before
 _PRESSING = (RUNNING, FAILED, SKIPPED, WAITING)
-_INTERRUPTED = ("cancelled", "abandoned")  # which published nothing: a run makes the slice again
 LAST_RUNS = 10
 Edges = Mapping[str, Sequence[Edge]]  # of models, by their names
 Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
@@ -88,8 +87,8 @@ Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run h
 
 @dataclass(frozen=True, slots=True)
 class LakeState:
-    """The state tables of one lake, read at one moment. ``attempts`` are those of interest, of the
-    latest at each slice: `_PRESSING`, and what was interrupted.
+    """The state tables of one lake, read at one moment. ``attempts`` are those that `_PRESSING`
+    says are of interest, of the latest at each slice.
     """
 
     slices: tuple[SliceRecord, ...] = ()
@@ -106,7 +105,7 @@ class LakeState:
     def read(cls, connection: Connection, target: str | None = None) -> LakeState:
         return cls(
             slices=tuple(reading.slices(connection, target)),
-            attempts=tuple(reading.last_attempts(connection, target, (*_PRESSING, *_INTERRUPTED))),
+            attempts=tuple(reading.last_attempts(connection, target, _PRESSING)),
             checks=tuple(reading.last_checks(connection, target)),
             running=tuple(reading.running(connection)),
             dropped=reading.dropped(connection, None if target is None else [target]),
@@ -243,7 +242,6 @@ def _state(
     by_target: dict[str, list[SliceRecord]] = defaultdict(list)
     for record in state.slices:
         by_target[record.target].append(record)
-    by_target |= {name: [] for name in state.dropped if name not in by_target}
     made = recorded_of(connection, by_target, where, spark)
     outside = next((each.outside for each in made.values()), Outside())
     lost = {name: each.lost for name, each in made.items()}
@@ -264,8 +262,11 @@ def model_status(
     """All slices that are there or were tried, in the order of their values."""
     target = model.target.qualified
     lost = state.lost.get(target, Undone())
-    records = tuple(each for each in state.slices if each.target == target)
-    slices = lost.as_is(records)
+    slices = {
+        slice_.slice: replace(slice_, rows=None) if slice_.slice in lost.gone else slice_
+        for slice_ in state.slices
+        if slice_.target == target
+    }
     checks = _by_slice(check for check in state.checks if check.target == target)
     alive = {run.run_id for run in state.running if not is_gone(run.process)}
     pressing = _pressing(state, target, alive)
@@ -273,9 +274,11 @@ def model_status(
         reading.Tried(value, to_text(each.started_at), each.run_id, each.state)
         for value, each in pressing.items()
     )
-    made = Recorded(records, state.outside, lost, tried, alive, state.reads, inputs or Inputs())
+    made = Recorded(
+        tuple(slices.values()), state.outside, lost, tried, alive, state.reads, inputs or Inputs()
+    )
     if model.by_time is not None:
-        found = tuple(_of_intervals(model, made, slices, pressing, checks))
+        found = tuple(_of_intervals(model, made, pressing, checks))
     else:
         states = made.states(model) if model.strategy.runs else {}
         if model.partition is None and model.strategy.runs:
@@ -301,19 +304,15 @@ def model_status(
 
 def _pressing(state: LakeState, target: str, alive: Collection[str]) -> dict[str, StepRecord]:
     """The attempts at slices that say more than what was published, by the texts of slices; those
-    that are running with who holds the slice as their reason. An attempt that was interrupted, or
-    whose run was killed, has failed.
+    that are running with who holds the slice as their reason.
     """
-    found: dict[str, StepRecord] = {}
-    for each in state.attempts:
-        if each.target != target:
-            continue
-        is_killed = each.state == RUNNING and each.run_id not in alive
-        if is_killed or each.state in _INTERRUPTED:
-            why = "its run was cancelled" if each.state == "cancelled" else "its run was killed"
-            found[each.slice] = replace(each, state=FAILED, reason=each.reason or why)
-        else:
-            found[each.slice] = each
+    found = {
+        each.slice: each
+        for each in state.attempts
+        if each.target == target
+        and each.state in _PRESSING
+        and (each.state != RUNNING or each.run_id in alive)
+    }
     held = state.holders(target, [text for text, each in found.items() if each.state == RUNNING])
     return found | {text: replace(found[text], reason=str(by)) for text, by in held.items()}
 
@@ -321,13 +320,11 @@ def _pressing(state: LakeState, target: str, alive: Collection[str]) -> dict[str
 def _of_intervals(
     model: Model,
     made: Recorded,
-    slices: Mapping[str, SliceRecord],
     attempts: Mapping[str, StepRecord],
     checks: Mapping[str, list[CheckRecord]],
 ) -> Iterator[SliceStatus]:
-    """The slices of a model by time as plans see them, and those of earlier kinds of slices.
-    ``slices`` are the records of the rows that are there.
-    """
+    """The slices of a model by time as plans see them, and those of earlier kinds of slices."""
+    slices = {record.slice: record for record in made.slices}
     line = made.painted(model)
     for event in line.events:
         text = event.interval.text
@@ -343,9 +340,7 @@ def _of_intervals(
     others = [
         record
         for value, record in slices.items()
-        if value not in {*known, *made.lost.gone}
-        and record.rolled_back is None
-        and not record.is_slice_of(model)
+        if value not in {*known, *made.lost.gone} and not record.is_slice_of(model)
     ]
     for record in others:
         yield _slice_status(
