@@ -173,8 +173,8 @@ def test_a_server_ends_when_it_is_idle(shop: Path) -> None:
 @needs_packages
 def test_a_notebook_joins_the_server_that_a_terminal_started(shop: Path) -> None:
     start = ["-c", RUN, "spark", "start", "--project", str(shop)]
-    subprocess.run([PYTHON.with_name("python3"), *start], check=True, timeout=120)
-    cells = [PYTHON, "-c", NOTEBOOK, str(shop)]
+    subprocess.run([str(PYTHON.with_name("python3")), *start], check=True, timeout=120)
+    cells = [str(PYTHON), "-c", NOTEBOOK, str(shop)]
     done = subprocess.run(cells, cwd=shop, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     _server(shop)  # the only one
