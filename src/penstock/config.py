@@ -325,7 +325,7 @@ def _build(root: Path, values: Mapping[str, Setting], environ: Mapping[str, str]
         infer_names=bool(get("project.infer_names")),
         test_samples=_test_samples(values.get("project.test_samples")),
         defaults=get("project.defaults") or (),
-        variables=read_variables(values.get(VARIABLES)),
+        variables=read_variables(values[VARIABLES]) if VARIABLES in values else {},
         python_timeout=_python_timeout(values.get("python.timeout")),
         cache=cache,
         retention=read_retention(root, values.get),

@@ -24,14 +24,13 @@ _SCALARS = (str, bool, int, float, date, datetime)
 Value = str | bool | int | float | date | datetime | tuple[Any, ...]
 
 
-def read_variables(setting: Setting | None) -> Mapping[str, Value]:
+def read_variables(setting: Setting) -> Mapping[str, Value]:
     """Return the values by their names in small letters.
 
     :raises ConfigError: a name that no macro can have, one name twice, or a table as a value
     """
     values: dict[str, Value] = {}
-    for name, value in ({} if setting is None else setting.value).items():
-        assert setting is not None, "there are values"
+    for name, value in setting.value.items():
         if not _NAME.fullmatch(name):
             raise ConfigError(
                 f"a variable cannot be called {name!r}",
