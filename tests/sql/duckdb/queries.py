@@ -31,6 +31,16 @@ QUERIES = (
     "SELECT id, list_filter(l, e -> e > id) FROM t",
     "SELECT id, row_number() OVER (ORDER BY id) < a AS k FROM t QUALIFY sum(a) OVER () > id",
     "SELECT id, st.p < a FROM t",
+    "SELECT id FROM t WHERE st = {'p': id, 'q': s} AND [st] IS NOT DISTINCT FROM [st]",
+    "SELECT id, st IN ({'p': 1, 'q': s}, {'P': id, 'Q': s}) AS k FROM t",
+    "SELECT a.id FROM t a JOIN t b ON a.st = b.st AND a.id = b.id WHERE (a.id, a.a) = (b.id, b.a)",
+    "SELECT id FROM t WHERE a IN (SELECT b FROM t u WHERE u.id = t.id) OR id = "
+    "(SELECT max(id) FROM t)",
+    "SELECT CASE st WHEN {'p': id, 'q': s} THEN 1 ELSE 2 END AS k, nullif(a, b) AS n FROM t",
+    "SELECT id, st FROM t UNION ALL SELECT 1, {'p': 7, 'q': 'x'}",
+    "SELECT {'o': st, 'l': [st]} AS o FROM t UNION ALL "
+    "SELECT {'o': {'p': 1, 'q': s}, 'l': [st]} FROM t",
+    "FROM (VALUES ({'a': 1, 'b': 'x'}, 1), ({'b': 'y', 'a': 2}, 2))",
     "SELECT id, log(id), log2(id), log(10, id), ln(id) FROM t",
     "SELECT dayofweek(d), weekday(d), isodow(d), week(d), dayofyear(d), isoyear(d) FROM t",
     "SELECT 1.5::INT, 2.5::INT, -2.5::INT, x::INT, m::INT, 2.5::DOUBLE::INT FROM t",
@@ -253,4 +263,16 @@ REFUSED_BY_TYPE = {
     "SELECT id, l FROM t ORDER BY ALL": "ORDER BY ALL or a position beside a list or struct",
     "SELECT * FROM t ORDER BY 1": "ORDER BY ALL or a position",
     "SELECT l AS k FROM t UNION ALL SELECT l FROM t ORDER BY 1": "ORDER BY of struct",
+    # DuckDB compares structs by the names of their fields, Spark by position.
+    "SELECT id FROM t WHERE st = {'q': 'x', 'p': 1}": "= of structs",
+    "SELECT [st] <> [{'q': 'x', 'p': 1}] FROM t": "<> of structs",
+    "SELECT st IS DISTINCT FROM {'q': 'x', 'p': 1} FROM t": "IS DISTINCT FROM of structs",
+    "SELECT id FROM t WHERE st IN (st, {'q': 'x', 'p': 1})": "IN of structs",
+    "SELECT id FROM t WHERE st IN (SELECT {'q': 'x', 'p': 1})": "IN of structs",
+    "SELECT nullif(st, {'q': 'x', 'p': 1}) FROM t": "nullif of structs",
+    "SELECT CASE st WHEN {'q': 'x', 'p': 1} THEN 1 END FROM t": "CASE of structs",
+    "SELECT a.id FROM t a JOIN (SELECT {'q': s, 'p': id} AS o FROM t) b ON a.st = b.o": "= of str",
+    "SELECT {'p': id, 'q': a} AS o FROM t UNION ALL SELECT {'q': 7, 'p': 8}": "UNION of structs",
+    "SELECT id, [{'p': id, 'q': a}] FROM t UNION SELECT 1, [{'q': 7, 'p': 8}]": "UNION of structs",
+    "SELECT {'o': {'p': 1, 'q': 2}} AS o UNION ALL SELECT {'o': {'q': 1, 'p': 2}}": "UNION of str",
 }

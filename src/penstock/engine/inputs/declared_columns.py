@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import QueryFailed
 from penstock.model.values.asset import ColumnType
-from penstock.sql.identifiers import fold, quoted
+from penstock.spark.struct_casts import cast_columns
+from penstock.sql.identifiers import fold
 from penstock.sql.types import spark_type
 
 if TYPE_CHECKING:
@@ -25,14 +26,8 @@ def cast_to(df: DataFrame, columns: Sequence[ColumnType]) -> DataFrame:
     wrong = apart(df.columns, columns)
     if wrong is not None:
         raise wrong
-    made = {fold(name): name for name in df.columns}
-    return df.selectExpr(
-        *(
-            f"CAST({quoted(made[fold(c.name)])} AS {spark_type(c.type, c.dialect)}) "
-            f"AS {quoted(c.name)}"
-            for c in columns
-        )
-    )
+    types = {c.name: spark_type(c.type, c.dialect) for c in columns}
+    return df.select(*cast_columns(df, types))
 
 
 def apart(made: Sequence[str], columns: Sequence[ColumnType]) -> QueryFailed | None:

@@ -12,11 +12,12 @@ from penstock.destinations.values import Rows
 from penstock.engine.inputs.pinned_tables import Readable, table_name
 from penstock.engine.inputs.resolve import query_start
 from penstock.engine.state.records import SliceRecord
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, SchemaMismatch
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.model.definition.model import Model
 from penstock.model.script.sources import QuerySource, TableSource
 from penstock.model.values.asset import ColumnType
+from penstock.spark.struct_casts import reordered
 from penstock.sql.dialect import DUCKDB
 from penstock.sql.identifiers import fold, quote_identifier
 from penstock.sql.types import spark_type
@@ -90,6 +91,7 @@ def _cast(text: str, model: Model, df: DataFrame) -> str:
     types, made = dict(df.dtypes), {fold(name): name for name in df.columns}
     names = [(made[fold(column.name)], column) for column in model.columns]
     others = [_spark(column) != types[name] for name, column in names]
+    _refuse_reordered(df, model)
     if not any(others) and [name for name, _ in names] in ([], df.columns):
         return text
     mark = '"' if model.query.dialect == DUCKDB else "`"
@@ -100,6 +102,18 @@ def _cast(text: str, model: Model, df: DataFrame) -> str:
         cast = f"CAST({value} AS {kind})" if other else value
         items.append(f"{cast} AS {quote_identifier(column.name, mark=mark)}")
     return f"SELECT {', '.join(items)} FROM ({text}) AS query"
+
+
+def _refuse_reordered(df: DataFrame, model: Model) -> None:
+    """Raise SchemaMismatch for a struct that the text of the view would cast by position."""
+    odd = reordered(df, {column.name: _spark(column) for column in model.columns})
+    if odd:
+        column = next(column for column in model.columns if column.name == odd[0])
+        raise SchemaMismatch(
+            f"column {odd[0]} is declared with the fields of its struct in another order",
+            hint=f"the query makes {dict(df.dtypes).get(odd[0], 'another')}: declare that order",
+            location=column.location,
+        )
 
 
 def _spark(column: ColumnType) -> str:

@@ -153,17 +153,40 @@ def _values(node: exp.Expr) -> exp.Expr:
     """Columns without names are ``col0``, ``col1`` and so on; Spark counts from 1."""
     alias = node.args.get("alias")
     if alias is not None and alias.args.get("columns"):
+        node.set("expressions", _in_one_order(node.expressions))
         return node
     first = node.expressions[0]
     width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
     name = exp.to_identifier("valueslist") if alias is None else alias.this.copy()
     columns = [exp.to_identifier(f"col{at}") for at in range(width)]
     rows = exp.Values(
-        expressions=[row.copy() for row in node.expressions],
+        expressions=_in_one_order(node.expressions),
         alias=exp.TableAlias(this=name, columns=columns),
     )
     inside = isinstance(node.parent, exp.From | exp.Join)
     return rows if inside else exp.select("*").from_(rows)
+
+
+def _in_one_order(rows: list[exp.Expr]) -> list[exp.Expr]:
+    """Copies of rows, their structs with the fields in the order of the first row's."""
+    copies = [row.copy() for row in rows]
+    cells = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in copies]
+    for column in zip(*cells, strict=False):
+        names = _field_names(column[0])
+        for struct in column[1:]:
+            order = _field_names(struct)
+            if order != names and names and sorted(order) == sorted(names):
+                fields = dict(zip(order, struct.expressions, strict=True))
+                struct.set("expressions", [fields[name] for name in names])
+            elif order != names and names and order:
+                raise placed(refused("VALUES of structs with other fields", "the same"), struct)
+    return copies
+
+
+def _field_names(node: exp.Expr) -> list[str]:
+    """The folded names of a struct that is written out; none of anything else."""
+    fields = node.expressions if isinstance(node, exp.Struct) else []
+    return [fold(field.this.name) for field in fields if isinstance(field, exp.PropertyEQ)]
 
 
 def _frame(node: exp.Expr) -> exp.Expr:

@@ -15,6 +15,7 @@ from penstock.sql.duckdb.guards import (
     is_condition,
     is_double,
     known_as,
+    of_same_fields,
     refused,
     spark,
     text_of,
@@ -317,7 +318,15 @@ def _coalesce(node: exp.Expr) -> exp.Expr:
 def _case(node: exp.Expr) -> exp.Expr:
     values = [branch.args["true"] for branch in node.args["ifs"]]
     values += [node.args["default"]] if node.args.get("default") is not None else []
-    return alike("CASE", node.copy(), *values)
+    case = alike("CASE", node.copy(), *values)
+    if node.this is None:
+        return case
+    conditions = [branch.this for branch in node.args["ifs"]]
+    return of_same_fields("CASE", case, node.this, *conditions)
+
+
+def _nullif(node: exp.Expr) -> exp.Expr:
+    return of_same_fields("nullif", node.copy(), node.this, node.expression)
 
 
 def _transform(node: exp.Expr) -> exp.Expr:
@@ -374,7 +383,6 @@ FUNCTIONS: Mapping[type[exp.Expr], Rule] = {
     **_named(
         *(
             "Abs",
-            "Nullif",
             "RowNumber",
             "Rank",
             "DenseRank",
@@ -409,6 +417,7 @@ FUNCTIONS: Mapping[type[exp.Expr], Rule] = {
     exp.Ln: _logarithm("LN"),
     exp.Log: _log,
     exp.Lower: _lower,
+    exp.Nullif: _nullif,
     exp.Pad: _pad,
     exp.Pow: _pow,
     exp.Right: _ends,

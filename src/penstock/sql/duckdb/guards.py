@@ -179,6 +179,44 @@ def resolve_types(tree: exp.Expr, *, strict: bool) -> exp.Expr:
     return tree
 
 
+# The scalar types in the text of a type, and the names of structs and lists themselves.
+_ANY_TYPE = "(?<=[:<,])(interval [a-z ]+|[a-z_]+([(][0-9]+,[0-9]+[)])?)(?=[,<>])"
+_FIELDS_OF = f"REGEXP_REPLACE(LOWER(TYPEOF(:{{name}})), '{_ANY_TYPE}', '')"
+_BY_POSITION = "of structs whose fields are not the same in one order"
+_ORDERED = "the fields of both in one order"
+
+
+def same_fields(what: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
+    """The comparison ``node``, but `told` when its operands are structs (or lists of them) with
+    fields in another order: DuckDB compares them by name, Spark by position.
+
+    The test stands beside the comparison, which so stays a condition of a join.
+    """
+    checks = _field_checks(operands)
+    if not checks:
+        return node
+    guard = guarded(f"{what} {_BY_POSITION}", _ORDERED, checks, exp.true(), operands)
+    return exp.Paren(this=exp.And(this=_closed(node.copy()), expression=guard))
+
+
+def of_same_fields(what: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
+    """As `same_fields`, for what compares operands and is no condition itself."""
+    checks = _field_checks(operands)
+    return guarded(f"{what} {_BY_POSITION}", _ORDERED, checks, node, operands)
+
+
+def _field_checks(operands: Sequence[exp.Expr]) -> list[str]:
+    """The checks of ``:o0`` against all others; none where one of them is no struct."""
+    if any(_is_flat(operand) or isinstance(operand, exp.Tuple) for operand in operands):
+        return []
+    of_rows = [position for position, operand in enumerate(operands) if operand.find(exp.Query)]
+    if of_rows:  # its rows are not asked: what holds the query's names may stand outside of it
+        others = [position for position in range(len(operands)) if position not in of_rows]
+        return [f"TYPEOF(:o{position}) LIKE '%struct<%'" for position in others]
+    fields = [_FIELDS_OF.format(name=f"o{position}") for position in range(len(operands))]
+    return [f"(TYPEOF(:o0) LIKE '%struct<%' AND {fields[0]} <> {other})" for other in fields[1:]]
+
+
 _NESTED = "struct%|array%"
 # What is a number, or true or false, or a moment, whatever the types of its columns are.
 _NUMBERS = (exp.Count, exp.Div, exp.IntDiv, exp.Mod, exp.Mul, exp.Neg, exp.RowNumber, exp.Sum)
@@ -231,7 +269,7 @@ def _inner(node: exp.Expr) -> exp.Expr:
 
 def unguarded(tree: exp.Expr) -> exp.Expr:
     """A copy of Spark's tree without what `unless` puts around its parts."""
-    bare = tree.copy()
+    bare = _uncompared(tree.copy())
     for node in reversed(list(bare.find_all(exp.If))):
         marks = (text.name for text in node.this.find_all(exp.Literal))
         if any(mark.startswith(_MARK) for mark in marks) and isinstance(
@@ -247,6 +285,26 @@ def unguarded(tree: exp.Expr) -> exp.Expr:
         if where.this == exp.true():  # what a guard was put before that had no condition
             where.pop()
     return bare
+
+
+def _uncompared(bare: exp.Expr) -> exp.Expr:
+    """The tree without what `same_fields` puts beside comparisons."""
+    for both in reversed(list(bare.find_all(exp.And))):
+        if _is_guard(both.expression) and isinstance(both.parent, exp.Paren):
+            inner: exp.Expr = both.this
+            if isinstance(inner, exp.Paren) and _closed(inner.this) is not inner.this:
+                inner = inner.this  # the brackets are the guard's own
+            if both.parent is bare:
+                return inner
+            both.parent.replace(inner)
+    return bare
+
+
+def _is_guard(node: exp.Expr) -> bool:
+    """Return whether it is what `same_fields` puts beside a comparison."""
+    if not isinstance(node, exp.If) or node.args["true"] != exp.true():
+        return False
+    return any(text.name.startswith(_MARK) for text in node.this.find_all(exp.Literal))
 
 
 def told(condition: str | None, message: str) -> UnsupportedFeature | None:

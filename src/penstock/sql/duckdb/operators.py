@@ -15,6 +15,7 @@ from penstock.sql.duckdb.guards import (
     kind_of,
     known_as,
     refused,
+    same_fields,
     spark,
     text_of,
     unless,
@@ -144,13 +145,32 @@ def _any(node: exp.Expr) -> exp.Expr:
         if isinstance(query, exp.Query):
             return exp.In(this=node.this, query=exp.Subquery(this=query.copy()))
         raise refused("ANY of a list")
-    return node
+    return _equality(node)
+
+
+def _equality(node: exp.Expr) -> exp.Expr:
+    """The condition of an ASOF JOIN has to stay a comparison."""
+    if _in_asof(node):
+        return node
+    return same_fields(_EQUAL[type(node)], node, node.this, node.expression)
+
+
+_EQUAL: Mapping[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+
+
+def _in_asof(node: exp.Expr) -> bool:
+    join = node.find_ancestor(exp.Join, exp.Query)
+    return isinstance(join, exp.Join) and join.args.get("method") == "ASOF"
 
 
 def _comparison(node: exp.Expr) -> exp.Expr:
     """The condition of an ASOF JOIN has to stay a comparison."""
-    join = node.find_ancestor(exp.Join, exp.Query)
-    if isinstance(join, exp.Join) and join.args.get("method") == "ASOF":
+    if _in_asof(node):
         return node
     return compared(_SIGNS[type(node)], node, node.this, node.expression)
 
@@ -176,7 +196,13 @@ def _only_in_comparison(node: exp.Expr) -> exp.Expr:
 def _in(node: exp.Expr) -> exp.Expr:
     """``x IN l``, a column, looks into a list."""
     items = node.args.get("field")
-    return node if items is None else contains(items, node.this)
+    if items is not None:
+        return contains(items, node.this)
+    if isinstance(node.parent, exp.Pivot):
+        return node
+    query = node.args.get("query")
+    others = node.expressions if query is None else [query]
+    return same_fields("IN", node, node.this, *others)
 
 
 def _lambda(node: exp.Expr) -> exp.Expr:
@@ -211,6 +237,7 @@ OPERATORS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.DPipe: _concatenation,
     exp.DateAdd: _date_add,
     exp.Div: _div,
+    **dict.fromkeys(_EQUAL, _equality),
     exp.EQ: _any,
     exp.Escape: _escape,
     exp.ILike: _like,

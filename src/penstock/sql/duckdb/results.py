@@ -7,6 +7,7 @@ and is answered when the query is analysed: nothing of it is left in the plan (`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from penstock.lazy import exp
@@ -54,7 +55,32 @@ def _set_operation(node: exp.Expr) -> exp.Expr:
     each = ", ".join(_kinds(f"o{at}") for at in range(1, len(branches) + 1))
     alike = f"CONCAT_WS(';', {each}, '') RLIKE CONCAT('^(', {together}, ';)*$')"
     _guard(node, what, _CAST, f"NOT ({alike})", node, *branches)
+    _guard(node, *_other_fields(node.key.upper(), len(branches)), node, *branches)
     return node
+
+
+# What is balanced within so many brackets, and the name of a column, behind which all is balanced.
+_BALANCED = "[^<>]"
+for _ in range(6):
+    _BALANCED = f"([^<>]|<{_BALANCED}*>)"
+_TOP_NAME = f"(?<=^|,)[^<>,:]+:(?={_BALANCED}*$)"
+_SCALAR = "(?<=^|[:<,])(interval [a-z ]+|[a-z_]+([(][0-9]+,[0-9]+[)])?)(?=$|[,<>])"
+
+
+def _other_fields(operation: str, branches: int) -> tuple[str, str, str]:
+    """Return refusal, advice and check of structs whose fields differ in order: DuckDB puts them
+    together by name, Spark by position.
+    """
+    each = ", ".join(_fields(f"o{position}") for position in range(1, branches + 1))
+    alike = f"CONCAT_WS(';', {each}, '') = REPEAT(CONCAT({_fields('o0')}, ';'), {branches})"
+    check = f"TYPEOF(:o0) LIKE 'struct<%struct<%' AND NOT ({alike})"
+    return f"{operation} of structs with fields in another order", "the fields in one order", check
+
+
+def _fields(row: str) -> str:
+    """The nested fields of a row's type: without names of columns and types of values."""
+    inner = f"REGEXP_REPLACE(LOWER(TYPEOF(:{row})), '^struct<|>$', '')"
+    return f"REGEXP_REPLACE(REGEXP_REPLACE({inner}, '{_TOP_NAME}', ''), '{_SCALAR}', '')"
 
 
 def _kinds(row: str) -> str:
@@ -133,9 +159,19 @@ def _row(query: exp.Expr, root: exp.Expr, column: exp.Expr | None = None) -> exp
     alone = unguarded(query)
     for clause in ("order", "limit", "offset", *(["with_"] if query is root else [])):
         alone.set(clause, None)
+    _name_plainly(alone)
     row = exp.select(column.copy()) if column is not None else spark("SELECT STRUCT(*)")
     assert isinstance(row, exp.Select)
     return exp.Subquery(this=row.from_(exp.Subquery(this=alone), copy=False))
+
+
+def _name_plainly(query: exp.Expr) -> None:
+    """Rename results whose name is an expression, as ``{'a': 1}``: it looks like part of a type."""
+    while isinstance(query, exp.Subquery | exp.SetOperation):
+        query = query.this
+    for position, item in enumerate(query.expressions if isinstance(query, exp.Select) else []):
+        if isinstance(item, exp.Alias) and not re.fullmatch(r"\w+", item.alias):
+            item.set("alias", exp.to_identifier(f"_{position}"))
 
 
 def check_positions(query: exp.Expr) -> None:

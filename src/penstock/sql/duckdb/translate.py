@@ -38,7 +38,7 @@ _SAME: tuple[type[exp.Expr], ...] = (
     exp.Alias, exp.And, exp.Boolean, exp.Column, exp.Cube,
     exp.DataType, exp.DataTypeParam, exp.Dot, exp.Exists, exp.From,
     exp.Group, exp.GroupingSets, exp.Having, exp.HistoricalData, exp.Identifier,
-    exp.If, exp.Is, exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.NullSafeNEQ,
+    exp.If, exp.Is, exp.Mul, exp.Neg, exp.Not, exp.Null,
     exp.Or, exp.Order, exp.Paren, exp.Qualify, exp.Rollup, exp.Subquery, exp.TableAlias, exp.Tuple,
     exp.Var, exp.Where, exp.With, exp.IgnoreNulls, exp.RespectNulls, exp.PropertyEQ,
     exp.Placeholder,
