@@ -20,6 +20,7 @@ from penstock.lake.methods.add_files import Added, add_data_files
 from penstock.lake.methods.altering import Altering
 from penstock.lake.reading import feed, scan
 from penstock.lake.reading.arrow_files import read_small
+from penstock.lake.reading.conversions.pandas_frames import to_pandas
 from penstock.lake.reading.hidden import ROWID, known
 from penstock.lake.reading.hidden import read as read_hidden
 from penstock.lake.recovery.rollback import RolledBack, rollback
@@ -175,11 +176,12 @@ class Table:
     ) -> Any:
         """The rows of `to_arrow` as a frame of pandas: ``orders.to_pandas().describe()``.
 
+        Integers and booleans have pandas' nullable types; decimals, lists and structs have Arrow's.
         Raises EnvironmentMissing where pandas is not installed.
         """
         if find_spec("pandas") is None:
             raise EnvironmentMissing("pandas is not installed", hint="pip install pandas")
-        return self.to_arrow(version, timestamp, where).to_pandas()
+        return to_pandas(self.to_arrow(version, timestamp, where))
 
     def _small(self, version: int | None, timestamp: Moment | None) -> pa.Table | None:
         """The rows without Spark; ``None`` for a view, and where there are too many."""

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from penstock.errors import Location, StepError
+from penstock.errors import Location, SchemaMismatch, StepError
+from penstock.lake.reading.conversions.pandas_frames import to_pandas
 from penstock.lake.reading.conversions.spark_types import spark_type as type_of_column
-from penstock.lake.rows.given import arrow_of
+from penstock.lake.rows.given import arrow_of, table_in_micros
 from penstock.lazy import pa, pq
 from penstock.model.values.asset import ColumnType
 from penstock.spark.functions import fn
+from penstock.spark.struct_casts import cast_columns
 from penstock.sql.identifiers import fold, quoted
 from penstock.sql.types import spark_type
 
@@ -53,7 +55,11 @@ def to_file(rows: object, folder: str) -> dict[str, Any]:
     nulls = _check(table)
     table = _uuids_as_texts(table.drop_columns(nulls))
     path = str(Path(folder) / f"{uuid4()}.parquet")
-    pq.write_table(_plain(table), path, coerce_timestamps="us", allow_truncated_timestamps=True)
+    try:
+        table = table_in_micros(table)
+    except SchemaMismatch as error:
+        raise NotRows(f"{error.message}: {error.hint}") from None
+    pq.write_table(_plain(table), path, coerce_timestamps="us")
     return {"path": path, "nulls": nulls}
 
 
@@ -133,7 +139,7 @@ def from_files(path: str, form: str) -> Any:
 _FORMS: Mapping[str, Callable[[Any], Any]] = {
     "arrow": lambda table: table,
     "rows": lambda table: table.to_pylist(),
-    "pandas": lambda table: table.to_pandas(),
+    "pandas": to_pandas,
 }
 
 
@@ -190,14 +196,9 @@ def fitted(df: DataFrame, schema: TableSchema) -> DataFrame:
 def _cast(df: DataFrame, types: Mapping[str, str]) -> DataFrame:
     if not types:
         return df
-    return df.selectExpr(
-        *(
-            f"CAST({quoted(name)} AS {types[fold(name)]}) AS {quoted(name)}"
-            if fold(name) in types
-            else quoted(name)
-            for name in df.columns
-        )
-    )
+    casts = {name: types[fold(name)] for name in df.columns if fold(name) in types}
+    made = dict(zip(casts, cast_columns(df, casts), strict=True))
+    return df.select(*(made.get(name, fn.col(quoted(name))) for name in df.columns))
 
 
 def _fits(made: DataType, wanted: DataType) -> bool:

@@ -9,10 +9,12 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from penstock.errors import ArgumentError, TableNotFound, UnsupportedFeature
+from penstock.errors import ArgumentError, SchemaMismatch, TableNotFound, UnsupportedFeature
 from penstock.lake.format.inlined import literal_rows
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.values import nanoseconds
+from penstock.lake.reading.conversions.pandas_frames import from_pandas
 from penstock.lake.reading.conversions.spark_types import spark_schema
 from penstock.lazy import pa
 from penstock.spark.functions import arrow_frame
@@ -62,7 +64,7 @@ def arrow_of(rows: Any) -> pa.Table | None:
         return pa.Table.from_batches([rows])
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(rows, pandas.DataFrame):
-        return pa.Table.from_pandas(rows, preserve_index=False)
+        return from_pandas(rows)
     return pa.table(rows) if hasattr(rows, "__arrow_c_stream__") else None
 
 
@@ -159,8 +161,9 @@ def _untyped(spark: SparkSession, rows: Any) -> DataFrame:
     """An Arrow table with its own types; a timestamp without a zone has none in Spark."""
     from pyspark.sql.types import StructType, TimestampNTZType
 
-    wide = pa.schema([field.with_type(_in_spark(field.type)) for field in rows.schema])
-    table = rows.cast(wide)
+    table = table_in_micros(rows)
+    wide = pa.schema([field.with_type(_in_spark(field.type)) for field in table.schema])
+    table = table.cast(wide)
     schema = StructType()
     for have, field in zip(
         table.schema, arrow_frame(spark, table.slice(0, 0)).schema.fields, strict=True
@@ -168,6 +171,25 @@ def _untyped(spark: SparkSession, rows: Any) -> DataFrame:
         zoneless = pa.types.is_timestamp(have.type) and have.type.tz is None
         schema.add(field.name, TimestampNTZType() if zoneless else field.dataType)
     return spark.createDataFrame(table, schema=schema)
+
+
+def table_in_micros(table: pa.Table) -> pa.Table:
+    """Return a table with its timestamps in microseconds, as Spark has them.
+
+    Raises SchemaMismatch for a value with nanoseconds.
+    """
+    for position, field in enumerate(table.schema):
+        try:
+            values = nanoseconds.column_in_micros(table.column(position))
+        except nanoseconds.TooFine as error:
+            raise SchemaMismatch(
+                f"row {error.row}, column {field.name!r}: {error}, and a timestamp of Spark holds "
+                "microseconds",
+                hint=nanoseconds.HINT,
+                data={"column": field.name, "row": error.row},
+            ) from error
+        table = table.set_column(position, field.with_type(values.type), values)
+    return table
 
 
 def _in_spark(kind: pa.DataType) -> pa.DataType:
