@@ -29,9 +29,13 @@ _VALUES = (None, "a", "b")
 #: the forms, by what they are called
 FORMS: dict[str, History] = {
     "by time": History(by_time=True, updated_at="at", start="epoch"),
-    "by time, closing": History(by_time=True, updated_at="at", start="updated_at", closes=True),
-    "by column": History(track=("a",), closes=True, is_current="is_current"),
-    "by column, timed": History(updated_at="at", track=("a", "b"), start="epoch", closes=True),
+    "by time, closing": History(
+        by_time=True, updated_at="at", start="updated_at", closes=True, max_closed=100
+    ),
+    "by column": History(track=("a",), closes=True, max_closed=100, is_current="is_current"),
+    "by column, timed": History(
+        updated_at="at", track=("a", "b"), start="epoch", closes=True, max_closed=100
+    ),
 }
 
 

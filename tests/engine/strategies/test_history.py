@@ -214,6 +214,57 @@ def test_bad_rows_of_the_first_load_make_no_table(make: Make) -> None:
     assert made.error.data["duplicate_count"] == 1
 
 
+ADDRESSES = {
+    "models/by_key": "-- pipeline\n-- materialize ducklake://main/by_key key=id history\n{}",
+    "models/by_column": """
+        MODEL (name main.by_column, kind SCD_TYPE_2_BY_COLUMN (unique_key id, columns (place)));
+        {}
+    """,
+    "models/by_time": """
+        MODEL (name main.by_time, kind SCD_TYPE_2_BY_TIME (unique_key id));
+        {}
+    """,
+}
+
+
+def test_structs_are_compared_and_kept_by_the_names_of_their_fields(make: Make) -> None:
+    query = (
+        "SELECT id, named_struct({}) AS place, TIMESTAMP '2020-01-0{} 00:00:00' AS updated_at "
+        "FROM VALUES (1), (2) AS v(id)"
+    )
+    loads = ["'zip', '1', 'town', 'x'", "'town', 'x', 'zip', '1'", "'town', 'y', 'zip', '1'"]
+    for number, fields in enumerate(loads, 1):
+        text = query.format(fields, min(number, 2) if number < 3 else 3)
+        project = make({name: script.format(text) for name, script in ADDRESSES.items()})
+        made = project.run(fire_time=day(number)).steps
+        assert not [each.error for each in made if each.error], made
+    for name in ("by_key", "by_column", "by_time"):
+        query = f"SELECT place.town, place.zip FROM {name} WHERE id = 1 ORDER BY valid_from"
+        assert set(rows(project, query)) == {("x", "1"), ("y", "1")}, name
+    assert rows(project, "SELECT count(*) FROM by_column") == [(4,)], "no version for the order"
+
+
+GUARDED = """
+    -- pipeline
+    -- materialize ducklake://main/guarded key=id history deletes=close{}
+    SELECT id FROM range(20) WHERE id < {}
+"""
+
+
+def test_a_load_that_lacks_most_keys_closes_none(make: Make) -> None:
+    run(make, GUARDED.format("", 20), day(1))
+    _, made = run(make, GUARDED.format("", 9), day(2))
+    assert "guarded would close 11 of 20 keys: more than 50% (max_closed)" in str(made.error)
+    assert made.error is not None
+    assert "max_closed=100" in str(made.error.hint)
+    _, made = run(make, GUARDED.format("", 0), day(2))
+    assert "would close 20 of 20 keys: the SELECT returned no rows" in str(made.error)
+    _, made = run(make, GUARDED.format(" max_closed=60", 9), day(2))
+    assert made.state == "done", made.error
+    project, made = run(make, GUARDED.format(" max_closed=100", 0), day(3))
+    assert rows(project, "SELECT count(*) FROM guarded WHERE is_current") == [(0,)]
+
+
 def test_columns_are_frozen_until_they_may_be_added(make: Make) -> None:
     run(make, CUSTOMERS.format("", ADA), day(1))
     wider = CUSTOMERS.replace("(id, name", "(id, name, city").format

@@ -243,7 +243,12 @@ def test_what_model_text_says_reads_the_same(properties: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", ["key=a,b history track=c,d deletes=close", "key=a history on_schema_change=sync"]
+    "options",
+    [
+        "key=a,b history track=c,d deletes=close",
+        "key=a history on_schema_change=sync",
+        "key=a history deletes=close max_closed=80",
+    ],
 )
 def test_the_header_of_a_history_reads_the_same(options: str) -> None:
     from penstock.model.project.converting import annotation_lines

@@ -88,6 +88,7 @@ def test_a_project_without_models(tmp_path: Path) -> None:
         ("-- materialize manual ducklake://main/t history key=a", "history-manual", 1),
         ("-- materialize ducklake://main/t track=a", "history-option", 1),
         ("-- materialize ducklake://main/t deletes=close", "history-option", 1),
+        ("-- materialize ducklake://main/t key=a history max_closed=9", "history-option", 1),
         ("-- materialize ducklake://main/t\n-- partitioned daily tz=Nowhere", "partition", 2),
         ("-- materialize ducklake://main/t\n-- partitioned daily start=soon", "partition", 2),
         ("-- materialize ducklake://main/t\n-- partitioned dynamic key=a", "partition", 2),

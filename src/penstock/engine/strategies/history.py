@@ -58,10 +58,11 @@ from penstock.engine.history.versions import (
 )
 from penstock.engine.strategies.target import Step, WriteTarget, given
 from penstock.engine.strategies.upsert import keys_in_spark
-from penstock.lake.reading.conversions.align import align, known
-from penstock.lake.reading.conversions.spark_types import cacheable, spark_type
+from penstock.errors import StepError
+from penstock.lake.reading.conversions.align import align, fit, known, typed
+from penstock.lake.reading.conversions.spark_types import cacheable, schema_of, spark_type
 from penstock.model.definition.model import Model
-from penstock.model.values.history import History
+from penstock.model.values.history import FEW_CLOSED, History
 from penstock.spark.failures import explained
 from penstock.spark.functions import as_condition, expr, fn
 from penstock.sql.identifiers import fold, quoted
@@ -181,7 +182,25 @@ def _compared(load: Load, versions: Versions, rules: Rules, kept: _Kept) -> _Com
             break
     if counts["wrong"]:
         raise bad(diff, rules)
+    _check_closed(counts["gone"], versions, rules, is_empty=not seen[READ])
     return _Compared(replace(rows, rows=diff), counts, watch.text() if seen[READ] else None)
+
+
+def _check_closed(gone: int, versions: Versions, rules: Rules, *, is_empty: bool) -> None:
+    """Raise StepError for a load that lacks so many keys that its source may be incomplete."""
+    most = rules.history.max_closed
+    if not gone or most >= 100 or not (is_empty or gone > FEW_CLOSED):
+        return
+    total = versions.rows.count()
+    if not is_empty and gone * 100 <= most * total:
+        return
+    why = "the SELECT returned no rows" if is_empty else f"more than {most}% (max_closed)"
+    raise StepError(
+        f"{rules.table} would close {gone:,} of {total:,} keys: {why}",
+        hint="if these keys were deleted, write max_closed=100 (in MODEL: max_closed 100) for this "
+        "run; otherwise complete the source",
+        data={"table": rules.table, "closed": gone, "keys": total},
+    )
 
 
 def _counts(diff: DataFrame, rules: Rules) -> Row:
@@ -195,6 +214,7 @@ def _counts(diff: DataFrame, rules: Rules) -> Row:
         fn.count_if(loaded).alias("loaded"),
         fn.count_distinct(fn.when(loaded, fn.struct(*rules.key_columns))).alias("keys"),
         fn.count_if(loaded & fn.col(OPEN).isNull()).alias("unknown"),
+        fn.count_if(~loaded).alias("gone"),
         fn.count_if(fn.col(LATE)).alias("late"),
         fn.count_if(begun).alias("begun"),
         fn.count_if(loaded & ~fn.col(ALONE)).alias("several"),
@@ -344,20 +364,27 @@ def _where(text: str) -> Predicate | None:
 
 
 def _fitted(table: StagedTable, df: DataFrame) -> DataFrame:
-    """``df`` in the table's types. Raises SchemaMismatch for columns that would lose something."""
+    """``df`` in the table's types, structs by the names of their fields.
+
+    Raises SchemaMismatch for columns that would lose something.
+    """
     given = {fold(name) for name in df.columns}
     shared = TableSchema(tuple(c for c in table.schema.columns if fold(c.name) in given))
     align(df, shared, table=table.qualified_name)
-    types = {fold(column.name): spark_type(column) for column in shared.columns}
+    df = typed(df, shared)
+    columns = {fold(column.name): column for column in shared.columns}
+    sources = {column.name: column for column in schema_of(df).columns}
     fields = {field.name: field.dataType for field in df.schema.fields}
-    return df.select(
-        *(
-            fn.col(quoted(name))
-            if fields[name] == types[fold(name)]
-            else fn.col(quoted(name)).cast(types[fold(name)]).alias(name)
-            for name in df.columns
-        )
-    )
+
+    def fitted(name: str) -> SparkColumn:
+        column, value = columns[fold(name)], fn.col(quoted(name))
+        if fields[name] == spark_type(column):
+            return value
+        if column.children:
+            value = fit(value, sources[name], column, name)
+        return value.cast(spark_type(column)).alias(name)
+
+    return df.select(*map(fitted, df.columns))
 
 
 def _as_rows(versions: DataFrame, columns: tuple[str, ...], rules: Rules) -> DataFrame:

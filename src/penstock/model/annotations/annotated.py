@@ -111,7 +111,7 @@ def declare(
 def _history_of(made: Materialize) -> History | None:
     if not made.strategy.keeps_versions:
         return None
-    return annotated(made.track, closes=made.deletes == "close")
+    return annotated(made.track, closes=made.deletes == "close", max_closed=made.max_closed)
 
 
 def _schema_change(made: Materialize) -> SchemaChange:
@@ -207,11 +207,15 @@ def _target(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
 
 def _history(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
     if not made.history:
-        for option, given in (("track=", made.track), ("deletes=", made.deletes)):
+        options = (("track=", made.track), ("deletes=", made.deletes))
+        for option, given in (*options, ("max_closed=", made.max_closed)):
             if given:
                 message, hint = f"`{option}` means nothing without history", "take it away"
                 yield header.error("materialize", message, hint, "history-option")
         return
+    if made.max_closed and not made.deletes:
+        message, hint = "`max_closed=` means nothing without deletes=close", "take it away"
+        yield header.error("materialize", message, hint, "history-option")
     if not made.keys:
         message = "history needs a key to know an entity by"
         yield header.error("materialize", message, "add key=column", "history-key")

@@ -71,6 +71,7 @@ _VALUED: dict[str, tuple[str, Callable[[str], object]]] = {
     "key": ("unique_key", str),
     "track": ("track", lambda text: tuple(column for column in split_values(text) if column)),
     "deletes": ("deletes", unquote),
+    "max_closed": ("max_closed", int),
     "on_schema_change": ("on_schema_change", unquote),
     "time": ("time", str),
     "lookback": ("lookback", int),
@@ -78,7 +79,8 @@ _VALUED: dict[str, tuple[str, Callable[[str], object]]] = {
 }
 _CHOICES = {"deletes": ("close",), "on_schema_change": SCHEMA_CHANGES}
 _LISTS = ("key", "track", "time")
-_COUNTS = ("lookback", "batch_size")
+_COUNTS = ("lookback", "batch_size", "max_closed")
+_PERCENT = 100
 
 
 def _option(word: Word, value: Materialize, seen: set[str], draft: Draft) -> Materialize:
@@ -109,6 +111,10 @@ def _fits(word: Word, name: str, text: str, draft: Draft) -> bool:
     if name in _COUNTS and not (text.isdecimal() and int(text) > 0):
         message = f"`{word.text}`: {text} is not a whole number from 1 on"
         draft.error(word.location, message, f"write {name}=1", rule="materialize-value")
+        return False
+    if name == "max_closed" and int(text) > _PERCENT:
+        message = f"`{word.text}`: more than {_PERCENT} percent of the keys"
+        draft.error(word.location, message, "write max_closed=50", rule="materialize-value")
         return False
     if name in _CHOICES and unquote(text) not in _CHOICES[name]:
         guess = nearest(unquote(text), _CHOICES[name]) or "|".join(_CHOICES[name])

@@ -104,6 +104,7 @@ def _materialize(made: Materialize) -> str:
     words += [f"batch_size={made.batch_size}"] if made.batch_size else []
     words += [f"track={_listed(made.track)}"] if made.track else []
     words += [f"deletes={made.deletes}"] if made.deletes else []
+    words += [f"max_closed={made.max_closed}"] if made.max_closed else []
     words += [f"on_schema_change={made.on_schema_change}"] if made.on_schema_change else []
     return " ".join(words)
 

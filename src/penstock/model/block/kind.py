@@ -69,6 +69,7 @@ def _history(draft: Draft, kind: Kind, given: Mapping[str, Value]) -> History:
         updated_at=said.get("updated_at_name"),
         track=() if columns == ("*",) else columns,
         closes=bool(said["invalidate_hard_deletes"]),
+        max_closed=int(str(said["max_closed"])),
         start=start,
         valid_from=str(said["valid_from_name"]),
         valid_to=str(said["valid_to_name"]),

@@ -24,7 +24,7 @@ from penstock.model.values.data_test import (
     NotNullTest,
     UniqueTest,
 )
-from penstock.model.values.history import History
+from penstock.model.values.history import MAX_CLOSED, History
 from penstock.model.values.kinds import KINDS, Kind
 from penstock.model.values.schedule import Cadence
 from penstock.model.values.strategy import Strategy
@@ -216,6 +216,7 @@ def _annotations(declaration: Declaration) -> Annotations:
         history=history is not None,
         track=history.track if history else (),
         deletes="close" if history and history.closes else None,
+        max_closed=_max_closed(history),
         unique_key=",".join(map(quoted, declaration.keys)) or None,
         on_schema_change=None if declaration.replaces_table else policy,
         **_time_words(declaration),
@@ -371,6 +372,13 @@ def _custom(custom: Custom | None) -> dict[str, object]:
     }
 
 
+def _max_closed(history: History | None) -> int | None:
+    """Return the percentage, where it is not the default."""
+    if history is None or not history.closes or history.max_closed == MAX_CLOSED:
+        return None
+    return history.max_closed
+
+
 def _history(history: History | None) -> dict[str, object]:
     if history is None:
         return {}
@@ -379,6 +387,7 @@ def _history(history: History | None) -> dict[str, object]:
         "valid_from_name": _name(history.valid_from),
         "valid_to_name": _name(history.valid_to),
         "invalidate_hard_deletes": history.closes,
+        "max_closed": _max_closed(history),
         "time_data_type": _TIMES[history.time_type],
         "updated_at_name": history.updated_at and _name(history.updated_at),
         "updated_at_as_valid_from": history.by_time and history.start == "updated_at",

@@ -168,6 +168,7 @@ class Materialize:
     unique_key: str | None = None
     track: tuple[str, ...] = ()
     deletes: str | None = None
+    max_closed: int | None = None
     on_schema_change: str | None = None
     time: str | None = None
     lookback: int = 0
@@ -199,6 +200,7 @@ class Materialize:
             "unique_key": self.unique_key,
             "track": list(self.track),
             "deletes": self.deletes,
+            "max_closed": self.max_closed,
             "on_schema_change": self.on_schema_change,
             "time": self.time,
             "lookback": self.lookback,

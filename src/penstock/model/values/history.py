@@ -25,6 +25,9 @@ SUFFIX = "_current"
 TIME_TYPES = ("TIMESTAMP_NTZ", "TIMESTAMP", "DATE")
 TIME_TYPE = "TIMESTAMP_NTZ"
 
+#: percent of the keys that one load may close; not asked of up to so many keys
+MAX_CLOSED, FEW_CLOSED = 50, 10
+
 Start = Literal["epoch", "updated_at", "execution"]
 
 
@@ -34,14 +37,16 @@ class History:
     ``track`` (all but the keys where it is empty) does.
 
     ``start`` is when a key of the first load begins: 1970-01-01, its ``updated_at`` or the run's
-    time. ``closes``: a key that the load lacks is closed. ``time_type`` is that of the validity
-    columns in Spark's SQL; ``is_current`` is a third of them, which comes with a view.
+    time. ``closes``: a key that the load lacks is closed; one load closes at most ``max_closed``
+    percent of the keys. ``time_type`` is that of the validity columns in Spark's SQL;
+    ``is_current`` is a third of them, which comes with a view.
     """
 
     by_time: bool = False
     updated_at: str | None = None
     track: tuple[str, ...] = ()
     closes: bool = False
+    max_closed: int = MAX_CLOSED
     start: Start = "execution"
     valid_from: str = "valid_from"
     valid_to: str = "valid_to"
@@ -66,9 +71,10 @@ class History:
         return self.by_time, self.updated_at, list(self.track), self.closes, self.start, *names
 
 
-def annotated(track: tuple[str, ...], *, closes: bool) -> History:
-    """``materialize ... history [track=...] [deletes=close]``."""
-    return History(track=track, closes=closes, is_current=IS_CURRENT)
+def annotated(track: tuple[str, ...], *, closes: bool, max_closed: int | None) -> History:
+    """``materialize ... history [track=...] [deletes=close [max_closed=...]]``."""
+    most = MAX_CLOSED if max_closed is None else max_closed
+    return History(track=track, closes=closes, max_closed=most, is_current=IS_CURRENT)
 
 
 def current_view(target: TableName, history: History | None) -> TableName | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from penstock.model.values.history import MAX_CLOSED
 from penstock.model.values.strategy import (
     APPEND,
     CUSTOM,
@@ -96,6 +97,7 @@ def _history(*, closes: bool = False) -> tuple[Option, ...]:
         Option("valid_from_name", "name", "valid_from"),
         Option("valid_to_name", "name", "valid_to"),
         Option("invalidate_hard_deletes", "boolean", closes),
+        Option("max_closed", "count", MAX_CLOSED),
         Option("time_data_type", "type", "TIMESTAMP"),
         Option("batch_size", "count"),
         *_restated(forward_only=True, disabled=True),
