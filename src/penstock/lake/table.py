@@ -20,7 +20,6 @@ from penstock.lake.methods.add_files import Added, add_data_files
 from penstock.lake.methods.altering import Altering
 from penstock.lake.reading import feed, scan
 from penstock.lake.reading.arrow_files import read_small
-from penstock.lake.reading.conversions.pandas_frames import to_pandas
 from penstock.lake.reading.hidden import ROWID, known
 from penstock.lake.reading.hidden import read as read_hidden
 from penstock.lake.recovery.rollback import RolledBack, rollback
@@ -33,6 +32,7 @@ from penstock.lake.writing.adding.fit import Rules
 from penstock.lazy import pa
 from penstock.spark.failures import explained
 from penstock.spark.functions import as_condition
+from penstock.spark.pandas_frames import to_pandas
 from penstock.spark.session import SparkSource, session_zone
 from penstock.sql.dialect import hinted, if_text
 from penstock.sql.predicate import of_where

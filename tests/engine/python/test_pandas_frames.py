@@ -1,6 +1,6 @@
 """Frames of pandas have the values and types of their tables, and return them.
 
-Tests ``lake/reading/conversions/pandas_frames.py``, ``engine/python/frames.py`` and
+Tests ``spark/pandas_frames.py``, ``engine/python/frames.py`` and
 ``lake/table.py`` (`Table.to_pandas`). Runs where pandas is installed: in ``.venv-connect``, with
 the tests that are marked ``warm``.
 """

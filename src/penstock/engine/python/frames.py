@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from penstock.errors import Location, SchemaMismatch, StepError
-from penstock.lake.reading.conversions.pandas_frames import to_pandas
 from penstock.lake.reading.conversions.spark_types import spark_type as type_of_column
 from penstock.lake.rows.given import arrow_of, table_in_micros
 from penstock.lazy import pa, pq
 from penstock.model.values.asset import ColumnType
 from penstock.spark.functions import fn
+from penstock.spark.pandas_frames import to_pandas
 from penstock.spark.struct_casts import cast_columns
 from penstock.sql.identifiers import fold, quoted
 from penstock.sql.types import spark_type

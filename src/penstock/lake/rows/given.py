@@ -14,10 +14,10 @@ from penstock.lake.format.inlined import literal_rows
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.values import nanoseconds
-from penstock.lake.reading.conversions.pandas_frames import from_pandas
 from penstock.lake.reading.conversions.spark_types import spark_schema
 from penstock.lazy import pa
 from penstock.spark.functions import arrow_frame
+from penstock.spark.pandas_frames import from_pandas
 from penstock.spark.session import SparkSource
 
 if TYPE_CHECKING:
