@@ -71,7 +71,7 @@ class History:
         return self.by_time, self.updated_at, list(self.track), self.closes, self.start, *names
 
 
-def annotated(track: tuple[str, ...], *, closes: bool, max_closed: int | None) -> History:
+def annotated(track: tuple[str, ...], *, closes: bool, max_closed: int | None = None) -> History:
     """``materialize ... history [track=...] [deletes=close [max_closed=...]]``."""
     most = MAX_CLOSED if max_closed is None else max_closed
     return History(track=track, closes=closes, max_closed=most, is_current=IS_CURRENT)
