@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from penstock.config import Settings
 from penstock.engine.session.cache import CacheFile, columns, lineages, query_facts
 from penstock.engine.session.connections import Connections
-from penstock.errors import LakeError
+from penstock.errors import LakeError, ModelError
 from penstock.events import EventSink, ignore
 from penstock.model.definition.graph import Graph
 from penstock.model.definition.model import Model
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.engine.session.own_models import OwnModels
     from penstock.engine.state.records import InputRead
     from penstock.engine.state.store import State
+    from penstock.engine.verifying.reference_check import MissingColumn
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
     from penstock.model.lineage.models import ProjectLineage, Schemas
@@ -259,9 +260,45 @@ class PlanInspection:
         with suppress(LakeError):  # which the stages of its steps say
             plan = with_reasons(plan, known, self._held(plan), snapshots)
             plan = replace(plan, changes=tuple(self._changes(plan, known)))
-        staged = self._staged(self._with_files(plan))
+        staged = self._with_references(self._staged(self._with_files(plan)))
         self._save_facts()
         return staged
+
+    def _with_references(self, plan: Plan) -> Plan:
+        """The plan where steps fail that name columns which the models above no longer return."""
+        missing = self._missing_references(plan)
+        if not missing:
+            return plan
+        from penstock.engine.verifying.reference_check import refusals, removed_columns
+
+        failing = refusals(missing)
+        steps = tuple(
+            replace(step, stages=(*step.stages, *failing.get(step.name, ()))) for step in plan.steps
+        )
+        notices = (*plan.notices, *removed_columns(missing))
+        return replace(plan, steps=steps, notices=notices)
+
+    def _missing_references(self, plan: Plan) -> list[MissingColumn]:
+        """The columns that models of a plan name in vain. Those of a catalog that cannot be read
+        are not known: the run says so.
+        """
+        from penstock.engine.verifying.reference_check import missing_references, reads_models
+
+        models = [step.model for step in plan.steps if step.slices and not step.skipped]
+        if not any(map(reads_models, models)):
+            return []
+        try:
+            lineage, known = self._lineage()
+        except LakeError:
+            return []
+        return list(missing_references(models, self.models, lineage, known.tables))
+
+    def _require_references(self, plan: Plan) -> None:
+        """Raise ModelError for a model of a plan that names a column in vain."""
+        findings = [each.finding() for each in self._missing_references(plan)]
+        errors = [each for each in findings if each.severity == "error"]
+        if errors:
+            raise ModelError(errors)
 
     def _with_files(self, plan: Plan) -> Plan:
         """The plan with the files that its slices read as they are now."""

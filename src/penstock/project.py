@@ -115,6 +115,7 @@ class Project(RollingBack):
             return findings
         if not spark:
             return (*findings, *self._column_findings())
+        from penstock.engine.verifying.reference_check import RULE as REFERENCE
         from penstock.engine.verifying.spark_check import check_queries
 
         ordered = self.graph.ordered(self.models)
@@ -123,27 +124,34 @@ class Project(RollingBack):
         }
         session = self._session()
         found = check_queries(ordered, session, lakes, self.settings, self.externals)
-        return (*findings, *found)
+        named = [each for each in self._column_findings() if each.rule == REFERENCE]
+        places = {(str(each.location.path), each.location.line) for each in named}
+        others = (f for f in found if (str(f.location.path), f.location.line) not in places)
+        return (*findings, *named, *others)
 
     def _column_findings(self) -> tuple[Diagnostic, ...]:
-        """Columns that models name and their queries do not make.
+        """Columns that models name, and that their queries or those above them do not return.
 
-        The lakes are asked only where something is missing, which they may have.
+        The lakes are asked where something is missing, which they may have, and where models read
+        what no model of the project says the columns of.
         """
         from penstock.engine.verifying.column_check import check_columns, names_columns
+        from penstock.engine.verifying.reference_check import missing_references, reads_models
 
-        if not any(map(names_columns, self.models)):
+        if not any(names_columns(model) or reads_models(model) for model in self.models):
             return ()
+        root, found = self.settings.root, list[Diagnostic]()
         try:
             for lakes in (False, True):
                 lineage, known = self._lineage(lakes=lakes)
-                root = self.settings.root
-                found = tuple(check_columns(self.models, lineage, known.tables, root))
-                if not found:
+                references = missing_references(self.models, self.models, lineage, known.tables)
+                found = [*check_columns(self.models, lineage, known.tables, root)]
+                found += [each.finding() for each in references]
+                if not found and lineage.knows_all(self.models):
                     return ()
         except LakeError:  # a catalog that cannot be read says nothing of columns
             return ()
-        return found
+        return tuple(found)
 
     def create_external(self) -> CreatedExternal:
         """Add the tables that are read and not made to external_models.yaml, with their types.
@@ -411,6 +419,7 @@ class Project(RollingBack):
         if is_idle(plan):
             with showing(on_event) as sink:
                 return idle_run(plan, sink)
+        self._require_references(plan)
         from penstock.engine.running.run import run_plan
 
         lakes = self._connections.lakes(plan.lakes, self._session, new_catalog=new_catalog)

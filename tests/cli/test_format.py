@@ -18,7 +18,6 @@ MODEL (
   name main.main.a,
   kind INCREMENTAL_BY_UNIQUE_KEY (
     unique_key (id),
-    on_destructive_change ignore,
     on_additive_change warn
   )
 );
@@ -111,18 +110,14 @@ def test_models_with_audits_of_their_own_are_formatted(tmp_path: Path) -> None:
     assert "annotations cannot say the audit of low a=v" in shown
 
 
-def test_a_default_that_annotations_lack_is_named_as_one(tmp_path: Path) -> None:
-    text = "MODEL (name s.t, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key id));\nSELECT 1 AS id\n"
+def test_rules_for_columns_that_annotations_lack_are_named(tmp_path: Path) -> None:
+    kind = "INCREMENTAL_BY_UNIQUE_KEY (unique_key id, on_additive_change ignore)"
+    text = f"MODEL (name s.t, kind {kind});\nSELECT 1 AS id\n"
     toy = write_project(tmp_path / "toy", {"models/t": text})
     output = penstock(toy, "show", "t", "--as", "annotations").output
-    said = (
-        "on_additive_change allow with on_destructive_change error, which this kind has by default"
-    )
-    assert said in output
-    assert "write on_destructive_change ignore in its kind" in output
-    (toy / "models" / "t.sql").write_text(
-        text.replace("unique_key id", "unique_key id, on_destructive_change ignore")
-    )
+    assert "on_additive_change ignore with on_destructive_change error" in output
+    assert "write on_additive_change allow in its kind" in output
+    (toy / "models" / "t.sql").write_text(text.replace(", on_additive_change ignore", ""))
     assert penstock(toy, "show", "t", "--as", "annotations").exit_code == 0
 
 

@@ -87,7 +87,7 @@ def test_a_malformed_row_is_never_null(make: Make) -> None:
 def test_names_in_a_message_are_the_users(make: Make) -> None:
     scripts = {
         "models/s": HEAD.replace("/t", "/s") + "SELECT 1 AS a",
-        "models/t": HEAD + "SELECT s.b FROM s",
+        "models/t": HEAD + "SELECT explode(s.a) AS b FROM s",
     }
     failed = step(make(scripts).run(), "t")
     assert "penstock_" not in str(failed.error)

@@ -37,7 +37,7 @@ WALK: tuple[tuple[str, dict[str, object], tuple[str, ...]], ...] = (
     (HEAD.format(SYNC, "id"), {}, ()),
     (HEAD.format(SYNC, ONE), {}, ("alter_columns",)),
     (HEAD.format(FAIL, "id"), {}, ("refuse",)),
-    (HEAD.format(KEYED, "id"), {}, ()),
+    (HEAD.format(KEYED, "id"), {}, ("refuse",)),
     (HEAD.format(SYNC, "id"), {}, ("alter_columns",)),
     (DAILY, {"partition": "2026-01-01"}, ("refuse",)),
     (DAILY, {"partition": "2026-01-01", **REFRESH}, ("drop_table",)),

@@ -32,6 +32,12 @@ def test_fail_refuses_any_difference() -> None:
         fit_columns(Difference((), ("old",)), SchemaChange("error", "error"), "main.t")
 
 
+def test_removing_a_column_is_an_error_by_default() -> None:
+    with pytest.raises(SchemaMismatch, match="old is missing") as caught:
+        fit_columns(Difference((), ("old",)), SchemaChange(), "main.t")
+    assert "on_schema_change=sync" in str(caught.value.hint)
+
+
 def test_ignore_leaves_new_columns_out() -> None:
     assert fit_columns(
         Difference(("new",), ()), SchemaChange("ignore", "ignore"), "main.t"
@@ -39,7 +45,7 @@ def test_ignore_leaves_new_columns_out() -> None:
 
 
 def test_warn_says_what_is_missing() -> None:
-    fit = fit_columns(Difference((), ("old",)), SchemaChange(), "main.t")
+    fit = fit_columns(Difference((), ("old",)), SchemaChange("warn", "keep"), "main.t")
     assert fit.notices == ("main.t: old is missing in the SELECT: NULL from now on",)
 
 
@@ -82,7 +88,7 @@ def test_an_error_names_the_columns_of_its_rule_only(change: SchemaChange, refus
 
 MERGED = """
     -- pipeline
-    -- materialize ducklake://main/t key=a
+    -- materialize ducklake://main/t key=a on_schema_change=warn
     SELECT {}
 """
 
@@ -109,7 +115,9 @@ def test_ignore_on_a_partitioned_table(make: Make) -> None:
 def test_a_missing_column_is_null_and_said(make: Make) -> None:
     events: list[object] = []
     make({"models/t": DAILY.format("", "1 AS a, 2 AS b")}).run(partition="2026-01-01")
-    project = make({"models/t": DAILY.format("", "3 AS a")})
+    refused = make({"models/t": DAILY.format("", "3 AS a")})
+    assert "b is missing" in str(refused.plan(partition="2026-01-02").steps[0].fails)
+    project = make({"models/t": DAILY.format("on_schema_change=warn", "3 AS a")})
     project.run(partition="2026-01-02", on_event=events.append)
     assert any("b is missing" in str(event) for event in events)
     assert rows(project, "SELECT a, b FROM t ORDER BY a") == [(1, 2), (3, None)]

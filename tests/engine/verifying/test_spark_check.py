@@ -33,10 +33,10 @@ def test_every_query_is_analysed_and_none_runs(make: Make) -> None:
     }
     project = make(scripts)
     rules = ["sparks-own", "missing-table"]
-    assert [f.rule for f in project.check()] == [*rules, "column", "column"]
+    assert [f.rule for f in project.check()] == [*rules, "column", "column", "column-reference"]
     assert found(project.check(spark=True))[1:] == [
         ("warning", "missing-table", "e.sql", 2),
-        ("error", "spark", "a.sql", 5),
+        ("error", "column-reference", "a.sql", 5),
         ("error", "column", "b.sql", 1),
         ("error", "column", "b.sql", 2),
         ("warning", "not-analysed", "d.sql", 2),
@@ -59,7 +59,7 @@ def test_what_a_lake_has_is_known_too(make: Make) -> None:
             "models/c": "-- materialize ducklake://main/c\nSELECT id FROM raw AT (VERSION => 1)",
         }
     )
-    assert found(project.check(spark=True)) == [("error", "spark", "b.sql", 2)]
+    assert found(project.check(spark=True)) == [("error", "column-reference", "b.sql", 2)]
 
 
 def test_a_description_of_no_column_is_a_warning(make: Make) -> None:

@@ -116,7 +116,7 @@ def test_the_libraries_that_a_script_uses_stay() -> None:
 )
 def test_time_ranges_in_both_forms(lines: str, kind: str, properties: str) -> None:
     header = f"-- pipeline\n-- materialize ducklake://main/t {lines}\nSELECT 1 AS a\n"
-    options = f"{kind},\n    on_destructive_change ignore,\n    on_additive_change warn"
+    options = f"{kind},\n    on_additive_change warn"
     model = (
         "MODEL (\n  name main.main.t,\n  kind INCREMENTAL_BY_TIME_RANGE (\n"
         f"    {options}\n  ){properties}\n);\nSELECT 1 AS a\n"
@@ -172,10 +172,10 @@ FULL = "MODEL (name s.t, kind FULL{});\nSELECT 1 AS a"
             "annotations cannot say several tags, cron, owner",
         ),
         (
-            "MODEL (name t, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key a));\nSELECT 1 AS a",
+            "MODEL (name t, kind INCREMENTAL_UNMANAGED (on_additive_change ignore));\nSELECT 1",
             "annotations",
-            "annotations cannot say on_additive_change allow with on_destructive_change error, "
-            "which this kind has by default",
+            "annotations cannot say on_additive_change ignore with on_destructive_change error, "
+            "forward_only, disable_restatement",
         ),
         (
             "MODEL (name t, kind INCREMENTAL_BY_PARTITION, partitioned_by a);\nSELECT 1 AS a",

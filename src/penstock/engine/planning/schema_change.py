@@ -73,6 +73,15 @@ def fit_columns(
 
 
 _ACTS = ("allow", "warn")
+_MISSING = (
+    "return it again; or write on_schema_change=sync in a header, on_destructive_change allow in "
+    "MODEL (...), and the table drops it; or on_schema_change=warn, on_destructive_change ignore, "
+    "and it is NULL in the rows of later runs"
+)
+_ADDED = (
+    "leave it out; or write on_schema_change=sync in a header, on_additive_change allow in "
+    "MODEL (...), and the table gets it"
+)
 
 
 def _refuse_columns(columns: Difference, change: SchemaChange, table: str) -> None:
@@ -82,8 +91,7 @@ def _refuse_columns(columns: Difference, change: SchemaChange, table: str) -> No
     if refused:
         raise SchemaMismatch(
             f"the SELECT's columns are not those of {table}: {refused}",
-            hint="change the SELECT, or let the table follow it: on_schema_change in a header, "
-            "on_additive_change and on_destructive_change in MODEL (...)",
+            hint=_MISSING if missing else _ADDED,
             data={"added": added, "missing": missing},
         )
 

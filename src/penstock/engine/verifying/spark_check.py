@@ -177,7 +177,9 @@ class _Checker:
                 yield Diagnostic("error", error.message, where, error.hint, "data-test")
 
     def _made(self, model: Model, df: DataFrame) -> Readable:
-        """The table once the model has run: what it has and the query lacks stays."""
+        """The table once the model has run: what it has and the query lacks stays where the model
+        says so, and is an error of its step elsewhere.
+        """
         from pyspark.sql.types import StringType, StructField, StructType
 
         fields = {fold(f.name): f for f in df.schema.fields}
@@ -187,7 +189,9 @@ class _Checker:
             managed = self.settings.lakes[model.target.lake].partition_column
             fields[fold(managed)] = StructField(managed, StringType())
         if model.keeps_columns:
-            fields |= {fold(f.name): f for f in self._columns(model.target) or ()}
+            own = {fold(f.name): f for f in self._columns(model.target) or ()}
+            stays = own if model.keeps_removed_columns else own.keys() & fields.keys()
+            fields |= {name: own[name] for name in stays}
         empty = self.session.createDataFrame([], StructType(list(fields.values())))
         return _empty(empty)
 

@@ -30,6 +30,7 @@ CRONS = {"hourly": "@hourly", "daily": None, "monthly": "@monthly"}
 _PLACES = {"materialize": "target", "partitioned": "partition"}
 # What each value of ``on_schema_change`` does with new columns, and with missing ones.
 _SCHEMA_CHANGES: Mapping[str | None, SchemaChange] = {
+    None: SchemaChange("warn", "error"),
     "warn": SchemaChange("warn", "keep"),
     "ignore": SchemaChange("ignore", "ignore"),
     "fail": SchemaChange("error", "error"),
@@ -117,7 +118,7 @@ def _history_of(made: Materialize) -> History | None:
 def _schema_change(made: Materialize) -> SchemaChange:
     if made.strategy.keeps_versions:
         return _OF_HISTORY[made.on_schema_change]
-    return _SCHEMA_CHANGES[made.on_schema_change or "warn"]
+    return _SCHEMA_CHANGES[made.on_schema_change]
 
 
 def _places(annotations: Annotations) -> dict[str, Location]:

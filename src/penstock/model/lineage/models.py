@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from penstock.model.definition.graph import table_key
@@ -34,7 +34,7 @@ from penstock.model.values.history import current_view
 from penstock.sql.identifiers import fold
 
 #: with every change of what lineage says of a query
-VERSION = 2
+VERSION = 3
 Cache = MutableMapping[str, Any]
 
 
@@ -88,6 +88,12 @@ class ProjectLineage:
     def of(self, target: TableName | str) -> ModelLineage | None:
         return self.models.get(asset_key(str(target)))
 
+    def knows_all(self, models: Iterable[Model]) -> bool:
+        """Return whether queries say all columns of all tables that ``models`` read."""
+        sources = (source for model in models for source in model.query.mentioned)
+        tables = (table for table in map(table_read, sources) if table is not None)
+        return all(made is not None and made.complete for made in map(self.of, tables))
+
 
 def step_of(model: Model, schemas: Schemas) -> Step:
     """The only place of lineage that looks into a model."""
@@ -134,11 +140,17 @@ def _add_embedded(lineages: _Lineages, target: TableName, query: Query) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A table as a query sees it: ``names`` are its columns, ``why`` they are not known."""
+    """A table as a query sees it: ``names`` are its columns, ``why`` they are not known.
+
+    ``leftover`` are further columns that its model's query no longer returns. ``unsure``: no model
+    says which columns it has.
+    """
 
     asset: str
     names: tuple[str, ...] | None
     why: str = ""
+    leftover: tuple[str, ...] = ()
+    unsure: bool = True
 
 
 @dataclass(slots=True)
@@ -188,11 +200,11 @@ class _Lineages:
         if not made.complete:
             reason = self.steps[key].why or "see its own lineage"
             return _Known(made.target, in_lake, f"the columns of {read} are not known: {reason}")
-        names = made.names
+        leftover: tuple[str, ...] = ()
         if self.steps[key].stays:
-            own = {fold(name) for name in names}
-            names += tuple(name for name in in_lake or () if fold(name) not in own)
-        return _Known(made.target, names)
+            own = {fold(name) for name in made.names}
+            leftover = tuple(name for name in in_lake or () if fold(name) not in own)
+        return _Known(made.target, made.names, leftover=leftover, unsure=not made.model)
 
 
 def _key(step: Step, known: Mapping[str, _Known]) -> str:
@@ -210,7 +222,7 @@ def _key(step: Step, known: Mapping[str, _Known]) -> str:
         step.aliases,
         None if query is None else [query.dialect, query.source.text, str(query.manual)],
         None if query is None else [sorted(query.names.aliases.items()), use, query.names.lakes],
-        sorted((key, table.asset, table.names, table.why) for key, table in known.items()),
+        sorted((key, *astuple(each)) for key, each in known.items()),
     ]
     return hashlib.sha256(json.dumps(meaning, separators=(",", ":")).encode()).hexdigest()
 
@@ -225,7 +237,8 @@ def _read(entry: Any) -> ModelLineage | None:
 def _lineage(step: Step, known: Mapping[str, _Known]) -> ModelLineage:
     def relation(source: TableSource) -> Relation:
         read = known[table_key(source.table)]
-        return table(read.asset, read.names, read.why)
+        unsure = read.unsure or source.at is not None  # an older snapshot may have others
+        return table(read.asset, read.names, read.why, read.leftover, unsure=unsure)
 
     # Late: it loads the parser, which lineages of a cache need not.
     from penstock.model.lineage.script import QueryLineage, query_lineage
@@ -245,7 +258,13 @@ def _lineage(step: Step, known: Mapping[str, _Known]) -> ModelLineage:
     managed = (name for name in step.managed if fold(name) not in names)
     columns += [OutputColumn(name, origin=VALIDITY) for name in managed]
     return ModelLineage(
-        step.name, str(step.target), tuple(columns), said.rows, said.unknown, said.complete
+        step.name,
+        str(step.target),
+        tuple(columns),
+        said.rows,
+        said.unknown,
+        said.complete,
+        said.lacks,
     )
 
 

@@ -9,7 +9,7 @@ from penstock.lazy import exp
 from penstock.model.lineage.expressions import value_of
 from penstock.model.lineage.relation import NOTHING, Column, Doubt, Relation, Rest, Value, joined
 from penstock.model.lineage.scope import Scope
-from penstock.model.lineage.sources import add_from, add_source, function_name
+from penstock.model.lineage.sources import add_from, add_source, function_name, of_star
 from penstock.model.lineage.values import FILTER, GROUP
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.duckdb.text import cast_name
@@ -19,9 +19,14 @@ _ROUNDS = 50  # of a recursive query, whose inputs can only grow
 _SETS = (exp.Union, exp.Except, exp.Intersect)
 
 
-def relation_of(tree: exp.Expr, visible: Mapping[str, Relation], dialect: str) -> Relation:
-    """Return what a query makes of the relations that it may name, by folded name."""
-    return _query(tree, Scope(visible, _query, dialect))
+def relation_of(
+    tree: exp.Expr, visible: Mapping[str, Relation], dialect: str
+) -> tuple[Relation, tuple[Doubt, ...]]:
+    """Return what a query makes of the relations that it may name, by folded name, and the columns
+    that it names and nothing returns.
+    """
+    scope = Scope(visible, _query, dialect)
+    return _query(tree, scope), tuple(scope.lacks)
 
 
 def _query(tree: exp.Expr, around: Scope) -> Relation:
@@ -64,30 +69,31 @@ def _select(tree: exp.Expr, around: Scope) -> Relation:
     scope = around.inside()
     rows = [add_from(tree, scope)]
     scope.windows = {fold(window.name): window for window in tree.args.get("windows") or ()}
-    columns, missing, rest = _projections(tree, scope)
+    made = _projections(tree, scope)
+    columns, missing = made.columns, made.missing
     for clause in ("where", "having", "qualify"):
         node = tree.args.get(clause)
         rows.append(value_of(None if node is None else node.this, scope, FILTER))
     rows += _grouped(tree, columns, scope)
     rows += _limited(tree, columns, scope)
     rows.append(_distinct(tree, columns, missing, scope))
-    return Relation(tuple(columns), joined(rows), missing, rest, counted=scope.counted())
+    return replace(made, rows=joined(rows), counted=scope.counted())
 
 
-def _projections(
-    tree: exp.Expr, scope: Scope
-) -> tuple[list[Column], Doubt | None, tuple[Rest, ...]]:
+def _projections(tree: exp.Expr, scope: Scope) -> Relation:
     columns: list[Column] = []
     missing: Doubt | None = None
     rest: list[Rest] = []
+    unsure = False
     for node in tree.expressions:
         made = _projection(node, scope)
         columns += made.columns
         missing = missing or made.missing
         rest += made.rest
+        unsure |= made.unsure
         if isinstance(node, exp.Alias) and made.columns:
             scope.aliases.setdefault(fold(node.alias), made.columns[0].value)
-    return columns, missing, tuple(rest)
+    return Relation(tuple(columns), missing=missing, rest=tuple(rest), unsure=unsure)
 
 
 def _projection(node: exp.Expr, scope: Scope) -> Relation:
@@ -132,7 +138,9 @@ def _star(node: exp.Expr, scope: Scope) -> Relation:
     values = {fold(each.alias): value_of(each.this, scope) for each in options.get("replace") or ()}
     names = {fold(each.this.name): each.alias for each in options.get("rename") or ()}
     columns = [
-        Column(names.get(fold(c.name), c.name), values.get(fold(c.name), c.value))
+        replace(c, name=names.get(fold(c.name), c.name))
+        if fold(c.name) not in values
+        else Column(names.get(fold(c.name), c.name), values[fold(c.name)])
         for c in star.columns
         if fold(c.name) not in without
     ]
@@ -146,7 +154,7 @@ def _star(node: exp.Expr, scope: Scope) -> Relation:
     rest = tuple(Rest(each.relation, each.without | gone) for each in star.rest)
     known = {fold(column.name) for column in star.columns}
     columns += [Column(name, v) for name, v in values.items() if missing and name not in known]
-    return Relation(tuple(columns), missing=missing, rest=rest)
+    return Relation(tuple(columns), missing=missing, rest=rest, unsure=star.unsure)
 
 
 def _key(node: exp.Expr, columns: Sequence[Column], scope: Scope, kind: str) -> Value:
@@ -234,7 +242,8 @@ def _combined(operation: exp.Expr, left: Relation, right: Relation) -> Relation:
     elif operation.args.get("distinct"):
         rows.append(joined(column.value for column in columns).used(GROUP))
     counted = left.counted | (right.counted if isinstance(operation, exp.Union) else NOTHING)
-    return Relation(columns, joined(rows), missing, counted=counted)
+    unsure = left.unsure or right.unsure
+    return Relation(columns, joined(rows), missing, counted=counted, unsure=unsure)
 
 
 def _by_position(
@@ -294,7 +303,7 @@ def _table(tree: exp.Expr, around: Scope) -> Relation:
     scope = around.inside()
     rows = add_source(tree, scope)
     star = scope.star()
-    return Relation(star.columns, rows, star.missing, star.rest, counted=scope.counted())
+    return of_star(star, rows, scope)
 
 
 _RULES: Mapping[type[exp.Expr], Callable[[exp.Expr, Scope], Relation]] = {

@@ -18,10 +18,15 @@ HIDDEN = frozenset({"rowid"})
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """The reason of a doubt; ``offset`` is the place in the text of the statement."""
+    """The reason of a doubt; ``offset`` is the place in the text of the statement.
+
+    ``lacks`` is set where the query names a column that nothing returns: the asset that lacks it
+    (``""`` where that may be any of several), and its name.
+    """
 
     reason: str
     offset: int | None = None
+    lacks: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +43,23 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a relation; ``""`` as its name where the query gives none."""
+    """A column of a relation; ``""`` as its name where the query gives none.
+
+    ``left_by`` is the asset whose table still has the column though its query returns it no more.
+    """
 
     name: str
     value: Value = field(default_factory=Value)
+    left_by: str | None = None
+
+    @property
+    def named(self) -> Value:
+        """The value for a query that names the column."""
+        if self.left_by is None:
+            return self.value
+        lacks = (self.left_by, self.name)
+        doubt = Doubt(f"{self.left_by} no longer returns {self.name}", lacks=lacks)
+        return Value(self.value.inputs, (*self.value.doubts, doubt))
 
 
 def used(inputs: Dependencies, kind: str) -> Dependencies:
@@ -77,7 +95,8 @@ class Relation:
 
     ``missing`` says why there may be more columns; ``rest`` is where those would come from.
     ``asset`` is set for a table or a file itself. ``every`` is what all columns of a function
-    derive from, whatever they are called. ``counted`` are the rows that it has.
+    derive from, whatever they are called. ``counted`` are the rows that it has. ``unsure``: it may
+    come to have other columns, so that nothing says of a name that it lacks it.
     """
 
     columns: tuple[Column, ...] = ()
@@ -87,6 +106,7 @@ class Relation:
     asset: str | None = None
     every: Value | None = None
     counted: Dependencies = NOTHING
+    unsure: bool = False
     by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -126,7 +146,7 @@ class Relation:
         if not names:
             return self
         columns = [
-            Column(name, column.value) for name, column in zip(names, self.columns, strict=False)
+            replace(column, name=name) for name, column in zip(names, self.columns, strict=False)
         ]
         columns += self.columns[len(names) :]
         if self.missing is None:
@@ -137,9 +157,23 @@ class Relation:
         return replace(self, columns=named, asset=None, rest=())
 
 
-def table(asset: str, names: Iterable[str] | None, why: str = "") -> Relation:
-    """The relation of a table or a file; ``why`` its columns are not known (``names`` is None)."""
-    columns = tuple(Column(name, Value(frozenset({(asset, name, VALUE)}))) for name in names or ())
+def table(
+    asset: str,
+    names: Iterable[str] | None,
+    why: str = "",
+    leftover: Sequence[str] = (),
+    *,
+    unsure: bool = False,
+) -> Relation:
+    """The relation of a table or a file; ``why`` its columns are not known (``names`` is None).
+
+    ``leftover`` are columns that the table still has and its model's query no longer returns;
+    ``unsure`` is that of `Relation`.
+    """
+    columns = tuple(
+        Column(name, Value(frozenset({(asset, name, VALUE)})), asset if name in leftover else None)
+        for name in (*(names or ()), *leftover)
+    )
     missing = Doubt(why) if names is None else None
     counted = frozenset({(asset, ROWS, VALUE)})
-    return Relation(columns, missing=missing, asset=asset, counted=counted)
+    return Relation(columns, missing=missing, asset=asset, counted=counted, unsure=unsure)

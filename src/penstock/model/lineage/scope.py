@@ -5,6 +5,7 @@ A name that can only mean one thing if the query is right means that; any other 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -23,6 +24,19 @@ from penstock.model.lineage.relation import (
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold
 
+#: columns that engines add to what they read
+_ADDED = frozenset({"_metadata", "file_index", "file_row_number", "filename"} | {*HIDDEN})
+#: words that a parser may take for columns: units of time and functions without brackets
+_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "all current_catalog current_database current_date current_role current_schema "
+        "current_time current_timestamp current_user day dayofweek dayofyear days dow doy epoch "
+        "grouping__id hour hours isoweek localtime localtimestamp microsecond microseconds "
+        "millisecond milliseconds minute minutes mon month months quarter quarters second seconds "
+        "session_user snapshot_id user week weeks year years yy yyyy",
+    )
+)
 #: a query, and the scope around it -> what it makes
 Queries = Callable[[exp.Expr, "Scope"], Relation]
 
@@ -42,6 +56,7 @@ class Star:
     columns: tuple[Column, ...]
     missing: Doubt | None = None
     rest: tuple[Rest, ...] = ()
+    unsure: bool = False
 
 
 @dataclass(slots=True)
@@ -50,6 +65,7 @@ class Scope:
 
     ``merged`` are the columns of USING and NATURAL, by folded name, the newest first. ``bound``
     are parameters of lambdas. ``by_alias`` says that aliases come before columns (ORDER BY).
+    ``lacks`` collects the doubts about columns that nothing returns, of all scopes of a query.
     """
 
     visible: Mapping[str, Relation]
@@ -62,10 +78,12 @@ class Scope:
     windows: dict[str, exp.Expr] = field(default_factory=dict)
     bound: frozenset[str] = frozenset()
     by_alias: bool = False
+    lacks: dict[Doubt, None] = field(default_factory=dict)
 
     def inside(self, visible: Mapping[str, Relation] | None = None) -> Scope:
         """A new scope for a query in this one."""
-        return Scope(self.visible if visible is None else visible, self.queries, self.dialect, self)
+        visible = self.visible if visible is None else visible
+        return Scope(visible, self.queries, self.dialect, self, lacks=self.lacks)
 
     def seeing(self, visible: Mapping[str, Relation]) -> Scope:
         return replace(self, visible=visible)
@@ -84,8 +102,12 @@ class Scope:
             value = self._unqualified(parts[0])
         if value is None:
             name = ".".join(parts[:2])
-            value = Value(NOTHING, (Doubt(f"no table of the query has a column {name}", offset),))
+            is_word = fold(parts[0]) in _ADDED | _WORDS
+            lacks = None if self._unsure or is_word else ("", name)
+            doubt = Doubt(f"no table of the query has a column {name}", offset, lacks)
+            value = Value(NOTHING, (doubt,))
         doubts = tuple(replace(doubt, offset=doubt.offset or offset) for doubt in value.doubts)
+        self.lacks |= dict.fromkeys(doubt for doubt in doubts if doubt.lacks is not None)
         return Value(value.inputs, doubts)
 
     def source(self, alias: str) -> Source | None:
@@ -97,6 +119,11 @@ class Scope:
                     return source
             scope = scope.outer
         return None
+
+    @property
+    def _unsure(self) -> bool:
+        around = self.outer is not None and self.outer._unsure
+        return around or any(source.relation.unsure for source in self.sources)
 
     def counted(self) -> Dependencies:
         """Return what ``count(*)`` counts."""
@@ -137,9 +164,11 @@ class Scope:
                 continue
             column = source.relation.find(parts[index + 1])
             if column is not None:
-                return column.value
-            reason = f"{part} has no column {parts[index + 1]}"
-            return Value(NOTHING, (Doubt(reason),))
+                return column.named
+            name = parts[index + 1]
+            unsure = source.relation.unsure or fold(name) in _ADDED
+            lacks = None if unsure else (source.relation.asset or "", name)
+            return Value(NOTHING, (Doubt(f"{part} has no column {name}", lacks=lacks),))
         return None
 
     def _unqualified(self, name: str) -> Value | None:
@@ -158,18 +187,18 @@ class Scope:
             return own or around or self._row(name)
         if len(candidates) == 1 and folded not in self.aliases and around is None:
             found = candidates[0].relation.find(name)
-            return None if found is None else found.value
+            return None if found is None else found.named
         return Value(NOTHING, (self._ambiguous(name, candidates, around),))
 
     def _known(self, name: str) -> Value | None:
         """Of the columns that are known to be there."""
         if fold(name) in self.merged:
-            return self.merged[fold(name)].value
+            return self.merged[fold(name)].named
         found = [source for source in self.sources if fold(name) in source.relation.by_name]
         if len(found) > 1:
             where = " and ".join(source.alias or "a subquery" for source in found)
             return Value(NOTHING, (Doubt(f"{name} is ambiguous: {where} have it"),))
-        return found[0].relation.by_name[fold(name)].value if found else None
+        return found[0].relation.by_name[fold(name)].named if found else None
 
     def _ambiguous(self, name: str, candidates: Sequence[Source], around: Value | None) -> Doubt:
         places = [f"of {source.alias or 'a subquery'}" for source in candidates]
@@ -202,4 +231,5 @@ def _may_have(relation: Relation, name: str) -> bool:
 def _star(relations: Sequence[Relation], columns: Sequence[Column]) -> Star:
     missing = next((relation.missing for relation in relations if relation.missing), None)
     open_ = tuple(Rest(relation) for relation in relations if relation.missing is not None)
-    return Star(tuple(columns), missing, open_)
+    unsure = any(relation.unsure for relation in relations)
+    return Star(tuple(columns), missing, open_, unsure)

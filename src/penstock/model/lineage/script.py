@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.model.lineage.queries import relation_of
 from penstock.model.lineage.relation import Column, Doubt, Relation, Rest, Value, table
-from penstock.model.lineage.values import Input, OutputColumn, Unknown
+from penstock.model.lineage.values import Input, Lack, OutputColumn, Unknown
 from penstock.model.query.query import Query
 from penstock.model.query.render import trial_names, whole_text
 from penstock.model.script.constants import Bindings
@@ -35,6 +35,7 @@ class QueryLineage:
     rows: tuple[Input, ...] = ()
     unknown: tuple[Unknown, ...] = ()
     complete: bool = False
+    lacks: tuple[Lack, ...] = ()
 
 
 def query_lineage(query: Query, tables: Tables) -> QueryLineage:
@@ -46,12 +47,22 @@ def query_lineage(query: Query, tables: Tables) -> QueryLineage:
     visible = {fold(names[each]): _relation(each, tables) for each in query.mentioned}
     try:
         tree = parse(_masked(text.text, query), query.dialect)[0]
-        relation = relation_of(tree, visible, query.dialect)
+        relation, lacks = relation_of(tree, visible, query.dialect)
     except Unreadable as error:
         return _unreadable(f"the query cannot be read{error}")
     except RecursionError:
         return _unreadable("the query is nested too deeply to be read")
-    return _said(relation, text, query)
+    return replace(_said(relation, text, query), lacks=_lacks(lacks, text, query))
+
+
+def _lacks(doubts: Sequence[Doubt], text: Mapped, query: Query) -> tuple[Lack, ...]:
+    """The columns that the query names and nothing returns, in the order of their places."""
+    found: dict[Lack, None] = {}
+    for doubt in sorted(doubts, key=lambda doubt: doubt.offset or 0):
+        if doubt.lacks is not None and doubt.offset is not None:
+            place = query.source.location(text.back(doubt.offset))
+            found[Lack(*doubt.lacks, place.line, place.column)] = None
+    return tuple(found)
 
 
 def _unreadable(reason: str) -> QueryLineage:
@@ -90,7 +101,8 @@ def _function(source: FunctionSource, tables: Tables) -> Relation:
     added = tuple(Column(column, Value(read.counted)) for column in _CHANGES)
     rest = (Rest(read),) if read.missing is not None else ()
     columns = (*added, *read.columns)
-    return Relation(columns, missing=read.missing, rest=rest, counted=read.counted)
+    unsure = read.unsure
+    return Relation(columns, missing=read.missing, rest=rest, counted=read.counted, unsure=unsure)
 
 
 def _said(relation: Relation, text: Mapped, query: Query) -> QueryLineage:

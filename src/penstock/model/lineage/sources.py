@@ -16,7 +16,7 @@ from penstock.model.lineage.relation import (
     Value,
     joined,
 )
-from penstock.model.lineage.scope import Scope, Source
+from penstock.model.lineage.scope import Scope, Source, Star
 from penstock.model.lineage.values import CONDITION, GROUP, JOIN
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold
@@ -59,9 +59,17 @@ def _in_brackets(node: exp.Subquery, scope: Scope) -> Value:
     inside = scope.inside()
     rows = add_source(node.this, inside)
     star = inside.star()
-    relation = Relation(star.columns, rows, star.missing, star.rest, counted=inside.counted())
+    relation = of_star(star, rows, inside)
     scope.sources.append(Source(node.alias, relation.renamed(node.alias_column_names)))
     return rows
+
+
+def of_star(star: Star, rows: Value, scope: Scope) -> Relation:
+    """The relation of all columns of a FROM."""
+    counted = scope.counted()
+    return Relation(
+        star.columns, rows, star.missing, star.rest, counted=counted, unsure=star.unsure
+    )
 
 
 def _alias(node: exp.Expr) -> str:
@@ -156,11 +164,12 @@ def _join(join: exp.Expr, scope: Scope) -> Value:
     """Add the right side; its own rows and the condition are returned."""
     before = len(scope.sources)
     rows = add_source(join.this, scope)
-    names = [identifier.name for identifier in join.args.get("using") or ()]
+    names = {each.name: each.meta.get("start") for each in join.args.get("using") or ()}
     doubts: tuple[Doubt, ...] = ()
     if str(join.args.get("method") or "").upper() == "NATURAL":
-        names, doubts = _common(scope.sources, before)
-    keys = [_merge(name, join, scope, before) for name in names]
+        common, doubts = _common(scope.sources, before)
+        names = dict.fromkeys(common)
+    keys = [_merge(name, offset, join, scope, before) for name, offset in names.items()]
     on = value_of([join.args.get("on"), join.args.get("match_condition")], scope, JOIN)
     if str(join.args.get("kind") or "").upper() in {"SEMI", "ANTI"}:
         del scope.sources[before:]
@@ -178,11 +187,11 @@ def _common(sources: Sequence[Source], before: int) -> tuple[list[str], tuple[Do
     return [name for folded, name in left.items() if folded in right], ()
 
 
-def _merge(name: str, join: exp.Expr, scope: Scope, before: int) -> Value:
+def _merge(name: str, offset: int | None, join: exp.Expr, scope: Scope, before: int) -> Value:
     """One column of USING, which both sides have; what it derives from as a join key."""
-    left = replace(scope, sources=scope.sources[:before], outer=None).column([name], None)
+    left = replace(scope, sources=scope.sources[:before], outer=None).column([name], offset)
     right = replace(scope, sources=scope.sources[before:], merged={}, outer=None)
-    right_value = right.column([name], None)
+    right_value = right.column([name], offset)
     side = str(join.args.get("side") or "").upper()
     both = joined([left, right_value])
     kept = {"RIGHT": right_value, "FULL": both}.get(side, left)
@@ -228,7 +237,8 @@ def _pivot(pivot: exp.Expr, relation: Relation, scope: Scope) -> Relation:
     if not made:
         missing = Doubt("PIVOT names its new columns by what the data has")
     rest = (Rest(relation, used),) if missing is not None and made else ()
-    return Relation((*columns, *made), joined(rows), missing, rest, counted=relation.counted)
+    counted = relation.counted  # engines differ in how they name the new columns
+    return Relation((*columns, *made), joined(rows), missing, rest, counted=counted, unsure=True)
 
 
 def _unpivot(pivot: exp.Expr, relation: Relation, scope: Scope) -> Relation:
@@ -252,6 +262,7 @@ def _unpivot(pivot: exp.Expr, relation: Relation, scope: Scope) -> Relation:
         relation.missing,
         rest,
         counted=relation.counted,
+        unsure=True,
     )
 
 

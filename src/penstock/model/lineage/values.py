@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.sql.identifiers import fold
+
 VALUE, CONDITION, WINDOW = "value", "condition", "window"
 FILTER, JOIN, GROUP = "filter", "join", "group"
 
@@ -48,6 +50,19 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
+class Lack:
+    """A column that a query names and that nothing returns; ``asset`` is the table that lacks it,
+    ``""`` where that may be any that the query reads. ``line`` and ``position`` are those of the
+    script, from 1.
+    """
+
+    asset: str
+    column: str
+    line: int | None = None
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OutputColumn:
     """A column of a model's table.
 
@@ -70,7 +85,7 @@ class ModelLineage:
 
     ``rows`` are what decides which rows there are, and so acts on every column. ``unknown`` are
     reasons why there may be more columns, or more in ``rows``. ``complete`` says that ``columns``
-    are all that the query makes.
+    are all that the query makes. ``lacks`` are columns that the query names and nothing returns.
     """
 
     model: str
@@ -79,10 +94,15 @@ class ModelLineage:
     rows: tuple[Input, ...] = ()
     unknown: tuple[Unknown, ...] = ()
     complete: bool = True
+    lacks: tuple[Lack, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
+
+    def lacks_name(self, name: str) -> bool:
+        """Return whether none of its columns is called so."""
+        return fold(name) not in map(fold, self.names)
 
     def inputs_of(self, column: OutputColumn) -> tuple[Input, ...]:
         """All that acts on a column: its own inputs, then those of the model's rows."""
@@ -107,6 +127,7 @@ def to_dict(lineage: ModelLineage) -> dict[str, Any]:
         "rows": _inputs(lineage.rows),
         "unknown": _unknowns(lineage.unknown),
         "complete": lineage.complete,
+        "lacks": [[each.asset, each.column, each.line, each.position] for each in lineage.lacks],
     }
 
 
@@ -128,6 +149,7 @@ def from_dict(data: Mapping[str, Any]) -> ModelLineage:
         _read_inputs(data["rows"]),
         _read_unknowns(data["unknown"]),
         bool(data["complete"]),
+        tuple(Lack(*values) for values in data["lacks"]),
     )
 
 

@@ -36,7 +36,8 @@ _WORD = re.compile(r"[^\W\d]\w*")
 # What on_schema_change says, by what becomes of new and missing columns. `allow` and `warn`, and
 # `keep` and `ignore`, differ in a notice alone.
 _POLICIES = {
-    ("add", "leave"): None,
+    ("add", "error"): None,
+    ("add", "leave"): "warn",
     ("ignore", "leave"): "ignore",
     ("error", "error"): "fail",
     ("add", "drop"): "sync",
@@ -45,7 +46,6 @@ _OF_HISTORY = {
     **_POLICIES,
     ("error", "error"): None,
     ("add", "error"): "sync",
-    ("add", "leave"): "warn",
 }
 _ADDED = {"allow": "add", "warn": "add", "ignore": "ignore", "error": "error"}
 _MISSING = {"allow": "drop", "warn": "drop", "ignore": "leave", "keep": "leave", "error": "error"}
@@ -63,7 +63,7 @@ class CannotSay(Exception):
     def hint(self) -> str:
         """Return what to do about it."""
         if any(thing.startswith("on_additive_change") for thing in self.things):
-            return "leave the script in its form, or write on_destructive_change ignore in its kind"
+            return "leave the script in its form, or write on_additive_change allow in its kind"
         return "leave the script in its form, or remove that"
 
 
@@ -144,15 +144,11 @@ def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
 
 
 def _changes(declaration: Declaration) -> str:
-    """Return what becomes of new and missing columns, in the words of MODEL (...), and whose they
-    are.
-    """
+    """Return what becomes of new and missing columns, in the words of MODEL (...)."""
     change = declaration.schema_change
     missing = "ignore" if change.missing == "keep" else change.missing
     said = {"on_additive_change": change.added, "on_destructive_change": missing}
-    shown = " with ".join(f"{name} {value}" for name, value in said.items())
-    written = any(name in declaration.places for name in said)
-    return shown if written else f"{shown}, which this kind has by default"
+    return " with ".join(f"{name} {value}" for name, value in said.items())
 
 
 def _of_time(declaration: Declaration) -> dict[str, object]:

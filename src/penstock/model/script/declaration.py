@@ -39,7 +39,7 @@ class SchemaChange:
     """
 
     added: str = "warn"
-    missing: str = "keep"
+    missing: str = "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +161,11 @@ class Declaration:
     def keeps_columns(self) -> bool:
         """Return whether columns that the query does not make stay in its table."""
         return self.strategy.keeps_columns or self.partition is not None
+
+    @property
+    def keeps_removed_columns(self) -> bool:
+        """Return whether its header says to keep columns that the query no longer returns."""
+        return self.keeps_columns and self.schema_change.missing in {"keep", "ignore"}
 
     @property
     def replaces_table(self) -> bool:

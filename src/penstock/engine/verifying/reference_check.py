@@ -1,0 +1,166 @@
+"""Columns that a model names and that the query of the model above it does not return.
+
+What counts is the query, not the table: a table may still have a column that its model returned
+before, and readers would get NULLs from it. Only what lineage knows for certain is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.engine.planning.stages import Refuse
+from penstock.errors import Diagnostic, Location
+from penstock.model.definition.graph import made_by, table_key
+from penstock.model.definition.model import Model
+from penstock.model.script.file_uris import asset_key
+from penstock.model.script.sources import table_read
+from penstock.model.values.asset import table_of
+from penstock.model.values.data_test import RelationshipsTest
+from penstock.sql.identifiers import fold, nearest
+
+if TYPE_CHECKING:
+    from penstock.model.lineage.models import ProjectLineage
+    from penstock.model.lineage.values import Lack
+
+RULE = "column-reference"
+Tables = Mapping[str, Sequence[str]]  # the columns that tables have now, by `table_key`
+
+
+@dataclass(frozen=True, slots=True)
+class MissingColumn:
+    """A column that ``reader`` names at ``place``, and that ``asset`` does not return.
+
+    ``maker`` is the model of the asset, None where any of several may be meant. ``was_there``: its
+    table still has the column.
+    """
+
+    reader: Model
+    column: str
+    place: Location
+    asset: str
+    maker: Model | None = None
+    returned: tuple[str, ...] = ()
+    was_there: bool = False
+
+    @property
+    def is_allowed(self) -> bool:
+        """Return whether the maker's header says to keep the column in its table."""
+        maker = self.maker
+        return self.was_there and maker is not None and maker.keeps_removed_columns
+
+    @property
+    def message(self) -> str:
+        if self.maker is None:
+            name = self.asset or "nothing that the query reads"
+            return f"{name} has no column {self.column}"
+        verb = "no longer returns" if self.was_there else "does not return"
+        return f"{self.maker.name} {verb} the column {self.column}"
+
+    @property
+    def hint(self) -> str:
+        near = nearest(self.column, self.returned)
+        if near is not None:
+            return f"did you mean {near}?"
+        if self.maker is None:
+            return f"it has {', '.join(self.returned)}" if self.returned else "is the name right?"
+        does = f"it returns {', '.join(self.returned)}"
+        return f"return it in {self.maker.name} again, or leave it out here; {does}"
+
+    def finding(self) -> Diagnostic:
+        message = self.message
+        if self.is_allowed:
+            message += ": it is NULL in the rows of later runs"
+        severity = "warning" if self.is_allowed else "error"
+        return Diagnostic(severity, message, self.place, self.hint, RULE)
+
+
+def missing_references(
+    models: Iterable[Model], every: Sequence[Model], lineage: ProjectLineage, tables: Tables
+) -> Iterator[MissingColumn]:
+    """Yield the columns that ``models`` name in vain; ``every`` are those of the project."""
+    makers = {table_key(table): model for model in every for table in made_by(model)}
+    references = _References(makers, lineage, tables)
+    for model in models:
+        yield from references.of_query(model)
+        yield from references.of_tests(model)
+
+
+def reads_models(model: Model) -> bool:
+    """Return whether there may be something to look for in what a model names."""
+    tests = (test for test, _ in model.placed_tests)
+    reads = model.python is None and not model.query.manual and bool(model.query.mentioned)
+    return reads or any(isinstance(test, RelationshipsTest) for test in tests)
+
+
+def refusals(missing: Iterable[MissingColumn]) -> dict[str, tuple[Refuse, ...]]:
+    """Return what lets the steps of readers fail, by their names."""
+    found: dict[str, tuple[Refuse, ...]] = {}
+    for each in missing:
+        if not each.is_allowed:
+            stage = Refuse(f"{each.place}: {each.message}", each.hint, "target")
+            found[each.reader.name] = (*found.get(each.reader.name, ()), stage)
+    return found
+
+
+def removed_columns(missing: Iterable[MissingColumn]) -> Iterator[str]:
+    """Yield ``orders: customer is no longer returned; read by revenue``."""
+    readers: dict[tuple[str, str], dict[str, None]] = {}
+    for each in missing:
+        if each.maker is not None and each.was_there:
+            of = readers.setdefault((each.maker.name, each.column), {})
+            of[each.reader.name] = None
+    for (maker, column), names in readers.items():
+        yield f"{maker}: {column} is no longer returned; read by {', '.join(names)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _References:
+    makers: Mapping[str, Model]
+    lineage: ProjectLineage
+    tables: Tables
+
+    def of_query(self, model: Model) -> Iterator[MissingColumn]:
+        lineage = None if model.python is not None else self.lineage.of(model.target)
+        for lack in () if lineage is None else lineage.lacks:
+            place = Location(model.path, lack.line, lack.position)
+            maker = self.makers.get(asset_key(lack.asset)) or self._former(model, lack)
+            if maker is None:
+                yield MissingColumn(model, lack.column, place, lack.asset)
+            else:
+                yield self._missing(model, lack.column, place, maker)
+
+    def of_tests(self, model: Model) -> Iterator[MissingColumn]:
+        for test, place in model.placed_tests:
+            parent = table_of(test.to) if isinstance(test, RelationshipsTest) else None
+            maker = None if parent is None else self.makers.get(table_key(parent))
+            if maker is None or maker is model or not isinstance(test, RelationshipsTest):
+                continue
+            lineage = self.lineage.of(maker.target)
+            if lineage is not None and lineage.complete and lineage.lacks_name(test.to_column):
+                yield self._missing(model, test.to_column, place, maker)
+
+    def _missing(self, reader: Model, column: str, place: Location, maker: Model) -> MissingColumn:
+        lineage = self.lineage.of(maker.target)
+        returned = () if lineage is None else lineage.names
+        was_there = self._has(maker, column)
+        return MissingColumn(reader, column, place, str(maker.target), maker, returned, was_there)
+
+    def _has(self, maker: Model, column: str) -> bool:
+        return fold(column) in map(fold, self.tables.get(table_key(maker.target), ()))
+
+    def _former(self, model: Model, lack: Lack) -> Model | None:
+        """The model whose table has a column that its query no longer returns, for a name that
+        may be of any. A query of one table alone can mean no other.
+        """
+        if lack.asset:
+            return None
+        tables = filter(None, map(table_read, model.query.mentioned))
+        keys = dict.fromkeys(map(table_key, tables))
+        read = [self.makers[key] for key in keys if key in self.makers]
+        for maker in (each for each in read if self._has(each, lack.column)):
+            lineage = self.lineage.of(maker.target)
+            if lineage is not None and lineage.lacks_name(lack.column):
+                return maker
+        return read[0] if len(read) == len(model.query.mentioned) == 1 else None
