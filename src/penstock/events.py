@@ -90,8 +90,9 @@ class CheckFinished:
 class StepFinished:
     """A batch of ``slices`` has ended; ``slice`` says which.
 
-    ``state``: ``done``, ``unchanged``, ``failed``, ``skipped``, ``waiting`` or ``cancelled``.
-    ``failed``: how many of the slices did.
+    ``state``: ``done``, ``unchanged``, ``failed``, ``skipped``, ``waiting`` or ``cancelled``; of a
+    batch the worst. ``failed``: how many of the slices did. ``states``: how many ended in each
+    state, intervals counted by their units of time.
     """
 
     step: str
@@ -104,6 +105,7 @@ class StepFinished:
     slice: str | None = None
     slices: int = 1
     failed: int = 0
+    states: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +130,12 @@ class RunProgress:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
+    """``states``: how many slices of all steps ended in each state."""
+
     run_id: str
-    state: str  # done, failed or cancelled
+    state: str  # done, failed, waiting or cancelled
     seconds: float
+    states: Mapping[str, int] = field(default_factory=dict)
 
 
 Event = (

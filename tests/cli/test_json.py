@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 from penstock.cli.main import COMMANDS, main
 from penstock.cli.output import json_line, plain, to_json, versioned
-from penstock.cli.run import plain_result
+from penstock.cli.run_ending import plain_result
 from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.planning.restate import Restated
 from penstock.engine.results import CheckResult, ColumnInfo, RunResult, StepResult

@@ -34,7 +34,7 @@ from penstock.events import (
     SparkStarting,
     SparkWaiting,
 )
-from penstock.progress.lines import lines, started_text, starting_text, text_line
+from penstock.progress.lines import lines, run_lines, started_text, starting_text, text_line
 from penstock.progress.view import count, visible
 from penstock.sql.text import too_deep
 
@@ -270,7 +270,7 @@ def watch(*, as_json: bool) -> Iterator[EventSink]:
 
         shown = live_table()
     else:
-        shown = lines(say, text_line)
+        shown = run_lines(say)
     with shown as sink:
         yield with_local_paths(sink)
 

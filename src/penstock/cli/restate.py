@@ -18,7 +18,7 @@ from penstock.cli.options import (
     warm_option,
 )
 from penstock.cli.output import print_json, print_table, watch
-from penstock.cli.run import print_ending, what_is_left
+from penstock.cli.run_ending import print_ending, what_is_left
 from penstock.cli.tables import Look
 from penstock.errors import ArgumentError
 

@@ -9,7 +9,7 @@ import click
 from penstock.cli.options import common_options, complete_model, load_project, warm_option
 from penstock.cli.output import print_json, watch
 from penstock.cli.plan_output import plan_as_dict, print_plan
-from penstock.cli.run import print_ending, what_is_left
+from penstock.cli.run_ending import print_ending, what_is_left
 from penstock.errors import ArgumentError
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,24 +15,10 @@ from penstock.cli.options import (
     request_options,
     warm_option,
 )
-from penstock.cli.output import (
-    message_of,
-    plain,
-    plain_error,
-    print_json_line,
-    print_samples,
-    say,
-    watch,
-)
-from penstock.cli.paths import local
+from penstock.cli.output import watch
 from penstock.cli.plan import show_plan
-from penstock.errors import ArgumentError, PenstockError
-from penstock.model.values.strategy import strategy_named
-from penstock.progress.view import count
-
-if TYPE_CHECKING:
-    from penstock.engine.results import CheckResult, RunResult, StepResult
-    from penstock.project import Project
+from penstock.cli.run_ending import print_ending, what_is_left
+from penstock.errors import ArgumentError
 
 
 @click.command(
@@ -132,73 +116,3 @@ def _require_no_saved_plan(plan: Path | None) -> None:
             "--dry-run shows the plan of a request, and --plan runs a saved one",
             hint=f"the plan is in {plan}: leave one of the two options out",
         )
-
-
-def print_ending(result: RunResult, left: Mapping[str, str], *, as_json: bool) -> None:
-    """Print how a run ended, after its events; ``left`` is what tables hold whose step failed."""
-    if as_json:
-        print_json_line({"result": plain_result(result)})
-    else:
-        print_warnings(result)
-        print_failures(result, left)
-
-
-def plain_result(result: RunResult) -> Any:
-    """The result as JSON, its errors as objects with type, message and hint."""
-    steps = [_plain_step(step) for step in result.steps]
-    return {**plain(result), "steps": steps, "exit_code": result.exit_code}
-
-
-def _plain_step(step: StepResult) -> Any:
-    error = plain_error(step.error) if step.error else None
-    values = {name: getattr(step, name) for name in step.__slots__ if name != "error"}
-    return plain({**values, "error": error})
-
-
-def print_warnings(result: RunResult) -> None:
-    """The data tests that warn of rows which were published."""
-    for step in result.steps:
-        if step.state == "failed":
-            continue
-        for check in step.checks:
-            if check.outcome == "warned":
-                say(f"\n{step.name}: test {check.name} warns of {count(check.failures, 'row')}")
-                print_samples(check)
-
-
-def what_is_left(project: Project, result: RunResult) -> Mapping[str, str]:
-    """Return what the failed steps have left of their tables, by step: nothing,
-    or what was there.
-    """
-    left: dict[str, str] = {}
-    for step in result.steps:
-        if step.state == "failed" and step.name not in left:
-            left[step.name] = _left(project, step)
-    return left
-
-
-def _left(project: Project, step: StepResult) -> str:
-    if strategy_named(step.strategy).counts_rows:
-        with suppress(PenstockError):  # the catalog itself may be what is gone
-            there = project.show(step.name).columns
-            return f"{step.target} {'is as it was' if there else 'was not created'}"
-    return "nothing was published"
-
-
-def print_failures(result: RunResult, left: Mapping[str, str]) -> None:
-    """Print why each failed step failed, with the rows its data tests found."""
-    for step in result.steps:
-        if step.state != "failed":
-            continue
-        what = f"{step.name} {step.slice}" if step.slice else step.name
-        say(f"\n{what} failed; {left[step.name]}")
-        failed = [check for check in step.checks if check.outcome == "failed"]
-        for check in failed:
-            _print_check(check)
-        if step.error is not None and not failed:
-            say(local(message_of(step.error)))
-
-
-def _print_check(check: CheckResult) -> None:
-    say(f"test {check.name} failed on {count(check.failures, 'row')}")
-    print_samples(check)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
+from time import monotonic
 from typing import Any
 
 from penstock.events import (
@@ -23,8 +24,10 @@ from penstock.events import (
     StepProgress,
     StepStarted,
 )
-from penstock.progress.view import count, seconds
+from penstock.progress.view import Progress, Row, count, seconds, states_text
 from penstock.sizes import size_text
+
+_PACE = 60.0  # seconds between two lines that say how far a run is
 
 
 @contextmanager
@@ -43,16 +46,70 @@ def lines(
     yield sink
 
 
+@contextmanager
+def run_lines(
+    write: Callable[[str], None], clock: Callable[[], float] = monotonic
+) -> Iterator[EventSink]:
+    """A sink for logs: a line for each step that has ended, whatever the number of its slices.
+
+    How far a run is takes a line a minute, and the phases of steps none.
+    """
+    progress, times = Progress(clock), [clock()]
+
+    def line_of(event: Event) -> str | None:
+        progress.apply(event)
+        if isinstance(event, RunProgress):
+            if clock() - times[-1] < _PACE:
+                return None
+            times.append(clock())
+        if isinstance(event, CheckFinished | StepFinished):
+            return _of_step(event, progress.view.row(event.step))
+        return None if isinstance(event, StepStarted | StepProgress) else text_line(event)
+
+    with lines(write, line_of) as sink:
+        yield sink
+
+
+def _of_step(event: CheckFinished | StepFinished, row: Row) -> str | None:
+    """The line of a step: of one of many slices when all have ended."""
+    if isinstance(event, CheckFinished):
+        return None if event.passed or row.slices > 1 else text_line(event)
+    if row.slices < 2:
+        return text_line(event)
+    return f"{row.step}: {_ended(row)}" if row.is_over else None
+
+
+def _ended(row: Row) -> str:
+    """``59 done, 1 failed: why; 3,600 rows, snapshot 12, 8.1 s``."""
+    parts = [] if row.rows is None else [count(row.rows, "row")]
+    parts += [] if row.snapshot_id is None else [f"snapshot {row.snapshot_id}"]
+    parts += [seconds(row.seconds)] if row.seconds else []
+    text = row_text(row)
+    return "; ".join([text, ", ".join(parts)]) if parts else text
+
+
+def row_text(row: Row, more: str = "") -> str:
+    """The states of a step that has ended and the reason of the worst: ``59 done, 1 failed: why``.
+
+    ``more`` follows the states.
+    """
+    states = states_text(row.states) if row.slices > 1 or len(row.states) > 1 else ""
+    return state_text(f"{states or row.state}{more}", row.reason, row.worst)
+
+
 def text_line(event: Event) -> str | None:
     return LINES[type(event)](event)
 
 
-def state_text(state: str, reason: str | None) -> str:
-    """``failed: why``, ``skipped (why)``: one line, as the whole message follows the run."""
+def state_text(state: str, reason: str | None, worst: str | None = None) -> str:
+    """``failed: why``, ``skipped (why)``: one line, as the whole message follows the run.
+
+    ``worst`` is the state that the reason is of, where ``state`` is a text of several.
+    """
     if not reason:
         return state
     why = reason.splitlines()[0]
-    return f"{state} ({why})" if state in {"skipped", "waiting"} else f"{state}: {why}"
+    return f"{state} ({why})" if (worst or state) in {"skipped", "waiting"} else f"{state}: {why}"
 
 
 def outcome(event: StepFinished) -> str:
@@ -99,6 +156,13 @@ def _notice(event: Notice) -> str:
     return f"{event.step}: notice: {event.message}" if event.step else f"notice: {event.message}"
 
 
+def finished_text(state: str, took: float | None, states: Mapping[str, int]) -> str:
+    """``done in 18 s``, ``failed in 18 s: 59 done, 1 failed, 1 skipped``."""
+    text = f"{state} in {seconds(took)}"
+    counts = "" if state == "done" else states_text(states)
+    return f"{text}: {counts}" if counts else text
+
+
 def starting_text(event: SparkStarting | SparkWaiting) -> str:
     """``starting Spark on spark://host:7077: 10 s, nothing answers at host:7077``."""
     where = f" on {event.master}" if event.master else ""
@@ -134,5 +198,5 @@ LINES: dict[type, Callable[[Any], str | None]] = {
     StepFinished: _step_finished,
     Notice: _notice,
     RunProgress: progress_text,
-    RunFinished: lambda event: f"run {event.state} in {seconds(event.seconds)}",
+    RunFinished: lambda event: f"run {finished_text(event.state, event.seconds, event.states)}",
 }

@@ -13,16 +13,16 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from penstock.events import (
-    CheckFinished,
-    Event,
-    EventSink,
-    StepOutput,
-    StepProgress,
-    StepStarted,
-)
+from penstock.events import Event, EventSink, StepOutput
 from penstock.progress.fit import GAP, fit
-from penstock.progress.lines import lines, progress_text, state_text, text_line
+from penstock.progress.lines import (
+    finished_text,
+    progress_text,
+    row_text,
+    run_lines,
+    state_text,
+    text_line,
+)
 from penstock.progress.view import Progress, Row, View, count, seconds, visible
 
 # State of a finished step: mark and style. Any other state is a phase of a running step.
@@ -81,7 +81,8 @@ class Picture:
         for notice in view.notices:
             yield Text(visible(f"  notice: {notice}"), style="yellow")
         if view.state is not None:
-            yield Text(f"Run {view.state} in {seconds(view.seconds)}", style="bold")
+            ending = finished_text(view.state, view.seconds, view.states)
+            yield Text(f"Run {ending}", style="bold")
 
 
 def _starting(view: View, waited: float) -> str:
@@ -133,7 +134,9 @@ def _slice(row: Row) -> str:
     """``2026-01-03, 2/365`` of a step of many slices."""
     if row.slices < 2:
         return row.slice or ""
-    now = "" if row.slice is None or row.ended >= row.slices else f"{row.slice}, "
+    if row.is_over:
+        return f"{row.ended:,}/{row.slices:,}"
+    now = "" if row.slice is None else f"{row.slice}, "
     failed = f", {row.failed:,} failed" if row.failed else ""
     return f"{now}{row.ended:,}/{row.slices:,}{failed}"
 
@@ -144,7 +147,9 @@ def _state(row: Row) -> str:
         if row.checks and row.state in {"done", "unchanged"}
         else ""
     )
-    return state_text(f"{row.state}{tests}", row.reason)
+    if row.is_over and len(row.states) > 1:
+        return row_text(row, tests)
+    return state_text(f"{row.state}{tests}", row.reason, row.worst)
 
 
 @contextmanager
@@ -162,16 +167,10 @@ def showing(on_event: EventSink | None, *, live: bool = True) -> Iterator[EventS
         with live_table(Console(stderr=True)) as sink:
             yield sink
     else:
-        with lines(_write, _brief) as sink:
+        with run_lines(_write) as sink:
             yield sink
 
 
 def _write(line: str) -> None:
     stream = sys.stdout if "ipykernel" in sys.modules else sys.stderr
     print(visible(line, keep="\t"), file=stream, flush=True)
-
-
-def _brief(event: Event) -> str | None:
-    """A line for the outcome of a step, none for its progress."""
-    passed = isinstance(event, CheckFinished) and event.passed
-    return None if passed or isinstance(event, StepStarted | StepProgress) else text_line(event)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
 
@@ -31,7 +32,7 @@ class Row:
 
     Of a step of many ``slices``, ``ended`` have come to their end and ``failed`` have failed;
     ``slice`` is the one now, ``rows`` are those of all so far, and ``worst`` is the state of the
-    worst of them.
+    worst of them, whose ``reason`` it is. ``states`` counts its slices by their states.
     """
 
     step: str
@@ -48,6 +49,11 @@ class Row:
     ended: int = 0
     failed: int = 0
     worst: str | None = None
+    states: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_over(self) -> bool:
+        return self.worst is not None and self.ended >= self.slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,10 @@ class View:
     state: str | None = None
     seconds: float | None = None
     progress: RunProgress | None = None
+    states: Mapping[str, int] = field(default_factory=dict)
+
+    def row(self, step: str) -> Row:
+        return next((row for row in self.rows if row.step == step), Row(step))
 
 
 class Progress:
@@ -96,7 +106,7 @@ def _spark_started(view: View, _event: SparkStarted, _now: float) -> View:
 
 
 def _step_started(view: View, event: StepStarted, now: float) -> View:
-    began = _row(view, event.step).started
+    began = view.row(event.step).started
     started = now if began is None else began
     return _change(view, event.step, slice=event.slice, state="starting", started=started)
 
@@ -110,9 +120,9 @@ def _step_output(view: View, _event: StepOutput, _now: float) -> View:
 
 
 def _check_finished(view: View, event: CheckFinished, _now: float) -> View:
-    row = _row(view, event.step)
+    row = view.row(event.step)
     warns = not event.passed and event.severity == "warn"
-    if warns:
+    if warns and row.slices < 2:  # of many slices the end of the run says so once
         message = f"{event.step}: test {event.check} warns of {count(event.failures, 'row')}"
         view = replace(view, notices=(*view.notices, message))
     failed = row.failed_checks + (not event.passed and not warns)
@@ -124,32 +134,35 @@ _STATES = ("unchanged", "done", "skipped", "waiting", "cancelled", "failed")
 
 
 def _step_finished(view: View, event: StepFinished, now: float) -> View:
-    row = _row(view, event.step)
-    if row.slices < 2:
-        return _change(
-            view,
-            event.step,
-            state=event.state,
-            seconds=event.seconds,
-            rows=event.rows,
-            snapshot_id=event.snapshot_id,
-            reason=event.reason,
-        )
+    row = view.row(event.step)
     ended, failed = row.ended + event.slices, row.failed + event.failed
-    worst = max(filter(None, (row.worst, event.state)), key=_STATES.index)
+    counts = Counter(row.states)
+    counts.update(event.states or {event.state: event.slices})
+    state = max(counts, key=_STATES.index) if counts else event.state
+    is_worse = row.worst is None or _STATES.index(state) > _STATES.index(row.worst)
     is_over = ended >= row.slices
+    seconds: float | None = event.seconds
+    if row.ended or row.slices > 1:
+        seconds = None if row.started is None else now - row.started
     return _change(
         view,
         event.step,
         ended=ended,
         failed=failed,
-        worst=worst,
-        state=worst if is_over else row.state,
-        seconds=now - row.started if is_over and row.started is not None else None,
+        worst=state,
+        states=dict(counts),
+        state=state if is_over else row.state,
+        seconds=seconds if is_over else None,
         rows=row.rows if event.rows is None else (row.rows or 0) + event.rows,
         snapshot_id=event.snapshot_id or row.snapshot_id,
-        reason=row.reason or event.reason,
+        reason=event.reason if is_worse or row.reason is None else row.reason,
     )
+
+
+def states_text(states: Mapping[str, int]) -> str:
+    """``59 done, 1 failed, 1 skipped``."""
+    order = ("done", "unchanged", "failed", "skipped", "waiting", "cancelled")
+    return ", ".join(f"{states[state]:,} {state}" for state in order if states.get(state))
 
 
 def _notice(view: View, event: Notice, _now: float) -> View:
@@ -158,15 +171,11 @@ def _notice(view: View, event: Notice, _now: float) -> View:
 
 
 def _run_finished(view: View, event: RunFinished, _now: float) -> View:
-    return replace(view, state=event.state, seconds=event.seconds)
+    return replace(view, state=event.state, seconds=event.seconds, states=event.states)
 
 
 def _run_progress(view: View, event: RunProgress, _now: float) -> View:
     return replace(view, progress=event)
-
-
-def _row(view: View, step: str) -> Row:
-    return next((row for row in view.rows if row.step == step), Row(step))
 
 
 def _change(view: View, step: str, **values: Any) -> View:

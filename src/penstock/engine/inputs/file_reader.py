@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _READING = re.compile(r"reading file (file:\S*?)\. ")
 _CAUSED_BY = re.compile(r"Caused by: [\w.$]+: (?:\[[\w.]+\] )?(.+?)(?: SQLSTATE: .*)?(?:\n|$)")
+_MOST_HEADERS = 400  # files of a call whose headers are compared before Spark reads
 FILE = "file"  # in the data of an error: the path of the file that is wrong
 _CORRECT = {
     "csv": "correct the row, or say how the file is written: delim, quote, header, columns",
@@ -250,6 +251,26 @@ def no_files(
         converted |= _convert(function, name, value, known, location)
     schema = converted.get(_SCHEMA)
     return None if schema is None else NoFiles(schema)
+
+
+def require_columns(files: Files, location: Location | None) -> None:
+    """Raise QueryFailed for a CSV file that has not as many columns as the call declares.
+
+    Headers are compared before Spark reads, so that no attempt is spent on such a file. Those of
+    directories and of very many files are left to the read.
+    """
+    local = [Path(path) for path in files.paths if "://" not in path]
+    if files.format != "csv" or not files.columns or files.padded or len(local) > _MOST_HEADERS:
+        return
+    for path in filter(Path.is_file, local):
+        fault = other_columns(path, files.options, files.columns)
+        if fault is not None:
+            raise QueryFailed(
+                fault.text(files.root),
+                hint=_CORRECT["csv"],
+                location=location,
+                data={FILE: str(path)},
+            )
 
 
 def files(

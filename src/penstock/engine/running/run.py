@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
@@ -25,6 +26,7 @@ from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.planning.ranges import WAITING
 from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.planning.up_to_date import UP_TO_DATE
+from penstock.engine.planning.waiting import count_of
 from penstock.engine.python.files import remove_abandoned
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.bisect import parts_to_make
@@ -64,6 +66,7 @@ Results = Mapping[Slice, StepResult]
 StepFunction = Callable[[RunContext, PlannedStep], Results]
 Ends = tuple[str, str]  # a state, and why
 _PACE = 2.0
+_LEAST, _SHARE = 20.0, 0.05  # seconds, and share of the slices, before the rest is estimated
 _POLL = 0.2  # seconds; only how soon a signal is noticed on systems that do not wake the wait
 GOOD = frozenset({"done", "unchanged"})
 
@@ -91,12 +94,13 @@ def run_plan(
     log = RunLog.begin(retention.directory, run_id, retention.logs, unlogged.append)
 
     def noting(event: Event) -> None:
+        if isinstance(event, Notice) and event in notices:  # the same of each batch of a step
+            return
         if isinstance(event, Notice):
             notices.append(event)
         log.event(event)
         sink(event)
 
-    targets = dict.fromkeys(step.model.target.lake for step in plan.steps)
     with closing(log), ThreadPoolExecutor(1, thread_name_prefix="penstock-later") as later:
         context = RunContext(
             run_id=run_id,
@@ -104,7 +108,7 @@ def run_plan(
             settings=settings,
             session=cast("SparkSession", session),
             lakes=lakes,
-            states={name: State(lakes[name].catalog) for name in targets},
+            states=_states(plan, lakes),
             sink=noting,
             later=later,
             claims=Claims(waits=waits),
@@ -113,10 +117,16 @@ def run_plan(
         )
         _begin(context, (*plan.notices, *unlogged))
         with context.claims:
-            result = Runner(plan, context, run_step, jobs or settings.jobs).execute()
+            result = (runner := Runner(plan, context, run_step, jobs or settings.jobs)).execute()
         _end(context, result)
-        noting(RunFinished(result.run_id, result.state, result.seconds))
+        noting(RunFinished(run_id, result.state, result.seconds, runner.states()))
     return replace(result, notices=tuple(notices))
+
+
+def _states(plan: Plan, lakes: Mapping[str, Destination]) -> dict[str, State]:
+    """The records of the lakes that the steps of a plan write."""
+    targets = dict.fromkeys(step.model.target.lake for step in plan.steps)
+    return {name: State(lakes[name].catalog) for name in targets}
 
 
 def _begin(context: RunContext, notices: Sequence[str]) -> None:
@@ -266,9 +276,10 @@ class Pace:
         if ended == self._ended or now - self._said < _PACE or ended == self._slices:
             return None
         self._said, self._ended = now, ended
-        return RunProgress(
-            ended, self._slices, (now - self._began) / ended * (self._slices - ended)
-        )
+        took = now - self._began
+        early = took < _LEAST or ended < _SHARE * self._slices  # the first slices say too little
+        left = None if early else took / ended * (self._slices - ended)
+        return RunProgress(ended, self._slices, left)
 
 
 class Runner:
@@ -400,7 +411,10 @@ class Runner:
         if state in {"skipped", WAITING}:
             with contextlib.suppress(PenstockError):  # it is only for the next run to know
                 self._skip(self._world, step, state, reason)
-        self._world.sink(StepFinished(step.name, state, 0.0, reason=reason, slice=step.slice))
+        states = {state: count_of(step.model, step.slices)}
+        self._world.sink(
+            StepFinished(step.name, state, 0.0, reason=reason, slice=step.slice, states=states)
+        )
 
     def _end_rest(self, line: _Line, state: str, reason: str) -> None:
         """What is left of a model's slices never begins."""
@@ -409,7 +423,19 @@ class Runner:
         line.results |= zip(
             left, ended(replace(line.step, slices=tuple(left)), state, reason), strict=True
         )
-        self._world.sink(StepFinished(line.step.name, state, 0.0, reason=reason, slices=len(left)))
+        name, states = line.step.name, {state: count_of(line.step.model, left)}
+        self._world.sink(
+            StepFinished(name, state, 0.0, reason=reason, slices=len(left), states=states)
+        )
+
+    def states(self) -> dict[str, int]:
+        """Return how many slices of all steps that had some to make ended in each state."""
+        counts = Counter[str]()
+        lines = (line for line in self._lines.values() if not line.step.skipped)
+        for line in lines:
+            for slice_, made in line.results.items():
+                counts[made.state] += count_of(line.step.model, (slice_,))
+        return dict(counts)
 
     def _results(self) -> Iterator[StepResult]:
         """In the order of the plan."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from penstock.durations import seconds_of
 from penstock.engine.planning.no_op import ended
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.planning.ranges import WAITING
+from penstock.engine.planning.waiting import count_of
 from penstock.engine.results import StepResult
 from penstock.engine.running.bisect import Divide, bisect, halves, singly
 from penstock.engine.running.concurrent_runs import Meanwhile, claim, meanwhile, require_claim
@@ -113,7 +115,10 @@ def run_step(context: RunContext, planned: PlannedStep) -> Results:
 def _told_held(run: _Run, slice_: Slice, why: str) -> StepResult:
     """The result of a slice that another run holds."""
     context, planned = run.context, replace(run.planned, slices=(slice_,))
-    context.sink(StepFinished(planned.name, WAITING, 0.0, reason=why, slice=planned.slice))
+    states = {WAITING: count_of(planned.model, planned.slices)}
+    context.sink(
+        StepFinished(planned.name, WAITING, 0.0, reason=why, slice=planned.slice, states=states)
+    )
     return _ended(planned, slice_, WAITING, why)
 
 
@@ -182,7 +187,7 @@ def _told(run: _Run, seconds: float, results: Results) -> Results:
     for error, slice_ in errors.items():
         several = sum(result.error is error for result in results.values()) > 1
         run.context.log.failure(run.planned.name, run.planned.slice if several else slice_, error)
-    run.context.sink(_finished(run.planned, list(results.values()), seconds))
+    run.context.sink(_finished(run.planned, results, seconds))
     return {
         slice_: replace(result, seconds=seconds / len(results))
         for slice_, result in results.items()
@@ -346,9 +351,13 @@ def _failure(run: _Run, error: Exception) -> Results:
     return run.ended("failed", str(wrapped), wrapped)
 
 
-def _finished(planned: PlannedStep, results: Sequence[StepResult], seconds: float) -> StepFinished:
+def _finished(planned: PlannedStep, by_slice: Results, seconds: float) -> StepFinished:
     """The event of one slice, of all slices of a batch, or of the parts of one."""
+    results = list(by_slice.values())
     failed = [result for result in results if result.state == "failed"]
+    counts = Counter[str]()
+    for slice_, result in by_slice.items():
+        counts[result.state] += count_of(planned.model, (slice_,))
     states = {result.state for result in results}
     state = next(iter(states)) if len(states) == 1 else "failed" if failed else "done"
     reason, rows = results[0].reason, results[0].rows
@@ -368,6 +377,7 @@ def _finished(planned: PlannedStep, results: Sequence[StepResult], seconds: floa
         slice=planned.slice,
         slices=len(planned.slices),
         failed=min(len(failed), len(planned.slices)),
+        states=dict(counts),
     )
 
 

@@ -1,0 +1,168 @@
+"""Print how a run ended: why steps failed, once for all slices that failed alike, and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.cli.output import message_of, plain, plain_error, print_json_line, print_samples, say
+from penstock.cli.paths import local
+from penstock.errors import PenstockError
+from penstock.model.values.strategy import strategy_named
+from penstock.progress.view import count
+
+if TYPE_CHECKING:
+    from penstock.engine.results import CheckResult, RunResult, StepResult
+    from penstock.project import Project
+
+_FAILURES = 8  # different ones of a step that are shown
+_RANGES = 4  # of slices that failed alike
+
+
+def print_ending(result: RunResult, left: Mapping[str, str], *, as_json: bool) -> None:
+    """Print how a run ended, after its events; ``left`` is what tables hold whose step failed."""
+    if as_json:
+        print_json_line({"result": plain_result(result)})
+    else:
+        print_warnings(result)
+        print_failures(result, left)
+
+
+def plain_result(result: RunResult) -> Any:
+    """The result as JSON, its errors as objects with type, message and hint."""
+    steps = [_plain_step(step) for step in result.steps]
+    return {**plain(result), "steps": steps, "exit_code": result.exit_code}
+
+
+def _plain_step(step: StepResult) -> Any:
+    error = plain_error(step.error) if step.error else None
+    values = {name: getattr(step, name) for name in step.__slots__ if name != "error"}
+    return plain({**values, "error": error})
+
+
+def what_is_left(project: Project, result: RunResult) -> Mapping[str, str]:
+    """Return what became of the tables of failed steps, by step."""
+    left: dict[str, str] = {}
+    for step in result.steps:
+        if step.state == "failed" and step.name not in left:
+            left[step.name] = _left(project, step, result.steps)
+    return left
+
+
+def _left(project: Project, step: StepResult, steps: Sequence[StepResult]) -> str:
+    done = sum(each.name == step.name and each.state == "done" for each in steps)
+    if done:
+        return f"{count(done, 'other slice')} {'was' if done == 1 else 'were'} published"
+    if strategy_named(step.strategy).counts_rows:
+        with suppress(PenstockError):  # the catalog itself may be what is gone
+            there = project.show(step.name).columns
+            return f"{step.target} {'is as it was' if there else 'was not created'}"
+    return "nothing was published"
+
+
+class _Alike(NamedTuple):
+    """Results of one step that ended alike; ``ranges`` are those of their slices."""
+
+    results: Sequence[StepResult]
+    ranges: Sequence[str]
+
+    @property
+    def slices(self) -> str:
+        """``2026-09-21 to 2026-10-30, 2026-11-02``."""
+        left = len(self.ranges) - _RANGES
+        more = f", and {count(left, 'more range')}" if left > 0 else ""
+        return ", ".join(self.ranges[:_RANGES]) + more
+
+
+def _alike(
+    steps: Sequence[StepResult], key: Callable[[StepResult], Hashable]
+) -> Iterator[list[_Alike]]:
+    """Yield the results of each step that have a key, those with the same together."""
+    for _, of_step in groupby(steps, key=lambda step: step.name):
+        results = list(of_step)
+        groups: dict[Hashable, list[int]] = {}
+        for position, result in enumerate(results):
+            if (of := key(result)) is not None:
+                groups.setdefault(of, []).append(position)
+        yield [
+            _Alike([results[position] for position in positions], _ranges(results, positions))
+            for positions in groups.values()
+        ]
+
+
+def _ranges(results: Sequence[StepResult], positions: Sequence[int]) -> list[str]:
+    """The slices at these positions; those that follow each other are one range."""
+    found: list[str] = []
+    numbered = groupby(enumerate(positions), key=lambda each: each[1] - each[0])
+    for _, following in numbered:
+        own = [position for _, position in following]
+        first, last = results[own[0]].slice or "", results[own[-1]].slice or ""
+        found.append(first if len(own) == 1 else f"{first} to {last}")
+    return found
+
+
+def print_warnings(result: RunResult) -> None:
+    """Print the data tests that warn of rows which were published."""
+    names = dict.fromkeys(
+        check.name for step in result.steps for check in step.checks if check.outcome == "warned"
+    )
+    for name in names:
+
+        def warned(step: StepResult, name: str = name) -> str | None:
+            return None if step.state == "failed" or _check(step, name) is None else name
+
+        for groups in _alike(result.steps, warned):
+            for group in groups:
+                _print_warning(group, name)
+
+
+def _check(step: StepResult, name: str) -> CheckResult | None:
+    of_name = (check for check in step.checks if check.name == name)
+    return next((check for check in of_name if check.outcome == "warned"), None)
+
+
+def _print_warning(group: _Alike, name: str) -> None:
+    checks = [check for step in group.results if (check := _check(step, name)) is not None]
+    rows = count(sum(check.failures for check in checks), "row")
+    of = f" in {count(len(checks), 'slice')}, {group.slices}" if len(checks) > 1 else ""
+    say(f"\n{group.results[0].name}: test {name} warns of {rows}{of}")
+    print_samples(checks[0])
+
+
+def print_failures(result: RunResult, left: Mapping[str, str]) -> None:
+    """Print why each step failed, with the rows its data tests found, once for slices alike."""
+    for groups in _alike(result.steps, _failure):
+        for group in groups[:_FAILURES]:
+            _print_failure(group, left[group.results[0].name])
+        others = [step for group in groups[_FAILURES:] for step in group.results]
+        if others:
+            said = f"{count(len(others), 'more slice')} failed in other ways"
+            say(f"\n{others[0].name}: {said}: penstock runs show last")
+
+
+def _failure(step: StepResult) -> Hashable:
+    """The same for slices that failed alike: their messages differ in the slice alone."""
+    if step.state != "failed":
+        return None
+    failed = tuple(check.name for check in step.checks if check.outcome == "failed")
+    if failed or step.error is None:
+        return failed
+    message = str(step.error)
+    return message if step.slice is None else message.replace(step.slice, "{slice}")
+
+
+def _print_failure(group: _Alike, left: str) -> None:
+    first, number = group.results[0], len(group.results)
+    if number == 1:
+        what = f"{first.name} {first.slice}" if first.slice else first.name
+        say(f"\n{what} failed; {left}")
+    else:
+        say(f"\n{first.name}: {number:,} slices failed alike, {group.slices}; {left}; the first:")
+    failed = [check for check in first.checks if check.outcome == "failed"]
+    for check in failed:
+        say(f"test {check.name} failed on {count(check.failures, 'row')}")
+        print_samples(check)
+    if first.error is not None and not failed:
+        say(local(message_of(first.error)))
