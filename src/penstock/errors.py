@@ -25,7 +25,7 @@
     │   │   ├── TableNotFound
     │   │   ├── ColumnNotFound
     │   │   ├── SnapshotNotFound
-    │   │   └── DataFileMissing    the catalog names a file that is not there
+    │   │   └── DataFileMissing    a catalog or a log names a file that is not there
     │   ├── DataFileCorrupt        a data or delete file that is not what it should be
     │   ├── UnsupportedFeature     part of the format that this version does not support
     │   ├── SchemaMismatch         a DataFrame does not fit its table

@@ -19,6 +19,7 @@ from penstock.delta.log import (
     version_at,
 )
 from penstock.delta.log_files import commit_path
+from penstock.delta.schema import table_schema
 from penstock.errors import DataFileCorrupt, SnapshotNotFound
 from tests.delta.tables import file, land, make, paths
 
@@ -47,6 +48,55 @@ def test_a_log_that_is_cut_short(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DataFileCorrupt, match="cannot be read"):
         load(str(tmp_path))
+
+
+def test_a_log_with_a_gap(tmp_path: Path) -> None:
+    for _ in range(3):
+        write_deltalake(tmp_path, pa.table({"id": [1]}), mode="append")
+    Path(commit_path(str(tmp_path), 1)).unlink()
+    with pytest.raises(SnapshotNotFound, match="its log lacks the file of version 1"):
+        load(str(tmp_path))
+    with pytest.raises(SnapshotNotFound, match="its log has versions 0 to 2"):
+        load(str(tmp_path), 3)
+
+
+PROTOCOL = '{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}'
+NO_SCHEMA = '{"metaData":{"id":"x","format":{"provider":"parquet"},"partitionColumns":[]}}'
+
+
+def write_log(uri: Path, *lines: str) -> str:
+    path = Path(commit_path(str(uri), 0))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines))
+    return str(uri)
+
+
+def test_metadata_without_a_schema(tmp_path: Path) -> None:
+    """Databricks' Delta Live Tables begin so: the columns come with the first rows."""
+    state = load(write_log(tmp_path, PROTOCOL, NO_SCHEMA))
+    assert state is not None
+    assert table_schema(state.metadata.schema_text).columns == ()
+    add = '{"add":{"path":"a","size":1,"modificationTime":1,"dataChange":true}}'
+    with pytest.raises(DataFileCorrupt, match="its metadata has no columns"):
+        load(write_log(tmp_path, PROTOCOL, NO_SCHEMA, add))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"add":{"path":"a"}}',
+        '{"add":[1]}',
+        '{"add":{"path":"a","size":1,"modificationTime":1,"deletionVector":{"storageType":"u"}}}',
+        '{"protocol":{}}',
+        '{"metaData":{"schemaString":"{}"}}',
+        '{"txn":{"appId":"x"}}',
+        "[1]",
+        "7",
+    ],
+)
+def test_actions_that_are_not_as_delta_has_them(tmp_path: Path, line: str) -> None:
+    with pytest.raises(DataFileCorrupt, match="cannot be read"):
+        load(write_log(tmp_path, PROTOCOL, NO_SCHEMA, line))
 
 
 def written(uri: Path, versions: int) -> DeltaTable:

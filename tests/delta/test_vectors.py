@@ -28,6 +28,20 @@ def test_the_inline_example_of_the_protocol() -> None:
     assert found["a"].to_pylist() == [3, 4, 7, 11, 18, 29]
 
 
+def test_an_inline_vector_that_is_padded() -> None:
+    """34 bytes, as delta-kernel-rs' table ``cdf-table-with-dv`` has them in version 5."""
+    vector = DeletionVector("i", "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##093", 34, 1)
+    assert positions("/t", {"a": vector}, "t")["a"].to_pylist() == [3]
+
+
+@pytest.mark.parametrize("text", ["^Bg9", "$$$$$", "#####", "####0", "^Bg9\x7f", "###%$", "##0930rr91"])
+def test_texts_that_are_not_z85(text: str) -> None:
+    with pytest.raises(DataFileCorrupt, match="is not a group of Z85"):
+        positions("/t", {"a": DeletionVector("i", text, 4, 1)}, "t")
+    with pytest.raises(DataFileCorrupt, match="is not a group of Z85"):
+        path_of("/t", DeletionVector("u", text * 4, 4, 1))
+
+
 def test_the_path_example_of_the_protocol() -> None:
     vector = DeletionVector("u", "ab^-aqEH.-t@S}K{vb[*k^", 40, 6, 4)
     assert path_of("s3://b/t", vector) == (

@@ -126,10 +126,14 @@ class Add:
 _KEPT = ("tags",)
 
 
+# Databricks makes some tables (Delta Live Tables) without a schema, which comes with the first rows.
+NO_COLUMNS = '{"type":"struct","fields":[]}'
+
+
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The metadata of a table. ``schema_text`` has its columns as Spark's JSON; ``created`` is in
-    milliseconds since 1970.
+    """The metadata of a table. ``schema_text`` has its columns as Spark's JSON, NO_COLUMNS where
+    the log has none yet; ``created`` is in milliseconds since 1970.
     """
 
     id: str
@@ -160,7 +164,7 @@ class Metadata:
         pairs = configuration.items() if isinstance(configuration, Mapping) else configuration
         return cls(
             id=json["id"],
-            schema_text=json["schemaString"],
+            schema_text=json.get("schemaString") or NO_COLUMNS,
             partition_by=tuple(json.get("partitionColumns") or ()),
             configuration=tuple((name, value) for name, value in pairs),
             name=json.get("name"),

@@ -19,7 +19,6 @@ from penstock.delta.features import check_writable, protocol_for
 from penstock.delta.log import Commit, LogState, advance, load, read_commit
 from penstock.delta.log_files import commit_path, put_if_absent
 from penstock.delta.pruning import matching
-from penstock.delta.schema import table_schema
 from penstock.distribution import VERSION
 from penstock.errors import (
     CommitConflict,
@@ -139,9 +138,8 @@ def _check(table: str, proposal: Proposal, others: Commit) -> None:
         return
     if proposal.strict:
         raise _conflict(table, f"version {others.version} changed its rows", others.version)
-    schema = table_schema(proposal.metadata.schema_text)
     added = [Add.of(json) for json in others.of_kind("add") if json.get("dataChange", True)]
-    if any(matching(added, schema, predicate) for predicate in proposal.reads):
+    if any(matching(added, proposal.metadata, predicate) for predicate in proposal.reads):
         why = f"version {others.version} added rows that this commit should have seen"
         raise _conflict(table, why, others.version)
 

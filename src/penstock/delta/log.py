@@ -8,10 +8,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.delta.actions import Add, DeletionVector, Json, Key, Metadata, Protocol
+from penstock.delta.actions import NO_COLUMNS, Add, DeletionVector, Json, Key, Metadata, Protocol
 from penstock.delta.log_files import Checkpoint, Listing, commit_path, list_log, log_directory
 from penstock.errors import DataFileCorrupt, SnapshotNotFound
 from penstock.lake import storage
@@ -72,11 +73,27 @@ def load(uri: str, version: int | None = None) -> LogState | None:
     start, commits = _way(uri, listing, number)
     content = _Content()
     if start is not None:
-        for row in checkpoint_rows(uri, start):
-            content.take(row)
-    for at in commits:
-        content.commit(_actions(uri, at))
+        with well_formed(f"the checkpoint of version {start.version} of {uri}"):
+            for row in checkpoint_rows(uri, start):
+                content.take(row)
+    for version in commits:
+        with well_formed(commit_path(uri, version)):
+            content.commit(_actions(uri, version))
     return content.state(number, uri)
+
+
+@contextmanager
+def well_formed(place: str) -> Iterator[None]:
+    """Raise DataFileCorrupt for actions that lack a field, or have one of another type."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        kind = type(error).__name__
+        raise DataFileCorrupt(
+            f"{place} cannot be read: one of its actions is not as Delta has it ({kind}: {error})",
+            hint="restore the file, or read the table with the engine that made it",
+            data={"path": place},
+        ) from error
 
 
 def advance(uri: str, state: LogState) -> LogState:
@@ -85,7 +102,8 @@ def advance(uri: str, state: LogState) -> LogState:
     content = _Content.of(state)
     while (actions := _actions_if_any(uri, number + 1)) is not None:
         number += 1
-        content.commit(actions)
+        with well_formed(commit_path(uri, number)):
+            content.commit(actions)
     return state if number == state.number else content.state(number, uri)
 
 
@@ -141,18 +159,22 @@ def _way(uri: str, listing: Listing, number: int) -> tuple[Checkpoint | None, ra
     points = [point for point in listing.checkpoints if point.version <= number]
     start = max(points, key=lambda point: point.version, default=None)
     commits = range(0 if start is None else start.version + 1, number + 1)
-    if number < 0 or any(at not in there for at in commits):
+    lacking = next((version for version in commits if version not in there), None)
+    if number < 0 or lacking is not None:
         raise SnapshotNotFound(
-            f"{uri} has no version {number}: its log has {_shown(listing)}",
-            hint="read one of these; older ones are gone when the log has been cleaned up",
+            f"{uri} has no version {number}: its log {_shown(listing, number, lacking)}",
+            hint="read another version; the first ones go when a log is cleaned up",
             data={"version": number},
         )
     return start, commits
 
 
-def _shown(listing: Listing) -> str:
+def _shown(listing: Listing, number: int, lacking: int | None) -> str:
     starts = [*listing.commits[:1], *(point.version for point in listing.checkpoints)]
-    return f"versions {min(starts)} to {listing.latest}"
+    oldest, newest = min(starts), listing.latest or 0
+    if lacking is not None and oldest < number <= newest and lacking > oldest:
+        return f"lacks the file of version {lacking}, which it is made from"
+    return f"has versions {oldest} to {newest}"
 
 
 def _actions(uri: str, version: int) -> list[Json]:
@@ -172,13 +194,16 @@ def _actions_if_any(uri: str, version: int) -> list[Json] | None:
 
 def _parsed(content: bytes, path: str) -> list[Json]:
     try:
-        return [json.loads(line) for line in content.splitlines() if line.strip()]
+        actions = [json.loads(line) for line in content.splitlines() if line.strip()]
+        if not all(isinstance(action, dict) for action in actions):
+            raise ValueError("a line is not an object")  # noqa: TRY301 - one message for both
     except ValueError as error:
         raise DataFileCorrupt(
             f"{path} cannot be read: {error}",
             hint="restore the file: versions from there on are lost without it",
             data={"path": path},
         ) from error
+    return actions
 
 
 _SIDECARS = "_sidecars"
@@ -250,6 +275,13 @@ class _Content:
                 f"the log of {uri} says nowhere what the table is",
                 hint="restore the first files of its log",
                 data={"path": uri},
+            )
+        if self.files and self.metadata.schema_text == NO_COLUMNS:
+            raise DataFileCorrupt(
+                f"version {number} of {uri} has data files, and its metadata has no columns",
+                hint="read another version, or write the metadata again with the engine that "
+                "made the table",
+                data={"path": uri, "version": number},
             )
         return LogState(number, self.metadata, self.protocol, self.files, self.apps)
 

@@ -126,6 +126,8 @@ class Place:
 
     def _version(self, state: LogState) -> Version:
         check_readable(state.protocol, state.metadata, self.name)
+        with log.well_formed(f"the metadata of {self.uri} in version {state.number}"):
+            table_schema(state.metadata.schema_text)
         return Version(state, log.time_of(self.uri, state.number))
 
 

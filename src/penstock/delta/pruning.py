@@ -1,7 +1,7 @@
 """Choose the files of a Delta table that can hold rows of a predicate, by values and statistics.
 
 A file is left out only where it is certain to hold none. Other writers may cut text (the lowest
-value stays low enough, the highest is above what was cut) and times to milliseconds.
+value stays low enough, the highest is above what was cut) and times to milliseconds. Files name columns by their physical names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.delta.actions import Add
+from penstock.delta.actions import Add, Metadata
+from penstock.delta.schema import physical_columns, table_schema
 from penstock.delta.statistics import parsed
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import Comparable, base_type, comparable
@@ -49,21 +50,54 @@ class Extent:
 
 
 def matching(
-    files: Iterable[Add], schema: TableSchema, predicate: Predicate | None
+    files: Iterable[Add], metadata: Metadata, predicate: Predicate | None
 ) -> tuple[Add, ...]:
     """The files that may hold rows of the predicate."""
     if predicate is None or predicate.condition is None:
         return tuple(files)
-    condition, zone = predicate.condition, predicate.zone
-    return tuple(f for f in files if not _Exclusion(f, schema, zone).excludes(condition))
+    names, condition, zone = _Names.of(metadata), predicate.condition, predicate.zone
+    return tuple(f for f in files if not _Exclusion(f, names, zone).excludes(condition))
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The columns of a table and, in the same order, the columns as its files name them.
+
+    ``partitions`` are the physical names of the columns that the table is partitioned by.
+    """
+
+    schema: TableSchema
+    in_files: TableSchema
+    partitions: frozenset[str]
+
+    @classmethod
+    def of(cls, metadata: Metadata) -> _Names:
+        schema = table_schema(metadata.schema_text)
+        in_files = physical_columns(schema, metadata)
+        keys = {fold(name) for name in metadata.partition_by}
+        pairs = zip(schema.columns, in_files.columns, strict=True)
+        return cls(schema, in_files, frozenset(p.name for c, p in pairs if fold(c.name) in keys))
+
+    def resolve(self, path: Path) -> tuple[Column, Path] | None:
+        """The column of a path and its path in files; ``None`` for a column with fields."""
+        columns, in_files = self.schema.columns, self.in_files.columns
+        column, physical = None, []
+        for name in path:
+            pairs = zip(columns, in_files, strict=True)
+            pair = next((pair for pair in pairs if fold(pair[0].name) == fold(name)), None)
+            if pair is None:
+                return None
+            column = pair[0]
+            physical.append(pair[1].name)
+            columns, in_files = column.children, pair[1].children
+        return None if column is None or column.children else (column, tuple(physical))
 
 
 class _Exclusion:
     """Tells whether a file surely holds no row of a condition."""
 
-    def __init__(self, file: Add, schema: TableSchema, zone: str) -> None:
-        self._values = {fold(name): value for name, value in file.values}
-        self._file, self._schema, self._zone = file, schema, zone
+    def __init__(self, file: Add, names: _Names, zone: str) -> None:
+        self._file, self._names, self._zone = file, names, zone
         self._stats: Mapping[str, Any] | None = None
 
     def excludes(self, condition: Condition) -> bool:
@@ -81,51 +115,53 @@ class _Exclusion:
         return _LEAVES[type(condition)](condition, extent, self._zone)
 
     def _extent(self, path: Path) -> Extent | None:
-        column = _column(self._schema, path)
-        if column is None:
+        resolved = self._names.resolve(path)
+        if resolved is None:
             return None
-        if len(path) == 1 and fold(path[0]) in self._values:
-            text = self._values[fold(path[0])]
-            if text is None:
-                return Extent(column, nulls=1, rows=1, exact=True)
-            value = read_value(column.type, text)
-            return Extent(column, value, value, nulls=0, rows=1, exact=True)
+        column, physical = resolved
+        if physical[0] in self._names.partitions:
+            return _partition_extent(column, dict(self._file.values), physical[0])
         if self._stats is None:
             self._stats = parsed(self._file.stats)
-        low, high = (_inside(self._stats.get(key), path) for key in ("minValues", "maxValues"))
+        low, high = (_inside(self._stats.get(key), physical) for key in ("minValues", "maxValues"))
         return Extent(
             column,
             read_value(column.type, low),
             _later(read_value(column.type, high)),
             # Of a file with a deletion vector both counts may be those of all its rows, which
             # leaves "no NULLs" and "only NULLs" true of the rows that remain.
-            nulls=_inside(self._stats.get("nullCount"), path),
+            nulls=_inside(self._stats.get("nullCount"), physical),
             rows=self._stats.get("numRecords"),
         )
 
 
-def _column(schema: TableSchema, path: Path) -> Column | None:
-    columns = schema.columns
-    found = None
-    for name in path:
-        found = next((c for c in columns if fold(c.name) == fold(name)), None)
-        if found is None:
-            return None
-        columns = found.children
-    return None if found is None or found.children else found
+def _partition_extent(
+    column: Column, values: Mapping[str, str | None], name: str
+) -> Extent | None:
+    if name not in values:
+        return None
+    text = values[name]
+    if text is None:
+        return Extent(column, nulls=1, rows=1, exact=True)
+    value = read_value(column.type, text)
+    return Extent(column, value, value, nulls=0, rows=1, exact=True)
 
 
 def _inside(values: Any, path: Path) -> Any:
     for name in path:
         if not isinstance(values, Mapping):
             return None
-        by_fold = {fold(key): value for key, value in values.items()}
-        values = by_fold.get(fold(name))
+        values = values.get(name)
     return values
 
 
 def _later(value: Any) -> Any:
-    return value + _MILLISECOND if isinstance(value, dt.datetime) else value
+    if not isinstance(value, dt.datetime):
+        return value
+    try:
+        return value + _MILLISECOND
+    except OverflowError:  # the last millisecond of the year 9999
+        return dt.datetime.max.replace(tzinfo=value.tzinfo)
 
 
 def read_value(kind: str, value: Any) -> Any:

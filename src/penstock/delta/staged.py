@@ -152,7 +152,7 @@ class Staged:
 
     def matching(self, predicate: Predicate | None) -> tuple[Add, ...]:
         """The files that may hold rows of the predicate."""
-        return matching(self.files, self.schema, predicate)
+        return matching(self.files, self.of_table, predicate)
 
     def predicate(self, where: str) -> Predicate:
         """The part of a condition that chooses files."""

@@ -23,6 +23,7 @@ from penstock.spark.failures import file_missing, local_path
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _VALUES = {character: at for at, character in enumerate(_Z85)}
+_GROUP, _PADDING, _NO_DIGIT = 5, "#", 1 << 32
 _MAGIC = (1681511377).to_bytes(4, "little")
 _VERSION = b"\x01"
 _UUID_LENGTH = 20  # of a UUID in Z85
@@ -56,7 +57,11 @@ def _positions(uri: str, vector: DeletionVector, table: str) -> pa.Int64Array:
 def _data(uri: str, vector: DeletionVector, table: str) -> tuple[bytes, str]:
     """The magic number with the bitmap, and where they are."""
     if vector.storage == "i":
-        return decoded(vector.path)[: vector.size], f"the log of {uri}"
+        place = f"a deletion vector in the log of {uri}"
+        try:
+            return decoded(vector.path)[: vector.size], place
+        except ValueError as error:
+            raise _corrupt(place, str(error)) from None
     path = path_of(uri, vector)
     try:
         content = storage.read_bytes(path)
@@ -78,7 +83,11 @@ def path_of(uri: str, vector: DeletionVector) -> str:
         return local_path(vector.path)
     prefix, encoded = vector.path[:-_UUID_LENGTH], vector.path[-_UUID_LENGTH:]
     folder = f"{uri.rstrip('/')}/{prefix}/" if prefix else f"{uri.rstrip('/')}/"
-    return f"{folder}deletion_vector_{uuid.UUID(bytes=decoded(encoded))}.bin"
+    try:
+        name = uuid.UUID(bytes=decoded(encoded))
+    except ValueError as error:
+        raise _corrupt(f"the deletion vector {vector.path!r} of {uri}", str(error)) from None
+    return f"{folder}deletion_vector_{name}.bin"
 
 
 def _corrupt(path: str, why: str) -> DataFileCorrupt:
@@ -133,11 +142,20 @@ def encoded(data: bytes) -> str:
 
 
 def decoded(text: str) -> bytes:
-    """The bytes of a text in Z85."""
+    """The bytes of a text in Z85. Raises ValueError for other text.
+
+    A last group of ``#`` is padded: each of them stands for a byte that its four bytes lack. No
+    group of four bytes begins so, and Rust's library for Z85, which delta-rs uses, writes it.
+    """
     data = bytearray()
-    for at in range(0, len(text), 5):
+    for start in range(0, len(text), _GROUP):
+        group = text[start : start + _GROUP]
+        digits = group.lstrip(_PADDING) if start + _GROUP >= len(text) else group
         number = 0
-        for character in text[at : at + 5]:
-            number = number * 85 + _VALUES[character]
-        data += number.to_bytes(4, "big")
+        for character in digits:
+            number = number * 85 + _VALUES.get(character, _NO_DIGIT)
+        size = len(digits) - 1
+        if len(group) != _GROUP or size < 1 or number >= 1 << 8 * size:
+            raise ValueError(f"{group!r} is not a group of Z85")
+        data += number.to_bytes(size, "big")
     return bytes(data)

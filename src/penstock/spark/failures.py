@@ -271,9 +271,9 @@ def _file_corrupt(
 
 
 def file_missing(path: str, table: str | None, snapshot_id: int | None) -> DataFileMissing:
-    """The error for a missing file that the catalog names."""
+    """The error for a missing file that a catalog or a log names."""
     return DataFileMissing(
-        f"the catalog names {path}{_whose(table, snapshot_id)}, which is missing",
+        f"the data file {path}{_whose(table, snapshot_id)} is missing",
         hint="restore the file, or read a snapshot that does not need it",
         data={"path": path, "table": table, "snapshot_id": snapshot_id},
     )

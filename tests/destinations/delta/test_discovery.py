@@ -19,7 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from penstock.destinations.delta import log
 from penstock.destinations.delta.lake import DeltaLake
-from penstock.errors import DataPathError, UnsupportedFeature
+from penstock.errors import DataPathError, LakeError, UnsupportedFeature
 from penstock.lake.catalog.files.registration import load_mappings
 from penstock.lake.format.changes import ChangeSet, TableChange
 from tests import postgres
@@ -143,6 +143,44 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
         assert counts(lake) == [None, 1]
         with pytest.raises(UnsupportedFeature, match="column mapping by id"):
             lake.table("main.mapped").info()
+
+
+PROTOCOL = '{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}'
+METADATA = '{"metaData":{"id":"x","format":{"provider":"parquet"},"partitionColumns":[]%s}}'
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [PROTOCOL, METADATA % ',"schemaString":"{}"'],
+        [PROTOCOL, METADATA % "", '{"add":{"path":"a","size":1,"modificationTime":1}}'],
+        [PROTOCOL, METADATA % ',"schemaString":null', '{"add":{"path":"a"}}'],
+        ['{"protocol":{}}', METADATA % ""],
+        ["[1, 2]"],
+        ['{"commitInfo":7}'],
+        ["no JSON"],
+    ],
+)
+def test_an_error_of_one_table_stops_no_other(tmp_path: Path, lines: list[str]) -> None:
+    write(tmp_path, [1])
+    broken = tmp_path / "root/main/broken/_delta_log"
+    broken.mkdir(parents=True)
+    (broken / f"{0:020}.json").write_text("\n".join(lines))
+    with opened(tmp_path) as lake:
+        assert counts(lake) == [None, 1]
+        with pytest.raises(LakeError):
+            lake.table("main.broken").info()
+
+
+def test_a_schema_that_comes_with_the_first_rows(tmp_path: Path) -> None:
+    """As Databricks' Delta Live Tables have it: version 0 has metadata without columns."""
+    place = write(tmp_path, [1, 2])
+    log_folder = Path(place) / "_delta_log"
+    (log_folder / f"{0:020}.json").rename(log_folder / f"{1:020}.json")
+    (log_folder / f"{0:020}.json").write_text(f"{PROTOCOL}\n{METADATA % ''}")
+    with opened(tmp_path) as lake:
+        assert counts(lake) == [None, 2]
+        assert lake.table("main.t").info().schema.names == ("id", "day")
 
 
 def test_partitions_by_texts_that_depend_on_the_writer(tmp_path: Path, root: DeltaLake) -> None:

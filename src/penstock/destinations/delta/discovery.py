@@ -19,6 +19,7 @@ from sqlalchemy import Connection, func, select, update
 
 from penstock.delta.actions import Add, DeletionVector, Metadata, Protocol
 from penstock.delta.features import check_readable
+from penstock.delta.log import well_formed
 from penstock.delta.scan import absolute
 from penstock.delta.schema import columns_of, physical_columns, physical_partitions
 from penstock.destinations.delta import log, versions
@@ -60,10 +61,8 @@ def look(catalog: DeltaCatalog, restore: Restore | None = None) -> None:
     for new in merge(*_logs(catalog, known, there), key=lambda new: new.time):
         key = fold(new.schema), fold(new.table)
         if key not in catalog.unreadable:
-            try:
+            with _errors_kept(catalog, key, f"version {new.version} of {new.path}"):
                 _Import(catalog, new, restore).run()
-            except LakeError as error:
-                catalog.unreadable[key] = error
     catalog.is_behind, catalog.looked_at = False, time.monotonic()
 
 
@@ -87,13 +86,21 @@ def _logs(
         key = fold(schema), fold(table)
         path = f"{catalog.data_path}{schema}/{table}/"
         found: list[_New] = []
-        try:
+        with _errors_kept(catalog, key, f"the log of {path}"):
             for version, actions in log.new_versions(path, known.get(key, -1)):
                 time = max(_time(actions), *(each.time for each in found[-1:]), _BEGINNING)
                 found.append(_New(schema, table, path, version, actions, time))
-        except LakeError as error:
-            catalog.unreadable[key] = error
         yield found
+
+
+@contextlib.contextmanager
+def _errors_kept(catalog: DeltaCatalog, key: Name, place: str) -> Iterator[None]:
+    """Keep an error as that of one table: it stops nobody who does not ask for the table."""
+    try:
+        with well_formed(place):
+            yield
+    except LakeError as error:
+        catalog.unreadable[key] = error
 
 
 def _forget(catalog: DeltaCatalog, known: Iterable[Name], there: Collection[Name]) -> None:
@@ -237,6 +244,8 @@ class _Import:
                 hint="read the table with penstock.Delta",
             )
         wanted = columns_of(known.metadata.schema_text)
+        if not wanted.columns and current is None and not log.only(self.actions, "add"):
+            return ChangeSet()  # the table is known when its columns come
         redefined = bool(log.only(self.actions, "metaData"))
         change = TableChange(self.schema, self.table)
         removed = [absolute(self.path, each["path"]) for each in log.only(self.actions, "remove")]

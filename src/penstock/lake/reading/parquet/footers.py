@@ -98,7 +98,7 @@ def _layout(path: str, table: str) -> Layout:
         metadata = pq.read_metadata(name, filesystem=system)
     except FileNotFoundError:
         raise DataFileMissing(
-            f"the catalog names {path} of {table}, which is missing",
+            f"the data file {path} of {table} is missing",
             hint="restore the file, or read a snapshot that does not need it",
             data={"path": path, "table": table},
         ) from None
