@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock import Project
-from penstock.errors import ArgumentError, ConfigError, ModelError, QueryFailed
+from penstock.errors import ArgumentError, ConfigError, ModelError, NotFound, QueryFailed
 from tests.engine.toy import rows, write_project
 
 if TYPE_CHECKING:
@@ -37,6 +37,18 @@ SCRIPTS = {
     """,
 }
 DAY = "2026-01-01"
+
+
+def test_a_statement_on_another_lake_names_it(tmp_path: Path) -> None:
+    config = '[lakes.main]\ncatalog = "sqlite:m"\ndata_path = "d"\n[delta.sales]\nroot = "delta"\n'
+    write_project(tmp_path, {}, config)
+    statement = "UPDATE sales.shop.e SET v = 1"
+    with Project.load(tmp_path) as project:
+        with pytest.raises(QueryFailed, match="names a catalog 'sales'") as caught:
+            project.sql(statement)
+        assert "penstock sql --lake sales" in (caught.value.hint or "")
+        with pytest.raises(NotFound):  # there it is read, and has no such table
+            project.sql(statement, lake="sales")
 
 
 @pytest.fixture

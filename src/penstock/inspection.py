@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import QueryFailed
 from penstock.model.definition.model import Model
 from penstock.plan_inspection import PlanInspection
 
@@ -210,7 +211,16 @@ class Inspection(PlanInspection):
         if lake is not None or is_statement(text, dialect):
             self._connections.drop_dead_session()
             name = lake or self._connections.default_lake()
-            return self.lake(name).sql(text, args, dialect=dialect)
+            try:
+                return self.lake(name).sql(text, args, dialect=dialect)
+            except QueryFailed as error:
+                other = error.data.get("catalog")
+                if lake is None and other in self.settings.lakes:
+                    error.hint = (
+                        f"statements run on the lake {name} unless another is named: "
+                        f"penstock sql --lake {other}, or project.sql(..., lake={other!r})"
+                    )
+                raise
         return self._queries().query(text, args or {}, dialect).df
 
     def query(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -20,8 +21,12 @@ from penstock.errors import (
     EnvironmentMissing,
     LakeClosed,
     TableNotFound,
+    UnsupportedFeature,
 )
 from tests.delta.tables import file, make
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def test_tables_are_found_by_their_logs(tmp_path: Path) -> None:
@@ -76,6 +81,27 @@ def test_a_table_that_does_not_exist(tmp_path: Path) -> None:
 def test_names_that_are_no_directories(tmp_path: Path, name: str) -> None:
     with pytest.raises(ArgumentError, match="is not the name of a"):
         Delta.attach(tmp_path).table(name)
+
+
+@pytest.mark.parametrize(
+    ("statement", "method"),
+    [
+        ("UPDATE shop.e SET v = 'u' WHERE id = 9", "update"),
+        ("DELETE FROM shop.e WHERE id = 9", "delete"),
+        ("INSERT INTO shop.e VALUES (1)", "append"),
+        ("MERGE INTO shop.e AS t USING s ON t.id = s.id WHEN MATCHED THEN DELETE", "merge"),
+        ("CREATE TABLE shop.e (id INT)", "create"),
+    ],
+)
+def test_statements_that_change_rows_name_a_method(
+    tmp_path: Path, statement: str, method: str
+) -> None:
+    session = cast("SparkSession", None)  # the text is refused before rows are asked for
+    delta = Delta.attach(tmp_path, spark=lambda: session)
+    with pytest.raises(UnsupportedFeature, match="is not a statement that sql") as caught:
+        delta.sql(statement)
+    assert f'delta.table("schema.name").{method}(' in (caught.value.hint or "")
+    assert callable(getattr(delta.table("shop.e"), method))
 
 
 def test_a_closed_root(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from penstock.delta.discovery import find_tables
 from penstock.delta.merge import Action, Clause, Kind
 from penstock.delta.place import Place
 from penstock.delta.table import Table
-from penstock.errors import ArgumentError, LakeClosed
+from penstock.errors import ArgumentError, LakeClosed, UnsupportedFeature
 from penstock.lake import storage as storages
 from penstock.lake.storage import Storage
 from penstock.spark.session import SparkSource, source
@@ -22,6 +22,16 @@ from penstock.sql.identifiers import TableRef, fold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+# Methods of a table by the statement that does the same.
+_METHODS: Mapping[str, str] = {
+    "insert": "append(rows)",
+    "update": 'update({"column": "expression"}, "condition")',
+    "delete": 'delete("condition")',
+    "merge": 'merge(rows, ["key"])',
+    "create": "create(rows)",
+}
 
 
 class Delta:
@@ -133,12 +143,21 @@ class Delta:
 
             delta.sql("SELECT * FROM shop.orders VERSION AS OF 0 WHERE id > :least", {"least": 1})
 
-        ``delta.shop.orders`` names a table with the root before it. Raises QueryFailed and others.
+        ``delta.shop.orders`` names a table with the root before it. Rows are changed by methods of
+        the table. Raises QueryFailed, UnsupportedFeature and others.
         """
         from penstock.delta.names import DeltaNames
         from penstock.lake.queries.running import run
+        from penstock.sql.tables import analyse
 
         self._check_open()
+        try:
+            analyse(text)  # before a session is started for it
+        except UnsupportedFeature as error:
+            method = _METHODS.get(error.data.get("statement", ""))
+            if method is not None:
+                error.hint = f'use delta.table("schema.name").{method}'
+            raise
         return run(self._spark(), text, DeltaNames(self.name, self.place), args=args, views=views)
 
     def add(self, name: str) -> None:

@@ -180,11 +180,13 @@ class Reader:
         if len(parts) != most + 1:
             return parts
         if fold(parts[0]) not in self.lakes:
-            raise self.wrong(
+            error = self.wrong(
                 f"{'.'.join(parts)} names a catalog {parts[0]!r}, which is not this lake",
                 f"the lake is called {called(self.lakes)}: write schema.table",
                 at,
             )
+            error.data["catalog"] = parts[0]
+            raise error
         return parts[1:]
 
     def table(self, what: str = "a table") -> TableName:

@@ -27,8 +27,8 @@ _NEAREST = {
     "insert": "lake.table(name).append(df)",
     "merge": "lake.table(name).merge(df, keys)",
     "create": "lake.table(name).replace(df)",
-    "delete": "lake.table(name).replace_slice(df, column, value)",
-    "update": "lake.table(name).merge(df, keys)",
+    "delete": "lake.table(name).delete(condition)",
+    "update": "lake.table(name).update(assignments, condition)",
 }
 
 
