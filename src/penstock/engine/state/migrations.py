@@ -26,6 +26,7 @@ from sqlalchemy import (
 from penstock.engine.state.tables import META
 from penstock.errors import CatalogVersionUnsupported
 from penstock.lake.catalog.database.engine import metadata_schema
+from penstock.lake.catalog.database.sqlite_indexes import hide_indexes
 from penstock.sql.identifiers import quote_identifier
 
 VERSION_KEY = "state_version"
@@ -295,6 +296,14 @@ def settings_of_spark(connection: Connection) -> None:
     _add_columns(connection, "penstock_read", {"settings": "TEXT"})
 
 
+def indexes_that_duckdb_leaves_out(connection: Connection) -> None:
+    """Have DuckDB copy a SQLite catalog: it fails at the indexes of earlier migrations, and of
+    earlier catalogs.
+    """
+    if connection.dialect.name == "sqlite":
+        hide_indexes(connection)
+
+
 # Number n is the n-th.
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     first,
@@ -310,4 +319,5 @@ MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     what_was_lacking,
     environments,
     settings_of_spark,
+    indexes_that_duckdb_leaves_out,
 )

@@ -138,7 +138,8 @@ def is_ours(name: str) -> bool:
 
 def _plain(source: Connection, target: Connection, table: Table) -> None:
     columns = inspect(source).get_columns(table.name, metadata_schema(source))
-    more = [column["name"] for column in columns if column["name"] not in table.c]
+    stored = (column["name"] for column in columns if "computed" not in column)
+    more = [name for name in stored if name not in table.c]
     for name in more:  # left by a migration
         there = Table(table.name, MetaData(), Column(name))
         query = select(func.count()).select_from(there).where(there.c[name].is_not(None))
@@ -171,6 +172,7 @@ def _own(source: Connection, target: Connection, name: str) -> None:
             autoincrement=False,
         )
         for column in inspector.get_columns(name, schema)
+        if "computed" not in column
     ]
     table = Table(name, MetaData(), *columns)
     for index in inspector.get_indexes(name, schema):

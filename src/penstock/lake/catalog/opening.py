@@ -27,7 +27,7 @@ from penstock.errors import (
 )
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.database import engine as engines
-from penstock.lake.catalog.database import metadata
+from penstock.lake.catalog.database import metadata, sqlite_indexes
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.engine import metadata_schema
 from penstock.lake.catalog.database.faults import corrupt
@@ -296,10 +296,16 @@ def _insert_rows(connection: Connection, data_path: str) -> None:
 def create_indexes(connection: Connection) -> None:
     """Create those of Penstock's own indexes that are missing.
 
-    DuckDB neither minds nor drops them (there is a test).
+    DuckDB neither minds, drops nor copies them (there is a test).
     """
     if connection.dialect.name == "duckdb":
         return  # it skips what it need not read on its own, and indexes slow its writes
+    if connection.dialect.name == "sqlite":
+        wanted: dict[str, list[tuple[str, ...]]] = {}
+        for _, table, columns in (*_INDEXES, _STATS["sqlite"]):
+            wanted.setdefault(table, []).append(columns)
+        sqlite_indexes.add_indexes(connection, wanted)
+        return
     schema = metadata_schema(connection)
     prefix = "" if schema is None else f"{quote_identifier(schema)}."
     for name, table, columns in (*_INDEXES, _STATS[connection.dialect.name]):
@@ -336,7 +342,8 @@ _ADVICE = {"0.1": _MIGRATE, "0.2": _MIGRATE}
 _TO_WRITE = {
     "0.3": _MIGRATE + " (that loses time travel inside merged files)",
     "0.4": _MIGRATE,
-    "1.1": "write to it with DuckDB 2.0, or look for a newer version of Penstock",
+    "1.1": "write to it with DuckDB 2.0, or look for a newer version of Penstock; DuckDB 2.0 makes "
+    "a lake of version 1.0 with ATTACH ... (DUCKLAKE_VERSION '1.0')",
 }
 
 

@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.errors import CatalogCorrupt, CatalogLocked, CatalogMissing
+from penstock.errors import (
+    CatalogCorrupt,
+    CatalogLocked,
+    CatalogMissing,
+    CatalogVersionUnsupported,
+)
 from penstock.lake.catalog.catalog import Catalog
 from tests import duck
 from tests.lake.catalog import staging
@@ -107,3 +112,34 @@ except EnvironmentMissing as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'penstock-spark[duckdb]'" in done.stdout
     assert not (tmp_path / "meta.ducklake").exists()
+
+
+def test_a_file_of_a_newer_duckdb(tmp_path: Path) -> None:
+    """DuckDB 2.0 writes storage version 999 unless it is asked for an older one."""
+    path = tmp_path / "meta.ducklake"
+    with Catalog.open(f"ducklake:{path}", data_path=str(tmp_path)):
+        pass
+    content = bytearray(path.read_bytes())
+    content[12:20] = (999).to_bytes(8, "little")
+    path.write_bytes(content)
+    with pytest.raises(CatalogVersionUnsupported, match="a newer DuckDB wrote") as caught:
+        Catalog.open(f"ducklake:{path}", read_only=True)
+    assert "STORAGE_VERSION 'v1.5.0'" in (caught.value.hint or "")
+
+
+def test_a_copy_of_a_sqlite_catalog(tmp_path: Path) -> None:
+    """DuckDB copies it with SQLite's types: times are text, and flags are numbers."""
+    uri = f"ducklake:sqlite:{tmp_path}/meta.sqlite"
+    with duck.attach(uri, tmp_path / "data") as connection:
+        connection.execute("CREATE TABLE t AS SELECT range AS i FROM range(3)")
+    with duck.connect() as connection:
+        connection.execute(f"ATTACH 'sqlite:{tmp_path}/meta.sqlite' AS db (READ_ONLY)")
+        connection.execute(f"ATTACH '{tmp_path}/copy.ducklake' AS backup")
+        connection.execute("COPY FROM DATABASE db TO backup")
+    copy = f"ducklake:{tmp_path}/copy.ducklake"
+    with Catalog.open(copy) as catalog, Catalog.open(uri) as original:
+        assert catalog.snapshots() == original.snapshots()
+        latest = catalog.latest()
+        assert catalog.count_rows("main", "t", latest.id) == 3
+        staging.append(catalog, "t", {"i": [3, 4]})
+    assert duck.rows(copy, "SELECT count(*), sum(i) FROM t") == [(5, 10)]

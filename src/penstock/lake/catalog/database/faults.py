@@ -25,6 +25,7 @@ from penstock.errors import (
     CatalogLocked,
     CatalogMissing,
     CatalogUnreachable,
+    CatalogVersionUnsupported,
     LakeError,
     ReadOnlyLake,
 )
@@ -84,6 +85,13 @@ _missing = Fault(
     CatalogMissing,
     "the database of the catalog {where} does not exist ({detail})",
     "create the database first; Penstock then creates the catalog in it",
+)
+_newer = Fault(
+    CatalogVersionUnsupported,
+    "the catalog {where} is a file that a newer DuckDB wrote ({detail})",
+    "copy it with that DuckDB: ATTACH 'old' AS old; ATTACH 'new' AS new (STORAGE_VERSION "
+    "'v1.5.0'); COPY FROM DATABASE old TO new. A lake that Penstock is to write is made with "
+    "DUCKLAKE_VERSION '1.0'",
 )
 _hot_journal = Fault(
     CatalogUnreachable,
@@ -146,6 +154,9 @@ _DUCKDB: Mapping[tuple[str, str | None], Fault] = {
     ("INTERNAL", None): _unreachable,
 }
 
+# "DUCK" and the number of the storage version, after a checksum.
+_MAGIC, _MAGIC_AT, _VERSION_AT = b"DUCK", 8, slice(12, 20)
+_NEWEST_STORAGE = 68  # of DuckDB 1.5
 _MAY_BE_FULL = frozenset({"IO", "FATAL", "TransactionContext"})
 _LEAST_ROOM = 1 << 20  # bytes; DuckDB writes blocks of 256 KiB
 
@@ -176,6 +187,9 @@ def translate(where: CatalogLocation, error: exc.DBAPIError) -> LakeError | None
         fault = _DUCKDB.get((kind, number)) or (_unreachable if kind == "IO" else None)
         if kind in _MAY_BE_FULL and number is None and _has_no_room(where):
             fault = _full
+        newer = _newer_storage(where) if (kind, number) == ("IO", None) else None
+        if newer is not None:
+            return _newer(where, newer)
         return None if fault is None else fault(where, _said(error.orig))
     state = sql_state(error)
     if state is None:
@@ -191,6 +205,19 @@ def _has_no_room(where: CatalogLocation) -> bool:
         return shutil.disk_usage(Path(where.target).parent).free < _LEAST_ROOM
     except OSError:
         return False
+
+
+def _newer_storage(where: CatalogLocation) -> str | None:
+    """The storage version of a DuckDB file that DuckDB 1.5 does not read; ``None`` for others."""
+    try:
+        with Path(where.target).open("rb") as file:
+            head = file.read(_VERSION_AT.stop)
+    except OSError:
+        return None
+    version = int.from_bytes(head[_VERSION_AT], "little")
+    if head[_MAGIC_AT : _VERSION_AT.start] != _MAGIC or version <= _NEWEST_STORAGE:
+        return None
+    return f"its storage version is {version}; DuckDB 1.5 reads up to {_NEWEST_STORAGE}"
 
 
 def duckdb_code(error: BaseException | None) -> tuple[str | None, str | None]:

@@ -99,7 +99,8 @@ def _fetched(element: _Fetched, compiler: SQLCompiler, **kw: Any) -> str:
 
 @compiles(_Fetched, "duckdb")
 def _microseconds(element: _Fetched, compiler: SQLCompiler, **kw: Any) -> str:
-    return f"epoch_us({compiler.process(*element.clauses, **kw)})"
+    # A copy of a SQLite catalog, which DuckDB made, has times as text.
+    return f"epoch_us(CAST({compiler.process(*element.clauses, **kw)} AS TIMESTAMPTZ))"
 
 
 class Instant(types.TypeDecorator[dt.datetime]):
