@@ -11,6 +11,8 @@ from penstock.delta.features import check_readable, check_writable, protocol_for
 from penstock.errors import UnsupportedFeature
 from tests.delta.tables import FIELDS, metadata, schema_text
 
+INNER_VOID = {"type": "struct", "fields": [{"name": "x", "type": "void", "metadata": {}}]}
+
 
 def of(reader: set[str], writer: set[str] | None = None) -> Protocol:
     return Protocol(3, 7, frozenset(reader), frozenset(reader | (writer or set())))
@@ -46,6 +48,17 @@ def test_what_is_not_read(protocol: Protocol, options: dict[str, str], named: st
         ({"options": {"delta.enableChangeDataFeed": "true"}}, True, "a change data feed"),
         ({"schema_text": schema_text(first={"delta.invariants": "x"})}, False, "an invariant of"),
         (
+            {"schema_text": schema_text(first={"CURRENT_DEFAULT": "1"})},
+            False,
+            "a default of column",
+        ),
+        ({"schema_text": schema_text([("a", "void"), ("b", "long")])}, False, "a of type void"),
+        (
+            {"schema_text": schema_text([("a", {"type": "array", "elementType": INNER_VOID})])},
+            False,
+            "the column x of type void",
+        ),
+        (
             {"schema_text": schema_text(first={"delta.generationExpression": "1"})},
             False,
             "the generated column id",
@@ -73,10 +86,22 @@ def test_writer_features() -> None:
     check_writable(
         of({"deletionVectors"}, {"invariants", "appendOnly"}), metadata(), "t", deletes=True
     )
-    with pytest.raises(UnsupportedFeature, match="the writer feature inCommitTimestamp"):
-        check_writable(of(set(), {"inCommitTimestamp"}), metadata(), "t", deletes=False)
+    with pytest.raises(UnsupportedFeature, match="the writer feature rowTracking"):
+        check_writable(of(set(), {"rowTracking"}), metadata(), "t", deletes=False)
     with pytest.raises(UnsupportedFeature, match="writer version 8"):
         check_writable(Protocol(3, 8), metadata(), "t", deletes=False)
+
+
+UNUSED = ("inCommitTimestamp", "allowColumnDefaults", "checkpointProtection")
+
+
+def test_writer_features_that_a_table_lists_and_does_not_use() -> None:
+    """Row tracking has duties even where it is not enabled."""
+    protocol = of(set(), {*UNUSED, "materializePartitionColumns", "invariants"})
+    check_writable(protocol, metadata(), "t", deletes=True)
+    used = metadata(options={"delta.enableInCommitTimestamps": "true"})
+    with pytest.raises(UnsupportedFeature, match="has in-commit timestamps and is not written"):
+        check_writable(protocol, used, "t", deletes=False)
 
 
 def test_a_plain_table_needs_no_features() -> None:
@@ -93,3 +118,20 @@ def test_deletion_vectors_and_times_without_a_zone_need_features() -> None:
     implied = {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"}
     assert protocol.writer_features == needed | implied
     assert protocol_for(protocol, known) == protocol
+
+
+def test_an_option_that_needs_a_later_writer() -> None:
+    """An older writer would change rows without the files of the change feed."""
+    feed = metadata(options={"delta.enableChangeDataFeed": "TRUE"})
+    assert protocol_for(None, feed) == Protocol(1, 4)
+    assert protocol_for(Protocol(1, 5), feed) == Protocol(1, 5)
+    protocol = protocol_for(Protocol(1, 7, writer_features=frozenset({"invariants"})), feed)
+    assert protocol.reader == 1
+    assert protocol.writer_features == {"invariants", "changeDataFeed"}
+    both = metadata(options={**feed.options, "delta.enableDeletionVectors": "true"})
+    protocol = protocol_for(None, both)
+    assert protocol.writer_features >= {"changeDataFeed", "deletionVectors", "appendOnly"}
+    assert protocol.reader_features == {"deletionVectors"}
+    appends = metadata(options={"delta.appendOnly": "true"})
+    assert protocol_for(None, appends) == Protocol(1, 2)
+    assert "appendOnly" in protocol_for(Protocol(3, 7), appends).writer_features

@@ -31,7 +31,7 @@ NOT_READ = {
 NOT_WRITTEN = {
     "constraint": "the CHECK constraint positive",
     "generated": "the generated column day",
-    "in_commit_times": "the writer feature inCommitTimestamp",
+    "in_commit_times": "in-commit timestamps",
     "mapped": "column mapping",
     "mapped_names": "column mapping",
     "row_tracking": "the writer feature rowTracking",

@@ -6,16 +6,22 @@ Tests ``delta/table.py``, ``delta/staged.py``, ``delta/changes.py``, ``delta/mer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from penstock import Delta
+from penstock.delta.actions import Add, Protocol, lines
 from penstock.delta.changes import append, change_rows, replace_matching
+from penstock.delta.log_files import commit_path, put_if_absent
 from penstock.delta.staged import ADDRESS, stage
 from penstock.delta.table import Table
+from penstock.destinations.delta.lake import DeltaLake
 from penstock.errors import (
     ArgumentError,
     ColumnNotFound,
@@ -28,6 +34,7 @@ from penstock.errors import (
     UnsupportedFeature,
 )
 from tests.delta.oracles import by_delta_rs, by_duckdb, rows_of, sort
+from tests.delta.tables import make, metadata, schema_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -349,3 +356,106 @@ def test_rows_without_a_table(delta: Delta) -> None:
         delta.table("main.none").append([{"id": 1}])
     with pytest.raises(TableNotFound):
         delta.table("main.none").delete()
+
+
+REQUIRED = {
+    "type": "struct",
+    "fields": [
+        {"name": "x", "type": "long", "nullable": False, "metadata": {}},
+        {"name": "y", "type": "long", "nullable": True, "metadata": {}},
+    ],
+}
+NESTED = [
+    ("id", "long"),
+    ("s", REQUIRED),
+    ("l", {"type": "array", "elementType": "long", "containsNull": False}),
+    ("m", {"type": "map", "keyType": "string", "valueType": REQUIRED, "valueContainsNull": True}),
+]
+FULL, EMPTY = "named_struct('x', 1L, 'y', NULL)", "named_struct('x', NULL, 'y', 1L)"
+NESTED_ROW = {"s": FULL, "l": "array(1L)", "m": f"map('a', {FULL}, 'b', NULL)"}
+
+
+def nested(spark: SparkSession, id_: int, **changes: str) -> DataFrame:
+    values = {"id": f"{id_}L", **NESTED_ROW, **changes}
+    return spark.sql("SELECT " + ", ".join(f"{text} AS {name}" for name, text in values.items()))
+
+
+def test_null_in_a_field_that_is_not_null(delta: Delta, spark: SparkSession) -> None:
+    """delta-rs reads no version of a table that has one."""
+    place = delta.place("shop.nested")
+    make(place.uri, schema_text=schema_text(NESTED))
+    table = delta.table("shop.nested")
+    table.append(nested(spark, 1))
+    table.append(nested(spark, 2, s="NULL", l="NULL", m="NULL"))
+    writes: dict[str, Callable[[], object]] = {
+        "s.x": lambda: table.append(nested(spark, 3, s=EMPTY)),
+        "l.element": lambda: table.append(nested(spark, 3, l="array(1L, NULL)")),
+        "m.value.x": lambda: table.overwrite(nested(spark, 3, m=f"map('a', {EMPTY})")),
+        "(s.x": lambda: table.update({"s": EMPTY}, "id = 1"),
+        "column s": lambda: table.merge(nested(spark, 1, s=EMPTY), ["id"]),
+    }
+    for text, write in writes.items():
+        with pytest.raises(QueryFailed, match="are NOT NULL in the table") as caught:
+            write()
+        assert text in str(caught.value)
+    index = f"ducklake:sqlite:{place.uri}.sqlite"
+    with DeltaLake.of_root(delta.root, index, spark=spark) as lake:
+        staged = lake.table("shop.nested")
+        with pytest.raises(QueryFailed, match="are NOT NULL in the table"):
+            staged.merge(nested(spark, 1, s=EMPTY), ["id"])
+        with pytest.raises(SchemaMismatch, match=r"field s\.x of shop.nested is NOT NULL"):
+            staged.append([{"id": 4, "s": {"x": None, "y": 1}}])
+        staged.append([{"id": 4, "s": {"x": 1, "y": None}, "l": [1], "m": {"a": None}}])
+    assert len(by_delta_rs(place.uri, 3)) == 3
+
+
+def test_a_condition_on_renamed_columns(delta: Delta, spark: SparkSession) -> None:
+    """Names that swapped: statistics and partition values have the physical names."""
+    fields = [("a", "long"), ("b", "long"), ("k", "string"), ("v", "string")]
+    physical = {"a": "b", "b": "a", "k": "v", "v": "k"}
+    place = delta.place("shop.swapped")
+    kind = json.loads(schema_text(fields))
+    for number, field in enumerate(kind["fields"]):
+        name, id_ = "delta.columnMapping.physicalName", "delta.columnMapping.id"
+        field["metadata"] = {name: physical[field["name"]], id_: number}
+    rows = pa.table({"a": [1, 2], "b": [100, 200], "v": ["1", "1"]})
+    Path(place.uri, "_delta_log").mkdir(parents=True)
+    pq.write_table(rows, f"{place.uri}/f.parquet")
+    low, high = {"a": 1, "b": 100, "v": "1"}, {"a": 2, "b": 200, "v": "1"}
+    stats = json.dumps({"numRecords": 2, "minValues": low, "maxValues": high})
+    text, options = json.dumps(kind), {"delta.columnMapping.mode": "name"}
+    add = Add("f.parquet", (("k", "9"),), Path(place.uri, "f.parquet").stat().st_size, 1, stats)
+    table_of = metadata(schema_text=text, options=options, partition_by=("v",))
+    actions = [Protocol(2, 5).json(), table_of.json(), add.json()]
+    put_if_absent(commit_path(place.uri, 0), lines(actions))
+    table = delta.table("shop.swapped")
+    index = f"ducklake:sqlite:{place.uri}.sqlite"
+    with DeltaLake.of_root(delta.root, index, spark=spark) as lake:
+        for where in ("a = 100", "k = '1' AND v = '9' AND b = 1"):
+            assert table.to_df(where=where).count() == 1, where
+            assert lake.sql(f"SELECT * FROM shop.swapped WHERE {where}").count() == 1, where
+    assert by_delta_rs(place.uri, 0) == [(100, 1, "1", "9"), (200, 2, "1", "9")]
+
+
+def test_a_void_column(delta: Delta, spark: SparkSession) -> None:
+    """It is NULL in each row and in no file; a type may come later."""
+    place = delta.place("shop.void")
+    fields = [("id", "long"), ("v", "void")]
+    Path(place.uri, "_delta_log").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), f"{place.uri}/f.parquet")
+    add = Add("f.parquet", (), Path(place.uri, "f.parquet").stat().st_size, 1)
+    actions = [Protocol().json(), metadata(schema_text=schema_text(fields)).json(), add.json()]
+    put_if_absent(commit_path(place.uri, 0), lines(actions))
+    index = f"ducklake:sqlite:{place.uri}.sqlite"
+    with DeltaLake.of_root(delta.root, index, spark=spark) as lake:
+        assert lake.sql("SELECT id, v FROM shop.void").collect() == [(1, None)]
+        with pytest.raises(UnsupportedFeature, match="the column v of type void"):
+            delta.table("shop.void").append([{"id": 2}])
+        typed = metadata(schema_text=schema_text([("id", "long"), ("v", "string")]))
+        put_if_absent(commit_path(place.uri, 1), lines([typed.json()]))
+        lake.refresh()
+        lake.table("shop.void").append([{"id": 2, "v": "x"}])
+        rows = [(1, None), (2, "x")]
+        assert sort(map(tuple, lake.sql("SELECT id, v FROM shop.void").collect())) == rows
+    assert by_duckdb(place.uri, 2) == rows
+    assert delta.table("shop.void").to_df(0).collect() == [(1, None)]

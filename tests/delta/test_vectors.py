@@ -34,7 +34,9 @@ def test_an_inline_vector_that_is_padded() -> None:
     assert positions("/t", {"a": vector}, "t")["a"].to_pylist() == [3]
 
 
-@pytest.mark.parametrize("text", ["^Bg9", "$$$$$", "#####", "####0", "^Bg9\x7f", "###%$", "##0930rr91"])
+@pytest.mark.parametrize(
+    "text", ["^Bg9", "$$$$$", "#####", "####0", "^Bg9\x7f", "###%$", "##0930rr91"]
+)
 def test_texts_that_are_not_z85(text: str) -> None:
     with pytest.raises(DataFileCorrupt, match="is not a group of Z85"):
         positions("/t", {"a": DeletionVector("i", text, 4, 1)}, "t")

@@ -146,7 +146,5 @@ def test_of_what_spark_writes() -> None:
 
 def test_of_a_file_that_went_meanwhile() -> None:
     error = explain(RuntimeError(READS), table="main.t", snapshot_id=3)
-    assert (
-        error.message == "the data file /d/x.parquet of main.t at snapshot 3 is missing"
-    )
+    assert error.message == "the data file /d/x.parquet of main.t at snapshot 3 is missing"
     assert "maintenance removed it while this ran" in str(error)

@@ -126,7 +126,7 @@ class Add:
 _KEPT = ("tags",)
 
 
-# Databricks makes some tables (Delta Live Tables) without a schema, which comes with the first rows.
+# Databricks begins Delta Live Tables without a schema: it comes with the first rows.
 NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 

@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from penstock.delta.actions import Metadata
+from penstock.delta.options import CHECKPOINT_INTERVAL
 from penstock.errors import EnvironmentMissing
 from penstock.lake import storage
 
-_INTERVAL = "delta.checkpointInterval"
 _USUAL = 10  # commits; as all writers of Delta have it
 
 
@@ -30,8 +30,12 @@ def write_if_due(uri: str, version: int, metadata: Metadata) -> None:
 
 
 def is_due(version: int, metadata: Metadata) -> bool:
-    """Return whether a checkpoint is due at this version."""
-    text = metadata.option(_INTERVAL) or ""
+    """Return whether a checkpoint is due at this version. The checkpoints of some tables are
+    protected: what delta-rs cleans up after it has written one is not known for certain.
+    """
+    if metadata.option("delta.requireCheckpointProtectionBeforeVersion") is not None:
+        return False
+    text = metadata.option(CHECKPOINT_INTERVAL) or ""
     every = int(text) if text.isdigit() and int(text) > 0 else _USUAL
     return version > 0 and version % every == 0
 

@@ -22,13 +22,18 @@ CHANGE_FEED = "delta.enableChangeDataFeed"
 DELETION_VECTORS, NTZ = "deletionVectors", "timestampNtz"
 
 _READ = frozenset({DELETION_VECTORS, NTZ, "columnMapping", "v2Checkpoint", "vacuumProtocolCheck"})
-# A table lists what its writer version once implied, whether or not it is used: what is used is
-# found in the metadata. Clustering is a matter of how files are laid out.
+MATERIALIZED = "materializePartitionColumns"
+# A table lists features that it does not use: what is used is found in the metadata. Clustering is
+# a matter of how files are laid out; files have their partition columns; logs are not cleaned up.
 _WRITTEN = _READ | {
     "appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns",
-    "identityColumns", "clustering", "domainMetadata",
+    "identityColumns", "clustering", "domainMetadata", "inCommitTimestamp", "allowColumnDefaults",
+    "checkpointProtection", MATERIALIZED,
 }  # fmt: skip
-_REWRITE = "rewrite the table with the engine that made it, without this feature"
+_HINTS = {
+    "read": "rewrite the table with the engine that made it, without this feature",
+    "written": "write to it with the engine that made it, or rewrite it there without this feature",
+}
 
 
 def check_readable(protocol: Protocol, metadata: Metadata, table: str) -> None:
@@ -67,12 +72,23 @@ def _rules(metadata: Metadata, *, deletes: bool) -> Iterator[str]:
         yield "column mapping"
     if metadata.is_on("delta.enableRowTracking"):
         yield "row tracking"
+    if metadata.is_on("delta.enableInCommitTimestamps"):
+        yield "in-commit timestamps"
     if deletes and metadata.is_on(APPEND_ONLY):
         yield f"{APPEND_ONLY}, which allows no changes of rows,"
     if deletes and metadata.is_on(CHANGE_FEED):
         yield "a change data feed, whose files changes of rows would have to write,"
-    for field in json.loads(metadata.schema_text)["fields"]:
+    yield from _type_rules(json.loads(metadata.schema_text))
+
+
+def _type_rules(kind: Any) -> Iterator[str]:
+    """The rules of the fields inside of a type."""
+    if not isinstance(kind, dict):
+        return
+    for field in kind.get("fields", ()):
         yield from _column_rules(field)
+    for part in ("elementType", "keyType", "valueType"):
+        yield from _type_rules(kind.get(part))
 
 
 def _column_rules(field: Mapping[str, Any]) -> Iterator[str]:
@@ -83,16 +99,17 @@ def _column_rules(field: Mapping[str, Any]) -> Iterator[str]:
         yield f"the generated column {name}"
     if any(key.startswith("delta.identity.") for key in keys):
         yield f"the identity column {name}"
-    kind = field["type"]
-    if isinstance(kind, dict):
-        for inner in kind.get("fields", ()):
-            yield from _column_rules(inner)
+    if "CURRENT_DEFAULT" in keys:
+        yield f"a default of column {name}"
+    if field["type"] == "void":
+        yield f"the column {name} of type void, which files do not have,"
+    yield from _type_rules(field["type"])
 
 
 def _refused(table: str, feature: str, done: str) -> UnsupportedFeature:
     return UnsupportedFeature(
         f"the Delta table {table} has {feature} and is not {done}",
-        hint=_REWRITE,
+        hint=_HINTS[done],
         data={"table": table, "feature": feature},
     )
 
@@ -101,22 +118,44 @@ def protocol_for(protocol: Protocol | None, metadata: Metadata) -> Protocol:
     """The protocol of a table with this metadata, from the one that it has, if any."""
     before = protocol or Protocol()
     needs = frozenset(_needs(metadata)) - (before.reader_features & before.writer_features)
-    if not needs:
+    written = frozenset(_writer_needs(metadata))
+    if not needs and before.writer < TABLE_FEATURES_WRITER:
+        return replace(before, writer=max(before.writer, *map(_since, written), 0))
+    more = (needs | written) - before.writer_features
+    if not needs and not more:
         return before
-    return replace(
+    protocol = replace(
         before,
-        reader=TABLE_FEATURES_READER,
         writer=TABLE_FEATURES_WRITER,
+        writer_features=before.writer_features | _implied(before.writer, _WRITER_IMPLIES) | more,
+    )
+    if not needs:
+        return protocol
+    return replace(
+        protocol,
+        reader=TABLE_FEATURES_READER,
         reader_features=before.reader_features | _implied(before.reader, _READER_IMPLIES) | needs,
-        writer_features=before.writer_features | _implied(before.writer, _WRITER_IMPLIES) | needs,
     )
 
 
 def _needs(metadata: Metadata) -> Iterator[str]:
+    """The features that readers and writers need."""
     if metadata.is_on(VECTORS):
         yield DELETION_VECTORS
     if '"timestamp_ntz"' in metadata.schema_text:
         yield NTZ
+
+
+def _writer_needs(metadata: Metadata) -> Iterator[str]:
+    """The features that writers alone need."""
+    if metadata.is_on(APPEND_ONLY):
+        yield "appendOnly"
+    if metadata.is_on(CHANGE_FEED):
+        yield "changeDataFeed"
+
+
+def _since(feature: str) -> int:
+    return _WRITER_IMPLIES[feature]
 
 
 # What versions before table features implied ("Requirements for Writers" of the protocol).

@@ -76,9 +76,9 @@ def load(uri: str, version: int | None = None) -> LogState | None:
         with well_formed(f"the checkpoint of version {start.version} of {uri}"):
             for row in checkpoint_rows(uri, start):
                 content.take(row)
-    for version in commits:
-        with well_formed(commit_path(uri, version)):
-            content.commit(_actions(uri, version))
+    for commit in commits:
+        with well_formed(commit_path(uri, commit)):
+            content.commit(_actions(uri, commit))
     return content.state(number, uri)
 
 
@@ -196,7 +196,7 @@ def _parsed(content: bytes, path: str) -> list[Json]:
     try:
         actions = [json.loads(line) for line in content.splitlines() if line.strip()]
         if not all(isinstance(action, dict) for action in actions):
-            raise ValueError("a line is not an object")  # noqa: TRY301 - one message for both
+            raise ValueError("a line is not an object")
     except ValueError as error:
         raise DataFileCorrupt(
             f"{path} cannot be read: {error}",

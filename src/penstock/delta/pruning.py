@@ -1,7 +1,8 @@
 """Choose the files of a Delta table that can hold rows of a predicate, by values and statistics.
 
 A file is left out only where it is certain to hold none. Other writers may cut text (the lowest
-value stays low enough, the highest is above what was cut) and times to milliseconds. Files name columns by their physical names.
+value stays low enough, the highest is above what was cut) and times to milliseconds. Files name
+columns by their physical names.
 """
 
 from __future__ import annotations
@@ -135,9 +136,7 @@ class _Exclusion:
         )
 
 
-def _partition_extent(
-    column: Column, values: Mapping[str, str | None], name: str
-) -> Extent | None:
+def _partition_extent(column: Column, values: Mapping[str, str | None], name: str) -> Extent | None:
     if name not in values:
         return None
     text = values[name]

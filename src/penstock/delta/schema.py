@@ -28,6 +28,7 @@ from penstock.sql.identifiers import fold
 Json = dict[str, Any]
 _PHYSICAL = "delta.columnMapping.physicalName"
 _COMMENT = "comment"
+_TYPES = frozenset({"elementType", "keyType", "valueType"})
 # What a table can be partitioned by, as text that all readers read alike.
 _KEYS = frozenset(
     {"int8", "int16", "int32", "int64", "boolean", "decimal", "date", "varchar"}
@@ -43,13 +44,43 @@ def table_schema(schema_text: str) -> TableSchema:
 
 def columns_of(schema_text: str) -> TableSchema:
     """The columns as a lake's schema, without ids."""
-    fields = json.loads(schema_text)
-    columns = from_spark_schema(fields).columns
-    marked = (
-        replace(column, nullable=field.get("nullable", True))
-        for column, field in zip(columns, fields["fields"], strict=True)
+    kind = _typed(json.loads(schema_text))
+    return TableSchema(_marked(from_spark_schema(kind).columns, kind))
+
+
+def _typed(kind: Any) -> Any:
+    """A type of Spark with INTEGER for ``void``, which is NULL in each row and in no file."""
+    if not isinstance(kind, dict):
+        return "integer" if kind == "void" else kind
+    typed = {key: _typed(value) if key in _TYPES else value for key, value in kind.items()}
+    if "fields" in kind:
+        typed["fields"] = [{**f, "type": _typed(f["type"])} for f in kind["fields"]]
+    return typed
+
+
+def void_columns(metadata: Metadata) -> frozenset[str]:
+    """The columns of type ``void``, by their names in files."""
+    fields = json.loads(metadata.schema_text)["fields"]
+    mapped = is_mapped(metadata)
+    return frozenset(physical_name(f, mapped) for f in fields if f["type"] == "void")
+
+
+def _marked(columns: Sequence[Column], kind: Json) -> tuple[Column, ...]:
+    """Columns, or those inside of one, with NOT NULL where Spark's JSON of the type has it."""
+    if kind["type"] == "struct":
+        pairs = [(field.get("nullable", True), field["type"]) for field in kind["fields"]]
+    elif kind["type"] == "array":
+        pairs = [(kind.get("containsNull", True), kind["elementType"])]
+    else:  # the keys of a map are never NULL
+        pairs = [(True, kind["keyType"]), (kind.get("valueContainsNull", True), kind["valueType"])]
+    return tuple(
+        replace(
+            column,
+            nullable=nullable,
+            children=_marked(column.children, inner) if column.children else (),
+        )
+        for column, (nullable, inner) in zip(columns, pairs, strict=True)
     )
-    return TableSchema(tuple(marked))
 
 
 def schema_text(schema: TableSchema, before: str | None = None) -> str:
@@ -242,7 +273,7 @@ def physical_fields(metadata: Metadata) -> list[tuple[str, str, Any]]:
     mapped = is_mapped(metadata)
     return [
         (f["name"], physical_name(f, mapped), _physical(f["type"], mapped))
-        for f in json.loads(metadata.schema_text)["fields"]
+        for f in _typed(json.loads(metadata.schema_text))["fields"]
     ]
 
 

@@ -12,7 +12,7 @@ import datetime as dt
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from penstock.delta import checkpoints, vectors
@@ -20,6 +20,7 @@ from penstock.delta.actions import Add, Metadata
 from penstock.delta.commit import Proposal
 from penstock.delta.commit import commit as land
 from penstock.delta.features import VECTORS, check_writable, protocol_for
+from penstock.delta.options import checked_options
 from penstock.delta.place import Place, Version
 from penstock.delta.pruning import matching
 from penstock.delta.scan import (
@@ -188,7 +189,7 @@ class Staged:
             id=str(uuid4()) if before is None else before.id,
             schema_text=schema_text(schema, None if before is None else before.schema_text),
             partition_by=partition_names(schema, partition_by),
-            configuration=_merged(before, configuration or {}),
+            configuration=self._options(configuration or {}),
             name=None if before is None else before.name,
             description=None if before is None else before.description,
             created=time.time_ns() // 1_000_000 if before is None else before.created,
@@ -218,8 +219,13 @@ class Staged:
 
     def with_configuration(self, configuration: Mapping[str, str]) -> Staged:
         """Set options of the table: ``delta.enableDeletionVectors`` and others."""
-        pairs = _merged(self.of_table, configuration)
+        pairs = self._options(configuration)
         return self._defined(replace(self.of_table, configuration=pairs))
+
+    def _options(self, more: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+        """The options with others. Raises UnsupportedFeature, ArgumentError."""
+        before = {} if self.metadata is None else self.metadata.options
+        return tuple({**before, **checked_options(more, self.place.name)}.items())
 
     def with_layout(self, sort_by: Sequence[str]) -> Staged:
         """Sort by these columns what is written from now on."""
@@ -420,11 +426,6 @@ def _metrics(last: Change) -> dict[str, int]:
         "numUpdatedRows": last.rows_updated,
         "numDeletedRows": last.rows_deleted,
     }
-
-
-def _merged(before: Metadata | None, more: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    options = {} if before is None else before.options
-    return tuple({**options, **{name: str(value) for name, value in more.items()}}.items())
 
 
 def _schema(like: DataFrame | TableSchema) -> TableSchema:

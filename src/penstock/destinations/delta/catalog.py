@@ -20,7 +20,13 @@ from sqlalchemy import Connection, select
 
 from penstock.delta import checkpoints
 from penstock.delta.actions import Json, Metadata, Protocol
-from penstock.delta.features import DELETION_VECTORS, VECTORS, check_writable, protocol_for
+from penstock.delta.features import (
+    DELETION_VECTORS,
+    MATERIALIZED,
+    VECTORS,
+    check_writable,
+    protocol_for,
+)
 from penstock.destinations.delta import actions, log, versions
 from penstock.destinations.delta.marking import Settled, discard, needs_settling, settled
 from penstock.destinations.delta.versions import Known
@@ -156,14 +162,22 @@ class DeltaCatalog(Catalog):
         if not needs_settling(change):
             return Settled(change)
         table = change.table or self.current_table(base, change)
+        known = self._log_version(table)
+        features = frozenset() if known.protocol is None else known.protocol.writer_features
+        if MATERIALIZED in features and table.partition_by:
+            raise UnsupportedFeature(
+                f"the Delta table {table.qualified_name} has the writer feature {MATERIALIZED}, "
+                "and a file that is written again may lack its partition columns",
+                hint="change its rows with penstock.Delta, or replace whole partitions",
+                data={"table": table.qualified_name, "feature": MATERIALIZED},
+            )
         files = {file.id: file for file in self.files(table, base.id).files if file.id is not None}
-        by_vectors = self.vectors or self._has_vectors(table)
-        return settled(change, files, table, by_vectors=by_vectors)
+        has_vectors = known.metadata is not None and known.metadata.is_on(VECTORS)
+        return settled(change, files, table, by_vectors=self.vectors or has_vectors)
 
-    def _has_vectors(self, table: Table) -> bool:
+    def _log_version(self, table: Table) -> Known:
         with self.reading() as connection:
-            known = versions.known_of(connection, table.schema_name, table.name)
-        return known.metadata is not None and known.metadata.is_on(VECTORS)
+            return versions.known_of(connection, table.schema_name, table.name)
 
     def current_table(self, base: Snapshot, change: TableChange) -> Table:
         return self.table(change.schema_name, change.name, base.id)

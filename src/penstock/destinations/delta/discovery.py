@@ -21,7 +21,12 @@ from penstock.delta.actions import Add, DeletionVector, Metadata, Protocol
 from penstock.delta.features import check_readable
 from penstock.delta.log import well_formed
 from penstock.delta.scan import absolute
-from penstock.delta.schema import columns_of, physical_columns, physical_partitions
+from penstock.delta.schema import (
+    columns_of,
+    physical_columns,
+    physical_partitions,
+    void_columns,
+)
 from penstock.destinations.delta import log, versions
 from penstock.destinations.delta.catalog import DeltaCatalog, without_records
 from penstock.destinations.delta.log import Action
@@ -289,6 +294,8 @@ class _Import:
             return None
         wanted = columns_of(now.schema_text)
         held, named = physical_columns(table.schema, before), physical_columns(wanted, now)
+        typed = void_columns(before) - void_columns(now)  # no file has values of these
+        held = TableSchema(tuple(column for column in held.columns if column.name not in typed))
         if not _alike(held.columns, named.columns):
             return None
         columns = _named(_kept(held.columns, named.columns), wanted.columns)

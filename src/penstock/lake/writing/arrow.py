@@ -14,7 +14,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from penstock.errors import UnsupportedFeature
+from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake import storage
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.inlined.values import arrow_schema
@@ -28,6 +28,7 @@ from penstock.lake.format.partitioning import (
 from penstock.lake.format.schema import EMBEDDED, Column, TableSchema
 from penstock.lake.format.statistics import from_footer
 from penstock.lake.format.values.bounds import base_type, partition_to_text
+from penstock.lake.reading.conversions.required import missing_field
 from penstock.lake.writing.spark import Target, Written
 from penstock.lazy import pa, pc, pq
 
@@ -269,6 +270,13 @@ def _in_files(values: pa.Table, schema: TableSchema, table: str) -> pa.Table:
         schema.columns, arrow_schema(schema), values.columns, strict=True
     ):
         fields.append(_with_ids(column, field.type, table))
+        lacking = missing_field(array, column)
+        if lacking is not None:
+            raise SchemaMismatch(
+                f"field {lacking} of {table} is NOT NULL, and a row has none",
+                hint="give it a value in each row; nothing was written",
+                data={"table": table, "column": lacking},
+            )
         turn = _TURNS.get(base_type(column.type))
         columns.append((array if turn is None else turn(array)).cast(fields[-1].type))
     return pa.table(columns, schema=pa.schema(fields))

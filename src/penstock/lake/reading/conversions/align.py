@@ -14,6 +14,7 @@ from penstock.lake.format.schema import Column, TableSchema, can_widen, type_tex
 from penstock.lake.format.types import FIELD_ID
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions import texts
+from penstock.lake.reading.conversions.required import lacks_required, required_fields
 from penstock.lake.reading.conversions.spark_types import (
     as_bytes,
     as_geometry,
@@ -80,7 +81,8 @@ def _aligned(df: DataFrame, schema: TableSchema, table: str) -> list[SparkColumn
             value = _column(source.name)
             value = value.cast(casts[source.name]) if source.name in casts else value
             value = texts.checked(fit(value, source, want, want.name), want)
-        columns.append(finish(value, want, None if want.nullable else _sample(df)))
+        checked = not want.nullable or next(required_fields(want), None) is not None
+        columns.append(finish(value, want, _sample(df) if checked else None))
     return columns
 
 
@@ -168,10 +170,8 @@ def _filled(kind: DataType, column: Column) -> DataType:
 
 def _sample(df: DataFrame) -> SparkColumn:
     """The beginning of a row as JSON, for a message about it."""
-    names = df.columns[:_SHOWN_COLUMNS]
-    shown = [
-        as_bytes(_column(c.name), c) for c in schema_of(df.select(*map(_column, names))).columns
-    ]
+    rows = known(df.select(*map(_column, df.columns[:_SHOWN_COLUMNS])))
+    shown = [as_bytes(_column(c.name), c) for c in schema_of(rows).columns]
     text = fn.to_json(fn.struct(*shown), {"ignoreNullFields": "false"})
     return fn.substring(text, 1, _SHOWN_CHARACTERS)
 
@@ -179,9 +179,9 @@ def _sample(df: DataFrame) -> SparkColumn:
 def finish(value: SparkColumn, column: Column, sample: SparkColumn | None = None) -> SparkColumn:
     """``value`` as ``column``: checked, nullable in the file as the format requires, with ids.
 
-    A NULL in a NOT NULL column fails the write, with ``sample``, which shows the row. Spark writes
-    columns that it knows to be never NULL as REQUIRED. A condition that the optimizer cannot
-    simplify, and that costs nothing measurable, hides this from it.
+    A NULL in a NOT NULL column, or in such a field of one, fails the write, with ``sample``, which
+    shows the row. Spark writes columns that it knows to be never NULL as REQUIRED. A condition that
+    the optimizer cannot simplify, and that costs nothing measurable, hides this from it.
     """
     value = to_files(value, column)
     if not column.nullable:
@@ -189,6 +189,13 @@ def finish(value: SparkColumn, column: Column, sample: SparkColumn | None = None
         if sample is not None:
             cause = fn.concat(cause, fn.lit(", and a row has none: "), sample)
         value = fn.coalesce(value, fn.raise_error(cause))
+    lacking = lacks_required(value, column)
+    if lacking is not None:
+        names = ", ".join(required_fields(column))
+        cause = fn.lit(f"fields of column {column.name} are NOT NULL in the table ({names})")
+        if sample is not None:
+            cause = fn.concat(cause, fn.lit(", and a row has none: "), sample)
+        value = fn.when(lacking, fn.raise_error(cause)).otherwise(value)
     if column.children:
         value = value.cast(spark_type(column))  # alone carries the ids of struct fields
     return fn.when(fn.spark_partition_id() >= 0, value).alias(
