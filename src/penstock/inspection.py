@@ -240,17 +240,16 @@ class Inspection(PlanInspection):
         self._connections.check_open()
         if lake is not None:
             lake = self._connections.lake_settings(lake).name
-        # ORDER BY of DuckDB places NULLs elsewhere: Spark answers its queries, translated.
-        spark = spark or (dialect or self.settings.dialect) != "spark"
-        rows = None if spark else self._small(limit, lambda reads: reads.query(text, lake))
+        written = dialect or self.settings.dialect
+        rows = None if spark else self._small(limit, lambda reads: reads.query(text, lake, written))
         if rows is not None:
             return rows
         from penstock.engine.answers.sparkless_query import collected
         from penstock.lake.statements.dispatch import is_statement
 
-        if lake is not None or is_statement(text, dialect or self.settings.dialect):
+        if lake is not None or is_statement(text, written):
             return collected(self.sql(text, lake=lake, dialect=dialect), limit)
-        queried = self._queries().query(text, {}, dialect or self.settings.dialect)
+        queried = self._queries().query(text, {}, written)
         return collected(queried.df, limit, queried.placed)
 
     def read(

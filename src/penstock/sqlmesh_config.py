@@ -29,6 +29,8 @@ _INSTEAD: Mapping[str, str] = {
     "before_all": "a model with `-- materialize manual`",
     "after_all": "a model with `-- materialize manual`",
 }
+#: folders of a project that have no counterpart here
+_FOLDERS = ("linter", "metrics", "signals")
 _IN_MODEL = "in each MODEL (...)"
 
 
@@ -37,11 +39,18 @@ def find(root: Path) -> Path | None:
     return next((root / name for name in _NAMES if _is_sqlmesh(root / name)), None)
 
 
+def dbt_hint(directory: Path) -> str | None:
+    """Return what to do in the directory of a dbt project."""
+    if not (directory / "dbt_project.yml").is_file():
+        return None
+    return "dbt_project.yml is dbt's: `penstock import dbt . --into DIR` writes a project from it"
+
+
 def start_hint(directory: Path) -> str | None:
-    """Return what to do in a directory that is a project of SQLMesh and none of Penstock."""
+    """Return what to do in a directory that is a project of SQLMesh or dbt and none of Penstock."""
     path = find(directory)
     if path is None:
-        return None
+        return dbt_hint(directory)
     return (
         f"{path.name} is SQLMesh's: write a penstock.toml beside it, with [project] name and "
         "dialect, and [lakes.main] catalog and data_path; `penstock check` says what else to change"
@@ -57,6 +66,9 @@ def findings(root: Path) -> Iterator[Diagnostic]:
     said = f": {', '.join(keys)}" if keys else ""
     instead = [f"{key}: {_instead(key)}" for key in keys if _instead(key)]
     message = f"the file is SQLMesh's, and Penstock does not read it{said}"
+    folders = [f"{name}/" for name in _FOLDERS if (root / name).is_dir()]
+    if folders:
+        message += f"; nor does it read {', '.join(folders)}"
     hint = "; ".join(instead) or "write what it says in penstock.toml, then remove the file"
     yield Diagnostic("warning", message, Location(path), hint, "sqlmesh-config")
 

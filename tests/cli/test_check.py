@@ -281,3 +281,37 @@ def checked(root: Path, message: str) -> list[str]:
     done = CliRunner().invoke(main, ["check", "--json", "--project", str(root)])
     findings = json.loads(done.stdout)["diagnostics"]
     return [f"{each['message']} {each['hint']}" for each in findings if message in each["message"]]
+
+
+def test_folders_of_sqlmesh_are_named(project: Path) -> None:
+    (project / "config.yaml").write_text("gateways: {}\nnotification_targets: []\n")
+    (project / "signals").mkdir()
+    said = check(project).stderr
+    assert "nor does it read signals/" in said
+    assert "notification_targets: [notify.NAME] in penstock.toml" in said
+
+
+def test_a_dbt_project_is_told_how_to_import(tmp_path: Path) -> None:
+    root = write_project(tmp_path / "p", {})
+    (root / "dbt_project.yml").write_text("name: shop\n")
+    assert "`penstock import dbt . --into DIR`" in check(root).stderr
+    (root / "models").rmdir()
+    assert "`penstock import dbt . --into DIR`" in check(root).stderr
+
+
+def test_folders_of_defaults_hold_broken_models(tmp_path: Path) -> None:
+    root = write_project(tmp_path / "p", {"models/marts/a": "-- materialize nowhere\nSELECT 1"})
+    with (root / "penstock.toml").open("a") as file:
+        file.write('[project.defaults]\nowner = "x"\n[project.defaults.marts]\nowner = "y"\n')
+    said = check(root)
+    assert said.exit_code == 2
+    assert "no model is below the folder" not in said.stderr
+
+
+def test_a_python_step_that_takes_its_interval_is_not_warned_of(tmp_path: Path) -> None:
+    head = "# pipeline\n# materialize ducklake://main/m time=d\n"
+    takes = "def main(partition_start, partition_end):\n    return []\n"
+    root = write_project(tmp_path / "p", {"models/m.py": head + takes})
+    assert "the same for every interval" not in check(root).stderr
+    root = write_project(tmp_path / "q", {"models/m.py": head + "def main():\n    return []\n"})
+    assert "what main gets is the same for every interval" in check(root).stderr

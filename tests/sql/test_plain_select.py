@@ -33,6 +33,30 @@ def test_plain(text: str, expected: PlainSelect) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT count(*) FROM t", PlainSelect(("t",), count="count_star()")),
+        ("SELECT count(1) FROM t", PlainSelect(("t",), count="count(1)")),
+        (
+            "SELECT a FROM t ORDER BY a DESC, b, c NULLS FIRST",
+            PlainSelect(
+                ("t",),
+                ("a",),
+                order=(
+                    SortKey("a", True, False),
+                    SortKey("b", False, False),
+                    SortKey("c", False, True),
+                ),
+            ),
+        ),
+        ("SELECT `a` FROM t", None),
+    ],
+)
+def test_plain_in_the_dialect_of_duckdb(text: str, expected: PlainSelect | None) -> None:
+    assert plain_select(text, "duckdb") == expected
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "SELECT a + 1 FROM t",

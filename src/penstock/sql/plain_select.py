@@ -46,7 +46,7 @@ class SortKey:
 @dataclass(frozen=True, slots=True)
 class PlainSelect:
     """``columns`` None: all. ``count`` is the name of the column of a ``count(*)``, which then is
-    all that is asked for. ``where`` is Spark's SQL, not yet understood.
+    all that is asked for. ``where`` is SQL of the text's dialect, not yet understood.
     """
 
     table: tuple[str, ...]
@@ -57,14 +57,19 @@ class PlainSelect:
     limit: int | None = None
 
 
-def plain_select(text: str) -> PlainSelect | None:
-    """The query, or ``None`` where it is anything more."""
+def plain_select(text: str, dialect: str = "spark") -> PlainSelect | None:
+    """The query, or ``None`` where it is anything more. ``dialect`` is ``spark`` or ``duckdb``."""
     match = _SELECT.fullmatch(text)
-    if match is None:
+    is_duckdb = dialect != "spark"
+    if match is None or (is_duckdb and "`" in text):  # which quotes no name there
         return None
     columns = _names(match["columns"])
-    order = tuple(_key(key[0]) for key in _EACH_KEY.finditer(match["order"] or ""))
-    count = None if match["count"] is None else _unquoted(match["alias"] or "`count(1)`")
+    keys = _EACH_KEY.finditer(match["order"] or "")
+    order = tuple(_key(key[0], nulls_last=is_duckdb) for key in keys)
+    count = None
+    if match["count"] is not None:
+        is_star = is_duckdb and "*" in match["count"]
+        count = _unquoted(match["alias"] or ("count_star()" if is_star else "count(1)"))
     words = [*_EACH_NAME.findall(match["columns"] or ""), *(key.column for key in order)]
     if any(word.lower() in NOT_COLUMNS for word in words) or (count is not None and order):
         return None
@@ -86,11 +91,14 @@ def _unquoted(name: str) -> str:
     return name.strip("`")
 
 
-def _key(text: str) -> SortKey:
-    """As Spark has it, NULL is less than any value unless the text says where it goes."""
+def _key(text: str, *, nulls_last: bool) -> SortKey:
+    """Return a key of ORDER BY.
+
+    Unless the text says where NULL goes, it is last in DuckDB, and less than any value in Spark.
+    """
     name = _EACH_NAME.match(text)
     assert name is not None, "a key begins with its name"
     words = text[name.end() :].upper().split()
     descending = "DESC" in words
-    nulls_first = "FIRST" in words if "NULLS" in words else not descending
+    nulls_first = "FIRST" in words if "NULLS" in words else not (nulls_last or descending)
     return SortKey(_unquoted(name[0]), descending, nulls_first)

@@ -125,3 +125,23 @@ def test_of_a_statement_on_one_lake(text: str, shop: Path) -> None:
     assert answer.exit_code == 2
     assert f"query:1:{text.index('ordes') + 1}: error: table " in answer.output
     assert "starting Spark" not in answer.output
+
+
+def test_a_plain_select_of_the_dialect_of_duckdb_starts_no_spark(shop: Path) -> None:
+    rows = "INSERT INTO orders VALUES (2, 'bob'), (1, NULL), (3, 'it''s')"
+    assert ask(shop, "sql", rows).exit_code == 0
+    queries = {
+        "SELECT name, id FROM orders ORDER BY name": "name,id\nbob,2\nit's,3\n,1\n",
+        "SELECT id FROM orders WHERE name = 'bob'": "id\n2\n",
+        "SELECT count(*) FROM orders WHERE id > 1": "count_star()\n2\n",
+    }
+    code = (
+        "import sys; from penstock.cli.main import main\nmain(sys.argv[1:], standalone_mode=False)"
+    )
+    code += "\nassert 'pyspark' not in sys.modules"
+    for query, printed in queries.items():
+        words = ["sql", query, "--dialect", "duckdb", "--format", "csv", "--project", str(shop)]
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (0, printed), done.stderr

@@ -71,7 +71,8 @@ def test_some_runs(shop: Shop) -> None:
 def test_a_run_is_shown_with_its_plan_and_its_tests(shop: Shop) -> None:
     found = shop.project.past_run("last")
     assert found.run.run_id == "r2"
-    assert found.command == "penstock run days --from 2026-01-01 --to 2026-01-09"
+    asked = "penstock run days --from 2026-01-01 --to 2026-01-09"
+    assert found.command == f"{asked} --fire-time 2026-01-12T03:00:00Z"
     assert found.fire_time == DAYS["fire_time"]
     assert [(each.step, each.slices, each.reason, each.count) for each in found.plan] == [
         ("days", "2026-01-01 to 2026-01-09", "missing", 9)

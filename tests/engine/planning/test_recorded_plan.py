@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -127,3 +127,10 @@ AT = datetime(2026, 1, 2, tzinfo=UTC)
 )
 def test_what_was_asked_for_is_a_command(request_: RunRequest, command: str) -> None:
     assert as_command(request_) == command
+
+
+def test_the_time_of_a_run_is_part_of_what_was_asked_for() -> None:
+    request = RunRequest(fire_time=AT, args={"k": "5"})
+    asked = "penstock run --fire-time 2026-01-02T00:00:00Z --arg k=5"
+    assert as_command(request, AT + timedelta(days=3)) == asked
+    assert as_command(request, AT + timedelta(seconds=5)) == "penstock run --arg k=5"

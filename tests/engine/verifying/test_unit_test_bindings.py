@@ -53,6 +53,9 @@ def bound(model: Model, said: str) -> dict[str, object]:
         ("start: 2024-01-02, end: 2024-01-03 00:00:00", FIRST),
         ("partition: 2024-01-02", FIRST),
         ("vars: {start_date: 2024-01-02, end_date: 2024-01-03}", SECOND),
+        ("vars: {end: 2024-01-02}", FIRST),
+        ("end: 2024-01-02", FIRST),
+        ("end: 2024-01-03 00:00:00", FIRST),
     ],
 )
 def test_the_interval_of_a_model_by_time(models: dict[str, Model], said: str, last: date) -> None:
@@ -72,7 +75,7 @@ def test_bounds_of_annotations_and_the_moment_of_the_run(models: dict[str, Model
     ("said", "message"),
     [
         ("description: none", "says no interval of time, and the query of t is about one (by day)"),
-        ("vars: {end: 2024-01-02}", "says where its interval ends, and not where it starts"),
+        ("vars: {end: soon}", "end is 'soon', which is not a moment"),
         ("vars: {start: 2024-01-03, end: 2024-01-02}", "the range is empty"),
         ("vars: {start: soon}", "start is 'soon', which is not a moment"),
         ("vars: {strat: 2024-01-02}", "no script has an argument 'strat'"),

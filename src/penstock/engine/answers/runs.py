@@ -313,7 +313,7 @@ def run_detail(
     request = None if plan is None else plan.request
     return RunDetail(
         run=run,
-        command=None if request is None else as_command(request),
+        command=None if request is None else as_command(request, run.started_at),
         fire_time=None if request is None else request.fire_time,
         arguments=record.args,
         payload=None if request is None else request.payload,

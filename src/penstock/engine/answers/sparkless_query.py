@@ -18,7 +18,7 @@ from penstock.model.time.moments import read_range
 from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.values.names import Names, UnknownName
 from penstock.model.values.strategy import Output
-from penstock.sql.dialect import SPARK, normalized
+from penstock.sql.dialect import DUCKDB, SPARK, normalized
 from penstock.sql.identifiers import TableRef
 from penstock.sql.plain_select import PlainSelect, plain_select
 
@@ -39,12 +39,13 @@ class SmallReads:
     limit: int
     moved: Mapping[str, TableName] = field(default_factory=dict)
 
-    def query(self, text: str, lake: str | None) -> QueryResult | None:
+    def query(self, text: str, lake: str | None, dialect: str = SPARK) -> QueryResult | None:
         """The rows of a query over the project's tables, or over those of one lake.
 
         ``None`` where Spark has to answer, or to report an error.
         """
-        select = plain_select(normalized(text, SPARK))
+        plain = _plain_duckdb if dialect == DUCKDB else _plain_spark
+        select = plain(text)
         if select is None:
             return None
         try:
@@ -90,6 +91,24 @@ class SmallReads:
         return QueryResult(
             answer.columns, tuple(answer.rows[: self.limit]), len(answer.rows) > self.limit
         )
+
+
+def _plain_spark(text: str) -> PlainSelect | None:
+    return plain_select(normalized(text, SPARK))
+
+
+def _plain_duckdb(text: str) -> PlainSelect | None:
+    """Return a plain SELECT of DuckDB's dialect, its condition in Spark's SQL."""
+    select = plain_select(text, DUCKDB)
+    if select is None or select.where is None:
+        return select
+    # Late: the translator is large.
+    from penstock.sql.duckdb.translate import translate
+
+    try:
+        return replace(select, where=translate(select.where, expression=True))
+    except PenstockError:  # which Spark's way reports
+        return None
 
 
 def _is_local(spark: SparkSettings) -> bool:

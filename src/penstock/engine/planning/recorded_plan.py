@@ -11,6 +11,7 @@ import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from penstock.engine.planning.plan import Plan, PlannedStep
@@ -135,8 +136,14 @@ def unfolded(model: Model, ends: Iterable[Ends]) -> Iterator[Slice]:
             yield from map(Part, between(model.partition, first, last[0]))
 
 
-def as_command(request: RunRequest) -> str:
-    """Return what was asked for, as a command: ``penstock run raw/orders --partition ...``."""
+_STARTING = timedelta(minutes=1)  # between a request and the record of its run
+
+
+def as_command(request: RunRequest, started: datetime | None = None) -> str:
+    """Return what was asked for, as a command: ``penstock run raw/orders --partition ...``.
+
+    The time of the run is part of it where that is not when the run ``started``.
+    """
     words = ["penstock", "run", *request.select]
     for name in ("exclude", "to"):
         for value in getattr(request, name):
@@ -145,6 +152,9 @@ def as_command(request: RunRequest) -> str:
         words += _range(request.range)
     if request.partition is not None:
         words += ["--partition", str(request.partition)]
+    if started is not None and abs(request.fire_time - started) > _STARTING:
+        moment = request.fire_time.astimezone(UTC).isoformat()
+        words += ["--fire-time", moment.replace("+00:00", "Z")]
     for name, text in request.args.items():
         words += ["--arg", f"{name}={text}"]
     if request.payload is not None:

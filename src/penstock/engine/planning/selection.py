@@ -178,9 +178,11 @@ class _Resolver:
             return frozenset({model.name})
         folder = text if text.endswith("/") else None
         if folder is None and not _is_pattern(text):
-            raise self.naming.unknown(text)
-        pattern = text if folder is None else f"{folder}**"
-        found = frozenset(model.name for model in self.models if _matches(pattern, model))
+            found = self._matching(f"{text}/**")
+            if not found:
+                raise self.naming.unknown(text)
+            return found
+        found = self._matching(text if folder is None else f"{folder}**")
         if found:
             return found
         if folder is None:
@@ -191,6 +193,9 @@ class _Resolver:
         raise ArgumentError(
             f"no model is in the folder {folder!r}", hint=_near(folder, folders, "folders")
         )
+
+    def _matching(self, pattern: str) -> Names:
+        return frozenset(model.name for model in self.models if _matches(pattern, model))
 
     def _with(self, name: str, value: str) -> Names:
         """Return the models that have a value of a property, or one that a pattern matches."""

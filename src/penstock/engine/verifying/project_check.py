@@ -30,6 +30,7 @@ from penstock.model.time.partition_token import TOKEN
 from penstock.model.values.asset import DEFAULT_SCHEMA, FileName, TableName, table_of
 from penstock.model.values.data_test import RelationshipsTest
 from penstock.sql.identifiers import fold, nearest
+from penstock.sqlmesh_config import dbt_hint
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog
@@ -62,7 +63,8 @@ def check_project(
 def _no_models(settings: Settings, models: Sequence[Model]) -> Iterator[Diagnostic]:
     if not models:
         message = "the project has no model"
-        yield Diagnostic("error", message, Location(settings.models), FIRST_MODEL, "no-models")
+        hint = dbt_hint(settings.root) or FIRST_MODEL
+        yield Diagnostic("error", message, Location(settings.models), hint, "no-models")
 
 
 def _unable(settings: Settings, models: Sequence[Model]) -> Iterator[Diagnostic]:

@@ -7,8 +7,8 @@ script declares by one of these names is that argument.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 
 from penstock.errors import ArgumentError
 from penstock.model.definition.model import Model
@@ -17,11 +17,12 @@ from penstock.model.script import arguments
 from penstock.model.script.arguments import Argument
 from penstock.model.script.constants import Bindings
 from penstock.model.time.interval import Interval
-from penstock.model.time.moments import read_moment, read_range
+from penstock.model.time.moments import read_end, read_moment, read_range
 from penstock.model.time.partition import validate
 from penstock.model.time.time_macros import TIMES, TYPES, argument_of, is_of_interval
 from penstock.sql.tokens import ARGUMENT
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 START, END, NOW = "start", "end", "execution_time"
 _BOUNDS = (arguments.PARTITION_START, arguments.PARTITION_END)
 
@@ -78,9 +79,11 @@ def _now(times: Mapping[str, object]) -> datetime:
     return _moment(NOW, _text(times[NOW]))
 
 
-def _moment(name: str, text: str) -> datetime:
+def _moment(
+    name: str, text: str, read: Callable[[str, datetime], datetime] = read_moment
+) -> datetime:
     try:
-        return read_moment(text, datetime.now(UTC))
+        return read(text, datetime.now(UTC))
     except (ValueError, OverflowError):
         raise ArgumentError(
             f"{name} is {text!r}, which is not a moment",
@@ -101,15 +104,14 @@ def _interval(
     if start is not None and end is not None:
         return read_range(_text(start), _text(end), now)
     if end is not None:
-        raise ArgumentError(
-            f"{test.name} says where its interval ends, and not where it starts",
-            hint="add start: 2024-01-31 beside end:",
-        )
+        last = _moment(END, _text(end), read_end)
+        before = last - timedelta(microseconds=1)
+        return Interval(_EPOCH, last) if by_time is None else by_time.unit.at(before)
     if start is not None:
         first = _moment(START, _text(start))
         return Interval(first, now) if by_time is None else by_time.unit.at(first)
     # A whole table is made of all that was, as in a run.
-    return Interval(datetime(1970, 1, 1, tzinfo=UTC), now) if by_time is None else None
+    return Interval(_EPOCH, now) if by_time is None else None
 
 
 def _macros(model: Model, times: Mapping[str, object]) -> dict[str, object]:

@@ -175,7 +175,7 @@ def _of_query(
         hint = f"{way}, unless each slice is meant to hold everything"
         where = declaration.place("partition")
         yield Diagnostic("warning", message, where, hint, "partition-unused")
-    yield from _of_intervals(declaration, query)
+    yield from _of_intervals(declaration, query, python)
     if declaration.strategy.by_readers:
         yield from _of_readers(declaration, query)
     if declaration.history is not None and python is None:
@@ -202,15 +202,19 @@ def _of_history(history: History, query: Query) -> Iterator[Diagnostic]:
         yield Diagnostic("error", message, where, "give it another name", "history-names")
 
 
-def _of_intervals(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
+def _of_intervals(
+    declaration: Declaration, query: Query, python: PythonStep | None
+) -> Iterator[Diagnostic]:
     """Yield what says the intervals of a model, where nothing of it is about an interval."""
     by_time = declaration.time_range
     if declaration.strategy.time_column:
-        if not query.uses_partition:
-            message = (
-                "the query is the same for every interval: it reads all of its input each time"
+        if not (query.uses_partition if python is None else python.uses_partition):
+            what, hint = (
+                ("the query is", "filter its input, as by WHERE ts BETWEEN @start_dt AND @end_dt")
+                if python is None
+                else ("what main gets is", "write def main(partition_start, partition_end, ...)")
             )
-            hint = "filter its input, as by WHERE ts BETWEEN @start_dt AND @end_dt"
+            message = f"{what} the same for every interval: it reads all of its input each time"
             where = declaration.place("time_column")
             yield Diagnostic("warning", message, where, hint, "interval-unused")
         return

@@ -6,7 +6,7 @@ The only place of the model room that reads files.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -212,15 +212,21 @@ def load_models(
     findings += (*audit_findings, *place.python.findings, *wrong_strategies, *wrong_libraries)
     findings += (*wrong_defaults, *_reserved(place))
     models = [file.model for file in files if file.model is not None]
-    models, wrong = _together(sorted(models, key=lambda model: model.name), place)
+    models, wrong = _together(sorted(models, key=lambda model: model.name), place, texts)
     externals, found = _externals(place)
     findings += (*wrong, *found, *wrong_entries(externals, models))
     return Loaded(tuple(models), tuple(findings), externals, libraries, place)
 
 
-def _together(models: list[Model], place: Place) -> tuple[list[Model], list[Diagnostic]]:
-    """The models with EMBEDDED ones in their readers, and what is wrong with them as a project."""
-    findings = list(place.defaults.idle([model.name for model in models]))
+def _together(
+    models: list[Model], place: Place, paths: Iterable[Path]
+) -> tuple[list[Model], list[Diagnostic]]:
+    """The models with EMBEDDED ones in their readers, and what is wrong with them as a project.
+
+    ``paths`` are those of all scripts, those that are no models for an error among them.
+    """
+    names = [path.relative_to(place.models).with_suffix("").as_posix() for path in paths]
+    findings = list(place.defaults.idle(names))
     wrong = check_graph(models)
     findings += wrong
     if not wrong:
@@ -236,7 +242,8 @@ def _together(models: list[Model], place: Place) -> tuple[list[Model], list[Diag
 
 def _no_directory(place: Place) -> Diagnostic:
     message = "the directory of models does not exist"
-    hint = "make it, or name another one in penstock.toml: [project] models = ..."
+    hint = sqlmesh_config.dbt_hint(place.root)
+    hint = hint or "make it, or name another one in penstock.toml: [project] models = ..."
     return Diagnostic("error", message, Location(place.models), hint, "models-missing")
 
 
