@@ -33,6 +33,13 @@ def test_minimal_project_has_config_models_a_test_and_gitignore(tmp_path: Path) 
     assert "penstock check" in result.output
 
 
+def test_a_project_has_the_name_of_its_directory(tmp_path: Path) -> None:
+    assert init(str(tmp_path / "library")).exit_code == 0
+    assert 'name = "library"' in (tmp_path / "library" / "penstock.toml").read_text()
+    assert init(str(tmp_path / 'a "b"')).exit_code == 0
+    assert 'name = "shop"' in (tmp_path / 'a "b"' / "penstock.toml").read_text()
+
+
 def test_example_is_copied_without_what_runs_left_behind(tmp_path: Path) -> None:
     result = init(str(tmp_path / "flights"), "--example", "flights")
     assert result.exit_code == 0

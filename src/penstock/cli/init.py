@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -16,6 +17,7 @@ from penstock.errors import ArgumentError
 SKIPPED = frozenset({"__pycache__", "lake", "spark-warehouse"})
 # Packaged under a plain name: a dot file would act on this repository, not on the new project.
 RENAMED = {"gitignore": ".gitignore"}
+_NAME = b'name = "shop"'
 # What the first run of an example wants besides.
 FIRST_RUN = {"flights": " --partition 2013-01-01"}
 
@@ -79,13 +81,20 @@ def copy_project(source: Traversable, directory: Path) -> list[Path]:
     try:
         for path, entry in wanted.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(entry.read_bytes())
+            path.write_bytes(_named(entry.read_bytes(), directory))
     except OSError as error:
         raise ArgumentError(
             f"cannot write {error.filename}: {error.strerror}",
             hint="name a directory that can be written: penstock init DIR",
         ) from error
     return list(wanted)
+
+
+def _named(content: bytes, directory: Path) -> bytes:
+    """Return a file of the template with the directory's name as that of the project."""
+    name = directory.resolve().name
+    is_plain = re.fullmatch(r"[\w.-]+", name) is not None
+    return content.replace(_NAME, f'name = "{name}"'.encode()) if is_plain else content
 
 
 def walk(source: Traversable, below: Path = Path()) -> Iterator[tuple[Path, Traversable]]:

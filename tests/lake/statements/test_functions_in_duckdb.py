@@ -76,3 +76,15 @@ def test_maintenance_is_run_by_the_query_that_reads_it(lake: Lake) -> None:
         lake.sql(two)
     with pytest.raises(UnsupportedFeature, match="snapshots as a value"):
         lake.sql("SELECT snapshots()", **DUCKDB)
+
+
+@pytest.mark.spark
+def test_a_merge_of_constants(lake: Lake) -> None:
+    lake.sql("CREATE TABLE people (id INTEGER, v VARCHAR)", **DUCKDB)
+    lake.sql("INSERT INTO people VALUES (1, 'a'), (2, 'b'), (3, 'c')", **DUCKDB)
+    merge = "MERGE INTO people USING (VALUES (2), (3)) AS d(id) ON d.id = people.id "
+    lake.sql(merge + "WHEN MATCHED THEN DELETE", **DUCKDB)
+    assert [tuple(row) for row in lake.sql("FROM people", **DUCKDB).collect()] == [(1, "a")]
+    with pytest.raises(UnsupportedFeature) as raised:
+        lake.sql("SELECT DATE '2026-01-01' + INTERVAL (i) HOUR AS t FROM range(3) r(i)", **DUCKDB)
+    assert "INTERVAL (n::INT) HOUR" in str(raised.value.hint)

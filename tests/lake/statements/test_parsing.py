@@ -60,6 +60,15 @@ def test_an_update() -> None:
     assert update.where == part(text, "c IS NULL")
 
 
+@pytest.mark.parametrize("source", ["VALUES (2), (3)", "(VALUES (2), (3))"])
+def test_a_merge_of_constants(source: str) -> None:
+    text = f"MERGE INTO t USING {source} AS d(id) ON t.id = d.id WHEN MATCHED THEN DELETE"
+    merge = parsed(text)
+    assert (merge.alias, merge.named) == ("d", None)
+    assert text[slice(*merge.source)] == f"{source} AS d(id)"
+    assert merge.on == part(text, "t.id = d.id")
+
+
 def test_a_merge() -> None:
     text = "MERGE INTO t USING main.s ON t.k = s.k WHEN MATCHED AND s.gone THEN DELETE "
     text += "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT (k, v) VALUES (s.k, 'new')"

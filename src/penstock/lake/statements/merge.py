@@ -151,6 +151,9 @@ def _source(reader: Reader) -> tuple[Span, str, TableName | None]:
     name, named = _UNNAMED, None
     if reader.token.text == "(":
         end = reader.skip()
+    elif reader.accept("VALUES"):  # a table of constants, as Spark writes one of DuckDB
+        _skip_rows(reader)
+        end = reader.tokens[reader.at - 1].end
     else:
         *schema, name = reader.qualified(2, "a table")
         if reader.token.text == "(":  # a table function
@@ -169,6 +172,16 @@ def _source(reader: Reader) -> tuple[Span, str, TableName | None]:
             reader.skip()
         end = reader.tokens[reader.at - 1].end
     return (start, end), name, named
+
+
+def _skip_rows(reader: Reader) -> None:
+    """Go past ``(1, 'a'), (2, 'b')``."""
+    while True:
+        if reader.token.text != "(":
+            raise reader.wrong(f"a row in brackets is expected, not {reader.shown()}", _SHAPE)
+        reader.skip()
+        if not reader.accept(","):
+            return
 
 
 def _when(reader: Reader) -> When:

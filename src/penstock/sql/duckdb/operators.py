@@ -97,7 +97,8 @@ def _moved(moment: exp.Expr, sign: str, by: exp.Expr) -> exp.Expr:
     else:
         later = spark(f"(CAST(:m AS TIMESTAMP_NTZ) {sign} {text})", m=moment, **parts)
     if amount is not None and not is_bound(by):
-        later = unless("an interval", _NOT_WHOLE, later, amount)
+        advice = "a whole number: INTERVAL (n::INT) HOUR"
+        later = unless("an interval", _NOT_WHOLE, later, amount, advice=advice)
     if kind_of(moment) in {DATE, MOMENT, ZONED}:
         return known_as(ZONED if kind_of(moment) == ZONED else MOMENT, later)
     advice = f"x::TIMESTAMPTZ {sign} INTERVAL 1 DAY, or x::TIMESTAMP"

@@ -290,6 +290,14 @@ def test_no_server(postgres_server: str) -> None:
 
 
 @pytest.mark.postgres
+def test_a_user_that_the_server_does_not_know(postgres_uri: str) -> None:
+    with pytest.raises(CatalogUnreachable, match="refuses the user or the password") as caught:
+        Catalog.open(f"{postgres_uri} user=nobody_there")
+    assert "PGPASSWORD" in str(caught.value.hint)
+    assert "disk" not in str(caught.value.hint)
+
+
+@pytest.mark.postgres
 def test_privileges_on_postgres(postgres_uri: str, tmp_path: Path) -> None:
     Catalog.open(postgres_uri, data_path=str(tmp_path)).close()
     conninfo = postgres_uri.removeprefix("ducklake:postgres:")

@@ -5,6 +5,7 @@ format does not allow, found before they become a wrong result.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -71,6 +72,11 @@ _unreachable = Fault(
     "check that the server runs (its log says why it stopped: its disk may be full), "
     "its port, and the credentials",
 )
+_denied = Fault(
+    CatalogUnreachable,
+    "the server of the catalog {where} refuses the user or the password ({detail})",
+    "check user and password of the catalog, and the variables that it names, such as PGPASSWORD",
+)
 _full = Fault(
     CatalogFull,
     "the disk of the catalog {where} is full ({detail})",
@@ -132,7 +138,7 @@ _POSTGRES: Mapping[str, Fault] = {
     "42P01": _corrupt,  # undefined_table
     "42703": _corrupt,  # undefined_column
     "08": _unreachable,
-    "28": _unreachable,
+    "28": _denied,
     "53100": _full,  # disk_full
     "53": _unreachable,
     "57": _unreachable,
@@ -157,6 +163,10 @@ _DUCKDB: Mapping[tuple[str, str | None], Fault] = {
 # "DUCK" and the number of the storage version, after a checksum.
 _MAGIC, _MAGIC_AT, _VERSION_AT = b"DUCK", 8, slice(12, 20)
 _NEWEST_STORAGE = 68  # of DuckDB 1.5
+# What libpq says before there is a connection, and so no SQLSTATE.
+_DENIED = re.compile(
+    r"password authentication failed|no password supplied|role .* does not exist|pg_hba\.conf"
+)
 _MAY_BE_FULL = frozenset({"IO", "FATAL", "TransactionContext"})
 _LEAST_ROOM = 1 << 20  # bytes; DuckDB writes blocks of 256 KiB
 
@@ -194,6 +204,8 @@ def translate(where: CatalogLocation, error: exc.DBAPIError) -> LakeError | None
     state = sql_state(error)
     if state is None:
         lost = error.connection_invalidated or isinstance(error, exc.OperationalError)
+        if lost and _DENIED.search(detail):
+            return _denied(where, detail)
         return _unreachable(where, detail) if lost else None
     fault = _POSTGRES.get(state) or _POSTGRES.get(state[:2])
     return None if fault is None else fault(where, detail)
