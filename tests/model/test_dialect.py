@@ -92,7 +92,8 @@ def test_duckdb_forms_in_spark_name_the_dialect(text: str) -> None:
 def test_what_spark_has_is_no_form_of_duckdb() -> None:
     text = (
         "SELECT date_diff(b, a), datediff(day, a, b), l[0], element_at(m, 'a:b'), v:path.x, "
-        "strlen, t.list, transform(l, x -> x + 1), array_agg(a), 'strptime(s)' FROM dl.t"
+        "strlen, t.list, transform(l, x -> x + 1), array_agg(a), 'strptime(s)', "
+        "datediff('2026-01-02', a), date_diff('2026-01-02', f(a, b)) FROM dl.t"
     )
     assert findings(text, "spark") == ()
 

@@ -111,6 +111,15 @@ def test_a_skipped_slice_failed_because_of_its_input(shop: Shop) -> None:
     ]
 
 
+@pytest.mark.parametrize("states", [("skipped", "failed"), ("failed", "skipped")])
+def test_slices_with_different_reasons_are_two_ranges(shop: Shop, states: tuple[str, str]) -> None:
+    for day, state in zip(days(1, 2), states, strict=True):
+        shop.failed("days", day, state)
+    words = {"skipped": "failed (its input failed)", "failed": "failed"}
+    said = shop.said("days", select="days", **(DAYS | {"to": "2026-01-02"}))
+    assert said == [f"2026-01-0{n} {words[state]}" for n, state in enumerate(states, 1)]
+
+
 @pytest.mark.parametrize(
     ("changes", "request_", "reason"),
     [

@@ -14,6 +14,7 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.model.slicing.table_reads import table_reads_of
 from penstock.project import Project
 from tests import duck
 from tests.engine.toy import write_project
@@ -29,6 +30,20 @@ SCRIPTS = {
     "models/total": f"{HEAD}total\nSELECT count(*) AS n FROM events",
 }
 NOW = datetime(2026, 1, 4, 12, tzinfo=UTC)
+
+
+def test_a_value_bounds_no_moments_of_a_table_that_no_model_makes(tmp_path: Path) -> None:
+    query = "SELECT t FROM events WHERE t = '{partition}'"
+    heads = {"dynamic": 'dynamic key="$.t"', "daily": "daily start=2026-01-01"}
+    scripts = {
+        f"models/{name}": f"{HEAD}{name}\n-- partitioned {kind}\n{query}"
+        for name, kind in heads.items()
+    }
+    reads = table_reads_of(Project.load(write_project(tmp_path / "p", scripts)).models)
+    assert {name: each.only_asked for name, (each,) in reads.items()} == {
+        "dynamic": True,
+        "daily": False,
+    }
 
 
 def lake_of(root: Path, inline: int = 0) -> AbstractContextManager[duckdb.DuckDBPyConnection]:

@@ -59,6 +59,8 @@ _WHY: Mapping[str, str] = {
     RUNNING: "another run is making it",
     STALE: _OF_DEFINITION,
 }
+IF_CHANGED = "if its input changes in this run"
+_FIXED = frozenset({*_WHY.values(), IF_CHANGED})
 #: the runs that hold slices of a model, by its name and the texts of slices
 Held = Callable[[Model, Sequence[str]], Mapping[str, str]]
 
@@ -74,8 +76,11 @@ class _Piece:
     until: str | None
 
     @property
-    def kind(self) -> tuple[Reason, str]:
-        return self.reason, self.state
+    def kind(self) -> tuple[Reason, str, str | None]:
+        """What pieces of one range have in common. Texts that differ from slice to slice, such as
+        the snapshots of inputs, are no other kind.
+        """
+        return self.reason, self.state, self.why if self.why in _FIXED else None
 
 
 def with_reasons(
@@ -183,7 +188,7 @@ class _Reasons:
         if step.again:
             return Reason.RESTATED, step.again
         if slice_ in step.if_changed or slice_ in step.if_moved:
-            return Reason.BEHIND, "if its input changes in this run"
+            return Reason.BEHIND, IF_CHANGED
         return self._made_anyhow(step)
 
     def _made_anyhow(self, step: PlannedStep) -> tuple[Reason, str | None]:

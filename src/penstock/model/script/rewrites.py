@@ -18,6 +18,7 @@ from penstock.sql.tokens import (
     WORD,
     Token,
     closing,
+    split_at,
 )
 
 # Functions that only DuckDB has. Those that both have, with other arguments, are not told apart.
@@ -157,8 +158,16 @@ def _call(tokens: Sequence[Token], index: int) -> str | None:
         return "range(...) as a value"
     if name == "exclude" and index > 0 and tokens[index - 1].text == "*":
         return "* EXCLUDE"
-    unit = tokens[index + 2 : index + 3] if name in _UNITS_FIRST else ()
-    return f"{name}('unit', ...)" if unit and unit[0].kind == STRING else None
+    return f"{name}('unit', ...)" if name in _UNITS_FIRST and _has_unit(tokens, index) else None
+
+
+def _has_unit(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether a call begins with a unit in quotes: Spark has ``datediff('2026-01-02', day)``
+    too, of two dates.
+    """
+    end = closing(tokens, index + 1)
+    arguments = [] if end is None else split_at(tokens[index + 2 : end], ",")
+    return len(arguments) == 3 and [each.kind for each in arguments[0]] == [STRING]
 
 
 def _slices(tokens: Sequence[Token], index: int) -> bool:

@@ -2,8 +2,9 @@
 
 Those are tables that no model makes, and whole tables that a sliced model reads. A whole table is
 behind any change of rows in a table that no model makes, and so is a slice of a model that says
-``needs <asset> all``. A slice is behind late rows only: of what its query reads by the bounds of
-its slice in every place (`windows`).
+``needs <asset> all``. A slice by time is behind late rows only: of what its query reads by the
+bounds of its slice in every place (`windows`). The value of a dynamic slice bounds no moments: a
+slice that is asked for by itself looks at every change of rows.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def _reads(model: Model, made: Mapping[str, Model], read: ReadWindows) -> Iterat
             yield TableRead(model, table)
         elif not is_whole and (maker is None or sliced(maker) is Sliced.NOT):
             bounded.append(table)
-    said = _said(model, made, read) if bounded else {}
+    said = _said(model, made, read) if bounded and sliced(model) is Sliced.MOMENTS else {}
     for table in bounded:
         windows = said.get(table_key(table), ())
         certain = tuple(each for each in windows if each is not None)
