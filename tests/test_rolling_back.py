@@ -126,6 +126,72 @@ def test_a_slice_that_was_made_again_comes_back_as_it_was(shop: Shop) -> None:
     assert shop.rows("days") == [("2026-01-01", 1)]
 
 
+def test_a_slice_that_was_dropped_since_is_there_again(shop: Shop) -> None:
+    shop.made("days", "2026-01-01", 1)
+    good = shop.made("days", "2026-01-02", 2)
+    shop.made("reader", "2026-01-02", 2, read="days")
+    shop.project.drop("days", "2026-01-02")
+    (table,) = shop.project.rollback("days", good).tables
+    assert (table.slices_missing, table.slices_back) == ((), ("2026-01-02",))
+    states = {each.slice: each for each in shop.project.status("days")[0].slices}
+    assert {name: each.state for name, each in states.items()} == {
+        "2026-01-01": "materialized",
+        "2026-01-02": "stale",
+    }
+    assert (states["2026-01-02"].run_id, states["2026-01-02"].snapshot_id) == ("r2", good)
+    asked: dict[str, Any] = {"from_": "2026-01-01", "to": "2026-01-02"}
+    days, reader = shop.project.plan("days", "reader", **asked).steps
+    assert days.skipped is not None
+    back = shop.lake.catalog.latest().id
+    assert [str(each) for each in reader.ranges] == [
+        "2026-01-01 missing",
+        f"2026-01-02 behind (days 2026-01-02: snapshot {back}, read {good})",
+    ]
+
+
+def test_a_slice_stays_dropped_where_the_table_goes_back_to_a_later_moment(shop: Shop) -> None:
+    shop.made("days", "2026-01-01", 1)
+    shop.project.drop("days", "2026-01-01")
+    later = shop.made("days", "2026-01-02", 2)
+    shop.made("days", "2026-01-01", 3)
+    shop.project.drop("days", "2026-01-01")
+    shop.made("days", "2026-01-03", 3)
+    shop.project.rollback("days", later)
+    states = {each.slice: each.state for each in shop.project.status("days")[0].slices}
+    assert states == {"2026-01-02": "materialized", "2026-01-03": "missing"}
+    assert shop.rows("days") == [("2026-01-02", 2)]
+
+
+def test_all_slices_that_were_dropped_are_there_again(shop: Shop) -> None:
+    good = shop.made("days", "2026-01-01", 1)
+    shop.project.drop("days", "2026-01-01")
+    shop.project.rollback("days", good)
+    (slice_,) = shop.project.status("days")[0].slices
+    assert (slice_.state, slice_.rows, slice_.run_id) == ("stale", 3, "r1")
+    back = shop.lake.catalog.latest().id
+    shop.project.drop("days", "2026-01-01")
+    assert shop.rows("days") == []
+    (table,) = shop.project.rollback("days", back).tables
+    assert table.slices_back == ("2026-01-01",)
+    assert shop.rows("days") == [("2026-01-01", 1)]
+
+
+def test_what_is_there_again_names_the_run_that_made_it(shop: Shop) -> None:
+    good = shop.made("days", "2026-01-01", 1)
+    shop.made("days", "2026-01-01", 9)
+    shop.made("days", "2026-01-02", 9)
+    shop.project.rollback("days", good)
+    back, missing = shop.project.status("days")[0].slices
+    assert (back.state, back.run_id, back.snapshot_id) == ("stale", "r1", good)
+    assert (missing.state, missing.run_id, missing.snapshot_id, missing.time) == (
+        ("missing", None, None, None)
+    )
+    made = shop.project.why("days", "2026-01-01").made
+    assert made is not None
+    assert made.run_id == "r1"
+    assert shop.project.why("days", "2026-01-02").made is None
+
+
 def test_downstream_goes_back_to_the_same_moment(shop: Shop) -> None:
     shop.made("days", "2026-01-01", 1)
     good = shop.made("reader", "2026-01-01", 1, read="days")

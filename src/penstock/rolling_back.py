@@ -232,13 +232,20 @@ class RollingBack(Reproducing):
         table = catalog.find_table(name.schema, name.table, latest)
         state = State(catalog)
         records = state.read(partial(reading.slices, target=name.qualified), list[SliceRecord]())
-        if table is None or not records:
+        if table is None:
             return (), ()
-        ask = partial(would_undo, records=records, table=(table.id, latest + 1), to=to)
+        ask = partial(
+            would_undo,
+            target=name.qualified,
+            records=records,
+            table=(table.id, latest + 1),
+            to=to,
+        )
         undone = state.read(ask, None)
         if undone is None:
             return (), ()
-        back = dict.fromkeys(each.slice for each in undone.there if each.slice in undone.gone)
+        again = (each.slice for each in undone.there if each.slice in undone.gone)
+        back = dict.fromkeys((*again, *(each.slice for each in undone.back)))
         gone = sorted(undone.gone - set(back))
         return (
             tuple(shown(text) or "whole table" for text in gone),

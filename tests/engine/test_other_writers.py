@@ -118,12 +118,19 @@ def test_a_slice_is_dropped_by_the_name_that_status_shows(make: Make) -> None:
     toy.lake("main").sql("CREATE TABLE raw (ds DATE, n INT)")
     put(toy, 1, 2, 3, 4)
     made(toy, at(5))
-    assert (toy.drop("t", "2026-01-02").rows, toy.drop("t", "2026-01-03 to 2026-01-04").rows) == (
-        1,
-        2,
-    )
+    good = toy.lake("main").catalog.latest().id
+    assert toy.drop("t", "2026-01-02").rows == 1
+    counts = [(each.slice, each.rows) for each in toy.status("t")[0].slices]
+    assert counts == [("2026-01-01", 1), ("2026-01-03 to 2026-01-04", 2)]
+    assert toy.drop("t", "2026-01-03 to 2026-01-04").rows == 2
     assert states(toy) == [("2026-01-01", "materialized")]
     assert rows(toy, "SELECT n FROM t") == [(1,)]
+    (table,) = toy.rollback("t", good).tables
+    assert table.slices_back == ("2026-01-01 to 2026-01-04",)
+    left = [("2026-01-01", "materialized"), ("2026-01-02 to 2026-01-04", "stale")]
+    assert states(toy) == left
+    assert made(toy, at(5)) == [(None, "skipped")]
+    assert toy.drop("t", "2026-01-02 to 2026-01-04").rows == 3
     assert made(toy, at(5)) == [("2026-01-02 to 2026-01-04", "done")]
 
 

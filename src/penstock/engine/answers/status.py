@@ -242,6 +242,7 @@ def _state(
     by_target: dict[str, list[SliceRecord]] = defaultdict(list)
     for record in state.slices:
         by_target[record.target].append(record)
+    by_target |= {name: [] for name in state.dropped if name not in by_target}
     made = recorded_of(connection, by_target, where, spark)
     outside = next((each.outside for each in made.values()), Outside())
     lost = {name: each.lost for name, each in made.items()}
@@ -262,11 +263,8 @@ def model_status(
     """All slices that are there or were tried, in the order of their values."""
     target = model.target.qualified
     lost = state.lost.get(target, Undone())
-    slices = {
-        slice_.slice: replace(slice_, rows=None) if slice_.slice in lost.gone else slice_
-        for slice_ in state.slices
-        if slice_.target == target
-    }
+    records = tuple(each for each in state.slices if each.target == target)
+    slices = lost.as_is(records)
     checks = _by_slice(check for check in state.checks if check.target == target)
     alive = {run.run_id for run in state.running if not is_gone(run.process)}
     pressing = _pressing(state, target, alive)
@@ -274,11 +272,9 @@ def model_status(
         reading.Tried(value, to_text(each.started_at), each.run_id, each.state)
         for value, each in pressing.items()
     )
-    made = Recorded(
-        tuple(slices.values()), state.outside, lost, tried, alive, state.reads, inputs or Inputs()
-    )
+    made = Recorded(records, state.outside, lost, tried, alive, state.reads, inputs or Inputs())
     if model.by_time is not None:
-        found = tuple(_of_intervals(model, made, pressing, checks))
+        found = tuple(_of_intervals(model, made, slices, pressing, checks))
     else:
         states = made.states(model) if model.strategy.runs else {}
         if model.partition is None and model.strategy.runs:
@@ -320,11 +316,13 @@ def _pressing(state: LakeState, target: str, alive: Collection[str]) -> dict[str
 def _of_intervals(
     model: Model,
     made: Recorded,
+    slices: Mapping[str, SliceRecord],
     attempts: Mapping[str, StepRecord],
     checks: Mapping[str, list[CheckRecord]],
 ) -> Iterator[SliceStatus]:
-    """The slices of a model by time as plans see them, and those of earlier kinds of slices."""
-    slices = {record.slice: record for record in made.slices}
+    """The slices of a model by time as plans see them, and those of earlier kinds of slices.
+    ``slices`` are the records of the rows that are there.
+    """
     line = made.painted(model)
     for event in line.events:
         text = event.interval.text
@@ -340,7 +338,9 @@ def _of_intervals(
     others = [
         record
         for value, record in slices.items()
-        if value not in {*known, *made.lost.gone} and not record.is_slice_of(model)
+        if value not in {*known, *made.lost.gone}
+        and record.rolled_back is None
+        and not record.is_slice_of(model)
     ]
     for record in others:
         yield _slice_status(

@@ -150,7 +150,7 @@ def history(
     if catalog is None:
         return History()
     state, target = State(catalog), model.target.qualified
-    record = _record(state.slices(target), model, slice_)
+    record = _record(state.slices_there(target), model, slice_)
     text = None if slice_ is None else slice_.text
     if slice_ is None and record is not None:
         text = record.slice

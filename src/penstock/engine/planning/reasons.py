@@ -77,7 +77,7 @@ class _Piece:
 
     @property
     def kind(self) -> tuple[Reason, str, str | None]:
-        """What pieces of one range have in common. Texts that differ from slice to slice, such as
+        """The kind that pieces of one range share. Texts that differ from slice to slice, such as
         the snapshots of inputs, are no other kind.
         """
         return self.reason, self.state, self.why if self.why in _FIXED else None

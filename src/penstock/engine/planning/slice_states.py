@@ -192,7 +192,7 @@ class Recorded:
     def newest(self) -> int:
         """The last snapshot in which any of the slices got other rows; -1 for none."""
         parts = [at for of in self.outside.parts.values() for _, at in of]
-        as_recorded = not self.outside.changed and not self.lost.gone
+        as_recorded = not self.outside.changed and not self.lost
         last = attrgetter("last_made_in") if as_recorded else self._changed
         made = [at for at in map(last, self.slices) if at is not None]
         return max((*made, *parts, *self.dropped.values()), default=-1)
@@ -349,7 +349,11 @@ def recorded_of(
             for name, of in by_target.items()
         }
     rolled_back = rollbacks(connection)
-    lost = {name: undone(connection, made, rolled_back) for name, made in by_target.items()}
+    lost = {
+        name: undone(connection, name, made, rolled_back) for name, made in by_target.items()
+    }
+    # Back first: of one moment the record itself is the last word.
+    by_target = {name: [*lost[name].back, *made] for name, made in by_target.items()}
     there = [record for each in lost.values() for record in each.there]
     every = [*(record for made in by_target.values() for record in made), *there]
     outside = look(connection, where, every, rolled_back)
@@ -456,7 +460,8 @@ class KnownSlices:
         self, connection: Connection, models: Sequence[Model], where: Where
     ) -> dict[str, Recorded]:
         targets = [model.target.qualified for model in models]
-        slices = reading.slices_of(connection, targets)
+        known = reading.slices_of(connection, targets)
+        slices = {target: known.get(target, []) for target in targets}
         made = recorded_of(connection, slices, where, self.settings.spark)
         last, running = reading.last_outcomes(connection, targets), reading.running(connection)
         alive = frozenset(run.run_id for run in running if not self.is_gone(run.process))
@@ -470,9 +475,13 @@ class KnownSlices:
             else:
                 of_target = last.get(target, {}).items()
                 attempts = [Tried(value, "", run, state) for value, (state, run) in of_target]
-            known = made.get(target, Recorded())
-            known = replace(known, dropped=dropped.get(target, {}))
-            found[model.name] = replace(known, tried=attempts, alive=alive, reads=reads)
+            found[model.name] = replace(
+                made.get(target, Recorded()),
+                dropped=dropped.get(target, {}),
+                tried=attempts,
+                alive=alive,
+                reads=reads,
+            )
         return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,11 @@ from penstock.engine.inputs.pinned_tables import table_name
 from penstock.engine.planning.intervals import Replaced, replaced
 from penstock.engine.results import Dropped
 from penstock.engine.state import reading
+from penstock.engine.state.other_writers import DROP_NOTE, undone
 from penstock.engine.state.records import WHOLE, SliceRecord
 from penstock.engine.state.store import State, forget, insert_slice, now
 from penstock.errors import ArgumentError, TableNotFound
+from penstock.lake.catalog.snapshots.history import rollbacks
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, interval_of, minus, union
 from penstock.model.time.moments import read_range
@@ -27,21 +29,24 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from penstock.destinations.catalog import Catalog
-    from penstock.destinations.destination import Destination, StagedTable
+    from penstock.destinations.destination import Destination, StagedTable, Transaction
 
 _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The records of a target, and the slices that were only tried."""
+    """The records of a target, the slices that were only tried, and those that have no record but
+    are there since the table was rolled back.
+    """
 
     records: Sequence[SliceRecord]
     tried: frozenset[str]
+    back: tuple[str, ...] = ()
 
     @property
     def slices(self) -> tuple[str, ...]:
-        return tuple(record.slice for record in self.records)
+        return (*(record.slice for record in self.records), *self.back)
 
     def has(self, text: str) -> bool:
         return text in self.tried or text in self.slices
@@ -64,7 +69,7 @@ def drop(
     known = _known(state, target)
     text = None if value is None else _text_of(value, known, model, target)
     said = " ".join(part for part in ("drop", str(target), value) if part)
-    note = json.dumps({"penstock_drop": {"table": str(target), "slice": value}})
+    note = json.dumps({DROP_NOTE: {"table": str(target), "slice": value, "text": text}})
     records = _Records(target.qualified, text, _part(text, known))
     with lake.transaction(author="penstock", message=said, extra=note) as tx:
         if tx.kind_of(table_name(target)) == "view" and text is None:
@@ -73,6 +78,8 @@ def drop(
         else:
             of = _Target(target, column, model)
             rows = _drop(tx.table(table_name(target)), of, text, known)
+            if records.part.left and model is not None:
+                records = replace(records, part=_counted(tx, target, model, records.part))
             drop_view(tx, target, model.history if model else None)
         tx.on_commit(records.write)
         snapshot = tx.commit()
@@ -130,7 +137,9 @@ def _known(state: State, target: TableName) -> _Known:
         assert connection is not None, "it was prepared"
         attempts = reading.last_outcomes(connection, [target.qualified])
         tried = frozenset(attempts.get(target.qualified, ()))
-        return _Known(reading.slices(connection, target.qualified), tried)
+        records = reading.slices(connection, target.qualified)
+        lost = undone(connection, target.qualified, records, rollbacks(connection))
+        return _Known(records, tried, tuple(each.slice for each in lost.back))
 
 
 def _text_of(value: str, known: _Known, model: Model | None, target: TableName) -> str:
@@ -174,6 +183,23 @@ def _part(text: str | None, known: _Known) -> Replaced:
     """What becomes of the records that a part of an interval is dropped from."""
     interval = None if text is None else interval_of(text)
     return Replaced() if interval is None else replaced(known.records, interval)
+
+
+def _counted(tx: Transaction, target: TableName, model: Model, part: Replaced) -> Replaced:
+    """Return what is left of intervals with the number of its rows, for records that have one."""
+    # Late: it is Spark's to find the rows.
+    from penstock.engine.strategies.time_range import rows_of
+
+    table, by_time, dialect = tx.table(table_name(target)), model.ranges, model.query.dialect
+
+    def counted(record: SliceRecord) -> int | None:
+        interval = interval_of(record.slice)
+        if interval is None or by_time is None or record.rows is None:
+            return record.rows
+        return rows_of(table, by_time, (interval,), dialect).count()
+
+    left = tuple(replace(record, rows=counted(record)) for record in part.left)
+    return replace(part, left=left)
 
 
 @dataclass(frozen=True, slots=True)

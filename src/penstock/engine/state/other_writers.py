@@ -17,12 +17,13 @@ rollback is the lake's, which knows no slices.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from penstock.engine.state import reading
+from penstock.engine.state.reading import Published, SliceDrop
 from penstock.engine.state.records import WHOLE, SliceRecord, lies_among_others
 from penstock.engine.state.tables import to_moment
 from penstock.lake.catalog import reads
@@ -30,10 +31,11 @@ from penstock.lake.catalog.definitions.views import load_views
 from penstock.lake.catalog.snapshots import history
 from penstock.lake.catalog.snapshots.history import Rollbacks, Touched, rollbacks
 from penstock.lake.format.conflicts import ParsedChanges
-from penstock.model.time.interval import Interval, interval_of
+from penstock.model.script.declaration import BY_TIME
+from penstock.model.time.interval import Interval, interval_of, minus
 from penstock.model.time.time_format import DEFAULT, TimeFormat, read_format
 from penstock.model.time.time_range import TimeRange
-from penstock.model.values.strategy import Output, strategy_named
+from penstock.model.values.strategy import REPLACE, TIME_RANGE, Output, strategy_named
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
@@ -42,8 +44,9 @@ if TYPE_CHECKING:
     from penstock.lake.format.files import Table
     from penstock.lake.format.schema import Column
 
+DROP_NOTE = "penstock_drop"  # the key of what a drop notes in its commit
 # The notes of steps (`Attempt.execute`) and of `drop`, as LIKE has them.
-OWN = ('{"run": %"step": %', '{"penstock_drop": %')
+OWN = ('{"run": %"step": %', f'{{"{DROP_NOTE}": %')
 Key = tuple[str, str]  # target and slice
 Parts = tuple[tuple[Interval, int], ...]
 
@@ -307,54 +310,142 @@ def _formatted(form: TimeFormat, value: str) -> datetime | None:
 @dataclass(frozen=True, slots=True)
 class Undone:
     """``gone`` are slices whose records are of rows that are not there; ``there`` records of the
-    rows of earlier runs that are. ``last`` is the snapshot of the last rollback.
+    rows of earlier runs that are. ``back`` are those of them that have no record, as they had been
+    dropped before the table went back. ``last`` is the snapshot of the latest rollback.
     """
 
     gone: frozenset[str] = frozenset()
     there: tuple[SliceRecord, ...] = ()
     last: int | None = None
+    back: tuple[SliceRecord, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.gone or self.back)
+
+    def as_is(self, records: Iterable[SliceRecord]) -> dict[str, SliceRecord]:
+        """Return the records of the rows that are there, by slices: where a rollback took the rows
+        of the latest run, the record of the earlier run.
+        """
+        earlier = sorted(self.there, key=lambda each: each.published_at)
+        kept = {each.slice: each for each in records if each.slice not in self.gone}
+        return {each.slice: each for each in earlier} | kept
 
 
 def undone(
-    connection: Connection, records: Sequence[SliceRecord], known: Mapping[int, Rollbacks]
+    connection: Connection,
+    target: str,
+    records: Sequence[SliceRecord],
+    known: Mapping[int, Rollbacks],
 ) -> Undone:
     """``records`` are those of one target, ``known`` the rollbacks of the lake's tables."""
-    of_table = _of_table(records[0].target, known) if records and known else None
+    of_table = _of_table(target, known) if known else None
     if of_table is None:
         return Undone()
     gone = frozenset(each.slice for each in records if _is_undone(each, of_table))
-    if not gone:
+    drops = _drops(connection, target)
+    restored = {d.slice for d in drops if d.snapshot_id and of_table.undid(d.snapshot_id)}
+    if not gone and not restored:
         return Undone()
-    made = reading.publications(connection, records[0].target)
+    template = _template(target, records, restored)
     there = tuple(
         replace(
-            records[0],
-            slice=value,
+            template,
+            slice=text,
+            run_id=each.run_id,
+            step=each.step,
             definition_hash="",
-            snapshot_id=id_,
-            made_in=id_,
-            published_at=to_moment(at),
+            fingerprint=None,
+            snapshot_id=each.snapshot_id,
+            made_in=each.snapshot_id,
+            rows=each.rows if text == each.slice else None,
+            published_at=to_moment(each.at),
             read_id=None,  # which of its attempts that was is not looked up
             rolled_back=of_table.last,
         )
-        for value, at, id_ in made
-        if id_ >= of_table.since and not of_table.undid(id_)
+        for each, text in _left(connection, target, of_table, drops)
     )
-    return Undone(gone, there, of_table.last)
+    return Undone(gone, there, of_table.last, tuple(_back(there, records, restored)))
+
+
+def _drops(connection: Connection, target: str) -> list[SliceDrop]:
+    """Return each drop of a slice of a target, as far as snapshots are kept, and the latest."""
+    found = reading.slice_drops(connection, target)
+    for snapshot_id, note in history.notes(connection, DROP_NOTE):
+        table, text = str(note.get("table", "")), note.get("text", note.get("slice"))
+        if text and table.split(".")[-2:] == target.split("."):
+            found.append(SliceDrop(str(text), None, snapshot_id))
+    return found
+
+
+def _template(
+    target: str, records: Sequence[SliceRecord], restored: Collection[str]
+) -> SliceRecord:
+    """Return a record of the target. Without any, the form of its slices says how it was built."""
+    if records:
+        return replace(records[0], keys=None, inputs=None)
+    by_time = any(interval_of(text) is not None for text in restored)
+    strategy, slicing = (TIME_RANGE, BY_TIME) if by_time else (REPLACE, None)
+    unknown = SliceRecord(target, WHOLE, "", "", strategy.name, 0, None, None, "", datetime.now(UTC))
+    return replace(unknown, slicing=slicing)
+
+
+def _left(
+    connection: Connection, target: str, of_table: Rollbacks, drops: Sequence[SliceDrop]
+) -> Iterator[tuple[Published, str]]:
+    """Yield the publications whose rows are there, with the slices, or parts of intervals, that no
+    drop has removed since. A drop that a rollback has undone does not count.
+    """
+    live = [each for each in drops if each.snapshot_id and not of_table.undid(each.snapshot_id)]
+    empty = [each for each in drops if each.snapshot_id is None and not interval_of(each.slice)]
+    for made in reading.publications(connection, target):
+        if made.snapshot_id < of_table.since or of_table.undid(made.snapshot_id):
+            continue
+        if any(d.slice == made.slice and d.at and d.at > made.began for d in empty):
+            continue
+        gone = [d.slice for d in live if d.snapshot_id and d.snapshot_id > made.snapshot_id]
+        own = interval_of(made.slice)
+        if own is None:
+            texts = [made.slice] if made.slice not in gone else []
+        else:
+            spans = [span for text in gone if (span := interval_of(text)) is not None]
+            texts = [part.text for part in minus((own,), spans)]
+        yield from ((made, text) for text in texts)
+
+
+def _back(
+    there: Sequence[SliceRecord], records: Sequence[SliceRecord], restored: Collection[str]
+) -> Iterator[SliceRecord]:
+    """Yield the latest record of each slice that has none of its own, and whose drop was undone."""
+    own = {each.slice for each in records}
+    spans = [span for text in restored if (span := interval_of(text)) is not None]
+    latest = {each.slice: each for each in sorted(there, key=lambda each: each.published_at)}
+    for text, record in latest.items():
+        interval = interval_of(text)
+        is_part = interval is not None and any(interval.overlap(each) for each in spans)
+        if text not in own and (text in restored or is_part):
+            yield record
 
 
 def would_undo(
-    connection: Connection, records: Sequence[SliceRecord], table: tuple[int, int], to: int
+    connection: Connection,
+    target: str,
+    records: Sequence[SliceRecord],
+    table: tuple[int, int],
+    to: int,
 ) -> Undone:
     """Return what a rollback to a snapshot would do to records of one target that are not undone
     yet. ``table`` is the id of the table and the snapshot of the rollback, the next one.
     """
     table_id, at = table
     known = rollbacks(connection).get(table_id, Rollbacks())
+    schema, _, name = target.partition(".")
+    known = replace(known, name=(fold(schema), fold(name)))
     left = [each for each in records if not _is_undone(each, known)]
-    schema, _, name = records[0].target.partition(".") if records else ("", "", "")
-    then = replace(known, made=((at, to), *known.made), name=(fold(schema), fold(name)))
-    return undone(connection, left, {table_id: then})
+    before = undone(connection, target, left, {table_id: known}) if known.made else Undone()
+    then = replace(known, made=((at, to), *known.made))
+    found = undone(connection, target, left, {table_id: then})
+    back = {each.slice for each in before.back}
+    return replace(found, back=tuple(each for each in found.back if each.slice not in back))
 
 
 def marked(connection: Connection, records: Sequence[SliceRecord]) -> list[SliceRecord]:

@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Exists,
     Row,
@@ -375,16 +376,51 @@ def attempts(connection: Connection, target: str) -> list[Tried]:
     return [Tried(*row) for row in connection.execute(tried)]
 
 
-def publications(connection: Connection, target: str) -> list[tuple[str, str, int]]:
-    """The slices that runs have published, with the time and the snapshot that has their rows: each
-    time, not only the last.
+class Published(NamedTuple):
+    """A slice that a run published: when its step began and ended, the snapshot that has its rows,
+    and how many these are.
     """
-    query = select(STEP.c.slice, STEP.c.finished_at, STEP.c.snapshot_id).where(
-        STEP.c.target == target, STEP.c.state.in_(PUBLISHED), STEP.c.snapshot_id.is_not(None)
-    )
+
+    slice: str
+    began: str
+    at: str
+    snapshot_id: int
+    run_id: str
+    step: str
+    rows: int | None
+
+
+def publications(connection: Connection, target: str) -> list[Published]:
+    """The slices that runs have published in snapshots: each time, not only the last. Those of
+    before the table was dropped are left out; `slice_drops` are those of slices.
+    """
+    c = STEP.c
+    query = select(
+        c.slice, c.started_at, c.finished_at, c.snapshot_id, c.run_id, c.step, c.row_count
+    ).where(c.target == target, c.state.in_(PUBLISHED), c.snapshot_id.is_not(None))
     if not _is_old(connection):
-        query = query.where(~_dropped_since())
-    return [(value, at, id_) for value, at, id_ in connection.execute(query)]
+        query = query.where(~_dropped_since(DROPPED.c.slice == WHOLE))
+    return [Published(*row) for row in connection.execute(query)]
+
+
+class SliceDrop(NamedTuple):
+    """A slice that was dropped: the moment, where that is recorded, and the snapshot that did it,
+    None where it had no rows.
+    """
+
+    slice: str
+    at: str | None
+    snapshot_id: int | None
+
+
+def slice_drops(connection: Connection, target: str) -> list[SliceDrop]:
+    """Return the latest drop of each slice of a target."""
+    if _is_old(connection):
+        return []
+    at = DROPPED.c.snapshot_id if not _is_before(connection, 11) else null()
+    query = select(DROPPED.c.slice, DROPPED.c.dropped_at, at)
+    query = query.where(DROPPED.c.target == target, DROPPED.c.slice != WHOLE)
+    return [SliceDrop(*row) for row in connection.execute(query)]
 
 
 def built(connection: Connection, target: str) -> str | None:
@@ -416,11 +452,13 @@ def dropped(
     return found
 
 
-def _dropped_since() -> Exists:
-    """Return whether the slice of a step was dropped after the step began."""
+def _dropped_since(of: ColumnElement[bool] | None = None) -> Exists:
+    """Return whether the slice of a step, or its table, was dropped after the step began."""
+    if of is None:
+        of = or_(DROPPED.c.slice == STEP.c.slice, DROPPED.c.slice == WHOLE)
     return exists().where(
         DROPPED.c.target == STEP.c.target,
-        or_(DROPPED.c.slice == STEP.c.slice, DROPPED.c.slice == WHOLE),
+        of,
         DROPPED.c.dropped_at > STEP.c.started_at,
     )
 

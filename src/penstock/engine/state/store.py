@@ -18,7 +18,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from penstock.engine.state import reading
 from penstock.engine.state.claims import NOBODY, Claim, Holders, holders, release
 from penstock.engine.state.migrations import migrate, version_of
-from penstock.engine.state.other_writers import marked
+from penstock.engine.state.other_writers import marked, undone
 from penstock.engine.state.records import (
     WHOLE,
     ProcessId,
@@ -46,6 +46,7 @@ from penstock.engine.state.tables import (
     to_moment,
     to_text,
 )
+from penstock.lake.catalog.snapshots.history import rollbacks
 
 if TYPE_CHECKING:
     from penstock.destinations.catalog import Catalog
@@ -124,6 +125,18 @@ class State:
         def ask(connection: Connection) -> list[SliceRecord]:
             found = reading.slices(connection, target, unless=unless)
             return marked(connection, found)
+
+        return self.read(ask, [])
+
+    def slices_there(self, target: str) -> list[SliceRecord]:
+        """The slices of a target by the runs whose rows are there: after a rollback those of
+        earlier runs.
+        """
+
+        def ask(connection: Connection) -> list[SliceRecord]:
+            records = reading.slices(connection, target)
+            lost = undone(connection, target, records, rollbacks(connection))
+            return list(lost.as_is(records).values())
 
         return self.read(ask, [])
 

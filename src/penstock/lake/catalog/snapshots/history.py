@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -363,6 +364,18 @@ def _bounds_of_files(
         deleted = files.join(stored, f.data_file_id == stored.c.file_id)
         query = select(stored.c.begin_snapshot, null(), null(), *bounds)
         yield query.select_from(deleted).where(of_table, stored.c.begin_snapshot > since)
+
+
+def notes(connection: Connection, key: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield what commits note under a key, with their snapshots, as far as these are kept."""
+    c = metadata.of(connection).snapshot_changes.c
+    query = select(c.snapshot_id, c.commit_extra_info)
+    query = query.where(c.commit_extra_info.like(f'{{"{key}": %'))
+    for id_, extra in connection.execute(query.order_by(c.snapshot_id)):
+        with suppress(ValueError, KeyError, TypeError):  # of another program
+            note = json.loads(extra)[key]
+            if isinstance(note, dict):
+                yield id_, note
 
 
 NOTE = "penstock_rollback"  # the key of what a rollback notes in its commit
