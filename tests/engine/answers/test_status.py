@@ -101,9 +101,13 @@ def test_the_latest_attempt_presses(model: Model, state: str) -> None:
     assert statuses.reason == "boom"
 
 
-def test_running_in_a_killed_run_says_nothing(model: Model) -> None:
-    statuses = status(model, slices=[slice_of(model)], attempts=[attempt("running")], alive=False)
-    assert statuses.state == "materialized"
+@pytest.mark.parametrize("state", ["running", "cancelled", "abandoned"])
+def test_an_attempt_that_was_interrupted_has_failed(model: Model, state: str) -> None:
+    tried = replace(attempt(state), reason=None)
+    for slices in ([], [slice_of(model)]):
+        (found,) = status(model, slices=slices, attempts=[tried], alive=False).slices
+        assert (found.state, found.run_id) == ("failed", "r2")
+        assert (found.reason or "").startswith("its run was ")
 
 
 def test_a_slice_that_never_succeeded_is_failed(model: Model) -> None:

@@ -204,15 +204,15 @@ def test_rows_of_a_slice_are_none_where_they_were_not_counted() -> None:
         assert found["old"].made_in == found["old"].snapshot_id
 
 
-def test_the_last_attempt_is_the_newest_that_ended_by_itself() -> None:
+def test_the_last_attempt_is_the_newest_however_it_ended() -> None:
     with tables() as connection:
         put(connection, STEP, a_step(minute=1), a_step(minute=2, state="failed"))
         put(connection, STEP, a_step(minute=3, state="cancelled"))
         put(connection, STEP, a_step(minute=4, state="abandoned"), a_step("b", 5, state="skipped"))
         last = {each.slice: each.state for each in reading.last_attempts(connection, "main.a")}
-        assert last == {"2026-01-01": "failed", "b": "skipped"}
-        (failed,) = reading.last_attempts(connection, states=["failed"])
-        assert failed.run_id == "r2"
+        assert last == {"2026-01-01": "abandoned", "b": "skipped"}
+        (skipped,) = reading.last_attempts(connection, states=["failed", "skipped"])
+        assert skipped.run_id == "r5"
         outcomes = reading.last_outcomes(connection, ["main.a"])["main.a"]
         assert outcomes == {"2026-01-01": ("abandoned", "r4"), "b": ("skipped", "r5")}
         assert not reading.last_attempts(connection, "main.b")

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
 
 #: attempts that say more than what was published before
 _PRESSING = (RUNNING, FAILED, SKIPPED, WAITING)
+_INTERRUPTED = ("cancelled", "abandoned")  # which published nothing: a run makes the slice again
 LAST_RUNS = 10
 Edges = Mapping[str, Sequence[Edge]]  # of models, by their names
 Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
@@ -87,8 +88,8 @@ Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run h
 
 @dataclass(frozen=True, slots=True)
 class LakeState:
-    """The state tables of one lake, read at one moment. ``attempts`` are those that `_PRESSING`
-    says are of interest, of the latest at each slice.
+    """The state tables of one lake, read at one moment. ``attempts`` are those of interest, of the
+    latest at each slice: `_PRESSING`, and what was interrupted.
     """
 
     slices: tuple[SliceRecord, ...] = ()
@@ -105,7 +106,7 @@ class LakeState:
     def read(cls, connection: Connection, target: str | None = None) -> LakeState:
         return cls(
             slices=tuple(reading.slices(connection, target)),
-            attempts=tuple(reading.last_attempts(connection, target, _PRESSING)),
+            attempts=tuple(reading.last_attempts(connection, target, (*_PRESSING, *_INTERRUPTED))),
             checks=tuple(reading.last_checks(connection, target)),
             running=tuple(reading.running(connection)),
             dropped=reading.dropped(connection, None if target is None else [target]),
@@ -300,15 +301,19 @@ def model_status(
 
 def _pressing(state: LakeState, target: str, alive: Collection[str]) -> dict[str, StepRecord]:
     """The attempts at slices that say more than what was published, by the texts of slices; those
-    that are running with who holds the slice as their reason.
+    that are running with who holds the slice as their reason. An attempt that was interrupted, or
+    whose run was killed, has failed.
     """
-    found = {
-        each.slice: each
-        for each in state.attempts
-        if each.target == target
-        and each.state in _PRESSING
-        and (each.state != RUNNING or each.run_id in alive)
-    }
+    found: dict[str, StepRecord] = {}
+    for each in state.attempts:
+        if each.target != target:
+            continue
+        is_killed = each.state == RUNNING and each.run_id not in alive
+        if is_killed or each.state in _INTERRUPTED:
+            why = "its run was cancelled" if each.state == "cancelled" else "its run was killed"
+            found[each.slice] = replace(each, state=FAILED, reason=each.reason or why)
+        else:
+            found[each.slice] = each
     held = state.holders(target, [text for text, each in found.items() if each.state == RUNNING])
     return found | {text: replace(found[text], reason=str(by)) for text, by in held.items()}
 

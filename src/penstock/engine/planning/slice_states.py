@@ -349,9 +349,7 @@ def recorded_of(
             for name, of in by_target.items()
         }
     rolled_back = rollbacks(connection)
-    lost = {
-        name: undone(connection, name, made, rolled_back) for name, made in by_target.items()
-    }
+    lost = {name: undone(connection, name, made, rolled_back) for name, made in by_target.items()}
     # Back first: of one moment the record itself is the last word.
     by_target = {name: [*lost[name].back, *made] for name, made in by_target.items()}
     there = [record for each in lost.values() for record in each.there]

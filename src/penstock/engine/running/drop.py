@@ -13,11 +13,10 @@ from penstock.engine.inputs.pinned_tables import table_name
 from penstock.engine.planning.intervals import Replaced, replaced
 from penstock.engine.results import Dropped
 from penstock.engine.state import reading
-from penstock.engine.state.other_writers import DROP_NOTE, undone
+from penstock.engine.state.other_writers import DROP_NOTE, undone_of
 from penstock.engine.state.records import WHOLE, SliceRecord
 from penstock.engine.state.store import State, forget, insert_slice, now
 from penstock.errors import ArgumentError, TableNotFound
-from penstock.lake.catalog.snapshots.history import rollbacks
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, interval_of, minus, union
 from penstock.model.time.moments import read_range
@@ -138,7 +137,7 @@ def _known(state: State, target: TableName) -> _Known:
         attempts = reading.last_outcomes(connection, [target.qualified])
         tried = frozenset(attempts.get(target.qualified, ()))
         records = reading.slices(connection, target.qualified)
-        lost = undone(connection, target.qualified, records, rollbacks(connection))
+        lost = undone_of(connection, target.qualified, records)
         return _Known(records, tried, tuple(each.slice for each in lost.back))
 
 

@@ -367,6 +367,11 @@ def undone(
     return Undone(gone, there, of_table.last, tuple(_back(there, records, restored)))
 
 
+def undone_of(connection: Connection, target: str, records: Sequence[SliceRecord]) -> Undone:
+    """Return what all rollbacks of a table have undone of the records of its target."""
+    return undone(connection, target, records, rollbacks(connection))
+
+
 def _drops(connection: Connection, target: str) -> list[SliceDrop]:
     """Return each drop of a slice of a target, as far as snapshots are kept, and the latest."""
     found = reading.slice_drops(connection, target)
@@ -385,7 +390,9 @@ def _template(
         return replace(records[0], keys=None, inputs=None)
     by_time = any(interval_of(text) is not None for text in restored)
     strategy, slicing = (TIME_RANGE, BY_TIME) if by_time else (REPLACE, None)
-    unknown = SliceRecord(target, WHOLE, "", "", strategy.name, 0, None, None, "", datetime.now(UTC))
+    unknown = SliceRecord(
+        target, WHOLE, "", "", strategy.name, 0, None, None, "", datetime.now(UTC)
+    )
     return replace(unknown, slicing=slicing)
 
 

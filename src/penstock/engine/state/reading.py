@@ -21,6 +21,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    true,
 )
 
 from penstock.engine.results import CheckResult, ColumnInfo, SchemaVersion
@@ -162,11 +163,9 @@ def last_attempts(
     connection: Connection, target: str | None = None, states: Collection[str] = ()
 ) -> list[StepRecord]:
     """The latest attempt at each slice; with ``states`` only those that are in one of them.
-    Cancelled and abandoned attempts do not count, nor do attempts that began before the slice or
-    its table was dropped.
+    Attempts that began before the slice or its table was dropped do not count.
     """
-    ended = STEP.c.state.not_in(("cancelled", "abandoned"))
-    counted = ended if _is_old(connection) else and_(ended, ~_dropped_since())
+    counted = true() if _is_old(connection) else ~_dropped_since()
     latest = (
         select(STEP.c.target, STEP.c.slice, func.max(STEP.c.started_at).label("started_at"))
         .where(counted)
@@ -339,10 +338,7 @@ def as_read(row: Row[Any]) -> ReadRecord:
 def last_outcomes(
     connection: Connection, targets: Sequence[str]
 ) -> dict[str, dict[str, tuple[str, str]]]:
-    """By target and slice, the latest attempt that published nothing: its state and its run.
-
-    Unlike in `last_attempts`, what was skipped, cancelled or abandoned counts.
-    """
+    """By target and slice, the latest attempt that published nothing: its state and its run."""
     latest = select(STEP.c.target, STEP.c.slice, func.max(STEP.c.started_at).label("started_at"))
     latest = latest.where(STEP.c.target.in_(targets)).group_by(STEP.c.target, STEP.c.slice)
     newest = latest.subquery()

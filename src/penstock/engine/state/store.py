@@ -18,7 +18,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from penstock.engine.state import reading
 from penstock.engine.state.claims import NOBODY, Claim, Holders, holders, release
 from penstock.engine.state.migrations import migrate, version_of
-from penstock.engine.state.other_writers import marked, undone
+from penstock.engine.state.other_writers import marked, undone_of
 from penstock.engine.state.records import (
     WHOLE,
     ProcessId,
@@ -46,7 +46,6 @@ from penstock.engine.state.tables import (
     to_moment,
     to_text,
 )
-from penstock.lake.catalog.snapshots.history import rollbacks
 
 if TYPE_CHECKING:
     from penstock.destinations.catalog import Catalog
@@ -135,7 +134,7 @@ class State:
 
         def ask(connection: Connection) -> list[SliceRecord]:
             records = reading.slices(connection, target)
-            lost = undone(connection, target, records, rollbacks(connection))
+            lost = undone_of(connection, target, records)
             return list(lost.as_is(records).values())
 
         return self.read(ask, [])
