@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.engine.answers.rendering import Rendering
     from penstock.engine.answers.schema_history import VersionChanges
     from penstock.engine.answers.sparkless_query import SmallReads
+    from penstock.engine.answers.status import Reads
     from penstock.engine.inputs.resolve import Resolved
     from penstock.engine.planning.run_arguments import Ends
     from penstock.engine.planning.slices import Partition
@@ -64,9 +65,8 @@ class Inspection(PlanInspection):
         by_name = {each.name: each for each in self.models}
 
         def known() -> Statuses:
-            of = (self.settings, self._catalog)
-            about = (self.edges, self._table_reads)
-            found = status_of(*of, only, *about) if only else statuses(*of, self.models, *about)
+            of, reads = (self.settings, self._catalog), self._reads
+            found = status_of(*of, only, reads) if only else statuses(*of, self.models, reads)
             if asked is None:
                 return found
             return in_range(
@@ -81,6 +81,12 @@ class Inspection(PlanInspection):
             return known()
         return of_selection(selection, by_name, self.graph, known)
 
+    @property
+    def _reads(self) -> Reads:
+        from penstock.engine.answers.status import Reads
+
+        return Reads(self.edges, self._table_reads, self._views_read)
+
     def _in_state(self, word: str) -> set[str]:
         return {each.model for each in self.status(select=f"state:{word}") if each.model}
 
@@ -89,7 +95,7 @@ class Inspection(PlanInspection):
         from penstock.engine.answers.status import detail_of
 
         shown = self.model(model)
-        return detail_of(self.settings, self._catalog, shown, self.edges, self._table_reads)
+        return detail_of(self.settings, self._catalog, shown, self._reads)
 
     def lineage(self, of: str, direction: str = "upstream", *, rows: bool = False) -> Trace:
         """Return what columns derive from, over all hops: ``project.lineage("orders.id").columns``.

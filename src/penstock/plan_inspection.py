@@ -444,7 +444,7 @@ class PlanInspection:
         by_name = {model.name: model for model in self.models}
         restates = planner is not None or request.changed
         known = known or self._plan_known(request, restates=restates)
-        if request.changed:
+        if request.changed and request.range is None:
             from penstock.engine.planning.changed import of_changed, only_touched
 
             plan = only_touched(make_plan(by_name, self.graph, request, known, of_changed))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.project import Project
 
 _FAILURES = 8  # different ones of a step that are shown
+_NAMED = 3  # models with stale slices
 _RANGES = 4  # of slices that failed alike
 
 
@@ -28,6 +29,20 @@ def print_ending(result: RunResult, left: Mapping[str, str], *, as_json: bool) -
     else:
         print_warnings(result)
         print_failures(result, left)
+        print_stale(result)
+
+
+def print_stale(result: RunResult) -> None:
+    """Count the slices that other definitions built and the run left, with what rebuilds them."""
+    if result.stale:
+        # Late: most runs leave none.
+        from penstock.engine.planning.ranges import REBUILD
+
+        number = sum(each.slices for each in result.stale)
+        names = ", ".join(each.model for each in result.stale[:_NAMED])
+        more = f" and {len(result.stale) - _NAMED} more" if len(result.stale) > _NAMED else ""
+        verb = "is" if number == 1 else "are"
+        say(f"{count(number, 'slice')} of {names}{more} {verb} stale: {REBUILD}")
 
 
 def plain_result(result: RunResult) -> Any:

@@ -101,11 +101,20 @@ class StepResult:
 
 
 @dataclass(frozen=True, slots=True)
+class StaleSlices:
+    """Slices of a model that a run leaves although another definition built them."""
+
+    model: str
+    slices: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """``state`` is ``done``, ``waiting`` (all is done but what waits for an input), ``failed`` or
     ``cancelled``. Steps are in the order of the graph.
 
-    ``notices`` are what is worth knowing and stopped nothing, in the order it was said.
+    ``notices`` are what is worth knowing and stopped nothing, in the order it was said. ``stale``
+    are slices that the run left: ``penstock run --changed`` rebuilds them.
     """
 
     run_id: str
@@ -114,6 +123,7 @@ class RunResult:
     steps: tuple[StepResult, ...]
     seconds: float
     notices: tuple[Notice, ...] = ()
+    stale: tuple[StaleSlices, ...] = ()
 
     @property
     def exit_code(self) -> int:

@@ -60,3 +60,13 @@ def test_what_the_query_looks_back_at_counts(tmp_path: Path) -> None:
 def test_what_is_not_known_is_not_behind(tmp_path: Path) -> None:
     inputs = Inputs((Input(edge_of(tmp_path, DAILY, DAILY), list, 9),))
     assert inputs.behind({Part("2026-01-02"): {"other": 1}}) == {}
+
+
+def test_a_view_that_has_another_query_since_puts_all_behind() -> None:
+    inputs = Inputs(views=(("v", "main", 7),))
+    read: dict[Slice, dict[str, int]] = {Part("2026-01-01"): {"main": 6}, WHOLE: {"main": 7}}
+    found = inputs.behind(read)
+    assert {slice_.text: str(why) for slice_, why in found.items()} == {
+        "2026-01-01": "v: snapshot 7, read 6"
+    }
+    assert not Inputs(views=(("v", "other", 7),)).behind(read)

@@ -22,6 +22,7 @@ from penstock.engine.planning.ranges import (
     SliceStates,
 )
 from penstock.engine.planning.slices import RunRequest
+from penstock.model.slicing.undated import views_read
 from penstock.model.time.interval import Interval
 from penstock.project import Project
 from tests.engine.toy import write_project
@@ -58,7 +59,8 @@ def plan_of(
         for name, of in known.items()
     }
     asked = replace(request, fire_time=NOON)
-    told = Known(lambda _: states, lambda _: lines or {}, edges=project.edges)
+    views = views_read(project.models)
+    told = Known(lambda _: states, lambda _: lines or {}, edges=project.edges, views=views)
     return make_plan(by_name, project.graph, asked, told)
 
 
@@ -332,3 +334,26 @@ def test_a_history_says_what_it_leaves_behind(tmp_path: Path) -> None:
     )
     none = replace(asked, behind=False)
     assert plan_of(tmp_path, {"raw": RAW, "h": history}, raw, none, lines).notices == ()
+
+
+VIEW = "MODEL (name main.seen, kind VIEW);\nSELECT day, n FROM raw"
+VIEWED = {"raw": RAW, "seen": VIEW, "day": f"{DAILY}SELECT * FROM seen {DAY}"}
+RANGE = SliceRange("2026-01-01", "2026-01-03")
+
+
+def test_a_view_waits_for_no_slice_and_its_readers_for_their_own(tmp_path: Path) -> None:
+    known = {"raw": {"2026-01-01": MATERIALIZED, "2026-01-02": FAILED, "2026-01-03": MATERIALIZED}}
+    request = RunRequest(range=RANGE, select=("seen", "day"))
+    plan = plan_of(tmp_path, VIEWED, known, request)
+    assert made(plan, "seen") == ["whole table"]
+    assert made(plan, "day") == days(1, 3)
+    assert waits(plan, "day") == {"2026-01-02": "raw 2026-01-02 failed"}
+
+
+def test_what_reads_a_view_is_made_again_where_that_has_another_query(tmp_path: Path) -> None:
+    each = dict.fromkeys(days(1, 2, 3), MATERIALIZED)
+    for state, again in ((MISSING, days(1, 2, 3)), (MATERIALIZED, [])):
+        known = {"raw": each, "day": each, "seen": {"": state}}
+        plan = plan_of(tmp_path, VIEWED, known, RunRequest(range=RANGE))
+        step = next(step for step in plan.steps if step.name == "day")
+        assert sorted(map(str, step.if_changed)) == again

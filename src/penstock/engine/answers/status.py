@@ -82,7 +82,28 @@ if TYPE_CHECKING:
 _PRESSING = (RUNNING, FAILED, SKIPPED, WAITING)
 _INTERRUPTED = ("cancelled", "abandoned")  # which published nothing: a run makes the slice again
 LAST_RUNS = 10
-Edges = Mapping[str, Sequence[Edge]]  # of models, by their names
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """The reads of models, by their names: ``edges`` to other models, ``tables`` whose changes of
+    rows put slices behind, and VIEW models.
+    """
+
+    edges: Mapping[str, Sequence[Edge]]
+    tables: TableReads
+    views: Mapping[str, Sequence[Model]] = field(default_factory=dict)
+
+    def inputs(
+        self,
+        model: Model,
+        recorded: Mapping[str, Recorded],
+        changes: Mapping[str, Sequence[TableChanges]],
+    ) -> Inputs:
+        edges, views = self.edges.get(model.name, ()), self.views.get(model.name, ())
+        return inputs_of(edges, recorded, changes.get(model.name, ()), views=views)
+
+
 Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
 
 
@@ -141,8 +162,7 @@ def statuses(
     settings: Settings,
     catalogs: Catalogs,
     models: Sequence[Model],
-    edges: Edges,
-    tables: TableReads,
+    inputs_read: Reads,
 ) -> Statuses:
     """The slices of all models of a project, and the tables in their lakes that none makes."""
     lakes = sorted({model.target.lake for model in models})
@@ -155,14 +175,14 @@ def statuses(
         for model in made
     }
     recorded = {model.name: _recorded(model, own[model.name]) for model in made}
-    changes = table_changes(catalogs, tables, recorded)
+    changes = table_changes(catalogs, inputs_read.tables, recorded)
     files = files_of(settings, catalogs, made, recorded)
     known = [
         model_status(
             model,
             own[model.name],
             replace(
-                _inputs(model, edges, recorded, changes),
+                inputs_read.inputs(model, recorded, changes),
                 files=files.get(model.name, {}),
             ),
         )
@@ -181,30 +201,20 @@ def _in_lake(table: str) -> str:
     return ".".join(table.split(".")[-2:])
 
 
-def status_of(
-    settings: Settings, catalogs: Catalogs, model: Model, edges: Edges, tables: TableReads
-) -> Statuses:
+def status_of(settings: Settings, catalogs: Catalogs, model: Model, inputs_read: Reads) -> Statuses:
     """The slices of one model."""
-    above = {edge.upstream.name: edge.upstream for edge in edges.get(model.name, ())}
+    above = {edge.upstream.name: edge.upstream for edge in inputs_read.edges.get(model.name, ())}
+    above |= {view.name: view for view in inputs_read.views.get(model.name, ())}
     states = {
         each.name: read_state(settings, catalogs, each.target.lake, [each], each.target.qualified)
         for each in {**above, model.name: model}.values()
     }
     recorded = {each.name: _recorded(each, states[each.name]) for each in above.values()}
     own = {model.name: _recorded(model, states[model.name])}
-    inputs = _inputs(model, edges, recorded, table_changes(catalogs, tables, own))
+    inputs = inputs_read.inputs(model, recorded, table_changes(catalogs, inputs_read.tables, own))
     files = files_of(settings, catalogs, [model], own)
     inputs = replace(inputs, files=files.get(model.name, {}))
     return Statuses([model_status(model, states[model.name], inputs)])
-
-
-def _inputs(
-    model: Model,
-    edges: Edges,
-    recorded: Mapping[str, Recorded],
-    changes: Mapping[str, Sequence[TableChanges]],
-) -> Inputs:
-    return inputs_of(edges.get(model.name, ()), recorded, changes.get(model.name, ()))
 
 
 def _recorded(model: Model, state: LakeState) -> Recorded:
@@ -312,7 +322,7 @@ def _pressing(state: LakeState, target: str, alive: Collection[str]) -> dict[str
         if is_killed or each.state in _INTERRUPTED:
             why = "its run was cancelled" if each.state == "cancelled" else "its run was killed"
             found[each.slice] = replace(each, state=FAILED, reason=each.reason or why)
-        else:
+        elif each.state in _PRESSING:
             found[each.slice] = each
     held = state.holders(target, [text for text, each in found.items() if each.state == RUNNING])
     return found | {text: replace(found[text], reason=str(by)) for text, by in held.items()}
@@ -389,7 +399,7 @@ def unmade(state: LakeState, lake: str, models: Iterable[Model]) -> list[ModelSt
 
 
 def detail_of(
-    settings: Settings, catalogs: Catalogs, model: Model, edges: Edges, tables: TableReads
+    settings: Settings, catalogs: Catalogs, model: Model, inputs_read: Reads
 ) -> ModelDetail:
     catalog, target = catalogs(model.target.lake), model.target.qualified
     versions: tuple[SchemaVersion, ...] = ()
@@ -409,7 +419,7 @@ def detail_of(
                     fold(name): own[COMMENT] for name, own in tags.items() if COMMENT in own
                 }
     return ModelDetail(
-        status=status_of(settings, catalogs, model, edges, tables)[0],
+        status=status_of(settings, catalogs, model, inputs_read)[0],
         path=str(model.path),
         keys=model.keys,
         inputs=tuple(str(table) for table in model.inputs),

@@ -235,7 +235,7 @@ class Inputs:
     files: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.every or self.tables or self.files)
+        return bool(self.every or self.tables or self.files or self.views)
 
     def behind(self, made: Mapping[Slice, Read]) -> Mapping[Slice, Cause]:
         """Return why slices are behind, of those that were ``made``, by what they read."""
@@ -244,6 +244,9 @@ class Inputs:
             late = _left(each.edge.upstream.target.lake, made, found, each.newest)
             if late:
                 found |= _RULES[each.edge.need.rule](each, late)
+        for name, lake, made_in in self.views:
+            late = _left(lake, made, found, made_in)
+            found |= {each: Behind(name, WHOLE, made_in, read) for each, read in late.items()}
         for table in self.tables:
             if table.read.only_asked:
                 continue
@@ -294,14 +297,19 @@ def inputs_of(
     known: Mapping[str, HasChanges],
     tables: Sequence[TableChanges] = (),
     late: str = BEHIND,
+    views: Sequence[Model] = (),
 ) -> Inputs:
-    """Return what a model reads; ``known`` are the records of the models that it does."""
+    """Return what a model reads; ``known`` are the records of the models that it does, those of
+    the ``views`` among them.
+    """
     inputs = [
         Input(edge, partial(above.changes, edge.upstream), above.newest)
         for edge in edges
         if (above := known.get(edge.upstream.name)) is not None
     ]
-    return Inputs(tuple(inputs), tuple(tables), late)
+    made = ((view, known.get(view.name)) for view in views)
+    queries = tuple((v.name, v.target.lake, of.newest) for v, of in made if of is not None)
+    return Inputs(tuple(inputs), tuple(tables), late, queries)
 
 
 _WEIGHT = (MATERIALIZED, LATE, BEHIND)

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
+from penstock.engine.planning.changed_scope import changed_scope
 from penstock.engine.planning.make_plan import finished, of_slices
 from penstock.engine.planning.plan import Asked, Plan, PlannedStep
-from penstock.engine.planning.reasons import stale_slices
 from penstock.engine.planning.restate import again_of
 from penstock.engine.planning.restatement_scope import (
     Cascade,
     RestatementScope,
-    cascade,
     rebuilds,
     why_not,
 )
@@ -33,41 +31,24 @@ WHY = "its definition has changed"
 UNTOUCHED = "no definition above it has changed"
 NOTHING = "no definition has changed since the slices were made"
 _MOST = 20  # changes of which the readers are looked for
-_ALWAYS = datetime.max.replace(tzinfo=UTC)
 
 
 def require_no_slices(request: RunRequest) -> None:
     """Raise ArgumentError for what does not go with a run of what has changed."""
-    if request.range is not None or request.partition is not None or request.full_refresh:
+    if request.partition is not None or request.full_refresh:
         raise ArgumentError(
             "--changed says which slices are made: those of changed definitions, and their readers",
-            hint="leave out --partition, --from, --to and --full-refresh, or --changed",
+            hint="leave out --partition and --full-refresh, or --changed",
         )
 
 
 def of_changed(asked: Asked) -> list[PlannedStep]:
     """Plan the stale slices of the models that were asked for, and what reads them."""
     require_no_slices(asked.request)
-    roots = [model for model in asked.steps if model.name in asked.roots]
-    stale = stale_slices(roots, asked.known)
-    refused = {m.name: why[0] for m in roots if m.name in stale and (why := why_not(m))}
-    first = {
-        model.name: RestatementScope(
-            f"the definition of {model.name} has changed",
-            _ALWAYS,
-            stale[model.name],
-            model.partition,
-            now=True,
-        )
-        for model in roots
-        if model.name in stale and model.name not in refused
-    }
-    if not first:
-        return [_untouched(model, refused, asked) for model in asked.steps]
-    names = {model.name for model in asked.steps}
-    pasts = asked.known.pasts(asked.steps)
-    reached = cascade(asked.steps, asked.graph.parents, names, pasts, first=first)
-    return [_step(model, first, reached, refused, asked) for model in asked.steps]
+    scope = changed_scope(asked)
+    if not scope.first:
+        return [_untouched(model, scope.refused, asked) for model in asked.steps]
+    return [_step(model, scope.first, scope.reached, scope.refused, asked) for model in asked.steps]
 
 
 def _step(

@@ -7,7 +7,7 @@ date (`up_to_date`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -21,6 +21,7 @@ from penstock.errors import LakeError
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, minus
 from penstock.model.time.slice import Slice
+from penstock.model.values.strategy import strategy_named
 
 AsAsked = Mapping[str, Sequence[Slice]]  # slices by the names of their models
 
@@ -30,13 +31,16 @@ class MadeFrom:
     """A slice that is there, as its definition of then made it: ``definitions`` are the hashes of
     those, ``reads`` what was read; several of an interval that was made in parts. ``moved`` is the
     input that got other rows since, or of which that is not known; ``settings`` are those of Spark
-    that are others now.
+    that are others now. ``rows`` and ``made_in`` are the number of its rows and the snapshot that
+    made it, as results of runs have them.
     """
 
     definitions: frozenset[str]
     reads: tuple[ReadRecord, ...]
     moved: str | None = None
     settings: str | None = None
+    rows: int | None = None
+    made_in: int | None = None
 
 
 def made_from(
@@ -71,12 +75,21 @@ def _made_from(
                 tuple(reads[record.read_id or ""] for _, record in of_slice),
                 _moved(recorded[model.name], of_slice, reads, newest),
                 next((r.other_settings for _, r in of_slice if r.other_settings), None),
+                _rows(record for _, record in of_slice),
+                max((r.made_in for _, r in of_slice if r.made_in is not None), default=None),
             )
             for slice_, of_slice in records[model.name].items()
             if all(record.read_id in reads for _, record in of_slice)
         }
         for model in models
     }
+
+
+def _rows(records: Iterable[SliceRecord]) -> int | None:
+    """Return the rows of a slice, or of all parts of an interval; None where some are not known."""
+    counts = [each.rows for each in records if strategy_named(each.strategy).counts_rows]
+    known = [rows for rows in counts if rows is not None]
+    return sum(known) if counts and len(known) == len(counts) else None
 
 
 _THERE = (MATERIALIZED, UNFINISHED, BEHIND, LATE)  # which input of it moved is told apart

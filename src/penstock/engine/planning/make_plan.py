@@ -24,6 +24,7 @@ from penstock.engine.planning.ranges import (
     idle,
     require_range,
 )
+from penstock.engine.planning.reasons import left_stale
 from penstock.engine.planning.restatement_scope import (
     Cascade,
     ModelRestatement,
@@ -39,10 +40,11 @@ from penstock.engine.planning.slices import (
     resolve_slices,
     value_of,
 )
-from penstock.engine.planning.up_to_date import without_up_to_date
+from penstock.engine.planning.up_to_date import redefined, without_up_to_date
 from penstock.engine.planning.waiting import (
     Completed,
     complete,
+    count_of,
     following,
     touched,
     with_more,
@@ -109,7 +111,8 @@ def make_plan(
     planned = with_lagging(_planned(asked, planner), asked)
     notices = tuple(notices_of(planned, asked))
     makers = makers_of(models.values())
-    return Plan(tuple(planned), request, args, notices, makers, known.edges)
+    stale = tuple(left_stale(planned, known))
+    return Plan(tuple(planned), request, args, notices, makers, known.edges, stale=stale)
 
 
 def _planned(asked: Asked, planner: Planner | None) -> list[PlannedStep]:
@@ -215,7 +218,14 @@ def _apart_by_time(by_time: TimeRange) -> str:
 
 
 def _by_themselves(asked: Asked) -> Cascade:
-    """Return what ``auto_restatement_cron`` makes again in a run, with what reads it."""
+    """Return what ``auto_restatement_cron`` makes again in a run, with what reads it; in a range
+    what definitions that have changed do.
+    """
+    if asked.request.changed:
+        # Late: few runs ask for it.
+        from penstock.engine.planning.changed_scope import changed_scope
+
+        return changed_scope(asked).reached
     request, names = asked.request, {model.name for model in asked.steps}
     autos = [model for model in asked.order if model.auto_restatement is not None]
     other = request.range is not None or request.partition is not None or request.full_refresh
@@ -320,7 +330,9 @@ def _with_touched(
     """
     if step.blocked or not line.painted.remakes or not asked.request.behind:
         return step
-    if not any(each.upstream.name in above for each in asked.known.edges.get(step.name, ())):
+    known = asked.known
+    inputs = {each.upstream.name for each in known.edges.get(step.name, ())}
+    if inputs.union(view.name for view in known.views.get(step.name, ())).isdisjoint(above):
         return step
     own = union(each for each in step.slices if isinstance(each, Interval))
     made = list(line.by_time.units(minus(line.materialized(asked.request.range), own)))
@@ -383,6 +395,7 @@ def of_range(asked: Asked) -> list[PlannedStep]:
     planned = _first_of_others(asked)
     ranges = {model.name: calendar.of(model) for model in steps if model.partition is not None}
     states = asked.known.slices(steps)
+    others = redefined([model for model in steps if not model.slicing], asked)
     for model in steps:
         own = states.get(model.name, SliceStates())
         if model.name in lines:
@@ -390,9 +403,23 @@ def of_range(asked: Asked) -> list[PlannedStep]:
         elif model.partition is not None:
             step = _slices_of_range(model, ranges[model.name], own, planned, asked)
         else:
-            step = _whole_of_range(model, own, planned, asked)
+            step = _whole_of_range(model, own, planned, asked, is_other=model.name in others)
+        again = asked.cascade.again.get(model.name)
+        step = step if again is None else _with_again(step, again, asked)
         planned[model.name] = finished(step, asked)
     return [planned[model.name] for model in steps]
+
+
+def _with_again(step: PlannedStep, again: ModelRestatement, asked: Asked) -> PlannedStep:
+    """Return a step of a range with what changed definitions rebuild of its model, wherever."""
+    model = step.model
+    if again.anew:
+        return _restated(model, again, asked, (WHOLE,), asked.lines.get(model.name))
+    own = () if step.skipped else step.slices
+    made = step_of(model, together(*own, *again.slices, spec=model.partition), asked)
+    tally = step.tally and replace(step.tally, to_make=count_of(model, made.slices))
+    kept = step.if_changed.intersection(made.slices).difference(again.slices)
+    return replace(made, again=again.why, tally=tally, if_changed=kept)
 
 
 def _intervals_of_range(
@@ -434,12 +461,18 @@ def _slices_of_range(
 
 
 def _whole_of_range(
-    model: Model, own: SliceStates, above: Mapping[str, PlannedStep], asked: Asked
+    model: Model,
+    own: SliceStates,
+    above: Mapping[str, PlannedStep],
+    asked: Asked,
+    *,
+    is_other: bool,
 ) -> PlannedStep:
+    """Return the step of a whole table. ``is_other``: it was built by another definition."""
     range_ = asked.request.range
     assert range_ is not None, "asked for a range"
     reached = (above[name] for name in asked.graph.upstream(model.name) if name in above)
-    changes = any(not step.skipped for step in reached)
+    changes = is_other or any(not step.skipped for step in reached)
     return _of_states(model, *choose_whole(own, every=range_.all, inputs_change=changes), asked)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from penstock.engine.planning.plan import Plan, PlannedStep
@@ -14,19 +14,24 @@ from penstock.uuid7 import new_uuid7
 
 
 def ended(planned: PlannedStep, state: str, reason: str | None = None) -> tuple[StepResult, ...]:
-    """The results of a step all of whose slices ended in ``state``."""
-    model = planned.model
-    return tuple(
-        StepResult(
+    """The results of a step all of whose slices ended in ``state``. Those that stay as they are
+    have the rows and the snapshot that are recorded.
+    """
+    model, results = planned.model, list[StepResult]()
+    for slice_ in planned.slices:
+        there = planned.there.get(slice_) if state == "unchanged" else None
+        result = StepResult(
             model.name,
             str(model.target),
             model.strategy.name,
             described((slice_,)),
             state,
+            rows=None if there is None else there.rows,
+            snapshot_id=None if there is None else there.made_in,
             reason=reason,
         )
-        for slice_ in planned.slices
-    )
+        results.append(result)
+    return tuple(results)
 
 
 def nothing_to_do(planned: PlannedStep) -> StepResult:
@@ -55,11 +60,28 @@ def idle_run(plan: Plan, sink: EventSink) -> RunResult:
         sink(notice)
     steps: list[StepResult] = []
     for step in plan.steps:
-        steps += skipped(step)
-        sink(StepFinished(step.name, step.ends_as, 0.0, reason=step.skipped, slice=step.slice))
+        results = list(skipped(step))
+        steps += results
+        sink(finished_as(step, results))
     seconds = time.monotonic() - began
     sink(RunFinished(run_id, "done", seconds))
-    return RunResult(run_id, "done", plan.partition, tuple(steps), seconds, notices)
+    return RunResult(run_id, "done", plan.partition, tuple(steps), seconds, notices, plan.stale)
+
+
+def finished_as(step: PlannedStep, results: Sequence[StepResult]) -> StepFinished:
+    """The event of a step whose slices all ended without being built."""
+    rows = [each.rows for each in results if each.rows is not None]
+    return StepFinished(
+        step.name,
+        step.ends_as,
+        0.0,
+        rows=sum(rows) if rows and len(rows) == len(results) else None,
+        snapshot_id=max(
+            (r.snapshot_id for r in results if r.snapshot_id is not None), default=None
+        ),
+        reason=step.skipped,
+        slice=step.slice,
+    )
 
 
 def skipped(step: PlannedStep) -> Iterator[StepResult]:

@@ -15,6 +15,7 @@ from penstock.engine.planning.ranges import SliceStates, Tally
 from penstock.engine.planning.restatement_scope import BuildTimes, Cascade
 from penstock.engine.planning.slices import RunRequest, bindings_of
 from penstock.engine.planning.stages import Refuse, Stage
+from penstock.engine.results import StaleSlices
 from penstock.engine.state.records import InputRead
 from penstock.errors import ArgumentError
 from penstock.model.definition.graph import Graph, Makers
@@ -63,7 +64,7 @@ class PlannedStep:
     were asked for by themselves. A step that ``is_current`` is skipped as all its slices are up to
     date. ``without`` are slices that are made although they lack something, each with what;
     ``given`` is what slices have been given that are not made as the plan says: those of runs that
-    are retried together.
+    are retried together. ``there`` has what slices that may be up to date were made from.
     """
 
     model: Model
@@ -88,6 +89,7 @@ class PlannedStep:
     is_current: bool = False
     without: Mapping[Slice, str] = field(default_factory=dict)
     given: Mapping[Slice, Given] = field(default_factory=dict)
+    there: Mapping[Slice, MadeFrom] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         named = f"{self.name} {self.slice}" if self.slice else self.name
@@ -166,7 +168,8 @@ class Plan:
     ``makers`` are the project's models by their tables, those that are not planned among them;
     ``edges`` what models need of their inputs, by their names. ``seen`` is what it was made from,
     where a plan was asked to tell, and ``changes`` what changed definitions of its models touch.
-    ``retry_of`` is the run that it carries on with.
+    ``retry_of`` is the run that it carries on with. ``stale`` are the slices of other definitions
+    that it leaves.
     """
 
     steps: tuple[PlannedStep, ...]
@@ -178,6 +181,7 @@ class Plan:
     seen: Seen = field(default_factory=Seen)
     changes: tuple[DefinitionChange, ...] = ()
     retry_of: str | None = None
+    stale: tuple[StaleSlices, ...] = ()
 
     def __repr__(self) -> str:
         names = [step.name for step in self.steps]

@@ -46,6 +46,7 @@ from penstock.model.time.slice import WHOLE, Part, Slice
     "waiting",
     "late",
 )
+REBUILD = "penstock run --changed"  # of slices that another definition made
 _TO_MAKE = frozenset({MISSING, FAILED, SKIPPED, WAITING, RUNNING})  # running: if it fails
 _TO_REMAKE = frozenset({CHANGED, BEHIND, UNFINISHED})
 
@@ -284,7 +285,7 @@ def idle(tally: Tally) -> str:
     """Return why nothing is made of a model: what is stale waits until a user asks for it."""
     hint = ""
     if tally.states.get(STALE):
-        hint += "; their definition has changed: penstock restate makes them again"
+        hint += f"; {REBUILD} rebuilds what is stale"
     if tally.states.get(LATE):
         hint += "; penstock run --behind makes slices with late rows again"
     whose = {CHANGED: "what another writer changed", BEHIND: "what is behind its input"}

@@ -31,8 +31,11 @@ from penstock.engine.planning.ranges import (
     SliceStates,
     by_others,
 )
+from penstock.engine.planning.restatement_scope import why_not
 from penstock.engine.planning.slice_reason import HELD, PLANNED, Reason, ReasonedRange
 from penstock.engine.planning.slices import RunRequest
+from penstock.engine.planning.waiting import count_of
+from penstock.engine.results import StaleSlices
 from penstock.errors import PartitionError
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, intersect, minus
@@ -118,6 +121,20 @@ def stale_slices(models: Sequence[Model], known: Known) -> dict[str, tuple[Slice
         if slices:
             found[model.name] = slices
     return found
+
+
+def left_stale(steps: Sequence[PlannedStep], known: Known) -> Iterator[StaleSlices]:
+    """Yield the slices of other definitions that a plan leaves and a run could rebuild."""
+    by_name = {step.name: step for step in steps if step.model.slicing and not why_not(step.model)}
+    for name, slices in stale_slices([s.model for s in by_name.values()], known).items():
+        step = by_name[name]
+        planned = () if step.skipped else step.slices
+        intervals = (each for each in slices if isinstance(each, Interval))
+        left: Sequence[Slice] = [each for each in slices if each not in planned]
+        if step.model.by_time is not None:
+            left = minus(intervals, (each for each in planned if isinstance(each, Interval)))
+        if number := count_of(step.model, left):
+            yield StaleSlices(name, number)
 
 
 def settings_changed(model: Model, known: Known) -> tuple[str, ...] | None:

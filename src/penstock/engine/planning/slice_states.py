@@ -424,10 +424,7 @@ class KnownSlices:
                         known,
                         tables.get(name, ()),
                         BEHIND if name in run else LATE,
-                    ),
-                    views=tuple(
-                        (view.name, view.target.lake, known[view.name].newest)
-                        for view in self.views().get(name, ())
+                        self.views().get(name, ()),
                     ),
                     files=files.get(name, {}),
                 ),

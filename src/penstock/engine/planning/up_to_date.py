@@ -15,13 +15,20 @@ from dataclasses import replace
 from penstock.engine.planning.made_from import MadeFrom
 from penstock.engine.planning.needed import edge_to, touching
 from penstock.engine.planning.plan import Asked, PlannedStep
-from penstock.engine.planning.ranges import UNFINISHED, SliceStates
+from penstock.engine.planning.ranges import (
+    BEHIND,
+    LATE,
+    MATERIALIZED,
+    STALE,
+    UNFINISHED,
+    SliceStates,
+)
 from penstock.engine.planning.slice_reason import Cause, Reason
 from penstock.engine.planning.slices import bindings_of
 from penstock.engine.planning.waiting import count_of
 from penstock.model.definition.model import Model
 from penstock.model.slicing.undated import why_undated
-from penstock.model.time.slice import Slice
+from penstock.model.time.slice import WHOLE, Slice
 
 UP_TO_DATE = "up to date"
 Finish = Callable[[PlannedStep], PlannedStep]
@@ -47,11 +54,38 @@ def without_up_to_date(
         causes = dict(_causes(step, slices, known.get(step.name, {}), asked))
         current = {each for each in slices if each not in causes}
         told = {each: cause for each, cause in causes.items() if cause is not None}
-        left = replace(step, causes=told) if told else step
+        left = replace(step, causes=told, there=known.get(step.name, {})) if slices else step
         done[step.name] = _without(left, current, done, asked, finish) if current else left
         if done[step.name].skipped != planned.skipped or done[step.name].slices != planned.slices:
             fewer.add(step.name)
     return list(done.values())
+
+
+def redefined(models: Sequence[Model], asked: Asked) -> frozenset[str]:
+    """Return the whole tables, views and seeds that a run has to rebuild as their definition, their
+    data tests or settings of Spark are others now. What a rerun would do once more is left.
+    """
+    rerun = [model for model in models if not model.strategy.may_repeat]
+    states = asked.known.slices(rerun)
+    found = {name for name, of in states.items() if of.get(WHOLE.text) == STALE}
+    if asked.known.made_from is None:
+        return frozenset(found)
+    there = [m for m in rerun if states.get(m.name, SliceStates()).get(WHOLE.text) in _BUILT]
+    wanted = {model.name: (WHOLE,) for model in there}
+    known = asked.known.made_from(wanted, there) if there else {}
+    for model in there:
+        made = known.get(model.name, {}).get(WHOLE)
+        if made is not None and _is_redefined(model, made):
+            found.add(model.name)
+    return frozenset(found)
+
+
+_BUILT = (MATERIALIZED, BEHIND, LATE)
+
+
+def _is_redefined(model: Model, made: MadeFrom) -> bool:
+    tests = any(read.tests != model.terms for read in made.reads)
+    return tests or (made.settings is not None and not model.forward_only)
 
 
 def _asked_for(step: PlannedStep, asked: Asked) -> Iterator[Slice]:

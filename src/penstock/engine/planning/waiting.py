@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals, start_above
 from penstock.engine.planning.needed import Lack, There, lacking, touching
 from penstock.engine.planning.plan import Asked, PlannedStep
-from penstock.engine.planning.ranges import SliceStates
+from penstock.engine.planning.ranges import MATERIALIZED, SliceStates
 from penstock.engine.planning.restatement_scope import together
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Edge, Sliced, sliced
@@ -24,6 +24,7 @@ from penstock.model.time.interval import Interval
 from penstock.model.time.needs import Rule
 from penstock.model.time.slice import WHOLE, Slice
 from penstock.model.time.time_range import TimeRange
+from penstock.model.values.strategy import Output
 
 if TYPE_CHECKING:
     from penstock.engine.planning.freshness import OldTable
@@ -89,7 +90,8 @@ class _Completion:
         return self.asked.request.fire_time.astimezone(UTC)
 
     def edges(self, model: Model) -> list[Edge]:
-        if self._step(model) is None:
+        """Return what may lack. A view has no rows: its readers wait for what they read by it."""
+        if self._step(model) is None or model.strategy.output is Output.VIEW:
             return []
         edges = self.asked.known.edges.get(model.name, ())
         return [edge for edge in edges if edge.upstream.name in self.there and may_lack(edge)]
@@ -278,7 +280,17 @@ def touched(
         whole = asked.request.late and edge.need.has_late_rows
         needs = touching(edge, above.slices, whole=whole)
         found |= dict.fromkeys(slice_ for slice_ in slices if needs(slice_))
+    if any(_is_another(view, steps, asked) for view in asked.known.views.get(model.name, ())):
+        return list(slices)
     return list(found)
+
+
+def _is_another(view: Model, steps: Mapping[str, PlannedStep], asked: Asked) -> bool:
+    """Return whether a plan gives a view another query."""
+    step = steps.get(view.name)
+    if step is None or step.skipped or step.blocked:
+        return False
+    return asked.known.slices([view]).get(view.name, SliceStates()).get(WHOLE.text) != MATERIALIZED
 
 
 def following(

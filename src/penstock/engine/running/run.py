@@ -47,6 +47,7 @@ from penstock.events import (
     RunStarted,
     StepFinished,
 )
+from penstock.model.definition.graph import table_key
 from penstock.model.slicing.needs import Edge, edge_by_kinds
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import Slice
@@ -120,7 +121,7 @@ def run_plan(
             result = (runner := Runner(plan, context, run_step, jobs or settings.jobs)).execute()
         _end(context, result)
         noting(RunFinished(run_id, result.state, result.seconds, runner.states()))
-    return replace(result, notices=tuple(notices))
+    return replace(result, notices=tuple(notices), stale=plan.stale)
 
 
 def _states(plan: Plan, lakes: Mapping[str, Destination]) -> dict[str, State]:
@@ -349,7 +350,11 @@ class Runner:
         above = [self._lines[name] for name in line.step.after]
         if not all(each.ended for each in above):
             return False
-        line.lost = _losses(line, above, self._plan)
+        if line.step.model.strategy.output is Output.VIEW:  # it has no rows: tables are enough
+            lacking = [each for each in above if not self._has_table(each)]
+            line.lost = _losses(line, lacking, self._plan)
+        else:
+            line.lost = _losses(line, above, self._plan)
         if line.step.anew:  # what is dropped is made again whole, or stays
             lost = next((why for each in line.step.slices if (why := line.lost(each))), None)
             line.lost = lambda _: lost
@@ -357,6 +362,17 @@ class Runner:
         if line.step.if_moved:
             line.moved = _changes(line, above, self._plan, whole=True)
         return True
+
+    def _has_table(self, line: _Line) -> bool:
+        """Return whether the table of a step is there, whatever became of its slices."""
+        if not line.bad:
+            return True
+        target = line.step.model.target
+        lake = self._world.lakes.get(target.lake)
+        if lake is None:
+            return False
+        catalog = lake.catalog
+        return catalog.known_table(target.schema, target.table, catalog.latest()) is not None
 
     def _next(self, line: _Line) -> PlannedStep | None:
         """The next batch without what cannot be made; none where the line has come to its end."""
@@ -412,8 +428,11 @@ class Runner:
             with contextlib.suppress(PenstockError):  # it is only for the next run to know
                 self._skip(self._world, step, state, reason)
         states = {state: count_of(step.model, step.slices)}
+        rows, made_in = result.rows, result.snapshot_id
         self._world.sink(
-            StepFinished(step.name, state, 0.0, reason=reason, slice=step.slice, states=states)
+            StepFinished(
+                step.name, state, 0.0, rows, made_in, reason, slice=step.slice, states=states
+            )
         )
 
     def _end_rest(self, line: _Line, state: str, reason: str) -> None:
@@ -502,22 +521,26 @@ def _is_passed_on(line: _Line, read: Sequence[_Line]) -> bool:
 def _changes(
     own: _Line, above: Sequence[_Line], plan: Plan, *, whole: bool = False
 ) -> list[Callable[[Slice], bool]]:
-    """Tell of each input whether a slice needs any that the run has given other rows; of its own
-    table those that it has until then. With ``whole`` also of tables that it reads as they are, of
-    views and of files.
+    """Tell of each input whether a slice needs any that the run has given other rows, and of each
+    view whether it has another query; of its own table those that it has until then. With ``whole``
+    also of tables that it reads as they are, and of files.
     """
     edges = {edge.upstream.name: edge for edge in plan.edges.get(own.step.name, ())}
+    views = {name for edge in edges.values() for name in edge.through}
+    inputs = {table_key(table) for table in own.step.model.changing_inputs}
     itself = edges.get(own.step.name)
     found: list[Callable[[Slice], bool]] = []
     if itself is not None:
         found.append(partial(_has_changed, itself, own))
     for line in above:
-        edge = edges.get(line.step.name)
-        if whole:
-            edge = edge_to(own.step.model, line.step.model, edges)
+        edge, model = edges.get(line.step.name), line.step.model
+        is_view = model.strategy.output is Output.VIEW
+        is_view &= model.name in views or table_key(model.target) in inputs
+        if whole or is_view:
+            edge = edge_to(own.step.model, model, edges)
         if edge is not None:
             late = plan.request.late and edge.need.has_late_rows
-            found.append(touching(edge, line.done, whole=whole or late))
+            found.append(touching(edge, line.done, whole=whole or is_view or late))
     return found
 
 
