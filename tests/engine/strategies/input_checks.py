@@ -7,7 +7,16 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.engine.state.store import State as Records
 from penstock.model.time.interval import interval_of
-from tests.engine.strategies.input_models import EVENTS, NAMES, WHOLE, Model, Read, Row, Unit
+from tests.engine.strategies.input_models import (
+    EVENTS,
+    NAMES,
+    WHOLE,
+    Model,
+    Read,
+    Row,
+    Unit,
+    World,
+)
 from tests.engine.strategies.input_sources import Change, Made, Sources, Tables, Wrong
 
 Named = Mapping[str, tuple[str, str]]  # the state and the reason of slices, by their names
@@ -21,7 +30,8 @@ class Checks(Sources):
 
     def _recorded(self, model: Model, ids: Collection[str] | None = None) -> list[Unit]:
         found: list[Unit] = []
-        for record in Records(self.project.lake("main").catalog).slices(f"main.{model.name}"):
+        records = Records(self.project.lake("main").catalog)
+        for record in records.slices_there(f"main.{model.name}"):
             if ids is not None and record.run_id not in ids:
                 continue
             interval = interval_of(record.slice)
@@ -62,10 +72,17 @@ class Checks(Sources):
 
     def _content(self, name: str, tables: Tables, held: Tables) -> Sequence[Row]:
         """The rows of a table, or of a view; ``held`` are tables as they were."""
-        model = self.world.models.get(name)
+        return self._content_of(name, self.world, tables, held)
+
+    def _content_of(self, name: str, world: World, tables: Tables, held: Tables) -> Sequence[Row]:
+        """The same, as embedded models are in ``world``: a view keeps the query it was made of."""
+        model = world.models.get(name)
         if model is None or model.is_stored:
             return held.get(name, tables.get(name, ()))
-        return model.rows(WHOLE, lambda each: self._content(each, tables, held))
+        if model.kind == "view":
+            world = self.queries.get(name, self.world)
+            model = world.models[name]
+        return model.rows(WHOLE, lambda each: self._content_of(each, world, tables, held))
 
     def _expected(self, model: Model, unit: Unit, tables: Tables | None = None) -> list[Row]:
         """What a slice is made of by what there is; whole tables are held as they were."""
@@ -173,6 +190,9 @@ class Checks(Sources):
             return self._has_another_file(unit, made)
         before = (c for c in self.seen.since(model.name, made.action) if model.op == "running")
         if any(row[3] is not None and row[3] < unit.name for c in before for row in c.rows):
+            return True
+        views = self.world.views(model)
+        if any(self.created.get(name, -1) > made.action for name in views):
             return True
         return any(
             self._is_about(model, unit, read, change)

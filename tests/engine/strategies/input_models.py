@@ -359,6 +359,15 @@ class World:
                 found += [Read(each.table, read.how) for each in self.leaves(inner)]
         return found
 
+    def views(self, model: Model) -> Iterator[str]:
+        """The views through which a model reads, however far."""
+        for read in model.reads:
+            inner = self.models.get(read.table)
+            if inner is not None and not inner.is_stored:
+                if inner.kind == "view":
+                    yield inner.name
+                yield from self.views(inner)
+
     def cadence(self, table: str) -> Cadence | None:
         model = self.models.get(table)
         return None if model is None else model.cadence

@@ -59,7 +59,8 @@ class Failed(Exception):
 @dataclass
 class Duckling:
     """Executes plans. ``content`` has the rows of each table that there is, ``views`` those that
-    were made, ``values`` what the files have.
+    were made, ``values`` what the files have, ``queries`` the models of which views were made that
+    have another query now.
     """
 
     project: Project
@@ -68,6 +69,7 @@ class Duckling:
     content: dict[str, list[Row]]
     views: set[str]
     values: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
+    queries: dict[str, World] = field(default_factory=dict)
 
     def run(self, select: Sequence[str], sink: EventSink, asked: Mapping[str, Any]) -> RunResult:
         return self.execute(self.project._planned(self.project._request(*select, **asked)), sink)
@@ -144,10 +146,16 @@ class Duckling:
             raise Failed(f"table {name} does not exist")
 
     def _content(self, name: str) -> Sequence[Row]:
-        model = self.world.models.get(name)
+        return self._content_of(name, self.world)
+
+    def _content_of(self, name: str, world: World) -> Sequence[Row]:
+        model = world.models.get(name)
         if model is None or model.is_stored:
             return self.content.get(name, ())
-        return model.rows(WHOLE, self._content)
+        if model.kind == "view":
+            world = self.queries.get(name, self.world)
+            model = world.models[name]
+        return model.rows(WHOLE, lambda each: self._content_of(each, world))
 
 
 @dataclass
@@ -162,10 +170,12 @@ class _Batch:
         return self.context.lakes["main"].catalog.latest().id
 
     def view(self) -> Results:
-        """A view is made once: its query stays as it is."""
+        """A view is made where it is not there, or has another query."""
         (slice_,), name = self.planned.slices, self.model.name
         base, snapshot = self.base, None
-        if name not in self.of.views:
+        known = self._known().get(slice_.text)
+        same = known is not None and known.definition_hash == self.planned.model.definition_hash
+        if name not in self.of.views or not same:
             try:
                 for read in self.model.reads:
                     table = self.of.world.models.get(read.table)
@@ -173,9 +183,9 @@ class _Batch:
                         self.of._require(read.table)
             except Failed as why:
                 return self._end([], {slice_: str(why)}, base, None)
-            snapshot = self._commit([f"CREATE VIEW {name} AS SELECT 1 AS ts"])
+            snapshot = self._commit([f"CREATE OR REPLACE VIEW {name} AS SELECT 1 AS ts"])
             self.of.views.add(name)
-        known = self._known().get(slice_.text)
+            self.of.queries.pop(name, None)
         what = self._publication(slice_, None, known, same=snapshot is None)
         return self._end([(slice_, what)], {}, base, snapshot)
 

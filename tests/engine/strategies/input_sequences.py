@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.results import RunResult
+from penstock.engine.state.store import State as Records
 from penstock.errors import ArgumentError, PartitionError
 from tests.engine.strategies.input_checks import Checks, Named, shown
 from tests.engine.strategies.input_models import EVENTS, NAMES, TOO_MUCH, Model, Row, Unit
@@ -107,6 +108,7 @@ class Play(Checks):
         shown = ", ".join(f"{key}={value}" for key, value in asked.items())
         self.log.append(f"run {' '.join(select)} {shown} {'' if kill is None else f'kill={kill}'}")
         death, result, before = Death(kill), None, self._run_ids()
+        lacking = list(self._lacking()) if "from_" in asked and not asked.get("all_") else []
         try:
             result = self._perform(select, asked, death)
         except Killed:
@@ -117,11 +119,37 @@ class Play(Checks):
             why = (step.reason or (step.error and step.error.message) or "").splitlines()[:1]
             self.log.append(f"  {step.name} {step.slice or ''}: {step.state} {' '.join(why)}")
         ids = self._run_ids() - before
+        self._note_views()
         self._observe()
+        self._require_added_once(lacking)
         statuses = self._statuses()
         self._note_made(ids, statuses, asked)
         self._check(statuses)
         return result
+
+    def _lacking(self) -> Iterator[tuple[Model, Unit, list[Row]]]:
+        """The slices of appends that are named as missing, with the rows that are there."""
+        appends = [model for model in self._stored() if model.appends]
+        statuses = self._statuses() if appends else {}
+        for model in appends:
+            for unit in self.world.units(model):
+                rows = self._rows(model, unit)
+                if rows and unit.name not in statuses[model.name]:
+                    yield model, unit, rows
+
+    def _require_added_once(self, lacking: Sequence[tuple[Model, Unit, list[Row]]]) -> None:
+        for model, unit, rows in lacking:
+            self._require(model, unit, self._rows(model, unit), rows, "a range has added to")
+
+    def _note_views(self) -> None:
+        """The views that a run has created again have their new queries."""
+        records = Records(self.project.lake("main").catalog)
+        for name in list(self.queries):
+            known = records.slice(f"main.{name}", "")
+            now = self.project.model(name).definition_hash
+            if known is not None and known.definition_hash == now:
+                del self.queries[name]
+                self.created[name] = self.seen.action
 
     def _perform(self, select: Sequence[str], asked: Mapping[str, Any], death: Death) -> RunResult:
         if self.spark is not None:
@@ -130,7 +158,9 @@ class Play(Checks):
 
     def _duckling(self) -> Duckling:
         content = {name: list(rows) for name, rows in self.seen.tables.items()}
-        return Duckling(self.project, self.world, self.duck, content, set(self.views), self.values)
+        queries = dict(self.queries)
+        views = set(self.views)
+        return Duckling(self.project, self.world, self.duck, content, views, self.values, queries)
 
     def _die(self) -> None:
         """Everything of the run is gone with its process."""

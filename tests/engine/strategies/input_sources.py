@@ -111,6 +111,8 @@ class Sources:
         self.values: dict[str, list[tuple[str, int]]] = {}  # of files
         self.snapshots: list[int] = []
         self.views: set[str] = set()
+        self.queries: dict[str, World] = {}  # of views that runs have not created again yet
+        self.created: dict[str, int] = {}  # when a view got another query
         self.now = self.world.begin + 12 * HOUR
         self._write()
         (self.root / "lake").mkdir()
@@ -148,7 +150,7 @@ class Sources:
         """Return everything that somebody may do between two runs."""
         edits = [self._insert, self._insert, self._update, self._delete]
         edits += [self._write_file, self._write_names, self._foreign, self._roll_back]
-        return [*edits, self._maintain, self._redefine]
+        return [*edits, self._maintain, self._redefine, self._drop_slice]
 
     def _duck(self) -> duckdb.DuckDBPyConnection:
         """DuckDB with the lake attached as ``lk`` throughout; Penstock and it take turns."""
@@ -275,7 +277,7 @@ class Sources:
 
     def _redefine(self) -> None:
         """Another constant, or only another remark."""
-        models = [m for m in self.world.models.values() if m.kind != "view" and m.op != "file"]
+        models, old = [m for m in self.world.models.values() if m.op != "file"], self.world
         if not models:
             return
         model = self.chance.choice(models)
@@ -285,9 +287,22 @@ class Sources:
         else:
             self.world = self.world.changed(model.name, add=model.add + 10)
             self.log.append(f"{model.name} adds {model.add + 10}")
+        for view in (each for each in old.models.values() if each.kind == "view"):
+            if old.meaning(view) != self.world.meaning(self.world.models[view.name]):
+                self.queries.setdefault(view.name, old)
         self.project.close()
         self._write()
         self.project = self._open()
+
+    def _drop_slice(self) -> None:
+        """A slice is dropped, which a rollback may undo."""
+        models = [m for m in self.world.models.values() if m.kind == "part"]
+        slices = [(m.name, row[3]) for m in models for row in self.seen.content(m.name) if row[3]]
+        if not slices:
+            return
+        name, slice_ = self.chance.choice(slices)
+        self.log.append(f"drop {name} --slice {slice_}")
+        self.project.drop(name, slice_)
 
 
 def _at(moment: datetime) -> str:
