@@ -78,7 +78,8 @@ class StepResult:
 
     ``slice`` is the partition value, None for a whole table. ``state`` is ``done``,
     ``unchanged``, ``failed``, ``skipped`` or ``cancelled``. ``rows`` are the rows of the slice
-    afterwards; ``snapshot_id`` is the snapshot that made it, None for a slice that never had rows.
+    afterwards, of an interval that was merged, added or versioned those that the step wrote;
+    ``snapshot_id`` is the snapshot that made it, None for a slice that never had rows.
     """
 
     name: str

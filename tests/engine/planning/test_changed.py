@@ -199,10 +199,36 @@ def test_what_cannot_be_rebuilt_says_so(shop: Shop) -> None:
         assert "changed: log; whole table; not rebuilt: " in str(change)
 
 
-@pytest.mark.parametrize("request_", [{"partition": "2026-01-01"}, {"from_": "2026-01-01"}])
-def test_slices_cannot_be_asked_for_as_well(shop: Shop, request_: dict[str, str]) -> None:
+def test_a_slice_cannot_be_asked_for_as_well(shop: Shop) -> None:
     with pytest.raises(ArgumentError, match="--changed says which slices are made"):
-        shop.project.plan(changed=True, **request_)  # type: ignore[arg-type]  # values of one kind
+        shop.project.plan(changed=True, partition="2026-01-01")
+
+
+def test_a_range_rebuilds_what_has_changed_beside_what_it_lacks(shop: Shop) -> None:
+    with edited(shop) as project:
+        asked: dict[str, Any] = {"from_": "2026-01-04", "to": "2026-01-06"}
+        plan = project.plan("days", "reader", "fu", changed=True, **asked)
+        made = {step.name: [each.text for each in step.slices] for step in plan.steps}
+        assert made == {
+            "days": days(1, 2, 3, 4, 5, 6),
+            "reader": days(2, 3, 4, 5, 6),
+            "fu": [""],
+        }
+        assert plan.stale == ()
+        (left,) = project.plan("days", **asked).stale
+        assert (left.model, left.slices) == ("days", 5)
+
+
+def test_a_range_rebuilds_a_whole_table_of_another_definition(shop: Shop) -> None:
+    shop.made("whole", "")
+    with edited(shop, "whole"), edited(shop, "log") as project:
+        asked: dict[str, Any] = {"from_": "2026-01-01", "to": "2026-01-03"}
+        steps = {step.name: step for step in project.plan(**asked).steps}
+        assert steps["whole"].skipped is None
+        assert [str(each) for each in steps["whole"].ranges] == [
+            "whole table changed (its definition)"
+        ]
+        assert steps["log"].skipped is not None  # an append would add its rows once more
 
 
 def test_a_changed_plan_can_be_saved(shop: Shop, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from penstock.engine.state.other_writers import DROP_NOTE
+from penstock.engine.state.store import State, forget, now
 from penstock.model.time.interval import Interval
 from penstock.project import Project
 from tests import duck
@@ -302,7 +305,18 @@ class Sources:
             return
         name, slice_ = self.chance.choice(slices)
         self.log.append(f"drop {name} --slice {slice_}")
-        self.project.drop(name, slice_)
+        if self.spark is not None:
+            self.project.drop(name, slice_)
+            return
+        # Rows of merged files are Spark's to find: DuckDB removes them in the name of the drop.
+        note = json.dumps({DROP_NOTE: {"table": f"main.{name}", "slice": slice_, "text": slice_}})
+        gone = f"DELETE FROM {name} WHERE _wm_partition = '{slice_}'"
+        said = f"CALL lk.set_commit_message('penstock', 'drop', extra_info => '{note}')"
+        for statement in ("BEGIN", gone, said, "COMMIT"):
+            self.duck.execute(statement)
+        catalog = self.project.lake("main").catalog
+        at = catalog.latest().id
+        State(catalog).write(lambda c: forget(c, f"main.{name}", slice_, now(), at))
 
 
 def _at(moment: datetime) -> str:

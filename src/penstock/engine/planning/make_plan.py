@@ -96,6 +96,8 @@ def make_plan(
     if request.changed:  # with what reads them
         below = frozenset(name for each in roots for name in graph.downstream(each))
         below -= selected.excluded
+        if request.range is not None:  # nothing but a change asks for them
+            below = frozenset(n for n in below if not models[n].strategy.may_repeat)
         chosen |= frozenset(n for n in below if models[n].strategy.runs and models[n].own)
     steps = [models[name] for name in order if name in chosen]
     if not all(map(known.can_make, steps)):

@@ -285,11 +285,13 @@ def tests_failed(
 
 def _publication(candidate: Candidate, verdict: Verdict, staged: Staged) -> Publication:
     attempt, model, text = candidate.attempt, candidate.attempt.model, verdict.slice.text
-    counted = candidate.counts_rows and not lies_among_others(model.strategy.name, text)
+    is_among_others = lies_among_others(model.strategy.name, text)
+    counted = candidate.counts_rows and not is_among_others
     comments = {fold(name): text for name, text in model.about.column_descriptions}
     return replace(
         Publication.of(model, attempt.context.run_id, text),
         rows=staged.slice_rows if counted else None,
+        written=staged.rows_inserted + staged.rows_updated if is_among_others else None,
         fingerprint=staged.fingerprint,
         columns=column_infos(candidate.schema, comments),
         checks=verdict.checks,

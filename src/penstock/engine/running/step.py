@@ -289,8 +289,7 @@ def _results(run: _Run, made: Sequence[MadeSlice]) -> dict[Slice, StepResult]:
             error = tests_failed(what.checks, what.columns, run.planned.model.target)
             found[slice_] = replace(result, checks=what.checks, error=error)
         else:
-            rows = what.rows if strategy_named(what.strategy).counts_rows else None
-            made_in = each.made_in
+            rows, made_in = what.reported, each.made_in
             found[slice_] = replace(result, checks=what.checks, rows=rows, snapshot_id=made_in)
     return found
 

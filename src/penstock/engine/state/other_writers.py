@@ -357,7 +357,9 @@ def undone(
             fingerprint=None,
             snapshot_id=each.snapshot_id,
             made_in=each.snapshot_id,
-            rows=each.rows if text == each.slice else None,
+            rows=None
+            if text != each.slice or lies_among_others(template.strategy, text)
+            else each.rows,
             published_at=to_moment(each.at),
             read_id=None,  # which of its attempts that was is not looked up
             rolled_back=of_table.last,

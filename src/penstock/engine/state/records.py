@@ -223,7 +223,8 @@ class Publication:
     other slices whose records it takes the place of, but for what is ``left`` of them. ``requires``
     is what must hold of the records that are there. Where nothing of its data changes, in the whole
     commit or (``same``) in this slice, its state is ``kept_as``, and ``made_before`` the snapshot
-    that made it; of an interval that several made, ``parts`` has each.
+    that made it; of an interval that several made, ``parts`` has each. ``written`` are the rows
+    that a merge, an append or a history wrote for an interval, whose ``rows`` lie among others.
     """
 
     run_id: str
@@ -254,6 +255,7 @@ class Publication:
     kept_as: str | None = None
     made_before: int | None = None
     parts: tuple[KeptPart, ...] = ()
+    written: int | None = None
 
     @classmethod
     def of(cls, model: Model, run_id: str, slice_: str) -> Publication:
@@ -274,6 +276,13 @@ class Publication:
             slicing=model.slicing,
             keys=model.keys,
         )
+
+    @property
+    def reported(self) -> int | None:
+        """The number of rows that the result of its step has."""
+        if not strategy_named(self.strategy).counts_rows:
+            return None
+        return self.written if self.rows is None else self.rows
 
     def records(self, as_of: int, made_in: int | None) -> Iterator[SliceRecord]:
         """Yield the record of its slice, or of its parts."""

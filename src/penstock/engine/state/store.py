@@ -344,7 +344,7 @@ def publish(
         (what.run_id, what.step, what.slice),
         what.state,
         what.at,
-        rows=what.rows,
+        rows=what.rows if what.written is None else what.written,
         snapshot_id=snapshot_id,
         reason=what.reason,
     )
