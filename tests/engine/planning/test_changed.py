@@ -1,7 +1,8 @@
 """What a change of definitions touches, and the plan that rebuilds exactly that. Spark runs
 one of them.
 
-Tests ``engine/planning/changed_tests.py`` (data tests that slices were not published under), too.
+Tests ``engine/planning/changed_tests.py`` (data tests that slices were not published under) and
+``engine/planning/changed_scope.py``, too.
 """
 
 from __future__ import annotations
