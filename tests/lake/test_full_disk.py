@@ -142,6 +142,15 @@ def test_of_what_spark_writes() -> None:
     error = explain(RuntimeError(WRITES))
     assert isinstance(error, DataPathError)
     assert error.message == "the data path cannot be written: No space left on device"
+    assert "spark.local.dir" in str(error.hint)
+
+
+def test_of_what_spark_writes_to_a_path_that_it_names(tmp_path: Path) -> None:
+    text = WRITES.replace("writing rows.", f"writing rows to file:{tmp_path}.")
+    error = explain(RuntimeError(text))
+    begin = f"{tmp_path} cannot be written: No space left on device ("
+    assert error.message.startswith(begin)
+    assert error.message.endswith(" MiB are free there)")
 
 
 def test_of_a_file_that_went_meanwhile() -> None:

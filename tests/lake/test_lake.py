@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.errors import CatalogMissing, EnvironmentMissing, ReadOnlyLake, SnapshotNotFound
+from penstock.errors import (
+    CatalogMissing,
+    EnvironmentMissing,
+    ReadOnlyLake,
+    SnapshotNotFound,
+    UnsupportedFeature,
+)
 from penstock.lake.lake import Lake
 from tests.lake.conftest import Rows, table_of
 
@@ -29,6 +35,14 @@ def test_a_catalog_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         assert repr(lake.snapshots()[0]).startswith("Snapshot(0, 20")
         with pytest.raises(EnvironmentMissing, match="without a Spark session"):
             lake.sql("SELECT 1")
+
+
+def test_a_lake_is_not_made_where_nothing_can_be_written(tmp_path: Path) -> None:
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with pytest.raises(UnsupportedFeature, match="gs://"):
+        Lake.attach(uri, data_path="gs://bucket/lake/")
+    with pytest.raises(CatalogMissing):
+        Lake.attach(uri, create_if_not_exists=False)
 
 
 def test_nothing_to_attach(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_file_that_only_the_query_names() -> None:
     text = "[PATH_NOT_FOUND] Path does not exist: file:/data/new.parquet. SQLSTATE: 42K03"
     assert explain(Py4JNetworkError(text)).message == "there is no file /data/new.parquet"
     of_a_table = explain(Py4JNetworkError(text), table="main.t", snapshot_id=3)
-    assert "the catalog names /data/new.parquet of main.t at snapshot 3" in of_a_table.message
+    assert "the data file /data/new.parquet of main.t at snapshot 3" in of_a_table.message
 
 
 def test_sql_that_is_nested_too_deeply() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import unquote
 
@@ -40,6 +41,7 @@ _CANNOT_WRITE = re.compile(
     r"([^\n]*?(?:Mkdirs failed|Permission denied|Read-only file system|No space left)[^\n]*)",
     re.MULTILINE,
 )
+_WRITTEN_TO = re.compile(r"Task failed while writing rows to (\S+?)\.?(?:\s|$)")
 _UNREADABLE = "FAILED_READ_FILE."
 _MISSING = {"FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND"}
 # Spark's messages after its context has stopped, as it does when the heap is full.
@@ -154,11 +156,24 @@ def _of_the_machine(error: BaseException, text: str, condition: str | None) -> P
         )
     cannot_write = _CANNOT_WRITE.search(text)
     if cannot_write is not None and condition in (None, "TASK_WRITE_FAILED"):
-        return DataPathError(
-            f"the data path cannot be written: {cannot_write[1].split(' (exists=')[0].strip()}",
-            hint="check that the directory exists, is writable and has space",
-        )
+        return _unwritable(text, cannot_write[1].split(" (exists=")[0].strip())
     return None
+
+
+def _unwritable(text: str, cause: str) -> DataPathError:
+    """Return the error of a directory that Spark cannot write to, with its path if Spark has it."""
+    path = _WRITTEN_TO.search(text)
+    where = "the data path" if path is None else local_path(path[1])
+    hint = "check that the directory exists, is writable and has space"
+    if "No space left" in cause:
+        hint = (
+            "nothing was published: free some space there, or in Spark's directory of temporary "
+            'files ("spark.local.dir" in [spark.conf], by default /tmp)'
+        )
+        with suppress(OSError):
+            free = shutil.disk_usage(where).free // (1 << 20)
+            cause = f"{cause} ({free:,} MiB are free there)"
+    return DataPathError(f"{where} cannot be written: {cause}", hint=hint)
 
 
 def _of_an_alias(condition: str | None, cause: str, text: str) -> str | None:

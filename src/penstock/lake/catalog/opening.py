@@ -37,7 +37,7 @@ from penstock.lake.catalog.database.location import (
     resolve,
 )
 from penstock.lake.format.naming import DEFAULT_SCHEMA, quote_identifier, uuid7_time
-from penstock.lake.storage import bucket_of, is_remote, open_system
+from penstock.lake.storage import bucket_of, is_remote, open_system, refuse_unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,12 @@ def exists(connection: Connection) -> bool:
 
 
 def create(connection: Connection, data_path: str) -> None:
-    """Make an empty lake with the schema ``main``. ``data_path`` is absolute, ends in ``/``."""
+    """Make an empty lake with the schema ``main``. ``data_path`` is absolute, ends in ``/``.
+
+    Raises UnsupportedFeature for one in a store that nothing can be written to.
+    """
+    if is_remote(data_path):
+        refuse_unknown(data_path)
     schema = metadata_schema(connection)
     if schema is not None:
         connection.execute(CreateSchema(schema, if_not_exists=True))
