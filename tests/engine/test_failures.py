@@ -240,3 +240,23 @@ def test_a_bad_input_file_is_the_users_file(make: Make) -> None:
         project.preview_rows("bad")
     with pytest.raises(QueryFailed, match=r"query:1:15: bad.csv, line 3"):
         project.query(read.format("csv", "bad"))
+
+
+def test_a_test_that_only_warns_publishes_the_rows_whatever_is_wrong_with_it(make: Make) -> None:
+    tests = (
+        "relationships id -> ducklake://main/nowhere.id severity=warn",
+        "relationships id -> ducklake://main/s.nope severity=warn",
+        "not_null nope severity=warn",
+        "expression (1 / (id - 1)) > 0 severity=warn",
+        "not_null id",
+    )
+    lines = "".join(f"-- data_test {test}\n" for test in tests)
+    scripts = {
+        "models/s": "-- materialize ducklake://main/s\nSELECT 1 AS id",
+        "models/t": f"{lines}-- materialize ducklake://main/t\nSELECT 1 AS id",
+    }
+    project = make(scripts)
+    published = step(project.run(), "t")
+    assert (published.state, published.rows) == ("done", 1)
+    assert [check.outcome for check in published.checks] == [*["warned"] * 4, "passed"]
+    assert "nowhere" in str(published.checks[0].samples)

@@ -53,6 +53,56 @@ def test_an_early_partition_that_was_asked_for_is_an_error(tmp_path: Path) -> No
     assert plan(tmp_path, {"models/raw": raw}, partition="2026-01-02").partition == "2026-01-02"
 
 
+TENANTS = (
+    '-- pipeline\n-- partitioned dynamic key="$.tenant"\n'
+    "-- materialize ducklake://main/tenants\nSELECT '{partition}' AS tenant FROM raw"
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "names"),
+    [
+        ({"from_": "2026-05-01", "to": "2026-05-03"}, ["raw"]),
+        ({}, ["raw"]),
+        ({"partition": "2026-05-16"}, ["raw"]),
+        ({"exclude": "other"}, ["raw"]),
+        ({"partition": "2026-05-16", "payload": {"tenant": "a"}}, ["raw", "tenants"]),
+    ],
+)
+def test_a_dynamic_model_without_a_value_is_skipped_with_a_notice(
+    tmp_path: Path, request_: dict[str, Any], names: list[str]
+) -> None:
+    scripts = {"models/raw": RAW, "models/tenants": TENANTS, "models/other": MART}
+    planned = plan(tmp_path, {**scripts, "models/other": RAW.replace("/raw", "/x")}, **request_)
+    assert [step.name for step in planned.steps if step.name != "other"] == names
+    said = [notice for notice in planned.notices if "tenants is skipped" in notice]
+    assert len(said) == (len(names) == 1)
+
+
+def test_a_dynamic_model_that_is_named_needs_a_value(tmp_path: Path) -> None:
+    scripts = {"models/raw": RAW, "models/tenants": TENANTS}
+    with pytest.raises(PartitionError, match="there is no payload"):
+        plan(tmp_path, scripts, select="tenants")
+    with pytest.raises(PartitionError, match="there is no payload"):
+        plan(tmp_path / "p", {"models/tenants": TENANTS.replace(" FROM raw", "")})
+
+
+def test_today_is_not_over_for_a_model_by_time_as_for_a_partitioned_one(tmp_path: Path) -> None:
+    by_time = (
+        "MODEL (name t, kind INCREMENTAL_BY_TIME_RANGE (time_column ds), start '2026-05-01');\n"
+        "SELECT CAST(@start_ds AS DATE) AS ds"
+    )
+    scripts = {"models/t": by_time, "models/raw": RAW}
+    planned = plan(tmp_path, scripts, from_="2026-05-10", fire_time=NIGHT)
+    assert planned.notices == ()
+    tallies = [(each.tally.current, each.tally.later) for each in planned.steps if each.tally]
+    assert tallies == [(1, 0), (1, 0)]
+    planned = plan(
+        tmp_path, scripts, select="t", from_="2026-05-10", to="2026-05-18", fire_time=NIGHT
+    )
+    assert planned.notices == ("t: 2 slices of the range have not begun yet, and are left out",)
+
+
 def test_the_slice_is_for_partitioned_steps_only(tmp_path: Path) -> None:
     planned = plan(tmp_path, partition="2026-05-16")
     days = "2026-05-16 to 2026-05-17 (2 slices)"  # in UTC, of a day in New York

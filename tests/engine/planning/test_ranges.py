@@ -131,7 +131,10 @@ DYNAMIC = HEAD.format(kind='dynamic key="$.r"', name="d") + "SELECT 1 AS a"
         ({"full_refresh": True, "select": ("raw",)}, "not with a range"),
         ({"select": ("mart",)}, "no selected model is partitioned"),
         ({"first": None, "select": ("months",)}, "the range has no beginning"),
-        ({"models": {**MODELS, "models/d": DYNAMIC}}, "a dynamic partition has no range"),
+        (
+            {"models": {**MODELS, "models/d": DYNAMIC}, "select": ("d",)},
+            "a dynamic partition has no range",
+        ),
     ],
 )
 def test_bad_ranges(tmp_path: Path, request_: dict[str, Any], said: str) -> None:

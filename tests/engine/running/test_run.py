@@ -31,7 +31,12 @@ from tests.engine.toy import write_project
 
 def planned(name: str, *after: str) -> PlannedStep:
     model = SimpleNamespace(
-        name=name, target=f"main.{name}", strategy=REPLACE, partition=None, by_time=None
+        name=name,
+        target=f"main.{name}",
+        strategy=REPLACE,
+        partition=None,
+        by_time=None,
+        only_warned=(),
     )
     return PlannedStep(cast(Any, model), (WHOLE,), after)
 
@@ -168,11 +173,38 @@ def test_nothing_to_do_is_done() -> None:
 
 
 def test_remaining_time_goes_by_the_slices_so_far() -> None:
-    moments = iter([0.0, 1.0, 10.0, 10.5])
+    moments = iter([0.0, 1.0, 10.0, 30.0, 30.5, 40.0])
     pace = Pace(100, clock=lambda: next(moments))
     assert pace.at(1) is None
-    assert pace.at(25) == RunProgress(25, 100, 30.0)
+    assert pace.at(2) == RunProgress(2, 100, None)  # the first slices say too little
+    assert pace.at(25) == RunProgress(25, 100, 90.0)
     assert pace.at(26) is None
+
+
+WARNED = """\
+-- partitioned daily start=2026-01-01
+-- data_test relationships id -> ducklake://main/other.id{}
+-- materialize ducklake://main/reader
+SELECT 1 AS id, '{{partition}}' AS day"""
+
+
+@pytest.mark.parametrize(("severity", "state"), [("", "skipped"), (" severity=warn", "done")])
+def test_a_test_that_only_warns_blocks_no_slice(tmp_path: Path, severity: str, state: str) -> None:
+    other = "-- materialize ducklake://main/{}\nSELECT id FROM {}"
+    scripts = {
+        "models/top": "-- materialize ducklake://main/top\nSELECT 1 AS id",
+        "models/other": other.format("other", "top"),
+        "models/reader": WARNED.format(severity),
+    }
+    project = Project.load(write_project(tmp_path / "p", scripts))
+    plan = project.plan(partition="2026-01-02")
+    assert [step.name for step in plan.steps] == ["top", "other", "reader"]
+
+    def do(context: RunContext, step: PlannedStep) -> Results:
+        return result(step, "done" if step.name == "reader" else "failed")
+
+    ran, _ = run(plan.steps, do)
+    assert {step.name: step.state for step in ran.steps}["reader"] == state
 
 
 def test_a_slice_that_reads_one_of_its_own_table_that_failed_is_not_made(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ with Lake.attach("ducklake:sqlite:own.sqlite", data_path="own") as lake:
 assert Project.load(sys.argv[1], warm=True).sql("SELECT 2 AS b").collect()[0].b == 2
 """
 RUN = "from penstock.cli.main import main; main()"
+PHASE = '"phase": "writing"'  # of an event as JSON
 
 
 @pytest.mark.skipif(not PYTHON.exists(), reason="`make test` makes .venv-connect")
@@ -118,8 +119,8 @@ def _wait_for(process: subprocess.Popen[str], text: str) -> None:
 @pytest.mark.skipif(KILLS not in os.environ, reason=f"takes a minute: {KILLS}=1")
 @needs_packages
 def test_kills_of_clients_and_of_the_server(shop: Path) -> None:
-    slow = penstock(shop, "run", "slow", "--warm")
-    _wait_for(slow, "slow: writing")
+    slow = penstock(shop, "run", "slow", "--warm", "--json")
+    _wait_for(slow, PHASE)
     place, record = _server(shop)
 
     # Another client joins, and goes on when the first is killed.
@@ -131,8 +132,8 @@ def test_kills_of_clients_and_of_the_server(shop: Path) -> None:
     assert _server(shop) == (place, record)
 
     # Ctrl-C ends the run's own work only.
-    stopped, beside = penstock(shop, "run", "slow", "--warm"), None
-    _wait_for(stopped, "slow: writing")
+    stopped, beside = penstock(shop, "run", "slow", "--warm", "--json"), None
+    _wait_for(stopped, PHASE)
     beside = penstock(shop, "run", "quick", "--warm")
     stopped.send_signal(signal.SIGINT)
     stopped.communicate(timeout=60)
@@ -141,8 +142,8 @@ def test_kills_of_clients_and_of_the_server(shop: Path) -> None:
     assert beside.returncode == 0, said
 
     # The server is killed in a run: the run says so, and the next command has another.
-    lost = penstock(shop, "run", "slow", "--warm")
-    _wait_for(lost, "slow: writing")
+    lost = penstock(shop, "run", "slow", "--warm", "--json")
+    _wait_for(lost, PHASE)
     os.kill(record.pid, signal.SIGKILL)
     said = lost.communicate(timeout=60)[0]
     assert lost.returncode == 1

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from penstock.engine.session.warm import end_server
 from penstock.engine.session.warm_files import ServerPlace, ServerRecord
-from tests.engine.session.test_warm_process import RUN, SLOW, TOML, _wait_for
+from tests.engine.session.test_warm_process import PHASE, RUN, SLOW, TOML, _wait_for
 from tests.engine.toy import write_project
 
 _OF_SERVERS = 10  # each so many kills one is of the server
@@ -67,9 +67,9 @@ def killed(root: Path, chance: random.Random, number: int) -> str | None:
     if first.returncode or str(number) not in said:
         return f"a client without a kill: {first.returncode} {said[-2000:]}"
     ((_, server),) = servers(root)
-    victim = penstock(root, "run", "slow", "--force")
+    victim = penstock(root, "run", "slow", "--force", "--json")
     if number % _OF_SERVERS == 0:
-        _wait_for(victim, "slow: writing")  # one that has not joined yet would start another
+        _wait_for(victim, PHASE)  # one that has not joined yet would start another
         os.kill(server.pid, signal.SIGKILL)
         said = victim.communicate(timeout=120)[0]
         return None if victim.returncode == 1 else f"of the server: {victim.returncode} {said}"

@@ -36,7 +36,7 @@ from penstock.engine.checks.check import (
 from penstock.engine.inputs.pinned_tables import Pins, Readable, slice_as_table
 from penstock.engine.inputs.resolve import Reader, Views, resolve
 from penstock.engine.results import CheckResult
-from penstock.errors import ArgumentError, Location, NotFound
+from penstock.errors import ArgumentError, Location, NotFound, PenstockError
 from penstock.lazy import pa
 from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
@@ -92,17 +92,46 @@ class Tester:
                 scripts=self._script,
                 dialect=self.model.query.dialect,
             )
-            checks.append(build(test, scope))
+            checks.append(_built(test, scope))
         passes = proven(checks, candidate.collected)
         left = [check for check, passed in zip(checks, passes, strict=True) if not passed]
         with explained():
             for name in dict.fromkeys(name for check in left for name in check.views):
                 self.views.put(name, made[name](None).df)
-            failures = iter(run_checks(self.session, left, view, self.samples))
+        failures = iter(self._failures(left, view))
         return tuple(
             self._result(check, view, Failures() if passed else next(failures))
             for check, passed in zip(checks, passes, strict=True)
         )
+
+    def _failures(self, checks: Sequence[Check], view: str) -> Sequence[Failures]:
+        """Return what fails of each check. One that only warns, and that Spark cannot evaluate,
+        warns with the error, and keeps no row from being published.
+        """
+        try:
+            with explained():
+                return run_checks(self.session, checks, view, self.samples)
+        except PenstockError:
+            strict = [check for check in checks if check.severity != _WARN]
+            if len(strict) == len(checks):
+                raise
+        with explained():
+            found = dict(
+                zip(
+                    map(id, strict),
+                    run_checks(self.session, strict, view, self.samples) if strict else (),
+                    strict=True,
+                )
+            )
+        return [found.get(id(check)) or self._warning(check, view) for check in checks]
+
+    def _warning(self, check: Check, view: str) -> Failures:
+        try:
+            with explained():
+                (failures,) = run_checks(self.session, [check], view, self.samples)
+        except PenstockError as error:
+            return Failures(1, ({"error": error.message},))
+        return failures
 
     def _result(self, check: Check, view: str, failures: Failures) -> CheckResult:
         return CheckResult(
@@ -272,6 +301,22 @@ BUILDERS: Mapping[type[DataTest], Callable[[Any, Scope], Check]] = {
     data_test.QueryTest: expression.build_query,
     data_test.CustomTest: check.build,
 }
+
+
+_WARN = "warn"
+
+
+def _built(test: DataTest, scope: Scope) -> Check:
+    """The check of a test. Where its table or column does not exist, one that only warns fails on
+    a row that holds the error.
+    """
+    try:
+        return build(test, scope)
+    except PenstockError as error:
+        if test.severity != _WARN:
+            raise
+        failing = f"SELECT {text_literal(error.message)} AS error"
+        return Check(test.name, failing, severity=_WARN)
 
 
 def build(test: DataTest, scope: Scope) -> Check:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import takewhile
 from types import MappingProxyType
 
 from penstock.engine.planning.ranges import (
@@ -171,10 +172,17 @@ class ModelIntervals:
         outside = minus((asked,), expected)
         early = [each for each in outside if not expected or each.start < expected[0].start]
         later = [each for each in outside if each not in early]
+        begun = sum(1 for _ in takewhile(self._has_begun, self.by_time.units(later)))
         tally = replace(
-            self._tally(within, chosen), early=self.count(early), later=self.count(later)
+            self._tally(within, chosen),
+            early=self.count(early),
+            later=self.count(later) - begun,
+            current=begun,
         )
         return Due(chosen, tally, None if chosen else idle(tally), lacking=not request.all)
+
+    def _has_begun(self, unit: Interval) -> bool:
+        return unit.start <= self.now
 
     def materialized(self, request: SliceRange | None) -> Intervals:
         """Return what is up to date, of a range where one is asked for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC
 from functools import partial
@@ -49,7 +49,7 @@ from penstock.engine.planning.waiting import (
     touched,
     with_more,
 )
-from penstock.errors import ArgumentError
+from penstock.errors import ArgumentError, PartitionError
 from penstock.model.definition.graph import Graph, chains, makers_of
 from penstock.model.definition.model import Model
 from penstock.model.project.not_models import FIRST_MODEL
@@ -57,7 +57,7 @@ from penstock.model.script.constants import Bindings
 from penstock.model.script.file_uris import path_of
 from penstock.model.time.interval import Interval, minus, union
 from penstock.model.time.moments import is_moment
-from penstock.model.time.partition import Moment
+from penstock.model.time.partition import TIME_KINDS, Moment, value_from
 from penstock.model.time.slice import WHOLE, Part, Slice
 from penstock.model.time.time_range import TimeRange
 
@@ -92,7 +92,8 @@ def make_plan(
     if selected.idle is not None:
         one = request.range is None and any(model.partition for model in models.values())
         return Plan((), request, notices=(f"{selected.idle}{OF_MOMENT if one else ''}",))
-    chosen = roots = _with_steps(selected.names, models, graph)
+    chosen, unvalued = _without_dynamic(_with_steps(selected.names, models, graph), models, request)
+    roots = chosen
     if request.changed:  # with what reads them
         below = frozenset(name for each in roots for name in graph.downstream(each))
         below -= selected.excluded
@@ -111,7 +112,7 @@ def make_plan(
     if planner is None:
         asked = replace(asked, cascade=_by_themselves(asked))
     planned = with_lagging(_planned(asked, planner), asked)
-    notices = tuple(notices_of(planned, asked))
+    notices = (*unvalued, *notices_of(planned, asked))
     makers = makers_of(models.values())
     stale = tuple(left_stale(planned, known))
     return Plan(tuple(planned), request, args, notices, makers, known.edges, stale=stale)
@@ -517,6 +518,37 @@ def _with_steps(
             location=models[name].place("kind"),
         )
     return found
+
+
+def _without_dynamic(
+    chosen: frozenset[str], models: Mapping[str, Model], request: RunRequest
+) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Leave the dynamic models that have no value out of a run of the whole project, with notices:
+    only who names such a model can mean one of its values.
+    """
+    if request.select or request.to:
+        return chosen, ()
+    known = [models[name] for name in chosen if models[name].partition is not None]
+    by_time = any(model.partition and model.partition.kind in TIME_KINDS for model in known)
+    without: list[Model] = []
+    for model in known:
+        spec = model.partition
+        if spec is None or spec.kind in TIME_KINDS:
+            continue
+        with suppress(PartitionError):
+            if request.range is None and (
+                (request.partition is not None and not by_time) or value_from(spec, request.inputs)
+            ):
+                continue
+        without.append(model)
+    left = chosen.difference(model.name for model in without)
+    if not left:
+        return chosen, ()
+    return left, tuple(
+        f"{model.name} is skipped: its dynamic partition has no value here; run it with "
+        f"`penstock run {model.name} --partition VALUE`, or send the value in --payload"
+        for model in sorted(without, key=lambda model: model.name)
+    )
 
 
 def _chains(models: Sequence[Model], chosen: Collection[str]) -> list[list[Model]]:

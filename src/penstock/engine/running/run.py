@@ -47,7 +47,7 @@ from penstock.events import (
     RunStarted,
     StepFinished,
 )
-from penstock.model.definition.graph import table_key
+from penstock.model.definition.graph import made_by, table_key
 from penstock.model.slicing.needs import Edge, edge_by_kinds
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import Slice
@@ -485,6 +485,7 @@ def _losses(own: _Line, above: Sequence[_Line], plan: Plan) -> Callable[[Slice],
     edges = {edge.upstream.name: edge for edge in plan.edges.get(own.step.name, ())}
     itself, moment = edges.get(own.step.name), plan.request.fire_time.astimezone(UTC)
     read = [line for line in above if line.step.name in edges]
+    above = _without_warned(own, above, edges)
     above = [line for line in above if line in read or not _is_passed_on(line, read)]
 
     def needs(line: _Line, slices: Mapping[Slice, StepResult]) -> Callable[[Slice], bool]:
@@ -506,6 +507,27 @@ def _losses(own: _Line, above: Sequence[_Line], plan: Plan) -> Callable[[Slice],
         return ends
 
     return lost
+
+
+def _without_warned(
+    own: _Line, above: Sequence[_Line], edges: Mapping[str, Edge]
+) -> Sequence[_Line]:
+    """Leave out what only tests with ``severity=warn`` look at, and what stands above that alone:
+    it runs before, and no slice needs it.
+    """
+    tables = {*map(table_key, own.step.model.only_warned)}
+    if not tables:
+        return above
+    warned = [
+        line.step
+        for line in above
+        if line.step.name not in edges and tables & {*map(table_key, made_by(line.step.model))}
+    ]
+    names = {step.name for step in warned}
+    only = names | {name for step in warned for name in step.after if name not in edges}
+    others = [line.step for line in above if line.step.name not in only]
+    needed = {name for step in others for name in (step.name, *step.after)}
+    return [line for line in above if line.step.name in needed or line.step.name in edges]
 
 
 def _is_passed_on(line: _Line, read: Sequence[_Line]) -> bool:

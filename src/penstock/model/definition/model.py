@@ -19,8 +19,8 @@ from penstock.model.script.declaration import Declaration
 from penstock.model.script.sources import is_earlier, table_read
 from penstock.model.time.time_macros import TYPES
 from penstock.model.time.time_range import TimeRange
-from penstock.model.values.asset import TableName
-from penstock.model.values.data_test import CustomTest
+from penstock.model.values.asset import TableName, table_of
+from penstock.model.values.data_test import CustomTest, RelationshipsTest
 from penstock.model.values.strategy import Capability, Output
 from penstock.model.values.upsert import columns_in
 
@@ -192,6 +192,15 @@ class Model(Declaration):
             whole = key not in self.key_expressions
             found |= dict.fromkeys([key] if whole else columns_in(key, self.query.dialect))
         return tuple(found)
+
+    @property
+    def only_warned(self) -> tuple[TableName, ...]:
+        """The tables that only tests with ``severity=warn`` look at: no slice waits for them."""
+        tests = (test for test in self.data_tests if test.severity != "warn")
+        scripts = (script for script in self.test_scripts if script.test.severity != "warn")
+        tables = [table_of(test.to) for test in tests if isinstance(test, RelationshipsTest)]
+        needed = {*tables, *self.inputs, *(t for script in scripts for t in script.query.reads)}
+        return tuple(table for table in self.test_reads if table not in needed)
 
     @property
     def lakes(self) -> tuple[str, ...]:
