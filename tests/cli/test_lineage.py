@@ -178,3 +178,14 @@ def test_no_spark_is_loaded(shop: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_python_makes_is_to_be_declared(tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text(CONFIG)
+    (tmp_path / "models").mkdir()
+    header = "# pipeline\n# materialize ducklake://main/scores\n"
+    (tmp_path / "models" / "scores.py").write_text(f"{header}def main():\n    return []\n")
+    found = lineage(tmp_path, "scores.amount")
+    assert found.exit_code == 2
+    assert "Python makes them: declare them by `# column" in found.stderr
+    assert "run it once" not in found.stderr

@@ -62,13 +62,13 @@ def test_a_slice_that_failed(shop: Shop) -> None:
     assert (why.state, why.made) == ("failed", None)
     assert why.tried is not None
     assert (why.tried.state, why.tried.said) == ("failed", "no such column\n  x")
-    assert why.now[0].startswith("a run would make 2026-01-02: failed")
+    assert why.now[0].startswith("a run would build 2026-01-02, whose last attempt failed")
 
 
 def test_a_slice_that_is_missing_and_waits(shop: Shop) -> None:
     why = shop.project.why("reader", "2026-01-05")
     assert (why.state, why.made, why.tried, why.inputs) == ("missing", None, None, ())
-    assert why.now == ("a run would make 2026-01-05: missing",)
+    assert why.now == ("a run would build 2026-01-05: missing",)
     assert why.waits_for == ("2026-01-05: days 2026-01-05 missing",)
     assert why.readers == ()
 

@@ -36,6 +36,7 @@ def planned(name: str, *after: str) -> PlannedStep:
         strategy=REPLACE,
         partition=None,
         by_time=None,
+        changing_inputs=(),
         only_warned=(),
     )
     return PlannedStep(cast(Any, model), (WHOLE,), after)

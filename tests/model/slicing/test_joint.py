@@ -110,6 +110,10 @@ def test_a_condition_on_the_slice_at_the_bottom_is_enough(tmp_path: Path, query:
         ("SELECT a FROM s WHERE at > $partition_start AND at < $partition_end", "does not compare"),
         ("SELECT a FROM s TABLESAMPLE (5 ROWS) WHERE day = '{partition}'", "TABLESAMPLE"),
         ("SELECT a FROM s WHERE 'x' = '{partition}'", "has no column"),
+        (
+            "SELECT s.a FROM s ASOF JOIN u ON s.a = u.a AND s.at >= u.at WHERE day = '{partition}'",
+            "it has an ASOF JOIN",
+        ),
     ],
 )
 def test_in_doubt_slices_are_made_one_by_one(tmp_path: Path, query: str, why: str) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.planning.recorded_plan import RecordedPlan, RecordedStep
+from penstock.engine.planning.slice_reason import Reason, ReasonedRange
 from penstock.engine.results import SliceStatus
 from penstock.engine.state import reading, run_history
 from penstock.engine.state.records import ReadRecord, RunRecord, SliceRecord, StepRecord
@@ -213,6 +214,13 @@ def _record(
     return max(own, key=lambda each: each.published_at, default=None)
 
 
+def _whose(part: ReasonedRange) -> str:
+    """The reason of a range as a clause: a failure is one of the past."""
+    if part.reason is not Reason.FAILED:
+        return f": {part.because}"
+    return ", whose last attempt failed" if part.why is None else f", which was skipped: {part.why}"
+
+
 def now(step: PlannedStep | None, slice_: Slice | None) -> Iterator[str]:
     """Say what a run would do with a slice, or with all of a step, and why."""
     if step is None:
@@ -226,7 +234,7 @@ def now(step: PlannedStep | None, slice_: Slice | None) -> Iterator[str]:
         return
     for each in step.ranges:
         if slice_ is None or _within(each.first, each.last, slice_):
-            yield f"a run would make {each.slices}: {each.because}"
+            yield f"a run would build {each.slices}{_whose(each)}"
 
 
 def _within(first: Slice, last: Slice, slice_: Slice) -> bool:

@@ -106,8 +106,7 @@ def make_plan(
     check_arguments(models.values(), request.args)
     args = args_of(steps, request)
     lines = _lines(models, graph, steps, request, known)
-    ordered = [models[name] for name in order]
-    asked = Asked(request, ordered, graph, steps, args, known, lines)
+    asked = Asked(request, [models[name] for name in order], graph, steps, args, known, lines)
     asked = replace(asked, roots=roots, excluded=selected.excluded)
     if planner is None:
         asked = replace(asked, cascade=_by_themselves(asked))

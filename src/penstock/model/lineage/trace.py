@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from penstock.errors import ArgumentError
 from penstock.model.definition.model import Model
 from penstock.model.definition.naming import names_of
-from penstock.model.lineage.models import ProjectLineage
+from penstock.model.lineage.models import PYTHON, ProjectLineage
 from penstock.model.lineage.values import ROWS, Input, ModelLineage, OutputColumn, Unknown
 from penstock.model.script.file_uris import asset_key
 from penstock.notebook import line, listed, table
@@ -144,6 +144,12 @@ def _starts(
     return [Input(name, each) for each in chosen]
 
 
+_UNKNOWN = (
+    "run it once, describe what it reads in external_models.yaml, or declare them: "
+    "-- column name <- ducklake://main/table.column"
+)
+
+
 def _no_column(
     asset: str, column: str | None, columns: Sequence[str], made: ModelLineage | None
 ) -> ArgumentError:
@@ -151,8 +157,7 @@ def _no_column(
         why = made.unknown[0].reason if made.unknown else ""
         return ArgumentError(
             f"the columns of {asset} are not known: {why}",
-            hint="run it once, describe what it reads in external_models.yaml, or declare them: "
-            "-- column name <- ducklake://main/table.column",
+            hint=None if why == PYTHON else _UNKNOWN,
         )
     hint = did_you_mean(column or "", columns, "columns")
     if made is not None and not made.complete:

@@ -89,8 +89,10 @@ def why_apart(model: Model) -> str | None:
         return _why_not(rendered, columns, translated=model.query.dialect != SPARK)
     except NotJoint as error:
         return str(error)
-    except (UnsupportedSql, Unreadable):
-        return "its query cannot be analysed"
+    except UnsupportedSql as error:
+        return f"Penstock cannot translate its query: {error}"
+    except Unreadable as error:
+        return f"Penstock's parser does not understand its query{error}"
 
 
 _LONG = 80  # characters that a message quotes
@@ -128,6 +130,7 @@ def _require(model: Model) -> None:
         raise NotJoint("statements follow its query")
     if model.query.uses_interval:
         raise NotJoint("it reads by @start_... and @end_..., which each slice has of its own")
+    _require_no_asof(model)
     _require_other_tables(model)
     for source in model.query.files:
         if any(depends_on_slice(value) for _, value in source.options):
@@ -145,6 +148,12 @@ def _require(model: Model) -> None:
     rendered = model.query.render(trial_names(model.query.sources))
     if len(used) != len(_markers(rendered)):
         raise NotJoint("what it reads depends on the partition")
+
+
+def _require_no_asof(model: Model) -> None:
+    tokens = (token for part in model.query.parts for token in part.statement.tokens)
+    if any(token.kind == WORD and token.upper == "ASOF" for token in tokens):
+        raise NotJoint("it has an ASOF JOIN, which is evaluated for one slice at a time")
 
 
 def _is_of_file(part: Part, token: Token) -> bool:
