@@ -113,7 +113,7 @@ def make_plan(
     planned = with_lagging(_planned(asked, planner), asked)
     notices = (*unvalued, *notices_of(planned, asked))
     makers = makers_of(models.values())
-    stale = tuple(left_stale(planned, known))
+    stale = left_stale(planned, known)
     return Plan(tuple(planned), request, args, notices, makers, known.edges, stale=stale)
 
 

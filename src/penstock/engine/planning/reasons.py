@@ -8,6 +8,7 @@ have the same reason are one range.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
@@ -36,7 +37,7 @@ from penstock.engine.planning.slice_reason import HELD, PLANNED, Reason, Reasone
 from penstock.engine.planning.slices import RunRequest
 from penstock.engine.planning.waiting import count_of
 from penstock.engine.results import StaleSlices
-from penstock.errors import PartitionError
+from penstock.errors import LakeError, PartitionError
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, intersect, minus
 from penstock.model.time.partition import TIME_KINDS, PartitionSpec, between
@@ -123,18 +124,25 @@ def stale_slices(models: Sequence[Model], known: Known) -> dict[str, tuple[Slice
     return found
 
 
-def left_stale(steps: Sequence[PlannedStep], known: Known) -> Iterator[StaleSlices]:
-    """Yield the slices of other definitions that a plan leaves and a run could rebuild."""
+def left_stale(steps: Sequence[PlannedStep], known: Known) -> tuple[StaleSlices, ...]:
+    """Return the slices of other definitions that a plan leaves and a run could rebuild; none of a
+    catalog that cannot be read: a run says so.
+    """
     by_name = {step.name: step for step in steps if step.model.slicing and not why_not(step.model)}
-    for name, slices in stale_slices([s.model for s in by_name.values()], known).items():
+    stale: Mapping[str, Sequence[Slice]] = {}
+    with suppress(LakeError):
+        stale = stale_slices([step.model for step in by_name.values()], known)
+    found: list[StaleSlices] = []
+    for name, slices in stale.items():
         step = by_name[name]
         planned = () if step.skipped else step.slices
-        intervals = (each for each in slices if isinstance(each, Interval))
         left: Sequence[Slice] = [each for each in slices if each not in planned]
         if step.model.by_time is not None:
+            intervals = (each for each in slices if isinstance(each, Interval))
             left = minus(intervals, (each for each in planned if isinstance(each, Interval)))
         if number := count_of(step.model, left):
-            yield StaleSlices(name, number)
+            found.append(StaleSlices(name, number))
+    return tuple(found)
 
 
 def settings_changed(model: Model, known: Known) -> tuple[str, ...] | None:
