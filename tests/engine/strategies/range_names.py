@@ -1,16 +1,20 @@
-"""The states that plan, restate and status name of each slice of a model: they are the same."""
+"""The states that plan, restate and status name of each slice of a model: they are the same.
+
+But for intervals that a run was interrupted at, and that a rollback has taken since: a plan calls
+them failed, status missing.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, date, datetime, time
 from itertools import combinations
 
 from penstock.engine.answers.range_status import in_range
 from penstock.engine.planning.make_plan import make_plan
 from penstock.engine.planning.plan import Known, Plan
-from penstock.engine.planning.ranges import BEHIND, LATE, MISSING, SliceRange
+from penstock.engine.planning.ranges import BEHIND, FAILED, LATE, MISSING, SliceRange
 from penstock.engine.planning.restate import Root, planner_of
 from penstock.engine.planning.slice_states import KnownSlices
 from penstock.engine.planning.slices import RunRequest
@@ -22,7 +26,9 @@ from tests.engine.strategies.range_reference import DAY, Form, Slice, units_of
 Days = tuple[date, date]
 
 
-def differing(project: Project, form: Form, now: datetime, days: Days) -> str | None:
+def differing(
+    project: Project, form: Form, now: datetime, days: Days, interrupted: Collection[Slice]
+) -> str | None:
     """What is named differently, and None."""
     known, shown = dict(_known(project, form)), dict(_shown(project.status("t")[0], form, days))
     ranged = shown
@@ -31,7 +37,7 @@ def differing(project: Project, form: Form, now: datetime, days: Days) -> str | 
     for unit in ranged:
         named = known.get(unit, MISSING)
         others = {shown.get(unit, MISSING), ranged[unit]} - {named}
-        if others:
+        if others and not (unit in interrupted and named == FAILED):
             return f"{unit}: a plan names it {named}, status {others}"
     if form.slices == "whole":
         return None
