@@ -123,3 +123,11 @@ def test_sql_that_is_nested_too_deeply() -> None:
     assert isinstance(error, QueryFailed)
     assert "nested too deeply" in error.message
     assert error.__cause__ is None
+
+
+def test_a_parquet_file_in_nanoseconds_says_how_to_write_it() -> None:
+    text = "[PARQUET_TYPE_ILLEGAL] Illegal Parquet type: INT64 (TIMESTAMP(NANOS,false)). SQLSTATE"
+    error = explain(RuntimeError(text))
+    assert isinstance(error, QueryFailed)
+    assert "in nanoseconds" in error.message
+    assert "coerce_timestamps='us'" in str(error.hint)

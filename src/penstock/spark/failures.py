@@ -58,6 +58,8 @@ MORE_MEMORY = (
     "give it more: a larger container or machine, of which it takes its share, or as in "
     '"spark.driver.memory" = "4g" in [spark.conf] of penstock.toml'
 )
+_IN_NANOS = "a Parquet file has timestamps in nanoseconds, and those of Spark hold microseconds"
+_NANOS = re.compile(r"Illegal Parquet type: .*NANOS")
 #: the script that downloads what Spark needs for S3, which is part of the package
 _OURS = "USER_RAISED_EXCEPTION"
 SPARKS_SQL = "queries and expressions are in Spark's SQL: see docs/sql.md for what is added"
@@ -126,7 +128,8 @@ def explain(
         return QueryFailed(cause, data=data | ({"table": table} if table else {}))
     name = f" ({condition})" if condition else ""
     hint = _of_an_alias(condition, cause, text) or _hint(condition, cause)
-    return QueryFailed(f"Spark: {cause}{name}", hint=hint, data=data)
+    message = _IN_NANOS if _NANOS.search(cause) else f"Spark: {cause}{name}"
+    return QueryFailed(message, hint=hint, data=data)
 
 
 def _of_the_machine(error: BaseException, text: str, condition: str | None) -> PenstockError | None:
@@ -192,6 +195,11 @@ def _hint(condition: str | None, cause: str) -> str | None:
         return next((hint for name, hint in _NO_TYPE.items() if f'"{name}' in cause.upper()), None)
     if condition == "PARSE_SYNTAX_ERROR" and "near '\"" in cause:
         return '"..." is a name: a text is in single quotes'
+    if _NANOS.search(cause):
+        return (
+            "write the file in microseconds: to_parquet(..., coerce_timestamps='us') of pandas, "
+            "which fails where a value would change; or read it with DuckDB"
+        )
     if 'to "VARIANT"' in cause:
         return "write to_variant_object(...) of a struct or a map"
     return _HINTS.get(condition or "")

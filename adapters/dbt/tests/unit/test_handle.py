@@ -9,7 +9,7 @@ import pytest
 
 from dbt.adapters.penstock.credentials import PenstockCredentials
 from dbt.adapters.penstock.handle import Handle, Origin
-from dbt.adapters.penstock.lakes import Lakes
+from dbt.adapters.penstock.lakes import Lakes, lakes_of
 from penstock.errors import CommitConflict, PenstockError
 from penstock.lake.lake import Lake
 
@@ -105,3 +105,15 @@ def test_without_a_fence_two_appends_are_both_there(handle: Handle, lakes: Lakes
     Handle(lakes).run("insert into t values (2, 'theirs')")
     handle.commit()
     assert sorted(row["id"] for row in rows(lakes.lake())) == [1, 2]
+
+
+def test_projects_with_the_same_relative_catalog_have_a_lake_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        credentials = PenstockCredentials(catalog="ducklake:sqlite:lake.sqlite", data_path="data")
+        Handle(lakes_of(credentials)).run(f"create table {name} (id bigint)")
+    assert [table.name for table in lakes_of(credentials).lake().tables()] == ["two"]
+    assert (tmp_path / "two" / "lake.sqlite").exists()

@@ -119,7 +119,9 @@ class _Profiles:
         self._lock = Lock()
 
     def lakes(self, credentials: PenstockCredentials) -> Lakes:
-        key = json.dumps(credentials.to_dict(omit_none=False), sort_keys=True, default=str)
+        # Relative paths of a profile mean the project's directory, where dbt is when it connects.
+        settings = {"directory": str(Path.cwd()), **credentials.to_dict(omit_none=False)}
+        key = json.dumps(settings, sort_keys=True, default=str)
         with self._lock:
             if key not in self._known:
                 self._known[key] = Lakes(credentials)
