@@ -315,3 +315,12 @@ def test_a_python_step_that_takes_its_interval_is_not_warned_of(tmp_path: Path) 
     assert "the same for every interval" not in check(root).stderr
     root = write_project(tmp_path / "q", {"models/m.py": head + "def main():\n    return []\n"})
     assert "what main gets is the same for every interval" in check(root).stderr
+
+
+def test_a_file_in_s3_without_a_bucket(tmp_path: Path) -> None:
+    script = "-- materialize ducklake://main/m\nSELECT *\nFROM read_csv('s3:///a/{}.csv')"
+    root = write_project(tmp_path / "p", {"models/m": script.format("x")})
+    done = check(root)
+    assert done.exit_code == 2
+    assert "m.sql:3:6: error: s3:///a/x.csv names no bucket" in done.stderr
+    assert "write s3://bucket/a/x.csv" in done.stderr

@@ -24,6 +24,7 @@ from penstock.model.query.render import (
 )
 from penstock.model.script.arguments import OF_SLICE, Argument, declared
 from penstock.model.script.at_text import MacroError
+from penstock.model.script.file_uris import text_of
 from penstock.model.script.script import Script, Setting, Statement, read_script
 from penstock.model.script.sources import FUNCTIONS as FILE_FUNCTIONS
 from penstock.model.script.sources import (
@@ -310,7 +311,7 @@ def read_query(
     findings = (*findings, *commas)
     found = [*findings, *script.findings, *found, *(() if kind.placed else _seeds(query))]
     if translates and not _has_error(found):
-        found += _try(query)
+        found += [*_without_bucket(query), *_try(query)]
     return (None if _has_error(found) else query), tuple(found)
 
 
@@ -359,6 +360,16 @@ def _seeds(query: Query) -> Iterator[Diagnostic]:
             where = source.location or query.source.location(query.start)
             hint = "write read_csv('path'), or a MODEL of the kind SEED and read its table"
             yield Diagnostic("error", message, where, hint, "file")
+
+
+def _without_bucket(query: Query) -> Iterator[Diagnostic]:
+    """Files in S3 whose text has nothing where the bucket stands."""
+    for source in query.files:
+        path = text_of(source.path)
+        if path.startswith(("s3:///", "s3a:///")):
+            where = source.location or query.source.location(query.start)
+            hint = f"write s3://bucket/{path.partition(':///')[2]}"
+            yield Diagnostic("error", f"{path} names no bucket", where, hint, "file")
 
 
 class _Misused(Exception):
