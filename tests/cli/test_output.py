@@ -15,7 +15,15 @@ from uuid import UUID
 
 import pytest
 
-from penstock.cli.output import FORMATS, cell, plain, print_result, print_table, to_json
+from penstock.cli.output import (
+    FORMATS,
+    cell,
+    plain,
+    print_result,
+    print_table,
+    to_json,
+    wrapped,
+)
 from penstock.engine.results import QueryResult
 from penstock.progress.view import seconds
 
@@ -155,3 +163,12 @@ def test_plain(value: Any, expected: Any) -> None:
 def test_text_is_json_and_keeps_what_people_write() -> None:
     assert to_json({"name": "Zoë"}) == '{"name": "Zoë"}'
     assert json.loads(to_json([float("inf")])) == ["inf"]
+
+
+def test_a_terminal_breaks_lines_between_words() -> None:
+    text = "a hint: " + "word " * 30 + "\n  → " + "another/long-path-that-stays-whole " * 3
+    lines = wrapped(text, 60).split("\n")
+    assert max(map(len, lines)) <= 60
+    assert " ".join(text.split()) == " ".join(" ".join(lines).split())
+    assert lines[-1].startswith("    another/long-path")
+    assert wrapped("x" * 90 + "\nshort", 60) == "x" * 90 + "\nshort"

@@ -7,7 +7,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -47,6 +49,31 @@ Rows = Sequence[Sequence[Any]]
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print lines of text, with control characters of names and messages made visible."""
     click.echo(visible(text, keep="\n\t"), err=err, nl=nl)
+
+
+def say_prose(text: str, *, err: bool = False) -> None:
+    """Print sentences. A terminal breaks their lines between words, and not within them."""
+    stream = sys.stderr if err else sys.stdout
+    say(wrapped(text, shutil.get_terminal_size().columns) if stream.isatty() else text, err=err)
+
+
+def wrapped(text: str, width: int) -> str:
+    """Text in lines of ``width`` at most, as far as its words are shorter; what follows in a line
+    is indented below it.
+    """
+    lines: list[str] = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        parts = textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+            drop_whitespace=True,
+        )
+        lines += parts if len(line) > width else [line]
+    return "\n".join(lines)
 
 
 def print_json(value: Any) -> None:
@@ -103,7 +130,7 @@ def say_list(texts: Sequence[str], *, err: bool = False) -> None:
         say("\n" + "\n".join(f"- {_in_markdown(text)}" for text in texts))
     else:
         for text in texts:
-            say(text, err=err)
+            say_prose(text, err=err)
 
 
 def print_samples(check: CheckResult) -> None:
@@ -344,7 +371,7 @@ def fail(error: Exception, *, debug: bool = False) -> int:
     if debug:
         say("".join(traceback.format_exception(error)), err=True, nl=False)
     error = _clear(error)
-    say(local(message_of(error)), err=True)
+    say_prose(local(message_of(error)), err=True)
     return error.exit_code if isinstance(error, PenstockError) else EXIT_FAILED
 
 

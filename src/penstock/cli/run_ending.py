@@ -7,7 +7,15 @@ from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.cli.output import message_of, plain, plain_error, print_json_line, print_samples, say
+from penstock.cli.output import (
+    message_of,
+    plain,
+    plain_error,
+    print_json_line,
+    print_samples,
+    say,
+    say_prose,
+)
 from penstock.cli.paths import local
 from penstock.errors import PenstockError
 from penstock.model.values.strategy import strategy_named
@@ -174,10 +182,12 @@ def _print_failure(group: _Alike, left: str) -> None:
         what = f"{first.name} {first.slice}" if first.slice else first.name
         say(f"\n{what} failed; {left}")
     else:
-        say(f"\n{first.name}: {number:,} slices failed alike, {group.slices}; {left}; the first:")
+        say_prose(
+            f"\n{first.name}: {number:,} slices failed alike, {group.slices}; {left}; the first:"
+        )
     failed = [check for check in first.checks if check.outcome == "failed"]
     for check in failed:
         say(f"test {check.name} failed on {count(check.failures, 'row')}")
         print_samples(check)
     if first.error is not None and not failed:
-        say(local(message_of(first.error)))
+        say_prose(local(message_of(first.error)))

@@ -14,7 +14,7 @@ from penstock.cli.options import (
     load_project,
     partition_option,
 )
-from penstock.cli.output import print_json, say
+from penstock.cli.output import print_json, say_prose
 from penstock.cli.paths import local
 from penstock.cli.runs import SHORT
 from penstock.cli.status import clock, state_text
@@ -59,7 +59,7 @@ def command(
         print_json(why)
         return
     for line in lines(why):
-        say(local(line))
+        say_prose(local(line))
 
 
 def lines(why: Why) -> Iterator[str]:
