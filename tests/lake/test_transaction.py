@@ -227,6 +227,23 @@ def test_slices_are_filled_beside_each_other(lake: Lake, rows: Rows, fill: str) 
     assert table_of(lake.table("t").to_df()) == [(1, "a"), (2, "b"), (3, "c")]
 
 
+@pytest.mark.parametrize("change", ["delete", "update"])
+def test_a_key_that_is_not_there_is_not_inserted_twice(lake: Lake, rows: Rows, change: str) -> None:
+    """A change of rows that finds none, and an INSERT of them: the second one conflicts."""
+    lake.table("t").append(rows(KV, [(1, "x")]))
+    with lake.transaction() as first, lake.transaction() as second, lake.transaction() as third:
+        for tx in (first, second, third):
+            table = tx.table("t")
+            _ = table.delete("k = 7") if change == "delete" else table.update({"v": "'y'"}, "k = 7")
+            if tx is not third:
+                table.append([{"k": 7, "v": "a"}])
+        first.commit()
+        with pytest.raises(CommitConflict, match=r"changed rows of main\.t"):
+            second.commit()
+        assert third.commit() is None
+    assert table_of(lake.table("t").to_df()) == [(1, "x"), (7, "a")]
+
+
 def _files(lake: Lake, version: int) -> list[DataFile]:
     info = lake.catalog.table("main", "t", version)
     return list(lake.catalog.files(info, version).files)

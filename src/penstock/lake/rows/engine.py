@@ -56,7 +56,11 @@ def stage(table: StagedTable, change: RowChange) -> Staged:
         if change.source is not None:
             return _overwrite(table, change)
         files = removed(table, change) if change.deletes else _updated(table, change)
-        return files.stage(table)
+        staged = files.stage(table)
+        if not files.removed.rows:
+            # Rows that are inserted because there are none to change must stay the only ones.
+            table.depend()
+        return staged
 
 
 def _overwrite(table: StagedTable, change: RowChange) -> Staged:
