@@ -21,6 +21,7 @@ from penstock.errors import (
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.methods.add_files import Added, add_data_files
 from penstock.lake.writing.adding.fit import Rules
+from penstock.sql.predicate import of_where
 from tests import duck
 from tests.lake.catalog.conftest import Place
 
@@ -230,3 +231,32 @@ def test_no_rows_no_snapshot(ready: Catalog, tmp_path: Path) -> None:
     )
     assert added == Added((), None)
     assert said == [(1, 1)]
+
+
+@pytest.mark.parametrize("keys", ["year(d), month(d), day(d)", "day(d), year(d), month(d)"])
+def test_partition_values_that_duckdb_put_under_one_key(
+    place: Place, tmp_path: Path, keys: str
+) -> None:
+    """DuckDB 1.5.5 writes year, month and day of one column under the last key of the three."""
+    for day in (6, 7):
+        table = pa.table({"d": [dt.date(2026, 5, day)] * day})
+        write(tmp_path, f"h/year=2026/month=5/day={day}/1.parquet", table)
+    with duck.attach(place.uri, place.data_path.rstrip("/")) as connection:
+        connection.execute(f"CREATE TABLE t (d DATE); ALTER TABLE t SET PARTITIONED BY ({keys})")
+        files = f"'{tmp_path}/h/**/*.parquet', hive_partitioning => true"
+        connection.execute(f"CALL ducklake_add_data_files('lk', 't', {files})")
+        connection.execute("INSERT INTO t VALUES (DATE '2026-05-08')")  # all keys as they should be
+    with place.open() as catalog:
+        latest = catalog.latest().id
+        table_ = catalog.table("main", "t", latest)
+        for where, counts in (
+            ("d = DATE '2026-05-06'", [6]),
+            ("d >= DATE '2026-05-07'", [7, 1]),
+            ("d = DATE '2026-05-08'", [1]),
+            ("d < DATE '2026-01-01'", []),
+        ):
+            listed = catalog.files(table_, latest, of_where(where)).files
+            assert [file.record_count for file in listed] == counts, where
+        values = [file.partition_values for file in catalog.files(table_, latest).files]
+        assert values[:2] == [None, None]
+        assert sorted(values[2] or ()) == ["2026", "5", "8"]

@@ -364,9 +364,14 @@ def _partition_values(
         .where(f.table_id == table_id, visible(t.data_file, snapshot_id))
     )
     by_file: dict[int, dict[int, str | None]] = defaultdict(dict)
+    # DuckDB 1.5.5 adds files with all parts of one column (year, month, day) under one key.
+    mixed: set[int] = set()
     for data_file_id, key, value in connection.execute(query):
-        by_file[data_file_id][key] = value
-    return by_file
+        own = by_file[data_file_id]
+        if key in own:
+            mixed.add(data_file_id)
+        own[key] = value
+    return {id_: values for id_, values in by_file.items() if id_ not in mixed}
 
 
 _LAST = re.compile(r"partial_max:(\d+)")

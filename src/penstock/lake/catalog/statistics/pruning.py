@@ -190,12 +190,33 @@ class _Choice:
         if test is None:
             return None
         mine = and_(v.table_id == self.table.id, v.partition_key_index == key.index, test)
+        other = self._other_key(key)
+        if other is not None:
+            known = t.file_partition_value.alias()
+            has_other = exists().where(
+                known.c.table_id == self.table.id,
+                known.c.data_file_id == v.data_file_id,
+                known.c.partition_key_index == other,
+            )
+            mine = and_(mine, has_other)
         ours = f.partition_id == key.partition_id
         if self.dialect == "postgresql":
             query = select(literal(1)).select_from(t.file_partition_value)
             return not_(exists(query.where(mine, ours, v.data_file_id == f.data_file_id)))
         ids = select(v.data_file_id).where(mine, v.data_file_id.is_not(None))
         return not_(and_(func.coalesce(ours, false()), f.data_file_id.in_(ids)))
+
+    def _other_key(self, key: _Key) -> int | None:
+        """The index of another key of the same column. DuckDB 1.5.5 adds files with the values of
+        all of them under one index: which value is whose is not known then.
+        """
+        alike = (
+            other.index
+            for other in self.keys
+            if (other.partition_id, other.column_id) == (key.partition_id, key.column_id)
+            and other.index != key.index
+        )
+        return next(alike, None)
 
 
 def _asks_for_null(condition: Condition) -> bool:
