@@ -44,14 +44,6 @@ def test_all(project: Path) -> None:
     assert again["merge_adjacent_files"] == []
 
 
-def test_a_flush_is_said_to_those_who_are_attached(project: Path) -> None:
-    place = Place(f"ducklake:sqlite:{project / 'meta.sqlite'}", f"{project}/data/")
-    for arguments in (["--all"], ["flush-inlined-data", "--json"]):
-        assert "attaches again" not in maintain(project, *arguments).stderr
-        play(place, ["INSERT INTO t VALUES (9)"], inline=5)
-        assert "attaches again" in maintain(project, *arguments).stderr
-
-
 def test_one_function(project: Path) -> None:
     merged = json.loads(maintain(project, "merge-adjacent-files", "--spark", "--json").stdout)
     assert [

@@ -129,26 +129,11 @@ def command(
     with _opened(on, spark=spark) as lake:
         done = checkpoint(lake, on_done=say, **arguments)
     if on.as_json:
-        for task in done:
-            _note(task.name, task.rows)
         print_json({task.name: task.rows for task in done})
-
-
-# What users of other programs should know once a function has done something.
-_NOTES: Mapping[str, str] = {
-    "flush_inlined_data": "note: a DuckDB that is attached to this lake may fail to read these "
-    "tables (a table ducklake_inlined_data_... does not exist) until it attaches again"
-}
 
 
 def _say(task: Done) -> None:
     say(f"{task.name}: {_summary(task.rows)}")
-    _note(task.name, task.rows)
-
-
-def _note(name: str, rows: Sequence[Any]) -> None:
-    if rows and name in _NOTES:
-        say(_NOTES[name], err=True)
 
 
 def _summary(rows: Sequence[Any]) -> str:
@@ -166,7 +151,6 @@ def _run(name: str, on: _On, arguments: Mapping[str, Any], *, spark: bool = Fals
     call = CALLS[name]
     with _opened(on, spark=spark) as lake:
         rows = call.function(lake, **arguments)
-    _note(name, rows)
     if on.as_json:
         print_json({name: rows})
         return

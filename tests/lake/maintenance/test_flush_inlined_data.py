@@ -8,12 +8,16 @@ Tests ``lake/maintenance/scope.py`` (which tables and schemas are meant).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.database.metadata import inlined_data_tables
+from penstock.lake.lake import Lake
 from penstock.lake.maintenance.flush_inlined_data import FlushedTable, flush_inlined_data
 from tests import duck
 from tests.lake.catalog.conftest import Place
@@ -86,6 +90,28 @@ def test_every_snapshot_and_the_feed_stay_what_they_were(each_place: Place) -> N
         assert sorted(connection.execute("FROM t").fetchall()) == [(0, 9), (7, 7)]
 
 
+@pytest.mark.postgres
+def test_a_duckdb_that_stays_attached_reads_on(postgres_uri: str, tmp_path: Path) -> None:
+    """Its process would be lost where an inlined table that it knows is gone."""
+    with duck.attach(postgres_uri, tmp_path, inline=10) as connection:
+        connection.execute("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1)")
+        with Lake.attach(postgres_uri) as lake:
+            lake.table("t").alter.add_column("s", "integer")
+            assert connection.execute("FROM t").fetchall() == [(1, None)]
+            assert lake.flush_inlined_data() == [FlushedTable("main", "t", 1)]
+            assert connection.execute("FROM t").fetchall() == [(1, None)]
+            connection.execute("INSERT INTO t VALUES (2, 3)")
+            assert len(_inlined_tables(lake.catalog)) == 2
+            lake.expire_snapshots(versions=range(10))
+            assert len(_inlined_tables(lake.catalog)) == 1
+    assert duck.rows(postgres_uri, "SELECT * FROM t ORDER BY i") == [(1, None), (2, 3)]
+
+
+def _inlined_tables(catalog: Catalog) -> list[str]:
+    with catalog.reading() as connection:
+        return list(connection.execute(select(inlined_data_tables.c.table_name)).scalars())
+
+
 def test_one_table_or_one_schema(place: Place) -> None:
     with duck.attach(place.uri, place.data_path, inline=10) as connection:
         connection.execute("CREATE SCHEMA s")
@@ -127,6 +153,4 @@ def test_in_a_lake_that_wants_messages(place: Place) -> None:
 
 
 def _files(folder: str) -> list[str]:
-    from pathlib import Path
-
     return [str(path) for path in Path(folder).rglob("*.parquet")]

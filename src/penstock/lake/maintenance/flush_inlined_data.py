@@ -57,8 +57,8 @@ def flush_inlined_data(
     """Move inlined rows to files: ``lake.flush_inlined_data()``.
 
     It flushes one table, those of a schema, or all, in one snapshot if there is anything to flush.
-    In an open transaction the flush is part of it. A DuckDB that is attached meanwhile may have to
-    attach again: it does not find inlined tables that are gone, whoever has flushed them.
+    In an open transaction the flush is part of it. Inlined tables of earlier columns stay, empty,
+    until snapshots expire, as a DuckDB that is attached may read them.
 
     If the flush of several tables fails, each is flushed on its own, and errors are raised at the
     end.

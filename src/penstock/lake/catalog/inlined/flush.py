@@ -2,7 +2,8 @@
 
 Each schema version with inlined rows gets files of its own, with all rows that ever began, so that
 every snapshot reads the same rows as before. The catalog is left as DuckDB 1.5.5 leaves it
-(measured): the newest inlined table remains, empty, and older ones are dropped; the data file
+(measured), but for the inlined tables of older versions, which stay, empty, until expiry: a DuckDB
+that is attached knows them, and on PostgreSQL it fails for good where one is gone. The data file
 begins with its first row, its delete file with the first row that ended; inlined deletes are folded
 into the delete files of their data files.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import Connection, func, select, text
@@ -67,11 +69,8 @@ def write(context: CommitContext, flush: FlushInlined, register: Register) -> No
 
     Raises CommitConflict where an inlined row or delete has changed since they were read.
     """
-    newest = _newest(context.connection, flush.table_id)
     for flushed in flush.flushed:
         _empty(context, flush, flushed)
-        if flushed.name != newest:
-            _drop(context, flushed.name)
     ids: dict[int, DeleteFile] = dict(flush.deletes)
     new = [file for flushed in flush.flushed for file in flushed.files]
     numbered = list(zip(context.ids.files(len(new)), new, strict=True))
@@ -86,12 +85,6 @@ def write(context: CommitContext, flush: FlushInlined, register: Register) -> No
     if new:
         context.tokens.of("inline_flush", flush.table_id)
         _add_size(context, flush)
-
-
-def _newest(connection: Connection, table_id: int) -> str | None:
-    c = t.inlined_data_tables.c
-    query = select(c.table_name).where(c.table_id == table_id)
-    return connection.execute(query.order_by(c.schema_version.desc()).limit(1)).scalar()
 
 
 def _stored(context: CommitContext, flush: FlushInlined, name: str) -> inlined.Stored:
@@ -114,14 +107,20 @@ def _empty(context: CommitContext, flush: FlushInlined, flushed: Flushed) -> Non
         raise _changed(flush)
 
 
-def _drop(context: CommitContext, name: str) -> None:
-    """Drop an inlined table of an older version, unless others still insert into it."""
-    known = qualified(context.connection, name)
-    if context.connection.execute(text(f"SELECT 1 FROM {known} LIMIT 1")).first() is not None:
-        return
-    context.connection.execute(text(f"DROP TABLE {known}"))
-    c = t.inlined_data_tables.c
-    context.connection.execute(t.inlined_data_tables.delete().where(c.table_name == name))
+def drop_superseded(connection: Connection, table_id: int, oldest: int) -> None:
+    """Drop the empty inlined tables that were superseded at or before the schema version
+    ``oldest``, which is that of the oldest snapshot.
+    """
+    stored = sorted(inlined.stored_tables(connection, table_id), key=lambda each: each.version)
+    for table, newer in pairwise(stored):
+        name = qualified(connection, table.rows.name)
+        if newer.version > oldest:
+            return
+        if connection.execute(text(f"SELECT 1 FROM {name} LIMIT 1")).first() is not None:
+            continue
+        connection.execute(text(f"DROP TABLE {name}"))
+        c = t.inlined_data_tables.c
+        connection.execute(t.inlined_data_tables.delete().where(c.table_name == table.rows.name))
 
 
 def _empty_deletes(context: CommitContext, flush: FlushInlined) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, exists, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
 from sqlalchemy import Table as SqlTable
 
 from penstock.lake.catalog import reads
@@ -22,6 +22,7 @@ from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.location import resolve, resolve_directory, stored_path
 from penstock.lake.catalog.database.round_trips import chunks
 from penstock.lake.catalog.inlined import inlined
+from penstock.lake.catalog.inlined.flush import drop_superseded
 from penstock.lake.format.files import Table
 from penstock.lake.snapshot import Snapshot
 
@@ -157,14 +158,18 @@ def _remove_inlined(connection: Connection, table_id: int) -> None:
 
 
 def _sweep_inlined(connection: Connection) -> None:
-    """Remove inlined rows that no snapshot sees, and inlined deletes of removed files."""
+    """Remove inlined rows that no snapshot sees, inlined deletes of removed files, and inlined
+    tables that are empty and superseded before the oldest snapshot.
+    """
     c = t.inlined_data_tables.c
+    oldest = connection.execute(select(func.min(t.snapshot.c.schema_version))).scalar_one()
     for table_id in sorted(set(connection.execute(select(c.table_id)).scalars())):
         for stored in inlined.row_tables(connection, table_id):
             _delete(connection, stored, unseen(stored))
         files = select(t.data_file.c.data_file_id).where(t.data_file.c.table_id == table_id)
         for stored in inlined.delete_tables(connection, table_id):
             _delete(connection, stored, stored.c.file_id.not_in(files))
+        drop_superseded(connection, table_id, oldest)
 
 
 def _remove_orphaned_parts(connection: Connection) -> None:
