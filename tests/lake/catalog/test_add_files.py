@@ -259,4 +259,4 @@ def test_partition_values_that_duckdb_put_under_one_key(
             assert [file.record_count for file in listed] == counts, where
         values = [file.partition_values for file in catalog.files(table_, latest).files]
         assert values[:2] == [None, None]
-        assert sorted(values[2] or ()) == ["2026", "5", "8"]
+        assert set(values[2] or ()) == {"2026", "5", "8"}
