@@ -35,7 +35,7 @@ def options(node: Fields, keys: Sequence[str], dialect: str) -> dict[str, str]:
     for option in _WITHOUT_COUNTERPART:
         if config.get(option):
             raise NoCounterpart(f"its {option} has no counterpart: write a script that merges")
-    found: dict[str, str] = {}
+    merge_options: dict[str, str] = {}
     columns = _updated(node, keys, dialect)
     condition = next((str(config[key]) for key in _CONDITIONS if config.get(key)), None)
     if condition is not None and columns is None:
@@ -43,12 +43,12 @@ def options(node: Fields, keys: Sequence[str], dialect: str) -> dict[str, str]:
     if columns is not None:
         matched = f" AND {_sided(condition, config, dialect)}" if condition else ""
         sets = ", ".join(f"{TARGET}.{column} = {SOURCE}.{column}" for column in columns)
-        found["when_matched"] = f"(WHEN MATCHED{matched} THEN UPDATE SET {sets})"
+        merge_options["when_matched"] = f"(WHEN MATCHED{matched} THEN UPDATE SET {sets})"
     predicates = as_list(config.get("incremental_predicates") or config.get("predicates"))
     if predicates:
         sided = [_sided(predicate, config, dialect) for predicate in predicates]
-        found["merge_filter"] = " AND ".join(f"({predicate})" for predicate in sided)
-    return found
+        merge_options["merge_filter"] = " AND ".join(f"({predicate})" for predicate in sided)
+    return merge_options
 
 
 def _updated(node: Fields, keys: Sequence[str], dialect: str) -> list[str] | None:

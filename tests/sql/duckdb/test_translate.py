@@ -117,7 +117,7 @@ IN_DUCKDB = {
     ),
     "SELECT upper(name) AS n FROM people": None,  # letters beyond ASCII differ
     "SELECT `a b` FROM s.t AT (VERSION => 3)": 'SELECT "a b" FROM s.t AT (VERSION => 3)',
-    "SELECT id / 2 AS h FROM t": None,  # DuckDB divides by zero, Spark fails
+    "SELECT id / n AS h FROM t": None,  # DuckDB divides by zero, Spark fails
     "SELECT transform(l, x -> x + 1) AS l FROM t": (
         "SELECT LIST_TRANSFORM(l, LAMBDA x : x + 1) AS l FROM t"
     ),

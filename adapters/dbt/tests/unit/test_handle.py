@@ -10,7 +10,7 @@ import pytest
 from dbt.adapters.penstock.credentials import PenstockCredentials
 from dbt.adapters.penstock.handle import Handle, Origin
 from dbt.adapters.penstock.lakes import Lakes, lakes_of
-from penstock.errors import CommitConflict, PenstockError
+from penstock.errors import CommitConflict, PenstockError, UnsupportedFeature
 from penstock.lake.lake import Lake
 
 
@@ -117,3 +117,16 @@ def test_projects_with_the_same_relative_catalog_have_a_lake_each(
         Handle(lakes_of(credentials)).run(f"create table {name} (id bigint)")
     assert [table.name for table in lakes_of(credentials).lake().tables()] == ["two"]
     assert (tmp_path / "two" / "lake.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("select * from other.main.t", "cannot read other.main.t, which is in another lake"),
+        ("select * from lake.main.v", "the view main.v would read itself"),
+        ("select * from csv.`x` with ('header' = 'true')", "whose rows are files"),
+    ],
+)
+def test_a_view_reads_its_own_lake(handle: Handle, query: str, said: str) -> None:
+    with pytest.raises(UnsupportedFeature, match=said):
+        handle.run(f"create or replace view lake.main.v as {query}")

@@ -10,7 +10,7 @@ from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Session, name_of
 from penstock.lake.transaction import Transaction
-from penstock.sql.duckdb.translate import in_duckdb
+from penstock.sql.duckdb.translate import in_duckdb, translate
 from penstock.sql.identifiers import quoted
 from penstock.sql.statement import Reader, StatementText, TableName, alone, if_not_exists
 from penstock.sql.tables import Analysis, analyse
@@ -67,13 +67,25 @@ def execute(session: Session, create: CreateView) -> Answer:
             or_replace=create.or_replace,
             comment=create.comment,
         )
-    return nothing(session.spark)
+    return nothing(session.spark) if for_duckdb is not None else _only_spark(session, ref)
+
+
+ONLY_SPARK = (
+    "DuckDB cannot read {}: its query is not known to mean the same there. Write it in DuckDB's "
+    "dialect if DuckDB is to read it"
+)
+
+
+def _only_spark(session: Session, ref: TableRef) -> Answer:
+    """The notice that DuckDB lists the view, and cannot read it."""
+    return Answer(["notice"], ("STRING",), ((ONLY_SPARK.format(ref),),), session.spark)
 
 
 def _in_duckdb(session: Session, text: str, sql: str) -> str | None:
     """``sql`` in DuckDB's dialect; ``None`` where types change its meaning.
 
-    ``text`` is the same query with the names that this session resolves.
+    ``text`` is the same query with the names that this session resolves. Its columns have to have
+    the same types when the text for DuckDB is read here.
     """
     stored, asked = in_duckdb(sql), in_duckdb(text)
     if stored is None or stored.guarded is None:
@@ -82,7 +94,11 @@ def _in_duckdb(session: Session, text: str, sql: str) -> str | None:
         return None
     try:
         _ = session.query(asked.guarded).columns
-    except (UnsupportedFeature, QueryFailed):
+        if asked.has_forms:
+            read_back = session.query(translate(asked.text)).schema
+            if read_back.simpleString() != session.query(text).schema.simpleString():
+                return None
+    except (UnsupportedFeature, QueryFailed, Unreadable):
         return None
     return stored.text
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from penstock.errors import UnsupportedFeature
 from penstock.lazy import exp
-from penstock.sql.duckdb import guards
+from penstock.sql.duckdb import guards, spark_forms
 from penstock.sql.duckdb.casts import CASTS
 from penstock.sql.duckdb.clauses import CLAUSES
 from penstock.sql.duckdb.forms import Columns, nothing_known, written_out
@@ -170,6 +170,8 @@ def _volatile(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 def _rule(node: exp.Expr) -> Rule:
     if isinstance(node, exp.Anonymous):
+        if spark_forms.marker(node) is not None:
+            return lambda marker: marker
         name = str(node.name).lower()
         rule = NAMED.get(name) or OF_LAKES.get(name)
     else:
@@ -187,11 +189,13 @@ def _rule(node: exp.Expr) -> Rule:
 @dataclass(frozen=True, slots=True)
 class Counterpart:
     """A query in DuckDB's SQL. ``guarded`` is the same in Spark's, which fails when it is analysed
-    where types make them differ; ``None`` where no type does.
+    where types make them differ; ``None`` where no type does. ``has_forms``: parts of it come back
+    in another form (`spark_forms`).
     """
 
     text: str
     guarded: str | None
+    has_forms: bool = False
 
 
 def in_duckdb(text: str) -> Counterpart | None:
@@ -201,16 +205,20 @@ def in_duckdb(text: str) -> Counterpart | None:
     has to give back the query that one began with.
     """
     try:
-        tree = parse_query(text)
+        tree, forms = spark_forms.marked(parse_query(text))
         written = tree.sql(_DUCKDB, comments=False)
         guarded = to_spark(parse_query(readable(written, set()), _DUCKDB), strict=True)
         back = parse_query(guarded, _SPARK)
+        bare = unguarded(back)
+        if bare.sql(_SPARK, comments=False).lower() != tree.sql(_SPARK, comments=False).lower():
+            return None
+        if forms:
+            written = spark_forms.for_duckdb(parse_query(written, _DUCKDB), forms).sql(_DUCKDB)
+            guarded = spark_forms.for_spark(back.copy(), forms).sql(_SPARK)
     except (Unreadable, UnsupportedFeature, ValueError):
         return None
-    bare = unguarded(back)
-    if bare.sql(_SPARK, comments=False) != tree.sql(_SPARK, comments=False):
-        return None
-    return Counterpart(written, None if bare == back else guarded)
+    is_plain = bare == back and not forms
+    return Counterpart(written, None if is_plain else guarded, bool(forms))
 
 
 def checked(text: str, macros: set[str]) -> tuple[str, exp.Expr]:

@@ -281,6 +281,11 @@ def _check_view(lake: Lake, text: str, named: Sequence[texts.LakeName]) -> None:
                 "another lake",
                 hint="use materialized='table', or the other lake as the view's database",
             )
+    if named and named[0].rest.lower() in {name.rest.lower() for name in named[1:]}:
+        raise UnsupportedFeature(
+            f"the view {named[0].rest} would read itself",
+            hint="for `dbt clone`, let --state name the artifacts of another target",
+        )
     if texts.file_reads(text):
         raise UnsupportedFeature(
             "a view cannot read an external model, whose rows are files",

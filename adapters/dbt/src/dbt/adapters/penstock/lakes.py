@@ -16,9 +16,10 @@ from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.penstock.credentials import PenstockCredentials
 from penstock.engine.session.opening import look_again
-from penstock.errors import ArgumentError
+from penstock.errors import ArgumentError, CatalogMissing
 from penstock.lake.format.naming import fold
 from penstock.lake.lake import Lake
+from penstock.masking import masked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +62,12 @@ class Lakes:
 
             return DeltaLake.of_root(spark=self.session, **self._roots[key])
         arguments = dict(self._arguments[key])
-        return Lake.attach(arguments.pop("uri"), spark=self.session, **arguments)
+        uri = arguments.pop("uri")
+        try:
+            return Lake.attach(uri, spark=self.session, create_if_not_exists=False, **arguments)
+        except CatalogMissing:  # said, as a wrong name would make another lake
+            logger.warning(f"the catalog {masked(uri)} does not exist: it is created now")
+            return Lake.attach(uri, spark=self.session, **arguments)
 
     @property
     def names(self) -> frozenset[str]:

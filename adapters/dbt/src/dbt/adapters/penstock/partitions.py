@@ -41,15 +41,15 @@ def rows_beside(schema: TableSchema, partitions: Sequence[str], rows: DataFrame)
         )
     )
     values = [_value(key).alias(f"p{place}") for place, key in enumerate(keys)]
-    found = typed.select(*values).distinct().limit(_LIMIT + 1).collect()
-    if len(found) > _LIMIT:
+    tuples = typed.select(*values).distinct().limit(_LIMIT + 1).collect()
+    if len(tuples) > _LIMIT:
         raise DbtRuntimeError(
             f"insert_overwrite would replace more than {_LIMIT} partitions by "
             f"{', '.join(partitions)}: use fewer buckets, or select fewer rows at once"
         )
     same = [
         reduce(and_, (_value(key).eqNullSafe(value) for key, value in zip(keys, row, strict=True)))
-        for row in found
+        for row in tuples
     ]
     return reduce(or_, same, fn.lit(False))
 
