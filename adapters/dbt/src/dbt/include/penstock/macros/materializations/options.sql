@@ -1,6 +1,9 @@
 {# Options of other adapters that would place or set up a table in another way. #}
 {% macro penstock__check_options() %}
-  {% set is_delta = config.get('file_format') == 'delta' %}
+  {% set is_delta = config.get('file_format') == 'delta' and target.delta %}
+  {% if config.get('file_format') == 'delta' and not target.delta %}
+    {% do adapter.warn_once("file_format='delta' is ignored: the target has no Delta root; add delta: {NAME: directory} to it in profiles.yml") %}
+  {% endif %}
   {% for option in ('location', 'location_root') if config.get(option) %}
     {% if is_delta %}
       {{ exceptions.raise_compiler_error(
