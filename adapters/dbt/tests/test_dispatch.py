@@ -22,7 +22,7 @@ MACROS = """
 {% macro default__neither() %}'default'{% endmacro %}
 """
 DISPATCHED = """
-{{ config(materialized="table") }}
+{{ config(materialized="table", file_format="delta") }}
 select {{ both() }} as a, {{ spark_only() }} as b, {{ neither() }} as c, date '2026-01-01' as on_day
 """
 LOOKED_UP = """
