@@ -198,10 +198,11 @@ class PenstockAdapter(SQLAdapter):
         self, relation: PenstockRelation, unique_key: list[str], table: PenstockRelation
     ) -> None:
         """Let a temporary relation fail, when its rows are read, at a NULL in a key of a table."""
-        if not unique_key:
-            return
         name = relation.identifier or ""
         columns = self.handle.views[name].columns
+        unique_key = keys.present(unique_key, columns)
+        if not unique_key:
+            return
         query = keys.guarded(relation.render(), columns, unique_key, table.render())
         with self.connections.exception_handler(query):
             self.handle.stage(name, query)

@@ -8,7 +8,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from penstock.sql.identifiers import quoted
+from penstock.sql.identifiers import fold, quoted
 from penstock.sql.literals import plain_text_literal
 
 _COLUMNS = re.compile(r"\s*\w+(?:\s*,\s*\w+)*\s*")  # also as one text: "id, day"
@@ -25,6 +25,14 @@ def expressions(unique_key: Any) -> list[str]:
     if isinstance(unique_key, list) and all(isinstance(key, str) for key in unique_key):
         return unique_key
     raise DbtRuntimeError(f"unique_key is a column or a list of columns, not {unique_key!r}")
+
+
+def present(unique_key: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Return a key without columns that there are none of: the strategy fails at those, and the
+    first build needs no key.
+    """
+    names = {fold(column) for column in columns}
+    return [key for key in unique_key if fold(key) in names or not _COLUMNS.fullmatch(key)]
 
 
 def guarded(relation: str, columns: Sequence[str], unique_key: Sequence[str], table: str) -> str:
