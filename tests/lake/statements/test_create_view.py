@@ -53,7 +53,7 @@ FORMS = (
     "if(f, id, cents)",
     "md5(coalesce(cast(id as string), '') || '-' || coalesce(cast(cents as string), '_'))",
 )
-OTHERS = ("upper(name)", "cast(x as string)", "cents / id", "cast(x as int)", "cast(ts as bigint)")
+OTHERS = ("upper(name)", "cast(x as string)", "cents / id", "cast(x as int)")
 
 
 def test_forms_of_spark_are_stored_for_duckdb(tmp_path: Path, spark: SparkSession) -> None:
