@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals, start_above
 from penstock.engine.planning.needed import Lack, There, lacking, touching
 from penstock.engine.planning.plan import Asked, PlannedStep
-from penstock.engine.planning.ranges import MATERIALIZED, SliceStates
+from penstock.engine.planning.ranges import BEHIND, LATE, MATERIALIZED, SliceStates
 from penstock.engine.planning.restatement_scope import together
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Edge, Sliced, sliced
@@ -290,7 +290,8 @@ def _is_another(view: Model, steps: Mapping[str, PlannedStep], asked: Asked) -> 
     step = steps.get(view.name)
     if step is None or step.skipped or step.blocked:
         return False
-    return asked.known.slices([view]).get(view.name, SliceStates()).get(WHOLE.text) != MATERIALIZED
+    states = asked.known.slices([view]).get(view.name, SliceStates())
+    return states.get(WHOLE.text) not in (MATERIALIZED, BEHIND, LATE)  # rows are its inputs'
 
 
 def following(
