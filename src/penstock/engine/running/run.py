@@ -10,7 +10,7 @@ import contextlib
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -548,22 +548,27 @@ def _changes(
     also of tables that it reads as they are, and of files.
     """
     edges = {edge.upstream.name: edge for edge in plan.edges.get(own.step.name, ())}
-    views = {name for edge in edges.values() for name in edge.through}
-    inputs = {table_key(table) for table in own.step.model.changing_inputs}
     itself = edges.get(own.step.name)
     found: list[Callable[[Slice], bool]] = []
     if itself is not None:
         found.append(partial(_has_changed, itself, own))
     for line in above:
-        edge, model = edges.get(line.step.name), line.step.model
-        is_view = model.strategy.output is Output.VIEW
-        is_view &= model.name in views or table_key(model.target) in inputs
+        edge, is_view = edges.get(line.step.name), _reads_view(own, line, edges.values())
         if whole or is_view:
-            edge = edge_to(own.step.model, model, edges)
+            edge = edge_to(own.step.model, line.step.model, edges)
         if edge is not None:
             late = plan.request.late and edge.need.has_late_rows
             found.append(touching(edge, line.done, whole=whole or is_view or late))
     return found
+
+
+def _reads_view(own: _Line, line: _Line, edges: Iterable[Edge]) -> bool:
+    """Return whether a step builds a view that a model reads, itself or by other views."""
+    view = line.step.model
+    if view.strategy.output is not Output.VIEW:
+        return False
+    inputs = map(table_key, own.step.model.changing_inputs)
+    return table_key(view.target) in inputs or any(view.name in edge.through for edge in edges)
 
 
 def _has_changed(edge: Edge, line: _Line, slice_: Slice) -> bool:
