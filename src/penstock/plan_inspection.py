@@ -159,7 +159,9 @@ class PlanInspection:
         from penstock.model.slicing.needs import edges_of
 
         lakes, facts = self.settings.lakes, self._facts
-        found = edges_of(self.models, lambda lake: lakes[lake].partition_column, facts.windows)
+        zone = str(self.settings.spark.conf.get("spark.sql.session.timeZone", "UTC"))
+        columns = {name: lake.partition_column for name, lake in lakes.items()}
+        found = edges_of(self.models, columns.__getitem__, facts.windows, zone)
         self._save_facts()
         return found
 
@@ -253,10 +255,12 @@ class PlanInspection:
 
     def _told(self, request: RunRequest) -> Plan:
         """The plan of a request, with what it does to tables and why it makes each slice."""
+        from penstock.engine.planning.plan_notices import doubts_of
         from penstock.engine.planning.reasons import with_reasons
 
         known, snapshots = self._plan_known(request, restates=request.changed), self._moments()
         plan = self._planned(request, known=known)
+        plan = replace(plan, notices=(*plan.notices, *doubts_of(plan)))
         with suppress(LakeError):  # which the stages of its steps say
             plan = with_reasons(plan, known, self._held(plan), snapshots)
             plan = replace(plan, changes=tuple(self._changes(plan, known)))

@@ -105,11 +105,12 @@ class Project(RollingBack):
         """
         self._connections.check_open()
         from penstock.engine.verifying.project_check import check_project
-        from penstock.model.slicing.needs import needs_findings
+        from penstock.model.slicing.needs import doubt_findings, needs_findings
 
         about = check_project(self.settings, self.models, self.externals, self._catalog)
         if any(model.input_needs for model in self.models):
             about = (*about, *needs_findings(self.models, self.edges))
+        about = (*about, *doubt_findings(self.edges))
         findings = (*self._loaded.diagnostics, *about)
         if any(finding.rule == "lake" for finding in findings):
             return findings

@@ -101,3 +101,21 @@ def test_snapshots_that_are_gone(root: Path) -> None:
         "has not changed in the snapshots that are kept"
         in waits(plan_of(root, timedelta()))["total"]
     )
+
+
+@pytest.mark.parametrize("way", ["plain", "partition", "range", "behind", "force", "upstream"])
+def test_a_project_in_which_no_model_reads_another(root: Path, way: str) -> None:
+    for path in (root / "models").glob("*"):
+        if path.stem not in {"total", "day"}:
+            path.unlink()
+    now = datetime.now(UTC)
+    last = str((now + timedelta(hours=37)).date())
+    first = str(now.date() - timedelta(days=3))
+    asked: dict[str, Any] = {} if way == "plain" else {way: True}
+    if way == "partition":
+        asked = {"partition": last}
+    if way == "range":
+        asked = {"from_": first, "to": last}
+    found = waits(plan_of(root, timedelta(hours=37), **asked))
+    assert set(found) == {"total", "day"}
+    assert found["day"].startswith("main.events last changed 20")

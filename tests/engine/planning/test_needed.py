@@ -18,11 +18,25 @@ NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04")
 
 
-def edge_of(root: Path, of_raw: str, of_mart: str, query: str = "SELECT * FROM raw") -> Edge:
-    head = "-- pipeline\n-- materialize ducklake://main/"
+BY_VALUE = "SELECT * FROM raw WHERE day = '{partition}'"
+BY_MOMENTS = "SELECT * FROM raw WHERE at >= $partition_start AND at < $partition_end"
+
+
+def edge_of(root: Path, of_raw: str, of_mart: str, query: str = "") -> Edge:
+    """Return the edge of two models; without a query the reader reads by the bounds of its slice,
+    if it has one.
+    """
+    head, day = "-- pipeline\n-- materialize ducklake://main/", "'{partition}' AS day"
+    if "dynamic" in of_mart:
+        query = query or BY_VALUE
+    elif "partitioned" in of_mart:
+        query = query or BY_MOMENTS
+    if "partitioned" not in of_raw:
+        day = "'2026-01-01' AS day"
+    at = "" if "partitioned" not in of_raw or "dynamic" in of_raw else ", $partition_start AS at"
     scripts = {
-        "models/raw": f"{head}raw\n{of_raw}\nSELECT 1 AS x, '2026-01-01' AS day",
-        "models/mart": f"{head}mart\n{of_mart}\n{query}",
+        "models/raw": f"{head}raw\n{of_raw}\nSELECT 1 AS x, {day}{at}",
+        "models/mart": f"{head}mart\n{of_mart}\n{query or 'SELECT * FROM raw'}",
     }
     project = Project.load(write_project(root / "p", scripts))
     (edge,) = edges_of(project.models)["mart"]
@@ -117,8 +131,8 @@ def test_values_need_the_same_value(tmp_path: Path) -> None:
     line = '-- partitioned dynamic key="$.tenant"'
     edge = edge_of(tmp_path, line, line)
     assert lacks(edge, Part("acme"), Part("b"), made=("b",)) == {"acme": ["acme"]}
-    edge = edge_of(tmp_path, '-- partitioned dynamic key="$.region"', line)
-    assert lacks(edge, Part("acme")) == {}
+    edge = edge_of(tmp_path, '-- partitioned dynamic key="$.region"', line)  # carried down
+    assert lacks(edge, Part("acme")) == {"acme": ["acme"]}
 
 
 def test_what_the_run_makes_before_is_not_lacking(tmp_path: Path) -> None:

@@ -13,10 +13,14 @@ from penstock.errors import ArgumentError, PartitionError
 from penstock.project import Project
 from tests.engine.toy import write_project
 
-RAW = "-- pipeline\n-- partitioned daily\n-- materialize ducklake://main/raw\nSELECT 1 AS a"
+RAW = (
+    "-- pipeline\n-- partitioned daily\n-- materialize ducklake://main/raw\n"
+    "SELECT 1 AS a, $partition_start AS at"
+)
 CLEAN = (
     '-- pipeline\n-- partitioned daily tz="America/New_York"\n'
-    "-- materialize ducklake://main/clean\n-- $n (int) = 3\nSELECT a, $n AS n FROM raw"
+    "-- materialize ducklake://main/clean\n-- $n (int) = 3\nSELECT a, $n AS n FROM raw "
+    "WHERE at >= $partition_start AND at < $partition_end"
 )
 MART = (
     "-- pipeline\n-- materialize ducklake://main/mart\nSELECT * EXCEPT (_wm_partition) FROM clean"
@@ -173,7 +177,7 @@ def test_before_the_start_a_step_is_skipped_with_what_reads_it(tmp_path: Path) -
 
 
 def test_a_payload_gives_a_dynamic_partition(tmp_path: Path) -> None:
-    dynamic = RAW.replace("daily", 'dynamic key="$.a.b"')
+    dynamic = RAW.replace("daily", 'dynamic key="$.a.b"').replace(", $partition_start AS at", "")
     planned = plan(tmp_path, {"models/raw": dynamic}, payload={"a": {"b": 42}})
     assert planned.partition == "42"
     with pytest.raises(PartitionError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -51,7 +52,19 @@ def slices(
     by_name = {model.name: model for model in models}
     together = [[by_name[name] for name in chain] for chain in chains(models)]
     request = RunRequest(partition=partition, fire_time=NIGHT, payload=payload, args=args)
-    return {name: made.value for name, made in resolve_slices(together, request).items()}
+    found = resolve_slices(together, request, above(models))
+    return {name: made.value for name, made in found.items()}
+
+
+def above(models: Sequence[Model]) -> Callable[[str], tuple[str, ...]]:
+    """Return what each model reads, however far, by its name."""
+    by_name = {model.name: model for model in models}
+
+    def upstream(name: str) -> tuple[str, ...]:
+        parents = [table.table for table in by_name[name].inputs if table.table in by_name]
+        return tuple(dict.fromkeys(n for each in parents for n in (each, *upstream(each))))
+
+    return upstream
 
 
 def test_chains_are_what_partitioned_inputs_connect() -> None:
@@ -123,6 +136,24 @@ def test_a_value_that_not_all_can_have_names_both_kinds_and_the_way_on(
     assert names[1] in rest
     assert "--select a with this partition, then --select b" in (caught.value.hint or "")
     assert str(caught.value.location) == "b.sql"
+
+
+def test_a_value_is_carried_down_to_readers_with_another_key() -> None:
+    chain = (model("a", TENANT), model("b", REGION, "a"), model("c", REGION, "b"))
+    values = {"a": "acme", "b": "acme", "c": "acme"}
+    assert slices(*chain, payload={"tenant": "acme", "region": "eu"}) == values
+    assert slices(*chain, payload={"tenant": "acme"}) == values
+    assert slices(*chain, partition="acme") == values
+    alone = (model("b", REGION),)
+    assert slices(*alone, payload={"tenant": "acme", "region": "eu"}) == {"b": "eu"}
+
+
+def test_steps_with_different_keys_that_meet_are_refused() -> None:
+    models = (model("a", TENANT), model("b", REGION), model("c", TENANT, "a", "b"))
+    with pytest.raises(PartitionError, match=r"c reads a .*tenant.* and b .*region") as caught:
+        slices(*models, payload={"tenant": "acme", "region": "eu"})
+    assert str(caught.value.location) == "c.sql"
+    assert "--select a, then --select b" in (caught.value.hint or "")
 
 
 def test_a_value_by_time_leaves_dynamic_steps_to_the_payload() -> None:
@@ -210,7 +241,8 @@ def projects(draw: st.DrawFn, specs: Any = specs) -> list[Model]:
 def resolved(models: list[Model], request: RunRequest) -> dict[str, str]:
     by_name = {model.name: model for model in models}
     together = [[by_name[name] for name in chain] for chain in chains(models)]
-    return {name: made.value for name, made in resolve_slices(together, request).items()}
+    found = resolve_slices(together, request, above(models))
+    return {name: made.value for name, made in found.items()}
 
 
 PAYLOAD = {"tenant": "acme", "region": "eu"}

@@ -168,8 +168,9 @@ def test_intervals_wait_for_intervals(tmp_path: Path) -> None:
 
 
 def test_what_is_added_is_in_the_order_of_time_and_is_counted(tmp_path: Path) -> None:
-    raw = '-- partitioned daily format="%d.%m.%Y"\nSELECT 1 AS n, 2 AS day'
-    month = "-- partitioned monthly\nSELECT count(*) AS n FROM raw"
+    raw = '-- partitioned daily format="%d.%m.%Y"\nSELECT 1 AS n, $partition_start AS at'
+    bounds = "at >= $partition_start AND at < $partition_end"
+    month = f"-- partitioned monthly\nSELECT count(*) AS n FROM raw WHERE {bounds}"
     asked = RunRequest(partition="2026-01", select=("month",), upstream=True)
     known = {"raw": {"01.01.2026": MATERIALIZED}}
     plan = plan_of(tmp_path, {"raw": raw, "month": month}, known, asked)

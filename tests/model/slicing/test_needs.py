@@ -1,4 +1,7 @@
-"""The map from slices to slices: by kinds, through views, and what models say of it."""
+"""The map from slices to slices: by kinds, through views, and what models say of it.
+
+Tests ``model/slicing/slice_columns.py``, too (columns that say of a row which slice it is of).
+"""
 
 from __future__ import annotations
 
@@ -14,37 +17,84 @@ from tests.engine.toy import write_project
 HEAD = "-- pipeline\n-- materialize ducklake://main/"
 DAILY = "-- partitioned daily\n"
 DYNAMIC = '-- partitioned dynamic key="$.t"\n'
-RAW = f"{HEAD}raw\n{{of}}SELECT 1 AS x, '2026-01-01' AS day"
+RAW = f"{HEAD}raw\n{{of}}SELECT 1 AS x, {{day}} AS day"
+OF_SLICE, OF_ANY = "'{partition}'", "'2026-01-01'"
 
 
 def project_of(root: Path, of: str = DAILY, **readers: str) -> Project:
     scripts = {f"models/{name}": f"{HEAD}{name}\n{text}" for name, text in readers.items()}
-    return Project.load(write_project(root / "p", {"models/raw": RAW.format(of=of), **scripts}))
+    raw = RAW.format(of=of, day=OF_SLICE if of else OF_ANY)
+    return Project.load(write_project(root / "p", {"models/raw": raw, **scripts}))
+
+
+BOUNDED = "SELECT * FROM raw WHERE day = '{partition}'"
+BY_MOMENTS = "SELECT * FROM raw WHERE day >= $partition_start AND day < $partition_end"
 
 
 @pytest.mark.parametrize(
     ("raw", "mart", "rule"),
     [
-        (DAILY, DAILY, Rule.MOMENTS),
-        (DAILY, "-- partitioned weekly\n", Rule.MOMENTS),
-        (DAILY, "", Rule.ALL),
-        ("", "", Rule.ALL),
-        ("", DAILY, Rule.TABLE),
-        (DYNAMIC, DYNAMIC, Rule.SAME),
-        (DYNAMIC, DAILY, Rule.TABLE),
-        (DAILY, DYNAMIC, Rule.TABLE),
-        ('-- partitioned dynamic key="$.u"\n', DYNAMIC, Rule.TABLE),
+        (DAILY, f"{DAILY}{BOUNDED}", Rule.MOMENTS),
+        (DAILY, f"-- partitioned weekly\n{BY_MOMENTS}", Rule.MOMENTS),
+        (DAILY, "SELECT * FROM raw", Rule.ALL),
+        ("", "SELECT * FROM raw", Rule.ALL),
+        ("", f"{DAILY}SELECT * FROM raw", Rule.TABLE),
+        (DYNAMIC, f"{DYNAMIC}{BOUNDED}", Rule.SAME),
+        (DYNAMIC, f"{DAILY}{BOUNDED}", Rule.ALL),
+        (DAILY, f"{DYNAMIC}{BOUNDED}", Rule.ALL),
+        ('-- partitioned dynamic key="$.u"\n', f"{DYNAMIC}{BOUNDED}", Rule.SAME),
     ],
 )
 def test_by_kinds(tmp_path: Path, raw: str, mart: str, rule: Rule) -> None:
-    project = project_of(tmp_path, raw, mart=f"{mart}SELECT * FROM raw")
-    (edge,) = project.edges["mart"]
+    (edge,) = project_of(tmp_path, raw, mart=mart).edges["mart"]
     assert (edge.upstream.name, edge.need.rule, edge.need.windows) == ("raw", rule, (COMMON,))
+    assert not edge.need.in_doubt
+
+
+@pytest.mark.parametrize(
+    ("of", "mart", "line"),
+    [
+        (DAILY, f"{DAILY}SELECT * FROM raw WHERE x = 1", "-- needs main.raw same"),
+        (DAILY, "-- partitioned monthly\nSELECT * FROM raw WHERE x = 1",
+         "-- needs main.raw lag=0d"),
+        (DYNAMIC, f"{DYNAMIC}SELECT * FROM raw WHERE t = upper('{{partition}}')",
+         "-- needs main.raw same"),
+        (DAILY, "MODEL (name main.mart, start '2026-01-01', kind INCREMENTAL_BY_TIME_RANGE "
+         "(time_column ts){});\nSELECT ts FROM raw WHERE ts BETWEEN @start_ts AND @end_ts",
+         "needs (main.raw = 'lag=0d')"),
+    ],
+)  # fmt: skip
+def test_what_is_not_bounded_needs_every_slice_and_the_warning_names_the_line(
+    tmp_path: Path, of: str, mart: str, line: str
+) -> None:
+    head = "" if mart.startswith("MODEL") else f"{HEAD}mart\n"
+    scripts = {"models/raw": RAW.format(of=of, day=OF_SLICE)}
+    scripts["models/mart"] = f"{head}{mart.replace('{});', ');')}"
+    root = write_project(tmp_path / "p", scripts)
+    (finding,) = (each for each in Project.load(root).check() if each.rule == "needs-all")
+    assert "a slice needs every slice of raw" in finding.message
+    assert f"write `{line}`" in (finding.hint or "")
+    head, mart = (f"{head}{line}\n", mart) if head else ("", mart.replace("{}", f", {line}"))
+    (root / "models" / "mart.sql").write_text(f"{head}{mart}")
+    (edge,) = Project.load(root).edges["mart"]
+    assert not edge.need.in_doubt
+    assert edge.need.windows == (COMMON,)
+
+
+def test_a_column_that_any_slice_may_have_bounds_nothing(tmp_path: Path) -> None:
+    scripts = {
+        "models/raw": f"{HEAD}raw\n{DAILY}SELECT day, seen FROM ev WHERE seen = '{{partition}}'",
+        "models/mart": f"{HEAD}mart\n{DAILY}SELECT * FROM raw WHERE day = '{{partition}}'",
+        "models/other": f"{HEAD}other\n{DAILY}SELECT * FROM raw WHERE seen = '{{partition}}'",
+    }
+    project = Project.load(write_project(tmp_path / "p", scripts))
+    in_doubt = {name: project.edges[name][0].need.in_doubt for name in ("mart", "other")}
+    assert in_doubt == {"mart": True, "other": False}
 
 
 def test_views_and_embedded_models_are_looked_through(tmp_path: Path) -> None:
     scripts = {
-        "models/raw": RAW.format(of=DAILY),
+        "models/raw": RAW.format(of=DAILY, day=OF_SLICE),
         "models/v": "MODEL (name main.v, kind VIEW);\nSELECT * FROM raw",
         "models/e": "MODEL (name main.e, kind EMBEDDED);\nSELECT * FROM v",
         "models/mart": f"{HEAD}mart\n{DAILY}SELECT * FROM e WHERE day = '{{partition}}'",

@@ -1,4 +1,8 @@
-"""What a query says of the moments of its inputs, in both dialects."""
+"""Which moments of its inputs a query reads, in both dialects.
+
+Tests ``model/slicing/comparisons.py`` (conditions) and ``model/slicing/moments.py`` (values of the
+slice), too.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.model.slicing.table_reads import table_reads_of
-from penstock.model.slicing.windows import windows_of
+from penstock.model.slicing.windows import Use, windows_of
 from penstock.project import Project
 from tests.engine.toy import write_project
 from tests.model.slicing.test_joint import model_of
@@ -16,13 +20,17 @@ BOTH = ("spark", "duckdb")
 
 
 def said(root: Path, query: str, dialect: str = "spark") -> list[str | None]:
+    """Return the bounds of each use of a source; None for one without any."""
     more = f"-- dialect {dialect}\n"
     found = windows_of(model_of(root, query, more).query)
-    return [
-        None if each is None else f"{each.column}: {each.window}"
-        for windows in found.values()
-        for each in windows
+    return [shown(use) for uses in found.values() for use in uses]
+
+
+def shown(use: Use) -> str | None:
+    bounds = [
+        f"{each.column}: {' or '.join(map(str, each.windows))}" for each in use if each.certain
     ]
+    return "; ".join(bounds) or None
 
 
 @pytest.mark.parametrize("dialect", BOTH)
@@ -37,9 +45,16 @@ def said(root: Path, query: str, dialect: str = "spark") -> list[str | None]:
         ("$partition_end > at AND $partition_start <= at AND a = 1", "at: start to end"),
         ("at < $partition_start", "at: the beginning to start"),
         ("day <= '{partition}'", "day: the beginning to end"),
-        ("day > CAST('{partition}' AS DATE) - INTERVAL 7 DAYS", "day: start -7 days to end"),
+        ("day > CAST('{partition}' AS DATE) - INTERVAL 7 DAYS",
+         "day: start -7 days to any later one"),
+        ("NOT (day > '{partition}' OR a = 1)", "day: the beginning to end"),
+        ("day = '{partition}' OR day < '{partition}'",
+         "day: start to end or the beginning to start"),
+        ("day IN ('{partition}', CAST('{partition}' AS DATE) - 1)",
+         "day: start to end or start -1 day to end -1 day"),
+        ("at BETWEEN $partition_start AND $partition_end", "at: start to end +1 microsecond"),
         ("day = CAST('{partition}' AS DATE) - INTERVAL '1' MONTH",
-         "day: start -1 month to end -1 month"),
+         "day: start -1 month to end -1 month +3 days"),
         ("day BETWEEN '{partition}' AND CAST('{partition}' AS DATE) + 2",
          "day: start to end +2 days"),
         ("at >= $partition_start - INTERVAL 90 MINUTES AND at < $partition_end",
@@ -67,6 +82,38 @@ def test_comparisons(tmp_path: Path, condition: str, expected: str, dialect: str
 )
 def test_what_is_not_plain_says_nothing(tmp_path: Path, condition: str) -> None:
     assert said(tmp_path, f"SELECT a FROM s WHERE {condition}")[0] is None
+
+
+@pytest.mark.parametrize("dialect", BOTH)
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("WITH w AS (SELECT * FROM s) SELECT a FROM w WHERE day = '{partition}'", ["start to end"]),
+        ("SELECT a FROM (SELECT day AS d, a FROM s) x WHERE d = '{partition}'", ["start to end"]),
+        ("SELECT a FROM (SELECT day, lag(a) OVER (ORDER BY day) a FROM s) x "
+         "WHERE day = '{partition}'", [None]),
+        ("SELECT 1 FROM s JOIN s b ON s.day = b.day WHERE s.day = '{partition}'", ["start to end"]),
+        ("SELECT 1 FROM s JOIN s b USING (day) WHERE b.day = '{partition}'", ["start to end"]),
+        ("SELECT 1 FROM s LEFT JOIN u ON s.day = '{partition}'", [None, None]),
+        ("SELECT 1 FROM s FULL JOIN u ON u.day = '{partition}'", [None, None]),
+        ("SELECT 1 FROM s LEFT JOIN u ON u.day = '{partition}'", [None, "start to end"]),
+        ("WITH w AS (SELECT day FROM s WHERE day = '{partition}') "
+         "SELECT 1 FROM w JOIN u ON u.day = w.day", ["start to end", "start to end"]),
+        ("WITH w AS (SELECT * FROM s) SELECT 1 FROM w a, w b WHERE a.day = '{partition}'",
+         ["start to end", None]),
+        ("SELECT sum(n) FILTER (WHERE day = '{partition}') AS n FROM s", [None]),
+        ("SELECT 1 FROM s WHERE day = '{partition}' AND n IN (SELECT n FROM s)",
+         ["start to end", None]),
+        ("SELECT a FROM s TABLESAMPLE (5 ROWS) WHERE day = '{partition}'", [None]),
+    ],
+)  # fmt: skip
+def test_what_bounds_a_place(
+    tmp_path: Path, query: str, expected: list[str | None], dialect: str
+) -> None:
+    if dialect == "duckdb" and "TABLESAMPLE" in query:
+        pytest.skip("DuckDB's dialect has no such sample")
+    found = said(tmp_path, query, dialect)
+    assert found == [each and f"day: {each}" for each in expected]
 
 
 def test_each_place_of_a_source_says_its_own(tmp_path: Path) -> None:
@@ -101,8 +148,10 @@ HEAD = "-- pipeline\n-- partitioned daily\n-- materialize ducklake://main/q\n"
         ("SELECT * FROM ev", True),
         ("SELECT e.day, n FROM ev e WHERE n > 1", True),
         ("SELECT day + 1 AS day FROM ev", False),
-        ("SELECT other AS day FROM ev", False),
-        ("SELECT day FROM ev UNION ALL SELECT day FROM ev", False),
+        ("SELECT day FROM ev UNION ALL SELECT day FROM ev", True),
+        ("SELECT day, count(*) AS n FROM ev GROUP BY day", True),
+        ("SELECT day, lag(n) OVER (ORDER BY day) AS n FROM ev", False),
+        ("SELECT day FROM ev ORDER BY n LIMIT 3", False),
         ("SELECT max(day) AS day FROM ev GROUP BY n", False),
         ("SELECT a.day FROM ev a JOIN ev b ON a.n = b.n", False),
     ],

@@ -12,7 +12,7 @@ since are late.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -333,19 +333,23 @@ def _by_moments(of: Input, made: Mapping[Slice, int]) -> dict[Slice, Behind]:
     for slice_, read in made.items():
         own = span_of(slice_, spec)
         for window in () if own is None else edge.need.moments(own, zone):
-            for span, change in timeline.within(window):
-                itself = edge.is_self and own is not None and span.end > own.start
-                if change.snapshot > read and not itself:
-                    found.setdefault(slice_, _behind(edge, change, read))
+            until = own.start if own is not None and edge.is_self else None
+            change = timeline.first_after(read, window, until)
+            if change is not None:
+                found.setdefault(slice_, _behind(edge, change, read))
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Timeline:
-    """Changes in the order of time; ``ends`` are where their slices end."""
+    """Changes in the order of time; ``ends`` are where their slices end. ``newest`` is the last
+    snapshot of all up to each, and ``newest_from`` of all from each on.
+    """
 
     changes: Sequence[tuple[Interval, Changed]] = ()
     ends: Sequence[datetime] = ()
+    newest: Sequence[int] = ()
+    newest_from: Sequence[int] = ()
 
     @classmethod
     def of(cls, changes: Iterable[Changed], edge: Edge) -> _Timeline:
@@ -353,14 +357,27 @@ class _Timeline:
         span = spans_of(spec)
         spans = [(s, each) for each in changes if (s := span(each.slice)) is not None]
         spans.sort(key=lambda pair: pair[0])
-        return cls(spans, [span.end for span, _ in spans])
+        snapshots = [change.snapshot for _, change in spans]
+        newest_from = list(accumulate(reversed(snapshots), max))[::-1]
+        ends = [span.end for span, _ in spans]
+        return cls(spans, ends, list(accumulate(snapshots, max)), newest_from)
 
-    def within(self, window: Interval) -> Iterator[tuple[Interval, Changed]]:
+    def first_after(
+        self, read: int, window: Interval, until: datetime | None = None
+    ) -> Changed | None:
+        """Return the first change in a window that came after a snapshot; ``until``: of slices that
+        end by then.
+        """
         first = bisect_left(self.ends, window.start + _INSTANT)
-        for span, change in self.changes[first:]:
-            if span.start >= window.end:
-                return
-            yield span, change
+        if first == 0:  # of what comes before, nothing is newer
+            first = bisect_right(self.newest, read)
+        for position in range(first, len(self.changes)):
+            span, change = self.changes[position]
+            if span.start >= window.end or self.newest_from[position] <= read:
+                return None
+            if change.snapshot > read and (until is None or span.end <= until):
+                return change
+        return None
 
 
 def _by_text(of: Input, made: Mapping[Slice, int]) -> dict[Slice, Behind]:

@@ -157,8 +157,6 @@ def _in_state(  # noqa: PLR0917 - `make_plan`'s own arguments, and the word
 
 def _completed(planned: Sequence[PlannedStep], asked: Asked) -> Completed:
     """Return the steps with what they need first. Of models that are not selected only that."""
-    if not any(asked.known.edges.values()):
-        return Completed(list(planned))
     known = {step.name: step for step in planned} | _first_of_others(asked)
     names = {model.name for model in asked.steps}
     above = {name for model in asked.steps for name in asked.graph.upstream(model.name)}
@@ -281,7 +279,7 @@ def of_intervals(
 def _of_moment(asked: Asked) -> list[PlannedStep]:
     """One slice of each model; of models by time all that are due; and what is restated."""
     chains_ = _chains(asked.order, {model.name for model in asked.steps})
-    slices = resolve_slices(chains_, asked.request)
+    slices = resolve_slices(chains_, asked.request, asked.graph.upstream)
     planned, early = _first_of_others(asked), set[str]()
     for model in asked.steps:
         after, own = asked.after(model), slices.get(model.name)

@@ -8,7 +8,7 @@ not over is needed only by a slice within it: the days of a month are, once they
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -88,20 +88,60 @@ def lacking(
     """Return what each slice of the reader lacks of one input, in the order of time; none where it
     lacks nothing. ``planned`` are slices of the input that are made before.
     """
-    found = _RULES[edge.need.rule](edge, slices, there, now)
-    name = edge.upstream.name
+    is_made, name = _made_by(planned), edge.upstream.name
     lacks = {
         slice_: tuple(Lack(name, each.slice, each.state) for each in missing)
-        for slice_, missing in found
+        for slice_, missing in _RULES[edge.need.rule](edge, slices, there, now, is_made)
     }
-    if planned:
-        made = _made_by(planned)
-        lacks = {s: tuple(each for each in of if not made(each.slice)) for s, of in lacks.items()}
     return {slice_: of for slice_, of in lacks.items() if of}
+
+
+def first_lacking(
+    edge: Edge,
+    slices: Sequence[Slice],
+    there: There,
+    now: datetime,
+    planned: Collection[Slice] = (),
+) -> Mapping[Slice, Lack]:
+    """Return the first of what each slice lacks, as `lacking`."""
+    found = _RULES[edge.need.rule](edge, slices, there, now, _made_by(planned))
+    firsts = ((slice_, next(iter(missing), None)) for slice_, missing in found)
+    name = edge.upstream.name
+    return {s: Lack(name, each.slice, each.state) for s, each in firsts if each is not None}
+
+
+def lacked(
+    edge: Edge,
+    slices: Sequence[Slice],
+    there: There,
+    now: datetime,
+    planned: Collection[Slice] = (),
+) -> dict[Slice, str]:
+    """Return the slices of an input that any slice of the reader lacks, each with its state."""
+    if edge.need.rule is Rule.MOMENTS and not edge.is_self:
+        slices = _widest_slices(edge, slices, now)
+    found = lacking(edge, slices, there, now, planned)
+    return {each.slice: each.state for of in found.values() for each in of}
+
+
+def _widest_slices(edge: Edge, slices: Sequence[Slice], now: datetime) -> Sequence[Slice]:
+    """Return slices that lack all that any of them does: where they need everything up to some
+    moment, the last of them, and those that are not over.
+    """
+    if any(window.first is not None for window in edge.need.windows):
+        return slices
+    span_of_slice = spans_of(edge.reader.partition)
+    spans = [(span, each) for each in slices if (span := span_of_slice(each)) is not None]
+    if len(spans) < 2:
+        return slices
+    last = max(spans, key=lambda pair: pair[0].end)
+    return [each for span, each in spans if span.end > now or each == last[1]]
 
 
 def _made_by(planned: Collection[Slice]) -> Callable[[Slice], bool]:
     """Return whether slices contain one: a batch of intervals makes each of them."""
+    if not planned:
+        return lambda _: False
     texts = {each.text for each in planned}
     spans = union(each for each in planned if isinstance(each, Interval))
 
@@ -113,34 +153,57 @@ def _made_by(planned: Collection[Slice]) -> Callable[[Slice], bool]:
     return is_made
 
 
-_Found = Iterator[tuple[Slice, Sequence[_Missing]]]
+_IsMade = Callable[[Slice], bool]
+_Found = Iterator[tuple[Slice, Iterable[_Missing]]]
 
 
-def _by_moments(edge: Edge, slices: Sequence[Slice], there: There, now: datetime) -> _Found:
+def _by_moments(
+    edge: Edge, slices: Sequence[Slice], there: There, now: datetime, is_made: _IsMade
+) -> _Found:
     if edge.is_equal:  # what is there needs no look at the calendar
         slices = [slice_ for slice_ in slices if there.state(slice_.text) not in PRESENT]
     zone = zone_of(edge.reader.partition)
     span_of_slice = spans_of(edge.reader.partition)
     spans = [(slice_, span_of_slice(slice_)) for slice_ in slices]
-    wanted = [(s, span, edge.need.moments(span, zone)) for s, span in spans if span is not None]
+    wanted = [(s, span, edge.need.awaited(span, zone)) for s, span in spans if span is not None]
     moments = union(each for _, _, windows in wanted for each in windows)
     if edge.is_self and starts(there) is None:  # it begins with its first slice
         known = _known(there)
         moments = intersect(moments, (Interval(known.start, _LAST),) if known else ())
-    missing = _missing(there, moments)
+    least = min((span.start for _, span, _ in wanted), default=now)
+    missing = [each for each in _missing(there, moments, least) if not is_made(each.slice)]
+    missing.sort(key=lambda each: each.span)
     if not missing:
         return
     ends = [each.span.end for each in missing]
     for slice_, span, windows in wanted:
-        found: dict[Slice, _Missing] = {}
-        for window in windows:
-            for each in missing[bisect_left(ends, window.start + _INSTANT) :]:
-                if each.span.start >= window.end:
-                    break
-                own = edge.is_self and each.span.end > span.start  # itself, or later
-                if not own and _is_due(each.span, span, now):
-                    found[each.slice] = each
-        yield slice_, sorted(found.values(), key=lambda each: each.span)
+        until = span.start if edge.is_self else None
+        found = [_within(missing, ends, window, (span, until, now)) for window in windows]
+        yield slice_, found[0] if len(found) == 1 else _merged(found)
+
+
+def _within(
+    missing: Sequence[_Missing],
+    ends: Sequence[datetime],
+    window: Interval,
+    own: tuple[Interval, datetime | None, datetime],
+) -> Iterator[_Missing]:
+    """Yield what is missing of a window, in the order of time, as far as it has to be there for a
+    slice; of its own table only what ends before it begins.
+    """
+    span, until, now = own
+    for position in range(bisect_left(ends, window.start + _INSTANT), len(missing)):
+        each = missing[position]
+        if each.span.start >= window.end:
+            return
+        if (until is None or each.span.end <= until) and _is_due(each.span, span, now):
+            yield each
+
+
+def _merged(found: Iterable[Iterable[_Missing]]) -> Iterator[_Missing]:
+    """Yield what several windows lack, each once, in the order of time."""
+    each_once = {each.slice: each for of in found for each in of}
+    yield from sorted(each_once.values(), key=lambda each: each.span)
 
 
 def _is_due(span: Interval, own: Interval, now: datetime) -> bool:
@@ -150,8 +213,10 @@ def _is_due(span: Interval, own: Interval, now: datetime) -> bool:
     return span.end <= now or span.contains(own)
 
 
-def _missing(there: There, moments: Intervals) -> list[_Missing]:
-    """Return the slices of an input that are not there, of some moments, in the order of time."""
+def _missing(there: There, moments: Intervals, least: datetime | None = None) -> list[_Missing]:
+    """Return the slices of an input that are not there, of some moments, in the order of time. An
+    input has slices from ``least`` on in any case, unless it starts later.
+    """
     if not moments:
         return []
     if there.line is not None:
@@ -160,21 +225,22 @@ def _missing(there: There, moments: Intervals) -> list[_Missing]:
     assert spec is not None, "it has slices by time"
     found: dict[str, _Missing] = {}
     for each in moments:
-        within = _begun(there, each)
+        within = _begun(there, each, least)
         for value, span in () if within is None else _slices_in(spec, within):
             if there.state(value) not in PRESENT:
                 found[value] = _Missing(span, Part(value), there.state(value))
     return list(found.values())
 
 
-def _begun(there: There, moments: Interval) -> Interval | None:
+def _begun(there: There, moments: Interval, least: datetime | None) -> Interval | None:
     """Return the moments since an input begins: at its start, else as early as is asked for; of
     what is asked for from the beginning of time, at its first slice.
     """
     first = starts(there)
     if first is None and moments.start == _NEVER.start:
         known = _known(there)
-        first = known.start if known else moments.end
+        begins = [at for at in (known and known.start, least) if at is not None]
+        first = min(begins, default=moments.end)
     start = moments.start if first is None else max(first, moments.start)
     return Interval(start, moments.end) if start < moments.end else None
 
@@ -216,19 +282,23 @@ def _state_at(painted: IntervalHistory, interval: Interval) -> str:
     return next((state for state in (RUNNING, *_HELD) if state in states), MISSING)
 
 
-def _by_value(_: Edge, slices: Sequence[Slice], there: There, __: datetime) -> _Found:
+def _by_value(
+    _: Edge, slices: Sequence[Slice], there: There, __: datetime, is_made: _IsMade
+) -> _Found:
     """Look for the same slices, by their texts."""
     for slice_ in slices:
         state = there.state(slice_.text)
-        if state not in PRESENT:
+        if state not in PRESENT and not is_made(slice_):
             yield slice_, [_Missing(_NEVER, slice_, state)]
 
 
-def _every(_: Edge, slices: Sequence[Slice], there: There, __: datetime) -> _Found:
+def _every(
+    _: Edge, slices: Sequence[Slice], there: There, __: datetime, is_made: _IsMade
+) -> _Found:
     """Look for what keeps a table from being whole: slices that failed, and, of one that says
     where it starts, holes before its last one.
     """
-    missing = list(_holes(there))
+    missing = [each for each in _holes(there) if not is_made(each.slice)]
     if missing:
         yield from ((slice_, missing) for slice_ in slices)
 
@@ -272,9 +342,12 @@ def starts(there: There) -> datetime | None:
     return None if start is None else start.astimezone(UTC)
 
 
-def _as_it_is(_: Edge, slices: Sequence[Slice], there: There, __: datetime) -> _Found:
+def _as_it_is(
+    _: Edge, slices: Sequence[Slice], there: There, __: datetime, is_made: _IsMade
+) -> _Found:
     state = there.state(WHOLE.text)
-    if sliced(there.model) is Sliced.NOT and state in _HELD and _is_held(there.model):
+    is_held = sliced(there.model) is Sliced.NOT and state in _HELD and _is_held(there.model)
+    if is_held and not is_made(WHOLE):
         yield from ((slice_, [_Missing(_NEVER, WHOLE, state)]) for slice_ in slices)
 
 
@@ -283,13 +356,13 @@ def _is_held(model: Model) -> bool:
     return model.strategy.keeps_versions
 
 
-def _nothing(_: Edge, __: Sequence[Slice], ___: There, ____: datetime) -> _Found:
+def _nothing(*_: object) -> _Found:
     yield from ()
 
 
 _LAST = datetime.max.replace(tzinfo=UTC)
 _NEVER = Interval(datetime.min.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC) + _INSTANT)
-_RULES: Mapping[Rule, Callable[[Edge, Sequence[Slice], There, datetime], _Found]] = {
+_RULES: Mapping[Rule, Callable[[Edge, Sequence[Slice], There, datetime, _IsMade], _Found]] = {
     Rule.MOMENTS: _by_moments,
     Rule.SAME: _by_value,
     Rule.ALL: _every,
@@ -309,9 +382,11 @@ def edge_to(reader: Model, upstream: Model, edges: Mapping[str, Edge]) -> Edge |
     return edge_by_kinds(reader, upstream) if beside else None
 
 
-def touching(edge: Edge, of: Collection[Slice], *, whole: bool = False) -> Callable[[Slice], bool]:
-    """Return whether a slice of the reader needs any of these slices of an input. With ``whole``
-    also a slice that reads the table as it is.
+def touching(
+    edge: Edge, of: Collection[Slice], *, whole: bool = False, before: bool = False
+) -> Callable[[Slice], bool]:
+    """Return whether a slice of the reader reads any of these slices of an input. With ``whole``
+    also a slice that reads the table as it is; ``before``: those that have to be there before it.
     """
     rule = edge.need.rule
     if not of or rule is Rule.NONE or (rule is Rule.TABLE and not whole):
@@ -334,7 +409,7 @@ def touching(edge: Edge, of: Collection[Slice], *, whole: bool = False) -> Calla
         own = span(slice_)
         if own is None or is_outside(own):
             return own is None
-        windows = edge.need.moments(own, zone)
+        windows = (edge.need.awaited if before else edge.need.moments)(own, zone)
         if edge.is_self:
             windows = tuple(w for each in windows for w in minus((each,), (own,)))
         return any(map(has_moments_of, windows))
@@ -347,13 +422,13 @@ def missing_to(edge: Edge, of: Collection[Slice], now: datetime) -> Callable[[Sl
     failed or are still being made.
     """
     if edge.need.rule is not Rule.MOMENTS:
-        return touching(edge, of, whole=True)
+        return touching(edge, of, whole=True, before=True)
     span, own_span = spans_of(edge.upstream.partition), spans_of(edge.reader.partition)
     current = {each: at for each in of if (at := span(each)) is not None and at.end > now}
-    needs = touching(edge, [each for each in of if each not in current], whole=True)
+    needs = touching(edge, [e for e in of if e not in current], whole=True, before=True)
     if not current:
         return needs
-    has_current = touching(edge, current, whole=True)
+    has_current = touching(edge, current, whole=True, before=True)
 
     def is_needed(slice_: Slice) -> bool:
         if needs(slice_) or not has_current(slice_):

@@ -19,11 +19,12 @@ from penstock.engine.planning.ranges import (
 from penstock.engine.planning.waiting import touched
 from penstock.errors import ArgumentError
 from penstock.model.definition.model import Model
+from penstock.model.slicing.needs import doubt_of, needs_hint
 from penstock.model.time.interval import Interval, minus
 from penstock.model.time.slice import WHOLE, Part, Slice
 
 if TYPE_CHECKING:
-    from penstock.engine.planning.plan import Asked, PlannedStep
+    from penstock.engine.planning.plan import Asked, Plan, PlannedStep
     from penstock.engine.planning.restatement_scope import Cascade
     from penstock.engine.planning.slices import RunRequest
 
@@ -41,6 +42,14 @@ def notices_of(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
         yield from _behind(steps, asked)
         yield from _behind_by_time(steps, asked)
         yield from _will_be_behind(steps, asked)
+
+
+def doubts_of(plan: Plan) -> Iterator[str]:
+    """Yield the inputs of which the steps of a plan need every slice, as nothing bounds them."""
+    for step in plan.steps:
+        for edge in plan.edges.get(step.name, ()) if not step.skipped else ():
+            if edge.need.in_doubt:
+                yield f"{doubt_of(edge)}: {needs_hint(edge)}"
 
 
 def with_lagging(steps: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep]:

@@ -77,7 +77,7 @@ def _of_moment(asked: Asked, chains: Sequence[Sequence[Model]]) -> dict[str, Ste
     wrong: PartitionError | None = None
     for chain in chains:
         try:
-            found |= resolve_slices([chain], asked.request)
+            found |= resolve_slices([chain], asked.request, asked.graph.upstream)
         except PartitionError as error:
             wrong = wrong or error
     if wrong is not None and not found and asked.request.partition is not None:

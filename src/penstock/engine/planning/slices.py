@@ -7,7 +7,7 @@ together have nothing to do with each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
@@ -26,6 +26,7 @@ from penstock.model.time.partition import TIME_KINDS, Moment, PartitionSpec
 from penstock.model.time.slice import Part, Slice
 
 Steps = Sequence[Model]
+Upstream = Callable[[str], Sequence[str]]  # the names of everything that a step reads, however far
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,15 @@ class StepSlice:
     early: bool = False
 
 
-def resolve_slices(chains: Sequence[Steps], request: RunRequest) -> dict[str, StepSlice]:
+def resolve_slices(
+    chains: Sequence[Steps], request: RunRequest, upstream: Upstream
+) -> dict[str, StepSlice]:
     """The slice of each step, by the step's name. Each chain is in the order of the graph.
 
     Without a partition in the request, the kinds by time take the slice of its fire time and
-    ``dynamic`` takes its value from the payload. A partition that was asked for goes to the steps
-    that can have it. Raises PartitionError, placed, when that leaves a step without a slice, or
-    when what was asked for lies before its ``start``.
+    ``dynamic`` takes its value from the payload; a step below takes that of the step above. A
+    partition that was asked for goes to the steps that can have it. Raises PartitionError, placed,
+    when that leaves a step without a slice, or when what was asked for lies before its ``start``.
     """
     asked = request.partition
     slices: dict[str, StepSlice] = {}
@@ -50,8 +53,12 @@ def resolve_slices(chains: Sequence[Steps], request: RunRequest) -> dict[str, St
         timed = [model for model in chain if _spec(model).kind in TIME_KINDS]
         slices |= _timed(timed, request.fire_time if asked is None else asked, asked is not None)
     steps = [model for chain in chains for model in chain]
-    dynamic = [model for model in steps if _spec(model).kind not in TIME_KINDS]
-    slices |= _dynamic(dynamic, request, asked if isinstance(asked, str) and not slices else None)
+    tops: dict[str, Model] = {}
+    for chain in chains:
+        tops |= _tops([m for m in chain if _spec(m).kind not in TIME_KINDS], upstream)
+    dynamic = [model for model in steps if model.name in tops]
+    value = asked if isinstance(asked, str) and not slices else None
+    slices |= _dynamic(dynamic, tops, request, value)
     if asked is not None and len(slices) < len(steps):
         raise _refusal(steps, slices, asked)
     return slices
@@ -110,19 +117,50 @@ def _own_bucket(model: Model, moment: Partition) -> datetime | None:
         return partition.bucket_around(spec, midnight, midnight + timedelta(days=1))
 
 
-def _dynamic(steps: Steps, request: RunRequest, asked: str | None) -> dict[str, StepSlice]:
-    """``asked`` is the value of one key: steps with other keys have no part in it."""
+def _tops(steps: Steps, upstream: Upstream) -> dict[str, Model]:
+    """Return the step whose value each step of a chain takes: one that reads no other of them.
+    Raises PartitionError where steps with different keys meet in one.
+    """
+    by_name = {model.name: model for model in steps}
+    above = {name: [n for n in upstream(name) if n in by_name] for name in by_name}
+    found: dict[str, Model] = {}
+    for name, model in by_name.items():
+        tops = [by_name[each] for each in above[name] if not above[each]] or [model]
+        keys = {_spec(top).key: top for top in tops}
+        if len(keys) > 1:
+            first, second, *_ = keys.values()
+            raise _at(
+                model,
+                PartitionError(
+                    f"{name} reads {_named(first)} and {_named(second)}: a run carries one value "
+                    "down to it",
+                    hint="give both the same key, or run the steps above by themselves: "
+                    f"{_select([first])}, then {_select([second])}",
+                ),
+            )
+        found[name] = tops[0]
+    return found
+
+
+def _dynamic(
+    steps: Steps, tops: Mapping[str, Model], request: RunRequest, asked: str | None
+) -> dict[str, StepSlice]:
+    """``asked`` is the value of one key: steps whose value is that of another have no part in
+    it.
+    """
     if asked is not None:
-        of_key = [model for model in steps if _spec(model).key == _spec(steps[0]).key]
+        key = _spec(tops[steps[0].name]).key if steps else None
+        of_key = [model for model in steps if _spec(tops[model.name]).key == key]
         for model in of_key:
             with _placed(model):
                 partition.validate(_spec(model), asked)
         return {model.name: StepSlice(asked) for model in of_key}
     slices: dict[str, StepSlice] = {}
     for model in steps:
+        top = tops[model.name]
         try:
-            with _placed(model):
-                slices[model.name] = StepSlice(partition.value_from(_spec(model), request.inputs))
+            with _placed(top):
+                slices[model.name] = StepSlice(partition.value_from(_spec(top), request.inputs))
         except PartitionError:
             if request.partition is None:
                 raise
@@ -169,10 +207,14 @@ def _cause(spec: PartitionSpec, asked: Partition) -> PartitionError:
 
 def _names(models: Steps) -> str:
     """``raw/orders (partitioned daily)``, and how many others."""
-    spec = _spec(models[0])
-    option = f' key="{spec.key}"' if spec.key else f' format="{spec.format}"' if spec.format else ""
     others = f" and {len(models) - 1} more" if len(models) > 1 else ""
-    return f"{models[0].name} (partitioned {spec.kind}{option}){others}"
+    return f"{_named(models[0])}{others}"
+
+
+def _named(model: Model) -> str:
+    spec = _spec(model)
+    option = f' key="{spec.key}"' if spec.key else f' format="{spec.format}"' if spec.format else ""
+    return f"{model.name} (partitioned {spec.kind}{option})"
 
 
 def _select(models: Steps) -> str:

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals, start_above
-from penstock.engine.planning.needed import Lack, There, lacking, touching
+from penstock.engine.planning.needed import Lack, There, first_lacking, lacked, touching
 from penstock.engine.planning.plan import Asked, PlannedStep
 from penstock.engine.planning.ranges import BEHIND, LATE, MATERIALIZED, SliceStates
 from penstock.engine.planning.restatement_scope import together
@@ -105,19 +105,14 @@ class _Completion:
         """Add to the step of an input what the reader lacks of it; again, where that is itself."""
         name, reader = edge.upstream.name, edge.reader.name
         while (step := self.steps.get(name)) is not None and step.blocked is None:
-            found = self._lacking(edge, self.steps[reader].slices, step.slices)
-            added = {each.slice: each.state for of in found.values() for each in of}
+            slices, there = self.steps[reader].slices, self.there[name]
+            added = lacked(edge, slices, there, self.now, step.slices)
             if not added:
                 return
             self.steps[name] = with_more(step, added, make)
             self.added.setdefault(name, {}).update(added)
             if not edge.is_self:
                 return
-
-    def _lacking(
-        self, edge: Edge, slices: Sequence[Slice], planned: Collection[Slice]
-    ) -> Mapping[Slice, tuple[Lack, ...]]:
-        return lacking(edge, slices, self.there[edge.upstream.name], self.now, planned)
 
     def do_without(self) -> None:
         """Say of the slices of all steps which of them are made without what they need."""
@@ -180,8 +175,9 @@ class _Completion:
             above, held = self.steps.get(name), self.waits.get(name, {})
             planned = () if above is None or above.skipped or above.blocked else above.slices
             made = [each for each in planned if each not in held]
-            for slice_, lacks in self._lacking(edge, slices, made).items():
-                waits.setdefault(slice_, _cause(lacks[0], held))
+            found = first_lacking(edge, slices, self.there[name], self.now, made)
+            for slice_, lack in found.items():
+                waits.setdefault(slice_, _cause(lack, held))
         return waits
 
     def _cut(

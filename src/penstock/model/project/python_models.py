@@ -191,11 +191,13 @@ def _of_time(declaration: Declaration, step: PythonStep | None, uses: Uses) -> I
 
 
 def _with_uses(step: PythonStep, uses: Uses) -> PythonStep:
-    tables = (parameter.table for parameter in step.parameters)
-    reads = dict.fromkeys([*(table for table in tables if table is not None), *uses.reads])
+    tables = [each.table for each in step.parameters if each.table is not None]
+    reads = dict.fromkeys([*tables, *uses.reads])
+    by_slice = (table for table, of_run in uses.by_slice.items() if of_run)
     return replace(
         step,
         reads=tuple(reads),
+        reads_slices_of=frozenset(by_slice).difference(tables),
         writes=tuple(uses.files),
         writes_itself=bool(uses.writes),
         partitioned_by_use=uses.uses_partition,

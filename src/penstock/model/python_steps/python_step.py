@@ -77,7 +77,8 @@ class PythonStep:
     """A Python step in place of a query. ``place`` is that of ``main``.
 
     ``uses_spark``: it needs the session of the run. ``reads`` are tables, and files as
-    `FileName`; ``writes`` are URIs of files that it writes. ``writes_itself``: by a helper, not
+    `FileName`; ``reads_slices_of`` are tables of which it reads the slice of the run only;
+    ``writes`` are URIs of files that it writes. ``writes_itself``: by a helper, not
     by what ``main`` returns. ``digest`` changes when its code does.
     """
 
@@ -86,6 +87,7 @@ class PythonStep:
     arguments: tuple[Argument, ...] = ()
     uses_spark: bool = False
     reads: tuple[TableName, ...] = ()
+    reads_slices_of: frozenset[TableName] = frozenset()
     writes: tuple[str, ...] = ()
     writes_itself: bool = False
     partitioned_by_use: bool = False

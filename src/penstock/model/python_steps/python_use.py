@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from penstock.errors import Diagnostic
 from penstock.model.files.python_code import PythonCode
 from penstock.model.query.query import ScriptKind, read_query
+from penstock.model.script.arguments import PARTITION
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.time.partition_token import TOKEN
 from penstock.model.values.asset import DEFAULT_SCHEMA, FileName, TableName, parse_asset
@@ -39,7 +40,9 @@ class Write:
 
 @dataclass(slots=True)
 class Uses:
-    """``reads`` are tables, files as `FileName` among them; ``files`` are URIs that are written."""
+    """``reads`` are tables, files as `FileName` among them; ``files`` are URIs that are written.
+    ``by_slice`` says of tables whether every call reads the slice of the run.
+    """
 
     code: PythonCode
     names: Names
@@ -51,6 +54,7 @@ class Uses:
     files: dict[str, None] = field(default_factory=dict)
     findings: list[Diagnostic] = field(default_factory=list)
     uses_partition: bool = False
+    by_slice: dict[TableName, bool] = field(default_factory=dict)
 
     def error(self, node: ast.AST, message: str, hint: str | None, rule: str) -> None:
         self.findings.append(Diagnostic("error", message, self.code.where(node), hint, rule))
@@ -128,7 +132,10 @@ def _table(call: ast.Call, lake: str, uses: Uses) -> TableName | None:
 def _read(call: ast.Call, lake: str, uses: Uses) -> None:
     table = _table(call, lake, uses)
     if table is not None:
-        uses.reads[uses.names.place(table)] = None
+        place, slice_ = uses.names.place(table), _argument(call, 1, "partition")
+        of_run = isinstance(slice_, ast.Name) and slice_.id == PARTITION
+        uses.reads[place] = None
+        uses.by_slice[place] = uses.by_slice.get(place, True) and of_run
 
 
 def _query(call: ast.Call, lake: str, uses: Uses) -> None:
@@ -150,6 +157,7 @@ def _query(call: ast.Call, lake: str, uses: Uses) -> None:
             uses.error(call, f"in the query: {finding.message}", finding.hint, finding.rule)
     if query is not None:
         uses.reads |= dict.fromkeys(query.reads)
+        uses.by_slice |= dict.fromkeys(query.reads, False)
         uses.uses_partition |= query.uses_partition
 
 

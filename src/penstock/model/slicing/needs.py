@@ -1,9 +1,10 @@
 """Map the slices of models to those of the models that they read: one edge for each. Pure.
 
-By their kinds: what has a place in time needs the moments in common, whatever the lengths and zones
-of the slices; values need the same value; a whole table needs every slice. What a query says of the
-bounds of its slice (`windows`) goes before that, and what a model says (``needs``) before both.
-Views and EMBEDDED models are looked through: their readers need what these read.
+What a model declares (``needs``) goes before all else. Otherwise the query decides: each place
+where it reads the input has to bound a column whose values lie within the slices of the input
+(`windows`, `slice_columns`). Where one does not, a slice needs every slice of the input. A whole
+table needs every slice, too. Views and EMBEDDED models are looked through: their readers need what
+these read.
 """
 
 from __future__ import annotations
@@ -11,21 +12,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Protocol
 
-from penstock.errors import Diagnostic
+from penstock.errors import Diagnostic, Location
 from penstock.model.definition.graph import makers_of, table_key
 from penstock.model.definition.model import Model
 from penstock.model.query.query import Query
 from penstock.model.script.sources import QuerySource, is_earlier, table_read
-from penstock.model.slicing.windows import SourceWindow, looked_through, windows_of
-from penstock.model.time.needs import COMMON, EARLIER, Need, Rule, Shift, Window
+from penstock.model.slicing.comparisons import ColumnWindows
+from penstock.model.slicing.moments import Grain
+from penstock.model.slicing.slice_columns import Comparison, SliceColumns, Slices
+from penstock.model.slicing.windows import UNBOUNDED, Columns, Use, windows_of
+from penstock.model.time.needs import COMMON, EARLIER, EVERYTHING, Need, Rule, Shift, Window
 from penstock.model.time.partition import TIME_KINDS
 from penstock.model.values.strategy import Output
 from penstock.sql.identifiers import fold
 
-Windows = tuple[SourceWindow | None, ...]
-#: read of a query what each place of its sources says: `windows_of`, or what is remembered of it
-ReadWindows = Callable[[Query], Mapping[QuerySource, Windows]]
+SLICE = "{partition}"  # the column that stands for the slice that a step in Python reads
+
+
+class ReadWindows(Protocol):
+    """Read how a query uses its sources: `windows_of`, or what is remembered of it."""
+
+    def __call__(
+        self, query: Query, *, outer: Use = UNBOUNDED
+    ) -> Mapping[QuerySource, tuple[Use, ...]]: ...
 
 
 class Sliced(Enum):
@@ -70,18 +81,21 @@ def edges_of(
     models: Iterable[Model],
     partition_column: Callable[[str], str] = lambda _: "_wm_partition",
     windows: ReadWindows = windows_of,
+    zone: str = "UTC",
 ) -> Mapping[str, tuple[Edge, ...]]:
     """Return the edges of each model to what it reads, by its name.
 
-    ``partition_column`` is by lake the column that holds the value of each row's slice.
+    ``partition_column`` is by lake the column that holds the value of each row's slice, ``zone``
+    the time zone of the session.
     """
     every = {model.name: model for model in models}
     makers = makers_of(every.values())
     made = {key: every[name] for key, name in makers.items()}
+    reading = _Reading(made, windows, SliceColumns(made, partition_column, zone))
     found: dict[str, tuple[Edge, ...]] = {}
     for model in every.values():
         by_upstream: dict[str, list[Edge]] = {}
-        for edge in _edges(model, _Reading(made, windows), partition_column):
+        for edge in _edges(model, reading):
             by_upstream.setdefault(edge.upstream.name, []).append(edge)
         found[model.name] = tuple(_joined(edges) for edges in by_upstream.values())
     return found
@@ -89,7 +103,7 @@ def edges_of(
 
 def edge_by_kinds(reader: Model, upstream: Model) -> Edge:
     """Return the edge to a model that one does not read itself, as by what lies between them."""
-    return Edge(reader, upstream, _need(reader, upstream, (), lambda _: ""))
+    return Edge(reader, upstream, _need_by_kinds(reader, upstream))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +112,14 @@ class _Reading:
 
     made: Mapping[str, Model]
     windows: ReadWindows
+    columns: SliceColumns
 
 
-def _edges(
-    model: Model, reading: _Reading, partition_column: Callable[[str], str]
-) -> Iterator[Edge]:
+def _edges(model: Model, reading: _Reading) -> Iterator[Edge]:
     declared = {table_key(table): need for table, need in model.input_needs}
-    for key, windows, through in _read(model, reading, ()):
+    for key, uses, through in _read(model, reading):
         upstream = reading.made[key]
-        need = declared.get(key) or _need(model, upstream, windows, partition_column)
+        need = declared.get(key) or _need(model, upstream, uses, reading)
         if need.rule is Rule.SAME and _are_alike(model, upstream):
             need = replace(need, rule=Rule.MOMENTS)  # the same slices have the same moments
         yield Edge(model, upstream, need, through)
@@ -118,59 +131,150 @@ def _are_alike(model: Model, upstream: Model) -> bool:
 
 
 def _read(
-    model: Model, reading: _Reading, through: tuple[str, ...]
-) -> Iterator[tuple[str, Windows, tuple[str, ...]]]:
-    """Yield the tables of models that one reads, each with what its query says of it."""
-    windows, keys = _by_table(model, reading.windows)
-    for key in keys:
-        upstream = reading.made.get(key)
-        if upstream is None or not upstream.strategy.runs:
-            continue  # what an EMBEDDED model reads is among the sources
-        if upstream is model and model.strategy.by_statements:
-            continue  # statements name their own table to change it
-        if upstream.strategy.output is Output.VIEW and upstream is not model:
-            for below, inner, views in _read(upstream, reading, (*through, upstream.name)):
-                yield below, looked_through(windows.get(key, ()), inner, upstream.query), views
-        else:
-            yield key, windows.get(key, ()), through
+    model: Model, reading: _Reading
+) -> Iterator[tuple[str, tuple[Use, ...], tuple[str, ...]]]:
+    """Yield the tables of models that one reads, each with its uses, and the views between."""
+    uses = uses_by_table(model, reading.windows)
+    for key in map(table_key, model.changing_inputs):
+        yield from _through_views(model, reading, key, uses.get(key, ()), ())
 
 
-def said_of(model: Model, windows: ReadWindows = windows_of) -> Mapping[str, Windows]:
-    """Return what a model's query says of each place where it reads a table, by the tables."""
-    return _by_table(model, windows)[0]
+def _through_views(
+    model: Model,
+    reading: _Reading,
+    key: str,
+    uses: tuple[Use, ...],
+    through: tuple[str, ...],
+) -> Iterator[tuple[str, tuple[Use, ...], tuple[str, ...]]]:
+    upstream = reading.made.get(key)
+    if upstream is None or not upstream.strategy.runs:
+        return  # what an EMBEDDED model reads is among the sources
+    if upstream is model and model.strategy.by_statements:
+        return  # statements name their own table to change it
+    if upstream.strategy.output is not Output.VIEW or upstream is model:
+        yield key, uses, through
+        return
+    inner = uses_through(upstream, uses, reading.windows)
+    for below in map(table_key, upstream.changing_inputs):
+        own = inner.get(below, ())
+        yield from _through_views(upstream, reading, below, own, (*through, upstream.name))
 
 
-def _by_table(model: Model, read: ReadWindows) -> tuple[dict[str, Windows], tuple[str, ...]]:
+def uses_by_table(
+    model: Model, windows: ReadWindows = windows_of, outer: Use = UNBOUNDED
+) -> Mapping[str, tuple[Use, ...]]:
+    """Return how a model's query uses each table that it reads, by the tables. ``outer`` bounds
+    the rows of the query that count. What only triggers a model has no use.
+    """
     inputs = model.changing_inputs
-    said = read(model.query) if inputs else {}
-    windows: dict[str, Windows] = {}
+    found: dict[str, dict[Use, None]] = {}
+    if model.python is not None:
+        slices = model.python.reads_slices_of
+        of_slice = (ColumnWindows(SLICE, (COMMON,), Grain.VALUE),)
+        return {table_key(t): (of_slice if t in slices else UNBOUNDED,) for t in inputs}
+    read = windows(model.query, outer=outer or _stored(model)) if inputs else {}
     for source in model.query.sources if inputs else ():
         table = table_read(source)
         if table is not None and not is_earlier(source):
-            key = table_key(table)
-            windows[key] = (*windows.get(key, ()), *said.get(source, (None,)))
-    return windows, tuple(table_key(table) for table in inputs)
+            uses = dict.fromkeys(read.get(source, (UNBOUNDED,)))
+            found.setdefault(table_key(table), {}).update(uses)
+    for table in model.depends_on:  # which the query reads in a way that nobody sees
+        found.setdefault(table_key(table), {UNBOUNDED: None})
+    return {key: tuple(uses) for key, uses in found.items()}
 
 
-def _need(
-    model: Model, upstream: Model, said: Windows, partition_column: Callable[[str], str]
-) -> Need:
+def _stored(model: Model) -> Use:
+    """Return the bounds of the rows that a model keeps: by time those of its intervals only."""
+    column = None if model.ranges is None else model.ranges.column
+    if column is None:
+        return UNBOUNDED
+    return (ColumnWindows(fold(column.name), (COMMON,), Grain.INSTANT),)
+
+
+def uses_through(
+    view: Model, outer: Sequence[Use], windows: ReadWindows
+) -> Mapping[str, tuple[Use, ...]]:
+    """Return how a view uses each table, where its readers use it so."""
+    found: dict[str, dict[Use, None]] = {}
+    for use in outer:
+        for key, inner in uses_by_table(view, windows, use).items():
+            found.setdefault(key, {}).update(dict.fromkeys(inner))
+    return {key: tuple(uses) for key, uses in found.items()}
+
+
+def _need_by_kinds(model: Model, upstream: Model) -> Need:
+    """Return what a slice needs of a model whose table its query does not read."""
     rule = _RULES[sliced(model), sliced(upstream)]
-    known = [each for each in said if each is not None]
-    if rule is Rule.SAME and not _same_values(model, upstream):
+    if rule is Rule.SAME and model.slicing != upstream.slicing:
         return Need(Rule.TABLE)
-    if rule is Rule.TABLE:
-        return Need(rule, by_query=bool(known) and len(known) == len(said))
-    if rule is not Rule.MOMENTS:
-        return Need(rule)
-    common = EARLIER if model is upstream else COMMON
-    certain = _slice_columns(upstream, partition_column)
-    windows = dict.fromkeys(each.window for each in known)
-    if not known or len(known) < len(said) or any(each.column not in certain for each in known):
-        windows = dict.fromkeys((common, *windows)) if model is not upstream or known else {}
-    if not windows or tuple(windows) == (common,):
-        return Need(rule, (common,))
-    return Need(rule, _widest(tuple(windows)), by_query=True)
+    return Need(rule, (EARLIER if model is upstream else COMMON,))
+
+
+def _need(model: Model, upstream: Model, uses: Sequence[Use], reading: _Reading) -> Need:
+    kinds = sliced(model), sliced(upstream)
+    if not uses:
+        return _need_by_kinds(model, upstream)
+    if kinds[1] is Sliced.NOT:
+        rule = _RULES[kinds]
+        return Need(rule, by_query=rule is Rule.TABLE and all(map(table_windows, uses)))
+    if kinds[0] is Sliced.NOT or kinds[0] is not kinds[1]:
+        return Need(Rule.ALL)
+    windows = _windows_of_slices(model, upstream, uses, reading)
+    if kinds[0] is Sliced.VALUES:
+        same = windows == (COMMON,)
+        return Need(Rule.SAME if same else Rule.ALL, by_query=same, in_doubt=not same)
+    if windows is not None:
+        return Need(Rule.MOMENTS, windows, by_query=windows != (COMMON,))
+    window = EARLIER if model is upstream else EVERYTHING
+    return Need(Rule.MOMENTS, (window,), in_doubt=model is not upstream)
+
+
+def _windows_of_slices(
+    model: Model, upstream: Model, uses: Sequence[Use], reading: _Reading
+) -> tuple[Window, ...] | None:
+    """Return the windows of all uses of an input; None where one of them is not bounded."""
+    comparison = Comparison(Slices.of(model), Slices.of(upstream), reading.columns.zone)
+    columns = _with_slice(reading.columns.of(upstream))
+    windows: dict[Window, None] = {}
+    for use in uses:
+        own = _windows(use, columns, comparison)
+        if own is None or EVERYTHING in own:
+            return None
+        windows |= dict.fromkeys(own)
+    return _widest(tuple(windows))
+
+
+def _with_slice(columns: Columns) -> Columns:
+    """Add the slice that steps in Python read by its value."""
+    return {**columns, SLICE: ColumnWindows(SLICE, (COMMON,), Grain.TEXT)}
+
+
+def _windows(use: Use, columns: Columns, comparison: Comparison) -> tuple[Window, ...] | None:
+    """Return the narrowest windows that the conditions of a use give; None without any."""
+    best: tuple[Window, ...] | None = None
+    for condition in use:
+        column = columns.get(condition.column)
+        found = None if column is None else comparison.windows(condition, column)
+        if found is not None and (best is None or _is_narrower(found, best)):
+            best = found
+    return best
+
+
+def _is_narrower(windows: Sequence[Window], others: Sequence[Window]) -> bool:
+    if tuple(others) == (COMMON,):
+        return False
+    is_open = [any(None in {each.first, each.last} for each in of) for of in (windows, others)]
+    return tuple(windows) == (COMMON,) or is_open == [False, True]
+
+
+def table_windows(use: Use) -> tuple[tuple[str, Window], ...]:
+    """Return by which column, and in which windows, a use reads a table without slices; nothing
+    where it is not bounded.
+    """
+    certain = [each for each in use if each.certain]
+    closed = [each for each in certain if each.is_closed]
+    first = next(iter(closed or certain), None)
+    return () if first is None else tuple((first.column, window) for window in first.windows)
 
 
 def _widest(windows: Sequence[Window]) -> tuple[Window, ...]:
@@ -184,24 +288,12 @@ def _covers(window: Window) -> bool:
     """Return whether a window has at least the moments of the slice itself."""
     first, last = window.first, window.last
     begins = first is None or (not first.is_end and _sign(first.shift) <= 0)
-    return begins and last.is_end and _sign(last.shift) >= 0
+    return begins and (last is None or (last.is_end and _sign(last.shift) >= 0))
 
 
 def _sign(shift: Shift) -> int:
     seconds = (shift.months * 28 + shift.days) * 86_400 + shift.rest.total_seconds()
     return (seconds > 0) - (seconds < 0)
-
-
-def _slice_columns(upstream: Model, partition_column: Callable[[str], str]) -> frozenset[str]:
-    """Return the columns that say of each row which slice it is of."""
-    if upstream.ranges is not None and upstream.ranges.column is not None:
-        return frozenset({fold(upstream.ranges.column.name)})
-    return frozenset({fold(partition_column(upstream.target.lake))})
-
-
-def _same_values(model: Model, upstream: Model) -> bool:
-    mine, others = model.partition, upstream.partition
-    return mine is not None and others is not None and mine.key == others.key
 
 
 def _joined(edges: Sequence[Edge]) -> Edge:
@@ -214,7 +306,8 @@ def _joined(edges: Sequence[Edge]) -> Edge:
     windows = dict.fromkeys(w for e in edges if e.need.rule is rule for w in e.need.windows)
     said = next((edge.need.said for edge in edges if edge.need.said), "")
     by_query = any(edge.need.by_query for edge in edges)
-    return replace(first, need=Need(rule, tuple(windows), said, by_query))
+    in_doubt = any(edge.need.in_doubt for edge in edges)
+    return replace(first, need=Need(rule, tuple(windows), said, by_query, in_doubt))
 
 
 def needs_findings(
@@ -244,6 +337,46 @@ def needs_findings(
                 yield Diagnostic(
                     "error", f"`needs {table} {need.said}`: {message}", place, hint, "needs"
                 )
+
+
+def doubt_findings(edges: Mapping[str, tuple[Edge, ...]]) -> Iterator[Diagnostic]:
+    """Yield the inputs of which every slice is needed, as the query does not say which."""
+    for edge in (edge for of in edges.values() for edge in of if edge.need.in_doubt):
+        yield Diagnostic("warning", doubt_of(edge), _place_of(edge), needs_hint(edge), "needs-all")
+
+
+def doubt_of(edge: Edge) -> str:
+    """Return what a slice needs of an input for lack of bounds that are understood."""
+    upstream = edge.upstream.name
+    until = " up to its own end" if edge.need.rule is Rule.MOMENTS else ""
+    return (
+        f"{edge.reader.name} does not bound {upstream} by its slice in a way that is understood: "
+        f"a slice needs every slice of {upstream}{until}, and is behind when one changes"
+    )
+
+
+def needs_hint(edge: Edge) -> str:
+    """Return the line that narrows what is needed of an input, in the form of the reader."""
+    reader, table = edge.reader, str(edge.upstream.target)
+    same = _are_alike(reader, edge.upstream) or sliced(reader) is Sliced.VALUES
+    word, more = "same" if same else "lag=0d", ", or lag=7d"
+    if "kind" in reader.places:
+        text = word if same else f"'{word}'"
+        line, more = f"needs ({table} = {text})", ", or 'lag=7d'"
+    else:
+        line = f"{'--' if reader.python is None else '#'} needs {table} {word}"
+    more = "" if sliced(reader) is Sliced.VALUES else more
+    return f"write `{line}`{more}, if a slice reads no more; all keeps it without this warning"
+
+
+def _place_of(edge: Edge) -> Location:
+    """Return where a reader names an input, or the first view between them."""
+    wanted = table_key(edge.upstream.target)
+    for source in edge.reader.query.sources:
+        table = table_read(source)
+        if table is not None and source.location is not None and table_key(table) == wanted:
+            return source.location
+    return edge.reader.place("target")
 
 
 def _unmade(model: Model, made: Mapping[str, Model]) -> Iterator[str]:

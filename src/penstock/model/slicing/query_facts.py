@@ -16,14 +16,17 @@ from typing import Any, TypeVar
 from penstock.model.definition.model import Model
 from penstock.model.query.analysis import Part
 from penstock.model.query.query import Query
+from penstock.model.script.arguments import OF_SLICE
 from penstock.model.script.sources import QuerySource
-from penstock.model.slicing.windows import SourceWindow, Told, told_by, windows_of
+from penstock.model.slicing.comparisons import ColumnWindows
+from penstock.model.slicing.moments import Grain
+from penstock.model.slicing.windows import UNBOUNDED, Use, Uses, told_by, windows_of
 from penstock.model.time.needs import Bound, Shift, Window
 
 Cache = MutableMapping[str, Any]
 T = TypeVar("T")
 #: with every change of what is said of the same texts
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,11 @@ class QueryFacts:
 
     cache: Cache = field(default_factory=dict)
 
-    def windows(self, query: Query) -> Mapping[QuerySource, tuple[SourceWindow | None, ...]]:
+    def windows(
+        self, query: Query, *, outer: Use = UNBOUNDED
+    ) -> Mapping[QuerySource, tuple[Use, ...]]:
         """As `windows_of`."""
-        return windows_of(query, self._told)
+        return windows_of(query, self._told, outer)
 
     def why_apart(self, model: Model) -> str | None:
         """As `joint.why_apart`."""
@@ -63,12 +68,14 @@ class QueryFacts:
         said = (query.dialect, text)
         return bool(self._known("star", said, lambda: selects_all(part.statement.tokens)))
 
-    def _told(self, part: Part, query: Query) -> Mapping[int, Told]:
+    def _told(self, part: Part, query: Query, outer: Use) -> Uses:
         start = part.statement.start
         places = [(edit.start - start, edit.end - start) for edit in part.sources]
-        said = (query.dialect, query.source.text[start : part.statement.end], places)
-        found = self._known("windows", said, lambda: _to_json(told_by(part, query)))
-        return dict(_of_json(found))
+        text = query.source.text[start : part.statement.end]
+        types = {each.name: each.type for each in query.arguments if each.name in OF_SLICE}
+        said = (query.dialect, text, places, types, _to_json({0: (outer,)}))
+        found = self._known("windows", said, lambda: _to_json(told_by(part, query, outer)))
+        return {number: tuple(uses) for number, uses in _of_json(found)}
 
     def _known(self, what: str, said: object, ask: Callable[[], T]) -> T:
         text = repr((VERSION, what, said)).encode("utf-8", "surrogatepass")
@@ -80,11 +87,16 @@ class QueryFacts:
         return known
 
 
-def _to_json(told: Mapping[int, Told]) -> list[Any]:
+def _to_json(uses: Uses) -> list[Any]:
     return [
-        [number, column, _bound(window.first), _bound(window.last)]
-        for number, (window, column) in told.items()
+        [number, [[_of_column(column) for column in use] for use in of]]
+        for number, of in uses.items()
     ]
+
+
+def _of_column(bounds: ColumnWindows) -> list[Any]:
+    windows = [[_bound(window.first), _bound(window.last)] for window in bounds.windows]
+    return [bounds.column, windows, bounds.grain.value, bounds.certain]
 
 
 def _bound(bound: Bound | None) -> Any:
@@ -94,11 +106,14 @@ def _bound(bound: Bound | None) -> Any:
     return [bound.is_end, shift["months"], shift["days"], bound.shift.rest // _MICROSECOND]
 
 
-def _of_json(told: list[Any]) -> Iterator[tuple[int, Told]]:
-    for number, column, first, last in told:
-        end = _read_bound(last)
-        assert end is not None, "a window has an end"
-        yield number, (Window(_read_bound(first), end), column)
+def _of_json(uses: list[Any]) -> Iterator[tuple[int, list[Use]]]:
+    for number, of in uses:
+        yield number, [tuple(_read_column(*column) for column in use) for use in of]
+
+
+def _read_column(column: str, windows: list[Any], grain: str, certain: bool) -> ColumnWindows:
+    known = tuple(Window(_read_bound(first), _read_bound(last)) for first, last in windows)
+    return ColumnWindows(column, known, Grain(grain), certain)
 
 
 def _read_bound(said: Any) -> Bound | None:

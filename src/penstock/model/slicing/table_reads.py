@@ -15,9 +15,16 @@ from datetime import datetime
 
 from penstock.model.definition.graph import makers_of, table_key
 from penstock.model.definition.model import Model
-from penstock.model.slicing.needs import ReadWindows, Sliced, Windows, said_of, sliced
-from penstock.model.slicing.windows import SourceWindow, looked_through, windows_of
-from penstock.model.time.needs import Rule
+from penstock.model.slicing.needs import (
+    ReadWindows,
+    Sliced,
+    sliced,
+    table_windows,
+    uses_by_table,
+    uses_through,
+)
+from penstock.model.slicing.windows import Use, windows_of
+from penstock.model.time.needs import Rule, Window
 from penstock.model.time.slice import Slice, span_of, zone_of
 from penstock.model.values.asset import TableName
 from penstock.model.values.strategy import Output
@@ -25,20 +32,21 @@ from penstock.model.values.strategy import Output
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """``windows`` say what the query reads of the table, by the bounds of a slice of the reader.
+    """``windows`` say what the query reads of the table, by the bounds of a slice of the reader,
+    each with the column that they bound.
     Without any every change of rows counts; ``only_asked``: only where a slice is asked for by
     itself, as it puts none behind.
     """
 
     reader: Model
     table: TableName
-    windows: tuple[SourceWindow, ...] = ()
+    windows: tuple[tuple[str, Window], ...] = ()
     only_asked: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns, folded, that the query compares with the bounds of its slice."""
-        return tuple(dict.fromkeys(each.column for each in self.windows))
+        return tuple(dict.fromkeys(column for column, _ in self.windows))
 
     def moments(self, slice_: Slice) -> Iterator[tuple[str, datetime, datetime]]:
         """Yield from when until when a slice reads rows, by each column that says so."""
@@ -46,10 +54,10 @@ class TableRead:
         own, zone = span_of(slice_, spec), zone_of(spec)
         if own is None:
             return
-        for each in self.windows:
-            window = each.window.of(own, zone)
-            if window is not None:
-                yield each.column, window.start, window.end
+        for column, window in self.windows:
+            moments = window.of(own, zone)
+            if moments is not None:
+                yield column, moments.start, moments.end
 
 
 def table_reads_of(
@@ -96,12 +104,11 @@ def _reads(model: Model, made: Mapping[str, Model], read: ReadWindows) -> Iterat
             yield TableRead(model, table)
         elif not is_whole and (maker is None or sliced(maker) is Sliced.NOT):
             bounded.append(table)
-    said = _said(model, made, read) if bounded and sliced(model) is Sliced.MOMENTS else {}
+    uses = _uses(model, made, read) if bounded and sliced(model) is Sliced.MOMENTS else {}
     for table in bounded:
-        windows = said.get(table_key(table), ())
-        certain = tuple(each for each in windows if each is not None)
-        if certain and len(certain) == len(windows):
-            yield TableRead(model, table, tuple(dict.fromkeys(certain)))
+        windows = [table_windows(use) for use in uses.get(table_key(table), ())]
+        if windows and all(windows):
+            yield TableRead(model, table, tuple(dict.fromkeys(w for of in windows for w in of)))
         elif table_key(table) not in made:  # else `needs` has it
             yield TableRead(model, table, only_asked=True)
 
@@ -119,14 +126,18 @@ def _below(model: Model, made: Mapping[str, Model]) -> Iterator[TableName]:
             yield table
 
 
-def _said(model: Model, made: Mapping[str, Model], read: ReadWindows) -> Mapping[str, Windows]:
-    """Return what a query, and those of views that it reads, say of each place of a table."""
-    found: dict[str, Windows] = {}
-    for key, windows in said_of(model, read).items():
-        maker = made.get(key)
-        if maker is None or maker is model or maker.strategy.output is not Output.VIEW:
-            found[key] = (*found.get(key, ()), *windows)
-            continue
-        for below, own in _said(maker, made, read).items():
-            found[below] = (*found.get(below, ()), *looked_through(windows, own, maker.query))
+def _uses(
+    model: Model, made: Mapping[str, Model], read: ReadWindows
+) -> Mapping[str, tuple[Use, ...]]:
+    """Return how a query, and those of views that it reads, use each table."""
+    found: dict[str, tuple[Use, ...]] = {}
+    waiting = [(model, uses_by_table(model, read))]
+    while waiting:
+        reader, uses = waiting.pop()
+        for key, own in uses.items():
+            maker = made.get(key)
+            if maker is None or maker is reader or maker.strategy.output is not Output.VIEW:
+                found[key] = (*found.get(key, ()), *own)
+            else:
+                waiting.append((maker, uses_through(maker, own, read)))
     return found

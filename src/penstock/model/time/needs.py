@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from zoneinfo import ZoneInfo
@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 from penstock.errors import Location
 from penstock.model.time.interval import Interval
 
+_SECOND, _MICRO = timedelta(seconds=1), timedelta(microseconds=1)
 _FIRST = datetime.min.replace(tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
@@ -50,7 +51,7 @@ class Shift:
     def __str__(self) -> str:
         """As for people: ``-7 days``."""
         parts = [(self.months, "month"), (self.days, "day")]
-        parts += [(int(self.rest.total_seconds()), "second")]
+        parts += [(self.rest // _SECOND, "second"), (self.rest % _SECOND // _MICRO, "microsecond")]
         said = [f"{n:+d} {unit}{'' if abs(n) == 1 else 's'}" for n, unit in parts if n]
         return " ".join(said)
 
@@ -90,26 +91,30 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The moments from ``first`` until ``last``; without a first one from the beginning of time."""
+    """The moments from ``first`` until ``last``; without one from the beginning, or to the end, of
+    time.
+    """
 
     first: Bound | None = Bound()
-    last: Bound = Bound(is_end=True)
+    last: Bound | None = Bound(is_end=True)
 
     def of(self, slice_: Interval, zone: ZoneInfo) -> Interval | None:
         """Return the moments for one slice of the reader; None where there are none."""
         try:
             start = _FIRST if self.first is None else self.first.of(slice_, zone)
-            end = self.last.of(slice_, zone)
+            end = _LAST if self.last is None else self.last.of(slice_, zone)
         except (OverflowError, ValueError):  # beyond the years of datetime
             return None
         return Interval(start, end) if start < end else None
 
     def __str__(self) -> str:
-        return f"{'the beginning' if self.first is None else self.first} to {self.last}"
+        first = "the beginning" if self.first is None else self.first
+        return f"{first} to {'any later one' if self.last is None else self.last}"
 
 
 COMMON = Window()
 EARLIER = Window(None, Bound())
+EVERYTHING = Window(None, None)
 
 
 class Rule(Enum):
@@ -126,16 +131,20 @@ class Rule(Enum):
 class Need:
     """``windows`` say the moments of the rule MOMENTS. ``said`` is what the model says of it, as
     written; ``by_query``: the query says it, and not the kinds of the two models. A whole table
-    that it reads by the bounds of the slice in every place has late rows.
+    that it reads by the bounds of the slice in every place has late rows. ``in_doubt``: the query
+    does not say it in a way that is understood, so every slice is needed.
     """
 
     rule: Rule
     windows: tuple[Window, ...] = (COMMON,)
     said: str = ""
     by_query: bool = False
+    in_doubt: bool = False
 
     def __str__(self) -> str:
         what = self.rule.value
+        if self.in_doubt:
+            return f"{Rule.ALL.value}{_UP_TO[self.rule]} (its query does not bound it by its slice)"
         if self.rule is Rule.MOMENTS and self.windows != (COMMON,):
             what = f"the slices from {' and from '.join(map(str, self.windows))} of its own"
         if self.has_late_rows:
@@ -152,20 +161,36 @@ class Need:
         found = (window.of(slice_, zone) for window in self.windows)
         return tuple(each for each in found if each is not None)
 
+    def awaited(self, slice_: Interval, zone: ZoneInfo) -> tuple[Interval, ...]:
+        """Return the moments whose slices have to be there before a slice of the reader is made.
+
+        Without a last moment those up to its own end: later slices come later, and put it behind.
+        """
+        return replace(self, windows=tuple(map(_until_its_end, self.windows))).moments(slice_, zone)
+
     def outside(self, moments: Interval) -> Callable[[Interval], bool]:
         """Return what tells at once, of slices of the reader far from some moments, that they need
         none of these; it does not of all that need none.
         """
         try:
-            before = moments.start - max(each.last.shift.most for each in self.windows)
+            lasts = [each.last for each in self.windows if each.last is not None]
+            endless = len(lasts) < len(self.windows)
+            before = None if endless else moments.start - max(e.shift.most for e in lasts)
             firsts = [each.first for each in self.windows if each.first is not None]
             everything = len(firsts) < len(self.windows)
             after = None if everything else moments.end - min(e.shift.least for e in firsts)
         except (OverflowError, ValueError):  # beyond the years of datetime; or without windows
             return lambda _: False
-        return lambda own: own.end <= before or (after is not None and own.start >= after)
+        return lambda own: (
+            (before is not None and own.end <= before) or (after is not None and own.start >= after)
+        )
 
 
+def _until_its_end(window: Window) -> Window:
+    return Window(window.first, Bound(is_end=True)) if window.last is None else window
+
+
+_UP_TO = {Rule.MOMENTS: ", up to its own end before it is made", Rule.ALL: ""}
 FORMS = "lag=7d, same, all or none"
 
 

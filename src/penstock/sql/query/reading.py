@@ -195,7 +195,7 @@ def selects(
             yield term, seen, recursive
             inner += [source.query for source in term.sources]
             opened = [each for each in term.inside if is_query(tokens, each[0] - 1)]
-            inner += [_query_in(tokens, *each, whole=False) for each in opened]
+            inner += [query_in(tokens, *each, whole=False) for each in opened]
         for each in inner:
             if each is not None:
                 yield from selects(tokens, each, seen, recursive=recursive)
@@ -372,7 +372,7 @@ def _source(
     query, table, name = None, "", ""
     if tokens[at].text == "(":
         end = closing_of(tokens, at)
-        query = _query_in(tokens, at + 1, end)
+        query = query_in(tokens, at + 1, end)
         if query is None:
             joins.append((at + 1, end))
         at = end + 1
@@ -438,9 +438,7 @@ def _alias(tokens: Sequence[Token], at: int, last: int) -> tuple[str, int | None
     return name, columns, columns + 1
 
 
-def _query_in(
-    tokens: Sequence[Token], first: int, last: int, *, whole: bool = True
-) -> Query | None:
+def query_in(tokens: Sequence[Token], first: int, last: int, *, whole: bool = True) -> Query | None:
     """Return what stands in brackets; None for a join, and for what is not understood."""
     try:
         query = _query(tokens, first, last)

@@ -1,0 +1,307 @@
+"""Read the conditions of a query that compare columns with the bounds of its slice.
+
+A condition is read where every step is understood: comparisons, BETWEEN, IN, AND, OR and NOT of
+columns with ``'{partition}'``, ``$partition_start``, ``@end_ds`` and the like, perhaps an INTERVAL
+earlier. A condition that is not understood bounds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from penstock.lazy import exp
+from penstock.model.slicing.moments import (
+    MARK,
+    Grain,
+    Markers,
+    Moment,
+    moment_of,
+    unwrapped,
+)
+from penstock.model.time.needs import COMMON, EVERYTHING, Bound, Window
+from penstock.sql.identifiers import fold
+from penstock.sql.query.nesting import Range, Unclear, and_parts
+from penstock.sql.tokens import Token
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnWindows:
+    """The moments that the values of a column lie in: in one of ``windows``.
+
+    Not ``certain``: the column is written without its table among several tables, so it is of one
+    that has such a column.
+    """
+
+    column: str
+    windows: tuple[Window, ...]
+    grain: Grain
+    certain: bool = True
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether every window has two bounds."""
+        return all(None not in {each.first, each.last} for each in self.windows)
+
+    def both(self, other: ColumnWindows) -> ColumnWindows:
+        """Return the windows of values that lie in those of both."""
+        grain = self.grain.with_other(other.grain)
+        if len(self.windows) > 1 or len(other.windows) > 1 or self.is_closed or other.is_closed:
+            return self if self.is_closed or not other.is_closed else other
+        (mine,), (others,) = self.windows, other.windows
+        window = Window(mine.first or others.first, mine.last or others.last)
+        return replace(self, windows=(window,), grain=grain)
+
+    def either(self, other: ColumnWindows) -> ColumnWindows:
+        """Return the windows of values that lie in those of one of the two."""
+        windows = tuple(dict.fromkeys((*self.windows, *other.windows)))
+        if EVERYTHING in windows:
+            windows = (EVERYTHING,)
+        grain, certain = self.grain.with_other(other.grain), self.certain and other.certain
+        return replace(self, windows=windows, grain=grain, certain=certain)
+
+
+Key = tuple[str, str]  # the qualifier of a column, "" without one, and its name; both folded
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Hold what conditions require of columns, and the columns that they require to be equal."""
+
+    windows: Mapping[Key, ColumnWindows] = field(default_factory=dict)
+    equal: tuple[tuple[Key, Key], ...] = ()
+
+    def both(self, other: Conditions) -> Conditions:
+        windows = dict(self.windows)
+        for key, others in other.windows.items():
+            mine = windows.get(key)
+            windows[key] = others if mine is None else mine.both(others)
+        return Conditions(windows, (*self.equal, *other.equal))
+
+    def either(self, other: Conditions) -> Conditions:
+        common = self.windows.keys() & other.windows.keys()
+        return Conditions({key: self.windows[key].either(other.windows[key]) for key in common})
+
+
+@dataclass(frozen=True, slots=True)
+class SelectBounds:
+    """The bounds in a SELECT: by ``sources``, in their order, and of columns without a table."""
+
+    sources: Sequence[dict[str, ColumnWindows]]
+    names: Sequence[str]
+    unqualified: dict[str, ColumnWindows] = field(default_factory=dict)
+
+    def add(self, windows: Mapping[Key, ColumnWindows], only: int | None = None) -> None:
+        """Add conditions; ``only`` those of one source."""
+        for (qualifier, column), found in windows.items():
+            if qualifier:
+                for number, name in enumerate(self.names):
+                    if name == qualifier and only in {None, number}:
+                        put(self.sources[number], column, found)
+            elif only is None:
+                alone = len(self.sources) == 1
+                put(self.unqualified, column, found)
+                for bounds in self.sources:
+                    put(bounds, column, found if alone else replace(found, certain=False))
+
+    def lookup(self, key: Key) -> ColumnWindows | None:
+        """Return the bounds of a column as it is written in the list."""
+        qualifier, column = key
+        if not qualifier and len(self.sources) > 1:
+            return self.unqualified.get(column)
+        number = self.number(qualifier)
+        found = None if number is None else self.sources[number].get(column)
+        return found if found is not None and found.certain else None
+
+    def number(self, qualifier: str) -> int | None:
+        if not qualifier:
+            return 0 if len(self.names) == 1 else None
+        return self.names.index(qualifier) if self.names.count(qualifier) == 1 else None
+
+    def share(self, pairs: Sequence[tuple[Key, Key]]) -> None:
+        """Give the second column of each pair the bounds of the first, until none has more."""
+        for _ in self.sources:
+            for (qualifier, column), (other, name) in pairs:
+                left, right = self.number(qualifier), self.number(other)
+                if left is None or right is None or left == right:
+                    continue
+                found = self.sources[left].get(column)
+                if found is not None and found.certain and name not in self.sources[right]:
+                    self.sources[right][name] = replace(found, column=name)
+
+
+def put(bounds: dict[str, ColumnWindows], column: str, found: ColumnWindows) -> None:
+    found, before = replace(found, column=column), bounds.get(column)
+    if before is None or (found.certain and not before.certain):
+        bounds[column] = found
+    elif before.certain == found.certain:
+        bounds[column] = before.both(found)
+
+
+def conditions_of(tokens: Sequence[Token], span: Range | None, markers: Markers) -> Conditions:
+    """Return what a WHERE or an ON requires of columns."""
+    try:
+        parts = None if span is None else and_parts(tokens, *span)
+    except Unclear:
+        parts = None
+    spans = [span] if span is not None and parts is None else parts or []
+    found = Conditions()
+    for first, last in spans:
+        tree = markers.parsed(tokens[first:last])
+        if tree is not None:
+            found = found.both(_of_tree(tree, markers))
+    return found
+
+
+# --- conditions
+
+
+def _of_tree(tree: exp.Expr, markers: Markers, negated: bool = False) -> Conditions:
+    kind = type(tree).__name__
+    if kind == "Paren":
+        return _of_tree(tree.this, markers, negated)
+    if kind == "Not":
+        return _of_tree(tree.this, markers, not negated)
+    if kind in {"And", "Or"}:
+        left = _of_tree(tree.this, markers, negated)
+        right = _of_tree(tree.expression, markers, negated)
+        return left.either(right) if (kind == "Or") != negated else left.both(right)
+    if negated:
+        return _compared(tree, markers, _NEGATED.get(kind))
+    if kind in _READERS:
+        return _READERS[kind](tree, markers)
+    return Conditions()
+
+
+def _equal(tree: exp.Expr, markers: Markers) -> Conditions:
+    left, right = _column(tree.this), _column(tree.expression)
+    if left is not None and right is not None:
+        plain = not left.is_date and not right.is_date
+        return Conditions(equal=((left.key, right.key),) if plain else ())
+    return _compared(tree, markers, "EQ")
+
+
+def _compared(tree: exp.Expr, markers: Markers, sign: str | None) -> Conditions:
+    """Read a comparison with the slice, from either side."""
+    if sign is None:
+        return Conditions()
+    column, moment = _column(tree.this), moment_of(tree.expression, markers)
+    if column is None or moment is None:
+        column, moment = _column(tree.expression), moment_of(tree.this, markers)
+        sign = _TURNED.get(sign, sign)
+    if column is None or moment is None:
+        return Conditions()
+    return _required(column, (_WINDOWS[sign](moment, column),), moment)
+
+
+def _in(tree: exp.Expr, markers: Markers) -> Conditions:
+    column, values = _column(tree.this), tree.expressions
+    moments = [moment_of(value, markers) for value in values]
+    if column is None or not moments or tree.args.get("query") is not None:
+        return Conditions()
+    found: list[Conditions] = []
+    for moment in moments:
+        if moment is None:
+            return Conditions()
+        found.append(_required(column, (_WINDOWS["EQ"](moment, column),), moment))
+    return reduce(Conditions.either, found)
+
+
+def _between(tree: exp.Expr, markers: Markers) -> Conditions:
+    column = _column(tree.this)
+    found = Conditions()
+    for bound, sign in (("low", "GTE"), ("high", "LTE")):
+        moment = moment_of(tree.args[bound], markers)
+        if column is not None and moment is not None:
+            window = _WINDOWS[sign](moment, column)
+            found = found.both(_required(column, (window,), moment))
+    return found
+
+
+def _required(column: _Column, windows: tuple[Window, ...], moment: Moment) -> Conditions:
+    grain = moment.grain.as_date if column.is_date else moment.grain
+    return Conditions({column.key: ColumnWindows(column.key[1], windows, grain)})
+
+
+_TURNED = {"GT": "LT", "GTE": "LTE", "LT": "GT", "LTE": "GTE"}
+_NEGATED = {"GT": "LTE", "GTE": "LT", "LT": "GTE", "LTE": "GT"}
+_READERS: Mapping[str, Callable[[exp.Expr, Markers], Conditions]] = {
+    "EQ": _equal,
+    "NullSafeEQ": _equal,
+    "In": _in,
+    "Between": _between,
+    **dict.fromkeys(_TURNED, lambda tree, markers: _compared(tree, markers, type(tree).__name__)),
+}
+
+
+# --- columns
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column; ``is_date``: its date is compared."""
+
+    key: Key
+    is_date: bool
+
+
+def _column(tree: exp.Expr) -> _Column | None:
+    inner, is_date = unwrapped(tree)
+    if not isinstance(inner, exp.Column) or inner.name.startswith(MARK):
+        return None
+    return _Column((fold(inner.table), fold(inner.name)), is_date)
+
+
+def _window_of_value(moment: Moment, column: _Column) -> Window:
+    return Window(moment.lower, _upper(moment, column))
+
+
+def _upper(moment: Moment, column: _Column) -> Bound:
+    """Return the upper bound; the date of a moment stands for the whole day."""
+    return (replace(moment, grain=Grain.MIXED) if column.is_date else moment).upper
+
+
+_WINDOWS: Mapping[str, Callable[[Moment, _Column], Window]] = {
+    "EQ": _window_of_value,
+    "GT": lambda moment, _: Window(moment.lower, None),
+    "GTE": lambda moment, _: Window(moment.lower, None),
+    "LT": lambda moment, _: Window(None, moment.before),
+    "LTE": lambda moment, column: Window(None, _upper(moment, column)),
+}
+
+
+# --- values that a query returns
+
+
+def returned(
+    tree: exp.Expr, markers: Markers, lookup: Callable[[Key], ColumnWindows | None]
+) -> ColumnWindows | None:
+    """Return the moments that an expression lies in, by those that ``lookup`` has of columns."""
+    if isinstance(tree, exp.Greatest):
+        return _greatest([tree.this, *tree.expressions], markers, lookup)
+    inner, is_date = unwrapped(tree)
+    if isinstance(inner, exp.Column) and not inner.name.startswith(MARK):
+        found = lookup((fold(inner.table), fold(inner.name)))
+        return found if found is None or not is_date else replace(found, grain=found.grain.as_date)
+    moment = moment_of(tree, markers)
+    if moment is None or moment.is_end or moment.shift:
+        return None
+    grain = Grain.TEXT if moment.grain is Grain.VALUE else moment.grain
+    return ColumnWindows("", (COMMON,), grain)
+
+
+def _greatest(
+    values: Iterable[exp.Expr],
+    markers: Markers,
+    lookup: Callable[[Key], ColumnWindows | None],
+) -> ColumnWindows | None:
+    """Read the greatest of some values: within the slice where one is, and none is after it."""
+    found = [returned(value, markers, lookup) for value in values]
+    known = [each for each in found if each is not None]
+    ends = {window.last for each in known for window in each.windows}
+    within = any(each.windows == (COMMON,) for each in known)
+    if len(known) < len(found) or ends != {COMMON.last} or not within:
+        return None
+    grains = (each.grain for each in known)
+    return ColumnWindows("", (COMMON,), reduce(Grain.with_other, grains))
