@@ -206,7 +206,7 @@ class Checks(Sources):
 
     def _is_about(self, model: Model, unit: Unit, read: Read, change: Change) -> bool:
         above, (first, end) = self.world.models.get(read.table), model.window(read, unit)
-        if change.anew or model.cadence is None:
+        if change.anew or model.cadence is None or self._is_wide(model, read):
             return True
         if above is None or above.cadence is None:
             whole = above is not None  # of a whole table that is made again all files are others
@@ -221,6 +221,17 @@ class Checks(Sources):
             if own.start < max(end, unit.end) and min(first, unit.start) < own.end:
                 return True
         return False
+
+    def _is_wide(self, model: Model, read: Read) -> bool:
+        """Whether more slices are needed than those whose rows its query reads: all where the query
+        does not show which, and some where it compares dates of two zones.
+        """
+        edges = self.project.edges.get(model.name, ())
+        edge = next((each for each in edges if each.upstream.name == read.table), None)
+        zones = {of.cadence.zone for of in (model, self.world.models.get(read.table))
+                 if of is not None and of.cadence is not None}  # fmt: skip
+        by_day = read.how in ("day", "dayback") and len(zones) > 1
+        return edge is not None and (edge.need.in_doubt or by_day)
 
 
 def row_of(at: datetime, g: str, v: int, tag: str | None) -> Row:

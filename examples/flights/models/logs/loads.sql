@@ -1,5 +1,6 @@
 -- pipeline
 -- partitioned daily tz="America/New_York" start="2013-01-01"
+-- needs main.flights same
 -- materialize ducklake://main/loads append
 -- data_test not_null raw_rows
 --

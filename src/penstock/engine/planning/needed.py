@@ -239,7 +239,7 @@ def _begun(there: There, moments: Interval, least: datetime | None) -> Interval 
     first = starts(there)
     if first is None and moments.start == _NEVER.start:
         known = _known(there)
-        begins = [at for at in (known and known.start, least) if at is not None]
+        begins = [at for at in (known.start if known else None, least) if at is not None]
         first = min(begins, default=moments.end)
     start = moments.start if first is None else max(first, moments.start)
     return Interval(start, moments.end) if start < moments.end else None
