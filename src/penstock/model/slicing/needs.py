@@ -216,7 +216,8 @@ def _need(model: Model, upstream: Model, uses: Sequence[Use], reading: _Reading)
         return _need_by_kinds(model, upstream)
     if kinds[1] is Sliced.NOT:
         rule = _RULES[kinds]
-        return Need(rule, by_query=rule is Rule.TABLE and all(map(table_windows, uses)))
+        by_time = rule is Rule.TABLE and kinds[0] is Sliced.MOMENTS
+        return Need(rule, by_query=by_time and all(map(table_windows, uses)))
     if kinds[0] is Sliced.NOT or kinds[0] is not kinds[1]:
         return Need(Rule.ALL)
     windows = _windows_of_slices(model, upstream, uses, reading)
