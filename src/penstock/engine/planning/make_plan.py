@@ -38,6 +38,7 @@ from penstock.engine.planning.slices import (
     StepSlice,
     bindings_of,
     resolve_slices,
+    tops_of,
     value_of,
 )
 from penstock.engine.planning.up_to_date import redefined, without_up_to_date
@@ -92,7 +93,9 @@ def make_plan(
     if selected.idle is not None:
         one = request.range is None and any(model.partition for model in models.values())
         return Plan((), request, notices=(f"{selected.idle}{OF_MOMENT if one else ''}",))
-    chosen, unvalued = _without_dynamic(_with_steps(selected.names, models, graph), models, request)
+    chosen, unvalued = _without_dynamic(
+        _with_steps(selected.names, models, graph), models, graph, request
+    )
     roots = chosen
     if request.changed:  # with what reads them
         below = frozenset(name for each in roots for name in graph.downstream(each))
@@ -518,7 +521,7 @@ def _with_steps(
 
 
 def _without_dynamic(
-    chosen: frozenset[str], models: Mapping[str, Model], request: RunRequest
+    chosen: frozenset[str], models: Mapping[str, Model], graph: Graph, request: RunRequest
 ) -> tuple[frozenset[str], tuple[str, ...]]:
     """Leave the dynamic models that have no value out of a run of the whole project, with notices:
     only who names such a model can mean one of its values.
@@ -528,10 +531,12 @@ def _without_dynamic(
     known = [models[name] for name in chosen if models[name].partition is not None]
     by_time = any(model.partition and model.partition.kind in TIME_KINDS for model in known)
     without: list[Model] = []
-    for model in known:
-        spec = model.partition
-        if spec is None or spec.kind in TIME_KINDS:
-            continue
+    chains_ = _chains([models[name] for name in graph.order()], chosen)
+    upstream = graph.upstream if request.range is None else lambda _: ()  # no step has a value
+    tops = {name: top for c in chains_ for name, top in tops_of(c, upstream).items()}
+    for name, top in tops.items():
+        model, spec = models[name], top.partition
+        assert spec is not None, "a dynamic step has a partition"
         with suppress(PartitionError):
             if request.range is None and (
                 (request.partition is not None and not by_time) or value_from(spec, request.inputs)

@@ -55,7 +55,7 @@ def resolve_slices(
     steps = [model for chain in chains for model in chain]
     tops: dict[str, Model] = {}
     for chain in chains:
-        tops |= _tops([m for m in chain if _spec(m).kind not in TIME_KINDS], upstream)
+        tops |= tops_of(chain, upstream)
     dynamic = [model for model in steps if model.name in tops]
     value = asked if isinstance(asked, str) and not slices else None
     slices |= _dynamic(dynamic, tops, request, value)
@@ -117,11 +117,11 @@ def _own_bucket(model: Model, moment: Partition) -> datetime | None:
         return partition.bucket_around(spec, midnight, midnight + timedelta(days=1))
 
 
-def _tops(steps: Steps, upstream: Upstream) -> dict[str, Model]:
-    """Return the step whose value each step of a chain takes: one that reads no other of them.
-    Raises PartitionError where steps with different keys meet in one.
+def tops_of(steps: Steps, upstream: Upstream) -> dict[str, Model]:
+    """Return the step whose value each dynamic step of a chain takes: one that reads no other of
+    them. Raises PartitionError where steps with different keys meet in one.
     """
-    by_name = {model.name: model for model in steps}
+    by_name = {model.name: model for model in steps if _spec(model).kind not in TIME_KINDS}
     above = {name: [n for n in upstream(name) if n in by_name] for name in by_name}
     found: dict[str, Model] = {}
     for name, model in by_name.items():
