@@ -93,9 +93,8 @@ def make_plan(
     if selected.idle is not None:
         one = request.range is None and any(model.partition for model in models.values())
         return Plan((), request, notices=(f"{selected.idle}{OF_MOMENT if one else ''}",))
-    chosen, unvalued = _without_dynamic(
-        _with_steps(selected.names, models, graph), models, graph, request
-    )
+    steps_ = _with_steps(selected.names, models, graph)
+    chosen, unvalued = _without_dynamic(steps_, models, graph, request)
     roots = chosen
     if request.changed:  # with what reads them
         below = frozenset(name for each in roots for name in graph.downstream(each))
