@@ -93,8 +93,7 @@ def make_plan(
     if selected.idle is not None:
         one = request.range is None and any(model.partition for model in models.values())
         return Plan((), request, notices=(f"{selected.idle}{OF_MOMENT if one else ''}",))
-    steps_ = _with_steps(selected.names, models, graph)
-    chosen, unvalued = _without_dynamic(steps_, models, graph, request)
+    chosen, unvalued = _chosen(selected.names, models, graph, request)
     roots = chosen
     if request.changed:  # with what reads them
         below = frozenset(name for each in roots for name in graph.downstream(each))
@@ -519,12 +518,14 @@ def _with_steps(
     return found
 
 
-def _without_dynamic(
-    chosen: frozenset[str], models: Mapping[str, Model], graph: Graph, request: RunRequest
+def _chosen(
+    names: frozenset[str], models: Mapping[str, Model], graph: Graph, request: RunRequest
 ) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Leave the dynamic models that have no value out of a run of the whole project, with notices:
-    only who names such a model can mean one of its values.
+    """Return the selected models that a run makes. Dynamic models that have no value are left out
+    of a run of the whole project, with notices: only who names such a model can mean one of its
+    values.
     """
+    chosen = _with_steps(names, models, graph)
     if request.select or request.to:
         return chosen, ()
     known = [models[name] for name in chosen if models[name].partition is not None]
