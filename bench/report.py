@@ -31,6 +31,7 @@ PROGRAMS = (  # in the order of the table
     "asof",
     "backfill",
     "files_a_day",
+    "read_csv",
     "history",
     "changes",
     "planning",

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.inputs.file_reader import Files, files
+from penstock.engine.inputs.file_reader import files
 from penstock.errors import ArgumentError, Location, QueryFailed
 
 PLACE = Location("models/raw.sql", 7, 6)
 
 
-def read(root: Path, function: str = "read_csv", path: Any = "a.csv", **options: Any) -> Files:
+def read(root: Path, function: str = "read_csv", path: Any = "a.csv", **options: Any) -> Any:
     for name in ("a.csv", "b.csv"):
         (root / name).write_text("x,y\n1,2\n")
     return files(function, path, options, root=root, location=PLACE)
@@ -21,40 +21,64 @@ def read(root: Path, function: str = "read_csv", path: Any = "a.csv", **options:
 
 def test_csv_leaves_nothing_to_spark_defaults(tmp_path: Path) -> None:
     files = read(tmp_path)
-    assert files.format == "csv"
     assert files.paths == (str(tmp_path / "a.csv"),)
-    assert files.options == {
-        "mode": "FAILFAST",
-        "encoding": "UTF-8",
+    assert files.columns == (("x", "BIGINT"), ("y", "BIGINT"))
+    assert files.parts[0].form.options(files.options) == {
         "header": "true",
         "sep": ",",
         "quote": '"',
         "escape": '"',
-        "inferSchema": "true",
+        "encoding": "UTF-8",
+        "multiLine": "false",
+        "nullValue": "",
+        "emptyValue": "",
+        "ignoreLeadingWhiteSpace": "false",
+        "ignoreTrailingWhiteSpace": "false",
+        "inferSchema": "false",
+        "enforceSchema": "true",
+        "columnPruning": "false",
+        "mode": "FAILFAST",
     }
 
 
-def test_columns_are_a_schema_and_nothing_is_inferred(tmp_path: Path) -> None:
+def test_declared_columns_are_spark_types(tmp_path: Path) -> None:
     files = read(tmp_path, columns={"a b": "INTEGER", "t": "TIMESTAMPTZ"})
-    assert files.schema == "`a b` INT, `t` TIMESTAMP"
-    assert "inferSchema" not in files.options
+    assert files.columns == (("a b", "INT"), ("t", "TIMESTAMP"))
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "spark"),
+    ("option", "value", "said"),
     [
         ("header", False, {"header": "false"}),
-        ("delim", ";", {"sep": ";"}),
-        ("sep", "\t", {"sep": "\t"}),
-        ("nullstr", "NA", {"nullValue": "NA"}),
-        ("all_varchar", True, {"inferSchema": "false"}),
-        ("dateformat", "%d/%m/%Y", {"dateFormat": "dd/MM/yyyy"}),
-        ("timestampformat", "%Y-%m-%dT%H:%M:%S", {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss"}),
-        ("multiline", True, {"multiLine": "true"}),
+        ("delim", ",", {"sep": ","}),
+        ("sep", "\\t", {"sep": "\t"}),
+        ("nullstr", "NA", {"nullValue": "\x01"}),
+        ("quote", "'", {"quote": "'", "escape": "'"}),
+        ("comment", "#", {"comment": "#"}),
+        ("multiline", True, {"multiLine": "true", "lineSep": "\n"}),
+        ("encoding", "cp1252", {"encoding": "ISO-8859-1"}),
     ],
 )
-def test_options(tmp_path: Path, option: str, value: Any, spark: dict[str, str]) -> None:
-    assert spark.items() <= read(tmp_path, **{option: value}).options.items()
+def test_options(tmp_path: Path, option: str, value: Any, said: dict[str, str]) -> None:
+    files = read(tmp_path, **{option: value})
+    assert said.items() <= files.parts[0].form.options(files.options).items()
+
+
+def test_a_path_that_leads_out_of_the_project_is_one_of_its_files(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "bad.csv").write_text("x,y\n1,2\n")
+    columns = {"x": "INTEGER", "y": "INTEGER"}
+    read_ = files(
+        "read_csv", "../bad.csv", {"columns": columns}, root=tmp_path / "project", location=None
+    )
+    assert read_.paths == (str(tmp_path / "bad.csv"),)
+    (tmp_path / "bad.csv").write_text("x,y\n1,2\n3\n")
+    cause = (
+        f"Encountered error while reading file file://{tmp_path}/bad.csv. Malformed CSV record: 3"
+    )
+    blamed = read_.blamed(QueryFailed(cause, data={"condition": "FAILED_READ_FILE.NO_HINT"}))
+    assert blamed is not None
+    assert blamed.message.endswith("bad.csv, line 3: the row has 1 of 2 columns")
 
 
 @pytest.mark.parametrize(
@@ -67,6 +91,10 @@ def test_options(tmp_path: Path, option: str, value: Any, spark: dict[str, str])
         ("columns", {"a": "WAT"}, "unknown type 'WAT'"),
         ("columns", {"a": "TIME"}, "Spark cannot hold"),
         ("dateformat", "%Q", "%Q is not supported"),
+        ("decimal_separator", "x", "must be '.' or ','"),
+        ("encoding", "utf-7.5", "is 'utf-7.5', which is not an encoding"),
+        ("encoding", "gb18030", "is 'gb18030', which is not supported: convert"),
+        ("columns", {"a": "INTEGER[]"}, "column a is ARRAY<INT>, which no text"),
     ],
 )
 def test_mistakes_are_placed(tmp_path: Path, option: str, value: Any, said: str) -> None:
@@ -100,23 +128,3 @@ def test_a_uri_without_a_bucket(tmp_path: Path) -> None:
         read(tmp_path, "read_json", "s3:///lake/x.json")
     assert raised.value.hint == "write s3://bucket/lake/x.json"
     assert raised.value.location == PLACE
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "x,channel,y\n1,web,2\n",
-            "b.csv: the file has 3 columns, `columns` has 2: `channel` is new",
-        ),
-        ("Y\n2\n", "b.csv: the file has 1 column, `columns` has 2: `x` is missing"),
-        ("x,y\n1,2\n3\n", "b.csv, line 3: the row has 1 of 2 columns"),
-    ],
-)
-def test_a_file_with_other_columns_than_are_named(tmp_path: Path, text: str, said: str) -> None:
-    of_two = read(tmp_path, path=["a.csv", "b.csv"], columns={"x": "INTEGER", "y": "INTEGER"})
-    (tmp_path / "b.csv").write_text(text)
-    error = QueryFailed("Malformed CSV record", data={"condition": "MALFORMED_RECORD_IN_PARSING"})
-    blamed = of_two.blamed(error)
-    assert blamed is not None
-    assert blamed.message == said

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from penstock.engine.inputs.csv_files import CsvFiles
 from penstock.engine.inputs.file_reader import files
 from penstock.engine.inputs.sliced_files import SlicedFiles, read_together
 from penstock.errors import PenstockError, QueryFailed
@@ -57,20 +58,32 @@ def test_all_files_are_read_at_once(tmp_path: Path) -> None:
     [
         ({"1": "1.csv", "2": "no.csv", "3": "2.csv"}, [("1", "3"), ("2",)]),
         ({"1": "no.csv", "2": "1.csv"}, [("1",), ("2",)]),
-        ({"1": "1.csv", "2": "semi.csv", "3": "2.csv"}, [("1",), ("2",), ("3",)]),
-        ({"1": "1.csv", "2": "2.csv", "3": "semi.csv"}, [("1", "2"), ("3",)]),
+        ({"1": "1.csv", "2": "other.csv", "3": "2.csv"}, [("1", "3"), ("2",)]),
         ({"1": "1.csv", "2": "latin.csv"}, [("1",), ("2",)]),
+        ({"1": "1.csv", "2": "d"}, [("1",), ("2",)]),
     ],
 )
 def test_what_differs_is_made_apart(
     tmp_path: Path, paths: dict[str, str], groups: list[tuple[str, ...]]
 ) -> None:
     write(tmp_path, "1.csv", "2.csv")
-    write(tmp_path, "semi.csv", text="a;b\n1;x\n")
+    write(tmp_path, "other.csv", "d/e/x.csv", text="a,b,c\n1,x,2\n")
     (tmp_path / "latin.csv").write_bytes("a,b\n1,é\n".encode("latin-1"))
     with pytest.raises(MadeApart) as raised:
         together(tmp_path, paths, **DECLARED)
     assert list(raised.value.groups) == groups
+
+
+def test_files_that_are_written_differently_are_read_together(tmp_path: Path) -> None:
+    write(tmp_path, "1.csv")
+    write(tmp_path, "2.csv", text="b;a\nx;1\n")
+    write(tmp_path, "3.csv", text="")
+    made = together(tmp_path, {"1": "1.csv", "2": "2.csv", "3": "3.csv"}, **DECLARED)
+    assert isinstance(made.files, CsvFiles)
+    assert [(part.form.quoting.separator, part.places) for part in made.files.parts] == [
+        (",", (0, 1)),
+        (";", (1, 0)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +92,6 @@ def test_what_differs_is_made_apart(
         ({"1": "1.csv", "2": "?.csv"}, "is read by 1 and 2"),
         ({"1": "s3://b/1.csv", "2": "1.csv"}, "not of this machine"),
         ({"1": "1.csv", "2": "[2].csv"}, "as a pattern"),
-        ({"1": "1.csv", "2": "d"}, "has directories in it"),
     ],
 )
 def test_in_doubt_all_are_made_one_by_one(tmp_path: Path, paths: dict[str, str], why: str) -> None:

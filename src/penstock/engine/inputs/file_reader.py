@@ -6,56 +6,44 @@ instead of becoming NULL.
 
 from __future__ import annotations
 
-import codecs
-import re
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.inputs.input_files import (
-    PADDED,
-    Fault,
-    Unfit,
-    fault_in,
-    local_files,
-    matching,
-    other_columns,
-    settle,
+from penstock.engine.inputs.csv_files import PATH, CsvFiles, csv_files, ddl
+from penstock.engine.inputs.csv_options import (
+    CSV_OPTIONS,
+    CsvOptions,
+    boolean,
+    declared,
+    encoding_of,
+    java_pattern,
 )
+from penstock.engine.inputs.csv_remote import RemoteCsv, is_local
+from penstock.engine.inputs.csv_values import is_readable
+from penstock.engine.inputs.input_files import Fault, Unfit, fault_in, local_files, matching, settle
+from penstock.engine.inputs.read_errors import FILE, cause_of, innermost, is_about, path_in
 from penstock.errors import ArgumentError, Location, PenstockError, QueryFailed
-from penstock.spark.failures import local_path
+from penstock.spark.functions import fn
 from penstock.spark.session import cache_of
 from penstock.sql.identifiers import nearest, quote_identifier
-from penstock.sql.types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-_READING = re.compile(r"reading file (file:\S*?)\. ")
-_CAUSED_BY = re.compile(r"Caused by: [\w.$]+: (?:\[[\w.]+\] )?(.+?)(?: SQLSTATE: .*)?(?:\n|$)")
-_MOST_HEADERS = 400  # files of a call whose headers are compared before Spark reads
-FILE = "file"  # in the data of an error: the path of the file that is wrong
 _CORRECT = {
-    "csv": "correct the row, or say how the file is written: delim, quote, header, columns",
     "json": "correct it: read_json reads an object a line, or one array",
     "parquet": "replace the file",
 }
-
-
-def innermost(error: PenstockError) -> str:
-    """Return why a file could not be read: the message of Spark itself names only the file."""
-    causes = _CAUSED_BY.findall(str(error.__cause__))
-    return causes[-1].strip() if causes else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
     """Files to read: Spark's format and options, and a schema (DDL) or None to infer it.
 
-    ``root`` is the project's directory: paths in messages are as below it. ``columns`` are the
-    names that the call gives. ``by_name``: they are to be matched by name (`united_files`);
-    ``padded``: short rows end with NULL (`padded_rows`).
+    ``root`` is the project's directory: paths in messages are as below it.
     """
 
     format: str
@@ -63,38 +51,25 @@ class Files:
     options: Mapping[str, str] = field(default_factory=dict)
     schema: str | None = None
     root: Path = field(default=Path(), compare=False)
-    columns: tuple[str, ...] = field(default=(), compare=False)
-    by_name: bool = False
-    padded: bool = False
 
-    def read(self, session: SparkSession) -> DataFrame:
-        if self.padded:
-            from penstock.engine.inputs.padded_rows import read_padded
-
-            return read_padded(session, list(self.paths), self.options, self.schema)
+    def read(self, session: SparkSession, *, with_path: bool = False) -> DataFrame:
+        """The rows of all files; ``with_path``: with the path of its file as the last column."""
         key = ("files", self.format, tuple(sorted(self.options.items())), self.schema)
         reader = cache_of(session).get(key, lambda: self._reader(session))
-        return reader.load(list(self.paths))
+        frame = reader.load(list(self.paths))
+        return frame.select("*", fn.col("_metadata.file_path").alias(PATH)) if with_path else frame
 
     def notices(self) -> tuple[str, ...]:
         return ()
 
     def blamed(self, error: PenstockError) -> QueryFailed | None:
         """Spark's error about one of these files, in the user's words; None for other errors."""
-        cause = f"{error.message}\n{error.__cause__ or ''}"
-        named = error.data.get("path") or next(iter(_READING.findall(cause)), None)
-        if named is None and not str(error.data.get("condition")).startswith("MALFORMED_RECORD"):
+        if not is_about(error, self.paths):
             return None
-        path = None if named is None else Path(local_path(str(named)))
-        if path is not None and not any(path.is_relative_to(parent) for parent in self.paths):
-            return None
+        path, cause = path_in(error), cause_of(error)
         inside = local_files(self.paths) if path is None else [path] if path.is_file() else []
-        options = {**self.options, PADDED: "true"} if self.padded else self.options
-        faults = (fault_in(self.format, file, options, cause) for file in inside)
+        faults = (fault_in(self.format, file, self.options, cause) for file in inside)
         fault = next(filter(None, faults), None)
-        if fault is None and self.format == "csv":
-            widths = (other_columns(file, self.options, self.columns) for file in inside)
-            fault = next(filter(None, widths), None)
         if fault is None:
             why = "the file is gone" if path and not path.exists() else innermost(error)
             fault = Fault(path or Path(self.paths[0]), why or error.message)
@@ -106,38 +81,18 @@ class Files:
         return reader if self.schema is None else reader.schema(self.schema)
 
 
-Option = Callable[[Any], Mapping[str, str]]
-
-
-def _text(*names: str) -> Option:
-    return lambda value: dict.fromkeys(names, str(value))
+Option = Callable[[Any], Mapping[str, Any]]
+_SCHEMA = "schema"  # not an option of Spark: taken out before reading
 
 
 def _encoding(value: Any) -> Mapping[str, str]:
-    try:
-        codecs.lookup(str(value))
-    except LookupError:
-        raise ValueError(f"is {value!r}, which is not an encoding") from None
-    return {"encoding": str(value)}
-
-
-def _flag(*names: str) -> Option:
-    return lambda value: dict.fromkeys(names, str(_boolean(value)).lower())
-
-
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("must be true or false")
-    return value
+    return {"encoding": encoding_of(str(value)).spark}
 
 
 def _columns(value: Any) -> Mapping[str, str]:
-    if not isinstance(value, Mapping) or not value:
-        raise ValueError("must be {'name': 'TYPE', ...}")
     return {
         _SCHEMA: ", ".join(
-            f"{quote_identifier(name, mark='`')} {spark_type(str(kind))}"
-            for name, kind in value.items()
+            f"{quote_identifier(name, mark='`')} {kind}" for name, kind in declared(value)
         )
     }
 
@@ -148,78 +103,29 @@ def _json_format(value: Any) -> Mapping[str, str]:
     return {}  # `settle` looks at the files
 
 
-def _date_format(name: str) -> Option:
-    """strftime patterns as Spark's; the letters that the documents' formats use."""
-
-    def convert(value: Any) -> Mapping[str, str]:
-        return {name: "".join(_pattern(str(value)))}
-
-    return convert
+def _format(name: str) -> Option:
+    return lambda value: {name: java_pattern(str(value))}
 
 
-def _pattern(text: str) -> list[str]:
-    parts = []
-    letters = iter(text)
-    for letter in letters:
-        code = letter + next(letters, "") if letter == "%" else letter
-        if letter == "%" and code not in _STRFTIME:
-            raise ValueError(f"{code} is not supported; known are {', '.join(_STRFTIME)}")
-        quoted = f"'{letter}'" if letter.isalpha() else "''" if letter == "'" else letter
-        parts.append(_STRFTIME.get(code, quoted))
-    return parts
-
-
-_STRFTIME = {
-    "%Y": "yyyy",
-    "%m": "MM",
-    "%d": "dd",
-    "%H": "HH",
-    "%M": "mm",
-    "%S": "ss",
-    "%f": "SSSSSS",
-    "%j": "DDD",
-    "%z": "xx",
-}
-# Not options of Spark: taken out before reading.
-_SCHEMA, _BY_NAME, _PADDED = "schema", "byName", "padded"
-
-_CSV: Mapping[str, Option] = {
-    "header": _flag("header"),
-    "delim": _text("sep"),
-    "sep": _text("sep"),
-    "quote": _text("quote"),
-    "escape": _text("escape"),
-    "comment": _text("comment"),
-    "nullstr": _text("nullValue"),
-    "encoding": _encoding,
-    "dateformat": _date_format("dateFormat"),
-    "timestampformat": _date_format("timestampFormat"),
-    "auto_detect": _flag("inferSchema"),
-    "all_varchar": lambda value: {"inferSchema": str(not _boolean(value)).lower()},
-    "multiline": _flag("multiLine"),
-    "columns": _columns,
-    "union_by_name": _flag(_BY_NAME),
-    "null_padding": _flag(_PADDED),
-}
 _JSON: Mapping[str, Option] = {
     "encoding": _encoding,
     "format": _json_format,
-    "dateformat": _date_format("dateFormat"),
-    "timestampformat": _date_format("timestampFormat"),
+    "dateformat": _format("dateFormat"),
+    "timestampformat": _format("timestampFormat"),
     "columns": _columns,
 }
-_PARQUET: Mapping[str, Option] = {"union_by_name": _flag("mergeSchema")}
+_PARQUET: Mapping[str, Option] = {
+    "union_by_name": lambda value: {"mergeSchema": str(boolean(value)).lower()}
+}
 
-_STRICT = {"mode": "FAILFAST", "encoding": "UTF-8"}
 # Spark's format, the options that may be given, and what holds when they are not.
 _READERS: Mapping[str, tuple[str, Mapping[str, Option], Mapping[str, str]]] = {
-    "read_csv": (
-        "csv",
-        _CSV,
-        _STRICT
-        | {"header": "true", "sep": ",", "quote": '"', "escape": '"', "inferSchema": "true"},
+    "read_csv": ("csv", CSV_OPTIONS, {}),
+    "read_json": (
+        "json",
+        _JSON,
+        {"mode": "FAILFAST", "encoding": "UTF-8", "multiLine": "false"},
     ),
-    "read_json": ("json", _JSON, _STRICT | {"multiLine": "false"}),
     "read_parquet": ("parquet", _PARQUET, {"mergeSchema": "false"}),
 }
 
@@ -245,32 +151,10 @@ def no_files(
     function: str, options: Mapping[str, Any], location: Location | None
 ) -> NoFiles | None:
     """Return what a call reads where there is no file; None where it declares no columns."""
-    known = _READERS[function][1]
-    converted: dict[str, str] = {}
-    for name, value in options.items():
-        converted |= _convert(function, name, value, known, location)
-    schema = converted.get(_SCHEMA)
-    return None if schema is None else NoFiles(schema)
-
-
-def require_columns(files: Files, location: Location | None) -> None:
-    """Raise QueryFailed for a CSV file that has not as many columns as the call declares.
-
-    Headers are compared before Spark reads, so that no attempt is spent on such a file. Those of
-    directories and of very many files are left to the read.
-    """
-    local = [Path(path) for path in files.paths if "://" not in path]
-    if files.format != "csv" or not files.columns or files.padded or len(local) > _MOST_HEADERS:
-        return
-    for path in filter(Path.is_file, local):
-        fault = other_columns(path, files.options, files.columns)
-        if fault is not None:
-            raise QueryFailed(
-                fault.text(files.root),
-                hint=_CORRECT["csv"],
-                location=location,
-                data={FILE: str(path)},
-            )
+    converted = _converted(function, options, location)
+    columns = converted.get("columns", ())
+    schema = converted.get(_SCHEMA) or ddl(columns)
+    return NoFiles(schema) if schema else None
 
 
 def files(
@@ -280,31 +164,51 @@ def files(
     *,
     root: Path,
     location: Location | None,
-) -> Files:
+) -> Files | CsvFiles | RemoteCsv:
     """The files that a call reads. ``paths``: a path or a list of paths, relative to ``root``.
 
     Raises ArgumentError, at ``location``, for an unknown option or a wrong value, and QueryFailed
     for a file that does not exist.
     """
-    kind, known, defaults = _READERS[function]
-    converted = dict(defaults)
-    for name, value in options.items():
-        converted |= _convert(function, name, value, known, location)
-    schema, by_name = converted.pop(_SCHEMA, None), converted.pop(_BY_NAME, "") == "true"
-    padded = converted.pop(_PADDED, "") == "true"
-    if schema is not None:
-        converted.pop("inferSchema", None)
+    kind, _, defaults = _READERS[function]
+    converted = _converted(function, options, location)
     resolved = tuple(
         path for text in _texts(function, paths, location) for path in _find(text, root, location)
     )
     try:
-        settle(kind, resolved, converted, options, inferred=schema is None)
+        if kind == "csv":
+            return _csv(resolved, CsvOptions(**converted), root, location)
+        whole = {**defaults, **converted}
+        schema = whole.pop(_SCHEMA, None)
+        settle(kind, resolved, whole, options, inferred=schema is None)
     except Unfit as unfit:
         text = unfit.fault.text(root)
         raise QueryFailed(text, hint=unfit.hint, location=location) from None
-    asked = {name.lower(): value for name, value in options.items()}.get("columns")
-    columns = tuple(map(str, asked)) if isinstance(asked, Mapping | list) else ()
-    return Files(kind, resolved, converted, schema, root, columns, by_name, padded)
+    return Files(kind, resolved, whole, schema, root)
+
+
+def _csv(
+    paths: tuple[str, ...], options: CsvOptions, root: Path, location: Location | None
+) -> CsvFiles | RemoteCsv:
+    for name, kind in options.columns:
+        if not is_readable(kind):
+            raise ArgumentError(
+                f"read_csv: column {name} is {kind}, which no text of a CSV file has",
+                hint="declare it as VARCHAR, and convert it in the SELECT",
+                location=location,
+            )
+    if all(map(is_local, paths)):
+        return csv_files(paths, options, root)
+    return RemoteCsv(paths, options, root, location)
+
+
+def _converted(
+    function: str, options: Mapping[str, Any], location: Location | None
+) -> dict[str, Any]:
+    converted: dict[str, Any] = {}
+    for name, value in options.items():
+        converted |= _convert(function, name, value, _READERS[function][1], location)
+    return converted
 
 
 def _convert(
@@ -313,7 +217,7 @@ def _convert(
     value: Any,
     known: Mapping[str, Option],
     location: Location | None,
-) -> Mapping[str, str]:
+) -> Mapping[str, Any]:
     if name.lower() not in known:
         near = nearest(name, known)
         raise ArgumentError(
@@ -346,7 +250,7 @@ def _find(text: str, root: Path, location: Location | None) -> list[str]:
         )
     if "://" in text:
         return [text]
-    matches = matching(text, root)
+    matches = [os.path.normpath(match) for match in matching(text, root)]  # as Spark has them
     if not matches:
         raise QueryFailed(
             f"file {text} does not exist",

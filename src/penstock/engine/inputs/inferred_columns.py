@@ -10,35 +10,16 @@ from __future__ import annotations
 
 import codecs
 import csv
-import io
 import json
-import re
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from penstock.engine.inputs.file_reader import Files
-from penstock.engine.inputs.input_files import UNREAD, csv_rows, open_file
+from penstock.engine.inputs.input_files import UNREAD, open_file
 from penstock.lazy import pq
 
 _MOST = 8 * 1024 * 1024  # bytes of a file that Python looks through; Spark is quicker with more
-#: A value's kind, of those that Spark cannot take for another.
-_KINDS = re.compile(
-    r"(?P<int>[+-]?\d{1,18})"
-    r"|(?P<double>[+-]?\d{1,15}\.\d{1,15})"
-    r"|(?P<date>\d{4}-\d\d-\d\d)"
-    r"|(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?)"
-    r"|(?P<time_t>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?)"
-    r"|(?P<time_z>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z)"
-    r"|(?P<boolean>(?i:true|false))"
-    r"|(?P<string>[A-Za-z][^\n]*)",
-    re.ASCII,
-)
-_NO_STRINGS = re.compile(r"(?i:nan|inf.*|t\d.*)")  # numbers and times, for Spark
-_IN_TIME = frozenset({"date", "time", "time_t", "time_z"})
-_INT = range(-(2**31), 2**31)
 _LONG = range(-(2**63), 2**63)
 
 
@@ -60,74 +41,12 @@ def _is_unread(path: Path) -> bool:
     return path.suffix in UNREAD or path.stat().st_size > _MOST
 
 
-def _csv(paths: Sequence[Path], options: Mapping[str, str]) -> Hashable:
-    """Return its header, and the type of each column."""
-    if options.get("multiLine") == "true":
-        raise _Doubt
-    header: list[str] | None = None
-    kinds: dict[int, set[str]] = defaultdict(set)
-    for path in paths:
-        rows = _csv_rows(path, options)
-        first = next(rows, None)
-        if first is None or header not in (None, first):
-            raise _Doubt
-        if options["header"] != "true":
-            rows, first = _chained(first, rows), ["" for _ in first]
-        header = first
-        for row in rows:
-            if len(row) != len(header):
-                raise _Doubt
-            _add_kinds(kinds, row, options)
-    assert header is not None, "there are paths"
-    return "csv", tuple(header), tuple(_type_of(kinds[at]) for at in range(len(header)))
-
-
-def _chained(first: list[str], rows: Iterable[list[str]]) -> Any:
-    yield first
-    yield from rows
-
-
-def _csv_rows(path: Path, options: Mapping[str, str]) -> Any:
-    """Yield the rows of a file. Raises _Doubt where one takes several lines, which Spark splits."""
-    lines = io.StringIO(_text(path, options), newline=None)
-    found = csv_rows(lines, options, strict=True)
-    for number, row in enumerate(found, 1):
-        if found.line_num != number:
-            raise _Doubt
-        if row:
-            yield row
-
-
 def _text(path: Path, options: Mapping[str, str]) -> str:
     with open_file(path) as file:
         content: bytes = file.read(_MOST + 1)
     if len(content) > _MOST:
         raise _Doubt
     return codecs.decode(content, options["encoding"])
-
-
-def _add_kinds(kinds: dict[int, set[str]], row: Sequence[str], options: Mapping[str, str]) -> None:
-    if options.get("inferSchema") == "false":
-        return
-    null = options.get("nullValue", "")
-    for at, value in enumerate(row):
-        known = kinds[at]
-        if value and value != null and "string" not in known:
-            known.add(_kind(value, options))
-
-
-def _kind(value: str, options: Mapping[str, str]) -> str:
-    match = _KINDS.fullmatch(value)
-    kind = "" if match is None else str(match.lastgroup)
-    if kind == "int":
-        return "int" if int(value) in _INT else "bigint"
-    if kind in _IN_TIME:
-        if options.keys() & {"dateFormat", "timestampFormat"}:
-            raise _Doubt
-        datetime.fromisoformat(value)
-    if not kind or (kind == "string" and _NO_STRINGS.fullmatch(value)):
-        raise _Doubt
-    return kind
 
 
 _WIDER = (
@@ -218,15 +137,6 @@ def _parquet(paths: Sequence[Path], _options: Mapping[str, str]) -> Hashable:
 
 
 _FORMATS: Mapping[str, Callable[[Sequence[Path], Mapping[str, str]], Hashable]] = {
-    "csv": _csv,
     "json": _json,
     "parquet": _parquet,
 }
-
-
-def agrees(described_: Hashable, types: Sequence[str]) -> bool:
-    """Return whether Spark infers what a description of CSV files says: the check of it."""
-    if not isinstance(described_, tuple) or described_[0] != "csv":
-        return True
-    own = ["timestamp" if each.startswith("time") else each for each in described_[2]]
-    return own == ["timestamp" if each.startswith("timestamp") else each for each in types]

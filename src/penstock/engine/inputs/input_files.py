@@ -11,11 +11,8 @@ import codecs
 import csv
 import gzip
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -27,8 +24,7 @@ _SAMPLE = 64 * 1024  # bytes of a file by which it is judged
 _WHOLE = 64 * 1024 * 1024  # bytes of a JSON document that is read whole to find what is wrong
 _FILES = 100  # of a directory or pattern, that are inspected
 _OPEN: Mapping[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
-_VALUE = re.compile(r'For input string: "(.*?)"(?=\s|$)')  # in Spark's words
-PADDED = "padded"  # among the options: short rows are right
+COMPRESSED = tuple(_OPEN)
 UNREAD = (".zst", ".zstd", ".snappy", ".lz4", ".deflate")
 
 
@@ -70,8 +66,6 @@ def settle(
     """
     inside = local_files(paths)
     asked = {name.lower(): value for name, value in options.items()}
-    if kind == "csv" and not asked.keys() & {"delim", "sep", "auto_detect"}:
-        converted["sep"] = _separator(inside, converted)
     if kind == "json":
         format_ = str(asked.get("format", "auto"))
         converted["multiLine"] = _as_document(inside, converted["encoding"], format_)
@@ -85,23 +79,6 @@ def settle(
             Fault(inside[0], "the file is empty: it says nothing of its columns"),
             "say them: columns = {'id': 'INTEGER', 'name': 'VARCHAR'}",
         )
-
-
-def _separator(paths: Sequence[Path], converted: Mapping[str, str]) -> str:
-    """Return what the files have between columns; a comma where none is seen."""
-    known: tuple[Path, str] | None = None
-    for path in paths:
-        marks = separators_of(path, converted)
-        if len(marks) > 1:
-            both = " and ".join(repr(mark) for mark in marks)
-            raise Unfit(
-                Fault(path, f"{both} could each be its separator"), "say which it is: delim = ';'"
-            )
-        if marks and known and known[1] != marks[0]:
-            reason = f"its separator is {marks[0]!r}, and that of {known[0].name} is {known[1]!r}"
-            raise Unfit(Fault(path, reason), "read them apart, each with its delim")
-        known = known or ((path, marks[0]) if marks else None)
-    return known[1] if known else converted["sep"]
 
 
 def _as_document(paths: Sequence[Path], encoding: str, format_: str) -> str:
@@ -129,12 +106,6 @@ def local_files(paths: Sequence[str]) -> list[Path]:
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
         files += [file for file in inside if file.is_file() and file.name[0] not in "._"]
     return [path for path in files if path.suffix not in UNREAD][:_FILES]
-
-
-def separators_of(path: Path, options: Mapping[str, str]) -> tuple[str, ...]:
-    """The separators that give every row of the sample the same number of columns, two or more."""
-    text = _sample(path, options["encoding"])
-    return tuple(mark for mark in SEPARATORS if _splits(text, {**options, "sep": mark}))
 
 
 def is_document(path: Path, encoding: str) -> bool:
@@ -168,43 +139,6 @@ def not_utf8(path: Path) -> Fault | None:
 def fault_in(kind: str, path: Path, options: Mapping[str, str], cause: str) -> Fault | None:
     """Return what is wrong with a file of which Spark says ``cause``; None when nothing is seen."""
     return _FAULTS[kind](path, options, cause)
-
-
-def _csv_fault(path: Path, options: Mapping[str, str], cause: str) -> Fault | None:
-    known = _VALUE.search(cause)
-    text = "" if known is None else known[1]
-    width = None
-    with open_file(path) as file, suppress(csv.Error, TypeError):  # of more than one character
-        rows = csv_rows(codecs.iterdecode(file, options["encoding"], errors="replace"), options)
-        for row in rows:
-            width = width or len(row)
-            is_short = PADDED in options and len(row) < width
-            if row and len(row) != width and not is_short:
-                reason = f"the row has {len(row)} of {width} columns"
-                return Fault(path, reason, rows.line_num)
-            if text and text in row:
-                return Fault(path, f"{text!r} is not of its column's type", rows.line_num)
-    return None
-
-
-def other_columns(path: Path, options: Mapping[str, str], columns: Sequence[str]) -> Fault | None:
-    """Return how the columns of a CSV file differ in number from those that ``columns`` names."""
-    with open_file(path) as file, suppress(csv.Error, TypeError):
-        rows = csv_rows(codecs.iterdecode(file, options["encoding"], errors="replace"), options)
-        first = next((row for row in rows if row), None)
-        if first is None or not columns or len(first) == len(columns):
-            return None
-        said = ""
-        if options.get("header") == "true":
-            first[0] = first[0].removeprefix("\ufeff")
-            known, there = set(map(str.casefold, columns)), set(map(str.casefold, first))
-            new = [f"`{name}` is new" for name in first if name.casefold() not in known]
-            gone = [f"`{name}` is missing" for name in columns if name.casefold() not in there]
-            said = f": {', '.join((*new, *gone))}" if new or gone else ""
-        count = "1 column" if len(first) == 1 else f"{len(first)} columns"
-        reason = f"the file has {count}, `columns` has {len(columns)}{said}"
-        return Fault(path, reason)
-    return None
 
 
 def csv_rows(lines: Iterable[str], options: Mapping[str, str], *, strict: bool = False) -> _Rows:
@@ -255,7 +189,6 @@ def _parquet_fault(path: Path, _options: Mapping[str, str], _cause: str) -> Faul
 
 
 _FAULTS: Mapping[str, Callable[[Path, Mapping[str, str], str], Fault | None]] = {
-    "csv": _csv_fault,
     "json": _json_fault,
     "parquet": _parquet_fault,
 }
@@ -264,21 +197,6 @@ _FAULTS: Mapping[str, Callable[[Path, Mapping[str, str], str], Fault | None]] = 
 def _is_empty(path: Path) -> bool:
     with open_file(path) as file:
         return not file.read(_SAMPLE).strip()
-
-
-def _splits(text: str, options: Mapping[str, str]) -> bool:
-    try:
-        widths = {len(row) for row in csv_rows(_lines(text), options) if row}
-    except (csv.Error, TypeError):  # a quote of more than one character
-        return False
-    return len(widths) == 1 and widths.pop() > 1
-
-
-def _lines(text: str) -> Iterator[str]:
-    """The whole lines of a sample; of one that was cut, not the last."""
-    lines = text.splitlines(keepends=True)
-    cut = len(lines) > 1 and len(text) >= _SAMPLE // 4 and not text.endswith("\n")
-    return islice(lines, len(lines) - cut)
 
 
 def _sample(path: Path, encoding: str) -> str:

@@ -16,8 +16,9 @@ from uuid import uuid4
 
 from penstock.destinations.values import Rows
 from penstock.engine.inputs.asof import AsofNotice, with_asof
-from penstock.engine.inputs.file_reader import files, innermost, require_columns
+from penstock.engine.inputs.file_reader import files
 from penstock.engine.inputs.pinned_tables import Pins
+from penstock.engine.inputs.read_errors import innermost
 from penstock.engine.inputs.seed_file import seed_file
 from penstock.engine.inputs.self_reference import Beginning
 from penstock.errors import (
@@ -471,13 +472,7 @@ def files_of(source: FileSource, query: Query, bindings: Bindings, root: Path) -
 
 def call_files(source: FileSource, path: object, options: Mapping[str, Any], root: Path) -> Read:
     """Find the files of a call at another path than it says, as it reads them."""
-    read = files(source.function, path, options, root=root, location=source.location)
-    if not read.by_name:
-        require_columns(read, source.location)
-        return read
-    from penstock.engine.inputs.united_files import by_name
-
-    return by_name(read, options, source.location)
+    return files(source.function, path, options, root=root, location=source.location)
 
 
 def moment(at: TimeTravel, bindings: Bindings) -> dict[str, Any]:

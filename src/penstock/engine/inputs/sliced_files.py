@@ -15,8 +15,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.engine.inputs.file_reader import FILE, Files
-from penstock.engine.inputs.inferred_columns import agrees, described
+from penstock.engine.inputs.csv_files import PATH, CsvFiles, united
+from penstock.engine.inputs.file_reader import Files
+from penstock.engine.inputs.inferred_columns import described
+from penstock.engine.inputs.read_errors import FILE
 from penstock.engine.inputs.resolve import Read
 from penstock.errors import PenstockError, QueryFailed
 from penstock.model.script.sources import FileSource
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FilesOf = Mapping[FileSource, Read]
-_PATH = "penstock_files_path"
 _PATTERN = frozenset("*?[]{}\\")
 
 
@@ -40,7 +41,7 @@ class SlicedFiles:
     ``columns``, a schema as JSON, where the call declares none. ``column`` is to say the slice.
     """
 
-    files: Files
+    files: Files | CsvFiles
     slices: Mapping[str, str]
     column: str
     columns: str | None = None
@@ -50,8 +51,9 @@ class SlicedFiles:
         files than are known.
         """
         frame = self._frame(session)
-        if any(fold(name) in {"_metadata", _PATH, self.column} for name in frame.columns):
-            raise NotJoint(f"its files have a column {_PATH} or _metadata")
+        columns = frame.columns[:-1]
+        if any(fold(name) in {"_metadata", PATH, self.column} for name in columns):
+            raise NotJoint(f"its files have a column {PATH} or _metadata")
         # Spark says here how it encodes each path; in the rows it does so after `file:/`.
         uris = {uri: self.slices.get(os.path.normpath(local_path(uri))) for uri in _uris(frame)}
         if None in uris.values() or len(uris) != len(self.slices):
@@ -61,20 +63,21 @@ class SlicedFiles:
             for uri, slice_ in uris.items()
             for form in _forms(uri)
         )
-        known = run_sql(session, f"SELECT * FROM VALUES {pairs} AS t(`{_PATH}`, `{self.column}`)")
-        with_path = frame.select("*", fn.col("_metadata.file_path").alias(_PATH))
-        rows = with_path.join(fn.broadcast(known), [_PATH], "left").drop(_PATH)
+        known = run_sql(session, f"SELECT * FROM VALUES {pairs} AS t(`{PATH}`, `{self.column}`)")
+        rows = frame.join(fn.broadcast(known), [PATH], "left").drop(PATH)
         lost = fn.raise_error(fn.lit("a file that is read belongs to no slice"))
         return rows.withColumn(self.column, fn.coalesce(self.column, lost.cast("string")))
 
     def _frame(self, session: SparkSession) -> DataFrame:
-        if self.columns is None:
-            return self.files.read(session)
+        """The rows with the path of their file as the last column."""
+        if self.columns is None or isinstance(self.files, CsvFiles):
+            return self.files.read(session, with_path=True)
         from pyspark.sql.types import StructType
 
         reader = session.read.format(self.files.format).options(**self.files.options)
         schema = StructType.fromJson(json.loads(self.columns))
-        return reader.schema(schema).load(list(self.files.paths))
+        frame = reader.schema(schema).load(list(self.files.paths))
+        return frame.select("*", fn.col("_metadata.file_path").alias(PATH))
 
     def notices(self) -> tuple[str, ...]:
         return ()
@@ -129,19 +132,17 @@ def read_together(
 class _Listed:
     """Files of one slice with their paths, each normal, and what is inferred of them."""
 
-    files: Files
+    files: Files | CsvFiles
     paths: tuple[str, ...]
     columns: str | None
 
     @property
     def form(self) -> Hashable:
         """The same for files that can be read at once."""
-        return (
-            self.files.format,
-            *sorted(self.files.options.items()),
-            self.files.schema,
-            (self.columns),
-        )
+        if isinstance(self.files, CsvFiles):
+            return "csv", self.files.options, self.files.columns
+        options = sorted(self.files.options.items())
+        return self.files.format, *options, self.files.schema, self.columns
 
 
 @dataclass(slots=True)
@@ -153,12 +154,10 @@ class _Inferred:
 
     def of(self, files: Read) -> _Listed:
         """Raises NotJoint, and QueryFailed where Spark cannot infer them."""
-        if not isinstance(files, Files):
-            raise NotJoint("files of a slice differ, and are united by name")
-        if files.padded:
-            raise NotJoint("its rows are padded")
+        if not isinstance(files, Files | CsvFiles):
+            raise NotJoint("its files are not of this machine")
         paths = tuple(_listed(files))
-        if files.schema is not None:
+        if isinstance(files, CsvFiles) or files.schema is not None:
             return _Listed(files, paths, None)
         described_ = described(files, [Path(path) for path in paths])
         columns = None if described_ is None else self.known.get(described_)
@@ -166,13 +165,12 @@ class _Inferred:
             with explained():
                 schema = files.read(self.session).schema
             columns = schema.json()
-            types = [each.dataType.simpleString() for each in schema]
-            if described_ is not None and agrees(described_, types):
+            if described_ is not None:
                 self.known[described_] = columns
         return _Listed(files, paths, columns)
 
 
-def _listed(files: Files) -> Iterator[str]:
+def _listed(files: Files | CsvFiles) -> Iterator[str]:
     """Yield the files of this machine, those in directories too. Raises NotJoint."""
     for path in files.paths:
         if "://" in path:
@@ -213,5 +211,8 @@ def _joined(each: Sequence[_Listed], slices: Sequence[str], column: str) -> Slic
         for path in listed.paths:
             if found.setdefault(path, slice_) != slice_:
                 raise NotJoint(f"{path} is read by {found[path]} and {slice_}")
-    files = replace(each[0].files, paths=tuple(found))
-    return SlicedFiles(files, found, column, each[0].columns)
+    files = each[0].files
+    if isinstance(files, CsvFiles):
+        together = united([listed.files for listed in each if isinstance(listed.files, CsvFiles)])
+        return SlicedFiles(together, found, column)
+    return SlicedFiles(replace(files, paths=tuple(found)), found, column, each[0].columns)

@@ -1,0 +1,422 @@
+"""CSV files as DuckDB reads them: Spark splits them into texts, and SQL converts the texts.
+
+The files of this machine are inspected before Spark reads them: how each is written
+(`csv_sniffer`), where its lines and quotes end (`csv_scan`), and the names in its header.
+Files that are written in the same way are a part; the columns of all parts are put together by
+name.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.engine.inputs.csv_columns import Columns, Places, declared_places, inferred_columns
+from penstock.engine.inputs.csv_options import UTF8, CsvOptions, Encoding
+from penstock.engine.inputs.csv_scan import Quoting, TextForm, require_encoded, scan
+from penstock.engine.inputs.csv_sniffer import Sniffed, sample_of, sniff, uneven
+from penstock.engine.inputs.csv_values import Formats, misfit_in, value_of
+from penstock.engine.inputs.input_files import Fault, Unfit, csv_rows, open_file
+from penstock.engine.inputs.read_errors import FILE, cause_of, innermost, is_about, path_in
+from penstock.errors import PenstockError, QueryFailed
+from penstock.spark.functions import expr, fn
+from penstock.sql.identifiers import quote_identifier
+from penstock.sql.literals import text_literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PATH = "penstock_files_path"
+_NULL = "\x01"  # stands for a value without a character, where another text is NULL
+_CORRECT = "correct the row, or say how the file is written: delim, quote, header, columns"
+_RECORD, _WORDS = "penstock_record", "penstock_words"
+
+
+@dataclass(frozen=True, slots=True)
+class CsvForm:
+    """The form of the files of a part.
+
+    Args:
+        header: the names of the first row; None where the first row has values.
+        width: the number of columns.
+        formats: how its texts are dates and numbers.
+        lines: Spark reads line by line, not the file as a whole.
+        checked: the header of each file is compared by Spark, as nobody has looked at all.
+    """
+
+    quoting: Quoting
+    encoding: Encoding
+    header: tuple[str, ...] | None
+    width: int
+    text: TextForm
+    formats: Formats
+    comment: str = ""
+    lines: bool = True
+    checked: bool = False
+
+    def options(self, call: CsvOptions) -> dict[str, str]:
+        """Return Spark's options; nothing depends on a default of Spark's."""
+        ends = {} if self.lines else {"lineSep": "\n" if self.text.feeds else "\r"}
+        comment = {"comment": self.comment} if self.comment else {}
+        return {
+            "header": str(self.header is not None).lower(),
+            "sep": self.quoting.separator,
+            "quote": self.quoting.quote,
+            "escape": self.quoting.escape or "\\",
+            "encoding": self.encoding.spark,
+            "multiLine": str(not self.lines).lower(),
+            "nullValue": _NULL if call.null else "",
+            "emptyValue": "",
+            "ignoreLeadingWhiteSpace": "false",
+            "ignoreTrailingWhiteSpace": "false",
+            "inferSchema": "false",
+            "enforceSchema": str(not self.checked).lower(),
+            "columnPruning": "false",  # else rows of another width pass unseen
+            "mode": "FAILFAST",
+            **ends,
+            **comment,
+        }
+
+    @property
+    def strips_returns(self) -> bool:
+        """Return whether Spark leaves the CR of a line's end in the last column."""
+        return self.text.returns and self.text.feeds and not self.lines
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """A file that has been looked at; ``sniffed.types`` is empty where it has no rows."""
+
+    path: str
+    form: CsvForm
+    sniffed: Sniffed
+
+
+@dataclass(frozen=True, slots=True)
+class CsvPart:
+    """Files that are written in the same way; ``places`` has the index, among their columns, of
+    each column of all files, None for one that they lack.
+    """
+
+    form: CsvForm
+    places: Places
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFiles:
+    """Files of a call, inspected: ``columns``, names and Spark's types, are those of all ``parts``.
+
+    ``base`` is a directory below which directories like ``day=2026-05-16`` are columns too;
+    ``root`` the project's directory, below which messages have paths.
+    """
+
+    options: CsvOptions
+    columns: Columns
+    parts: tuple[CsvPart, ...]
+    base: str | None = None
+    root: Path = field(default=Path(), compare=False)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(path for part in self.parts for path in part.paths)
+
+    def read(self, session: SparkSession, *, with_path: bool = False) -> DataFrame:
+        """The rows of all files; ``with_path``: with the path of its file as the last column."""
+        if not self.parts:
+            columns = (*self.columns, *([(PATH, "STRING")] if with_path else []))
+            return session.createDataFrame([], ddl(columns))
+        frames = [self._part(session, part, with_path=with_path) for part in self.parts]
+        return reduce(lambda frame, other: frame.unionAll(other), frames)
+
+    def notices(self) -> tuple[str, ...]:
+        return ()
+
+    def blamed(self, error: PenstockError) -> QueryFailed | None:
+        """Return Spark's error about one of the files in the user's words; None for others."""
+        fault = self._misfit(cause_of(error))
+        if fault is None and not is_about(error, self.paths):
+            return None
+        fault = fault or self._uneven(error)
+        data = {**error.data, FILE: str(fault.path)}
+        return QueryFailed(fault.text(self.root), hint=_CORRECT, data=data)
+
+    def _uneven(self, error: PenstockError) -> Fault:
+        """Return the fault of a row that Spark finds malformed."""
+        path = path_in(error)
+        for part in self.parts:
+            for text in part.paths:
+                if path in (None, Path(text)) and Path(text).is_file():
+                    fault = width_fault(Path(text), part.form, padded=self.options.padded)
+                    if fault is not None:
+                        return fault
+        why = "the file is gone" if path and not path.exists() else innermost(error)
+        return Fault(path or Path(self.paths[0]), why or error.message)
+
+    def _misfit(self, message: str) -> Fault | None:
+        """Return the fault of a text that is no value of its column, where an error is about it."""
+        misfit = misfit_in(message, self._key)
+        if misfit is None:
+            return None
+        name, kind = self.columns[misfit.column]
+        reason = f"{misfit.text!r} is not of its column's type: `{name}` is {kind}"
+        for part in self.parts:
+            place = part.places[misfit.column]
+            for path in () if place is None or part.form.checked else part.paths:
+                line = line_of_value(Path(path), part.form, place or 0, misfit.text)
+                if line is not None:
+                    return Fault(Path(path), reason, line)
+        return Fault(Path(self.paths[0]), reason)
+
+    @property
+    def _key(self) -> str:
+        """A text that tells the errors of this call from those of others."""
+        columns = repr((self.columns, sorted(self.paths)))
+        return hashlib.blake2b(columns.encode("utf-8", "replace"), digest_size=6).hexdigest()
+
+    def _part(self, session: SparkSession, part: CsvPart, *, with_path: bool) -> DataFrame:
+        frame, directories = self._texts(session, part)
+        others = [*map(_quoted, directories), *([PATH] if with_path else [])]
+        paths = [fn.col("_metadata.file_path").alias(PATH)] if with_path else []
+        frame = frame.select(
+            *(
+                expr(f"{self._text(part.form, index)} AS c{index}")
+                for index in range(part.form.width)
+            ),
+            *map(_quoted, directories),
+            *paths,
+        )
+        return frame.select(
+            *(expr(self._value(part, index)) for index in range(len(self.columns))), *others
+        )
+
+    def _texts(self, session: SparkSession, part: CsvPart) -> tuple[DataFrame, list[str]]:
+        """Return the texts of the files as ``c0``, ``c1``, ..., and columns of directories."""
+        form, options = part.form, part.form.options(self.options)
+        names = [f"c{index}" for index in range(form.width)]
+        if form.checked and form.header is not None:
+            names = list(form.header)
+        columns = [(name, "STRING") for name in names]
+        if self.base is not None:
+            options["basePath"] = self.base
+        if self.options.padded:
+            options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _RECORD}
+            columns.append((_RECORD, "STRING"))
+        reader = session.read.format("csv").options(**options).schema(ddl(columns))
+        frame = reader.load([_escaped(path) for path in part.paths])
+        directories = frame.columns[len(columns) :]
+        if self.options.padded:
+            frame = _padded(frame, form, options)
+        if form.checked:
+            renamed = {name: f"c{index}" for index, name in enumerate(names)}
+            frame = frame.withColumnsRenamed(renamed)
+        return frame, directories
+
+    def _text(self, form: CsvForm, index: int) -> str:
+        """Return the SQL of a column's text, as the file means it; NULL for a NULL."""
+        text = f"c{index}"
+        if index == form.width - 1 and form.strips_returns:
+            text = f"regexp_replace({text}, '\\\\r$', '')"
+            text = text if self.options.null else f"nullif({text}, '')"
+        if form.encoding.table is not None:
+            latin = "".join(map(chr, range(128, 256)))
+            text = f"translate({text}, {text_literal(latin)}, {text_literal(form.encoding.table)})"
+        if self.options.null:
+            text = f"nullif(coalesce({text}, ''), {text_literal(self.options.null)})"
+        return text
+
+    def _value(self, part: CsvPart, index: int) -> str:
+        """Return the SQL of a column's value, under its name."""
+        (name, kind), place = self.columns[index], part.places[index]
+        if place is None:
+            return f"CAST(NULL AS {kind}) AS {_quoted(name)}"
+        text = f"c{place}"
+        if self.options.null and kind != "STRING":
+            text = f"nullif({text}, '')"
+        value = value_of(text, kind, part.form.formats, self._key, index)
+        return f"{value} AS {_quoted(name)}"
+
+
+def _quoted(name: str) -> str:
+    return quote_identifier(name, mark="`")
+
+
+def ddl(columns: Iterable[tuple[str, str]]) -> str:
+    """Return a schema of names and Spark's types."""
+    return ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns)
+
+
+def _escaped(path: str) -> str:
+    """Return a path of which Spark takes no character for a pattern."""
+    return path if "://" in path else _PATTERN.sub(r"\\\g<0>", path)
+
+
+_PATTERN = re.compile(r"[*?\[\]{}\\]")
+
+
+def _padded(frame: DataFrame, form: CsvForm, options: Mapping[str, str]) -> DataFrame:
+    """Return rows of which short ones end with NULL; one that is too long fails when it is read.
+
+    Spark marks both as malformed. The text of such a row is split once more.
+    """
+    words = ", ".join(f"w{index} STRING" for index in range(form.width + 1))
+    kept = {name: options[name] for name in ("sep", "quote", "escape")}
+    split = fn.from_csv(fn.col(_RECORD), words, {**kept, "mode": "PERMISSIVE", "nullValue": _NULL})
+    # Spark refuses a query that needs no other column than that of the record.
+    message = fn.concat(
+        fn.lit("reading file "),
+        fn.col("_metadata.file_path"),
+        fn.lit(". Malformed CSV record. "),
+        fn.coalesce(fn.col("c0"), fn.lit("")),
+    )
+    too_long = fn.col(_RECORD).isNotNull() & fn.col(f"{_WORDS}.w{form.width}").isNotNull()
+    wrong = fn.when(too_long, fn.raise_error(message).cast("boolean")).otherwise(fn.lit(True))
+    return frame.withColumn(_WORDS, split).where(wrong)
+
+
+def line_of_value(path: Path, form: CsvForm, place: int, text: str) -> int | None:
+    """Return the line of the first row that has a text in one of its columns."""
+    for line, row in rows_of(path, form):
+        if place < len(row) and row[place] == text:
+            return line
+    return None
+
+
+def width_fault(path: Path, form: CsvForm, *, padded: bool) -> Fault | None:
+    """Return the first row that has more values than there are columns, or fewer."""
+    for line, row in rows_of(path, form, header=True):
+        if len(row) > form.width or (len(row) < form.width and not padded):
+            return Fault(path, uneven(row, form.width), line)
+    return None
+
+
+def rows_of(path: Path, form: CsvForm, *, header: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a file, each with its line; blank ones are left out."""
+    options = {"sep": form.quoting.separator, "quote": form.quoting.quote}
+    options |= {"escape": form.quoting.escape, "comment": form.comment}
+    encoding = "utf-8-sig" if form.encoding == UTF8 else form.encoding.name
+    with open_file(path) as file, suppress(csv.Error, TypeError):
+        text = io.TextIOWrapper(file, encoding, "replace", newline="")
+        rows = csv_rows(text, options)
+        skips = form.header is not None and not header
+        for row in filter(None, rows):
+            if skips:
+                skips = False
+                continue
+            yield rows.line_num, row
+
+
+def csv_files(paths: Sequence[str], options: CsvOptions, root: Path) -> CsvFiles:
+    """Inspect the files of a call, which are on this machine. Raises Unfit."""
+    base = paths[0] if len(paths) == 1 and Path(paths[0]).is_dir() else None
+    listed = [file for path in paths for file in files_below(Path(path))]
+    files = _looked_at(listed, options)
+    if options.by_name and options.header is False and listed:
+        raise Unfit(
+            Fault(listed[0], "union_by_name needs the header of each file"),
+            "take header = false away",
+        )
+    if not files:
+        return CsvFiles(options, _columns_of_nothing(listed, options), (), None, root)
+    sniffed = {Path(file.path): file.sniffed for file in files}
+    columns = options.columns or inferred_columns(sniffed, by_name=options.by_name)
+    grouped: dict[tuple[CsvForm, Places], list[str]] = {}
+    for file in files:
+        by_name = options.by_name or not options.columns
+        own = declared_places(Path(file.path), file.sniffed, columns, by_name=by_name)
+        grouped.setdefault((file.form, own), []).append(file.path)
+    parts = tuple(CsvPart(form, own, tuple(texts)) for (form, own), texts in grouped.items())
+    return CsvFiles(options, columns, parts, base, root)
+
+
+def united(calls: Sequence[CsvFiles]) -> CsvFiles:
+    """Return the files of calls that have the same options and columns, as those of one."""
+    grouped: dict[tuple[CsvForm, Places], list[str]] = {}
+    for call in calls:
+        for part in call.parts:
+            grouped.setdefault((part.form, part.places), []).extend(part.paths)
+    parts = tuple(CsvPart(form, own, tuple(texts)) for (form, own), texts in grouped.items())
+    return replace(calls[0], parts=parts)
+
+
+def _looked_at(paths: Iterable[Path], options: CsvOptions) -> list[Inspected]:
+    files: list[Inspected] = []
+    known: Quoting | None = None
+    for path in paths:
+        file = inspected(path, options, known)
+        if file is not None:
+            files.append(file)
+            known = known or (file.form.quoting if file.form.width > 1 else None)
+    return files
+
+
+def _columns_of_nothing(paths: Sequence[Path], options: CsvOptions) -> Columns:
+    """Return the declared columns, where no file has a character. Raises Unfit."""
+    if options.columns:
+        return options.columns
+    where = paths[0] if paths else Path()
+    raise Unfit(
+        Fault(where, "the file is empty: it says nothing of its columns"),
+        "say them: columns = {'id': 'INTEGER', 'name': 'VARCHAR'}",
+    )
+
+
+def files_below(path: Path) -> list[Path]:
+    """Return a file, or the files in a directory, and in those below like ``day=2026-05-16``.
+
+    Raises Unfit for a directory that has others in it.
+    """
+    if not path.is_dir():
+        return [path]
+    files: list[Path] = []
+    for inside in sorted(path.iterdir()):
+        if inside.name[0] in "._":
+            continue
+        if inside.is_file():
+            files.append(inside)
+        elif "=" in inside.name:
+            files += files_below(inside)
+        else:
+            reason = f"the directory has directories in it, as {inside.name}"
+            raise Unfit(
+                Fault(path, reason), f"read their files by a pattern: '{path.name}/*/*.csv'"
+            )
+    return files
+
+
+def inspected(path: Path, options: CsvOptions, known: Quoting | None) -> Inspected | None:
+    """Look at a file; None for one without a character. Raises Unfit."""
+    status = path.stat()
+    return _inspected(path, status.st_size, status.st_mtime_ns, options, known)
+
+
+@lru_cache(maxsize=4096)
+def _inspected(
+    path: Path, _size: int, _time: int, options: CsvOptions, known: Quoting | None
+) -> Inspected | None:
+    encoding = options.encoding or UTF8
+    require_encoded(path, encoding)
+    sample = sample_of(path, encoding)
+    if not sample.strip():
+        return None
+    sniffed = sniff(path, sample, options, known)
+    width = len(sniffed.names)
+    text = scan(path, encoding, sniffed.quoting, columns=width)
+    formats = Formats(
+        options.dateformat or sniffed.dateformat,
+        options.timestampformat or sniffed.timestampformat,
+        options.decimal_separator,
+    )
+    lines = text.in_lines and not encoding.is_wide and not options.multiline
+    form = CsvForm(
+        sniffed.quoting, encoding, sniffed.header, width, text, formats, options.comment, lines
+    )
+    return Inspected(str(path), form, sniffed)

@@ -1,0 +1,274 @@
+"""Scan a CSV file for its line ends and quotes: what Spark has to know before it reads the file.
+
+Spark reads lines unless quoted values hold line breaks, and it drops lines of spaces. Its parser
+and DuckDB's agree on files whose quotes stand at the ends of values; others are refused here.
+"""
+
+from __future__ import annotations
+
+import codecs
+import mmap
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from penstock.engine.inputs.csv_options import UTF8, Encoding
+from penstock.engine.inputs.input_files import COMPRESSED, Fault, Unfit, open_file
+
+_BLOCK = 1 << 20
+_BOM = b"\xef\xbb\xbf"
+_ENDS = (b"\n", b"\r")
+_CONTROLS = bytes(byte for byte in range(0x20) if byte not in b"\n\r\t")
+_ORDINARY = bytes(byte for byte in range(256) if byte not in _CONTROLS)
+_QUOTE = (
+    "a quote stands beside other text",
+    "double a quote inside a quoted value, and leave no text beside it; quote = '' reads quotes "
+    "as text",
+)
+_RETURN = (
+    "a carriage return stands inside the line",
+    "quote the value that holds it, or end all lines in one way",
+)
+_BLANK_LINE = (
+    "the line is blank, and the file has one column",
+    'remove the line, or write "" where the value is NULL',
+)
+_LINE_ENDS = (b"\n", b"\r\n", b"\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Quoting:
+    """Separator, quote and escape of a file; no quote where ``quote`` is empty."""
+
+    separator: str
+    quote: str
+    escape: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """Line ends of a file.
+
+    Args:
+        breaks: quoted values hold line breaks.
+        feeds, returns: lines end with LF (also after CR), or have CR somewhere.
+        blank: there may be lines without a character.
+        spaces: there may be lines of spaces and tabs alone.
+    """
+
+    breaks: bool = False
+    feeds: bool = True
+    returns: bool = False
+    blank: bool = False
+    spaces: bool = False
+
+    @property
+    def in_lines(self) -> bool:
+        """Return whether each line is a row, or blank."""
+        return not self.breaks and not self.spaces
+
+
+def require_encoded(path: Path, encoding: Encoding) -> None:
+    """Read a file whole, and raise Unfit where its bytes are not of its encoding."""
+    line = 1
+    undefined = _undefined(encoding)
+    decoder = codecs.getincrementaldecoder(encoding.name)() if encoding.table is None else None
+    with open_file(path) as file:
+        while True:
+            block = file.read(_BLOCK)
+            if decoder is not None:
+                try:
+                    decoder.decode(block, final=not block)
+                except UnicodeError as error:
+                    start = error.start if isinstance(error, UnicodeDecodeError) else 0
+                    raise _misencoded(path, encoding, line + block[:start].count(b"\n")) from None
+            elif undefined and (wrong := block.translate(None, undefined)):
+                raise _misencoded(
+                    path, encoding, line + block[: block.find(wrong[:1])].count(b"\n")
+                )
+            if not block:
+                return
+            line += block.count(b"\n")
+
+
+def _undefined(encoding: Encoding) -> bytes:
+    """Return the bytes that have a character, where some have none."""
+    table = encoding.table or ""
+    if "\ufffd" not in table:
+        return b""
+    high = bytes(128 + index for index, letter in enumerate(table) if letter != "\ufffd")
+    return bytes(range(128)) + high
+
+
+def _misencoded(path: Path, encoding: Encoding, line: int) -> Unfit:
+    if encoding != UTF8:
+        return Unfit(Fault(path, f"not {encoding.name}", line), "give its own encoding")
+    return Unfit(Fault(path, "not UTF-8", line), encoding_hint(path))
+
+
+def encoding_hint(path: Path) -> str:
+    """Return which encoding a file that is not UTF-8 may have."""
+    with open_file(path) as file:
+        start = file.read(_BLOCK)
+        if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "say how it is encoded: encoding = 'UTF-16'; or convert it"
+        while start:
+            if start.translate(None, bytes(range(0x80)) + bytes(range(0xA0, 0x100))):
+                return "say how it is encoded: encoding = 'windows-1252'; or convert it"
+            start = file.read(_BLOCK)
+    return "say how it is encoded: encoding = 'ISO-8859-1'; or convert it"
+
+
+def scan(path: Path, encoding: Encoding, quoting: Quoting, *, columns: int) -> TextForm:
+    """Read a file of so many ``columns`` whole. Raises Unfit for quotes and line ends that readers
+    take differently.
+    """
+    form, sloppy, inside = TextForm(feeds=False), False, False
+    ends = (quoting.separator.encode("utf-8"), *_ENDS)
+    quote = quoting.quote.encode("utf-8")
+    simple = quoting.escape in ("", quoting.quote)
+    counts = [0, 0, 0]
+    for block in _blocks(path, encoding):
+        form = _with_lines(form, block)
+        counts = [count + block.count(end) for count, end in zip(counts, _COUNTED, strict=True)]
+        if not quote or not (inside or quote in block):
+            continue
+        if not simple:
+            sloppy = True
+            continue
+        fine, breaks, inside = _quotes_of(block, quote, inside=inside, ends=ends)
+        sloppy = sloppy or not fine
+        form = replace(form, breaks=form.breaks or breaks)
+    returns, pairs, feeds = counts
+    mixed = returns > pairs and feeds > 0
+    blank = columns == 1 and form.blank
+    if sloppy or inside or mixed or blank:
+        breaks = _exact(path, encoding, quoting, mixed=mixed, blank=blank)
+        form = replace(form, breaks=breaks)
+    return replace(form, feeds=feeds > 0, returns=returns > 0)
+
+
+_COUNTED = (b"\r", b"\r\n", b"\n")
+
+
+def _with_lines(form: TextForm, block: bytes) -> TextForm:
+    """Add the blank lines of a block, which begins at a line."""
+    blank = form.blank or block[:1] in _ENDS or any(pair in block for pair in _BLANK)
+    spaces = form.spaces or block[:1] in (b" ", b"\t") or any(pair in block for pair in _SPACES)
+    if spaces and not form.spaces:
+        spaces = _SPACE_LINE.search(block) is not None
+    if not spaces and block.translate(None, _ORDINARY):
+        spaces = _SPACE_LINE.search(block) is not None
+    return TextForm(form.breaks, form.feeds, form.returns, blank, spaces)
+
+
+_BLANK = (b"\n\n", b"\n\r", b"\r\r")
+_SPACES = (b"\n ", b"\n\t", b"\r ", b"\r\t")
+_SPACE_LINE = re.compile(rb"(?:\A|[\r\n])[\x00-\x09\x0b\x0c\x0e-\x20]+(?=[\r\n]|\Z)")
+
+
+def _blocks(path: Path, encoding: Encoding) -> Iterator[bytes]:
+    """Yield a file in blocks of whole lines, in UTF-8 or one byte for each character."""
+    rest = b""
+    with open_file(path) as file:
+        for block in _recoded(file, encoding):
+            text = rest + block
+            cut = max(text.rfind(b"\n"), text.rfind(b"\r", 0, len(text) - 1)) + 1
+            rest = text[cut:]
+            if cut:
+                yield text[:cut]
+    if rest:
+        yield rest
+
+
+def _recoded(file: IO[bytes], encoding: Encoding) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding.name)() if encoding.is_wide else None
+    begins = True
+    while block := file.read(_BLOCK):
+        text = block if decoder is None else decoder.decode(block).encode("utf-8")
+        if begins:
+            text, begins = text.removeprefix(_BOM), False
+        yield text
+
+
+def _quotes_of(
+    block: bytes, quote: bytes, *, inside: bool, ends: tuple[bytes, ...]
+) -> tuple[bool, bool, bool]:
+    """Return whether quotes stand at the ends of values, whether values hold line breaks, and
+    whether the block ends inside one.
+    """
+    parts = block.split(quote)
+    within = b"".join(parts[0 if inside else 1 :: 2])
+    outside = parts[1 if inside else 0 :: 2]
+    ends_inside = inside ^ (len(parts) % 2 == 0)
+    opening = outside if ends_inside else outside[:-1]
+    closing = outside if inside else outside[1:]
+    fine = all(not part or part.endswith(ends) for part in opening) and all(
+        not part or part.startswith(ends) for part in closing
+    )
+    return fine, b"\n" in within or b"\r" in within, ends_inside
+
+
+def _exact(path: Path, encoding: Encoding, quoting: Quoting, *, mixed: bool, blank: bool) -> bool:
+    """Match each row of a file, and return whether quoted values hold line breaks.
+
+    Raises Unfit where a quote stands beside other text, where a row ends with CR although the file
+    is ``mixed``, and for a ``blank`` row, which DuckDB reads as NULL and Spark drops.
+    """
+    row, broken = _patterns(quoting)
+    with _content(path, encoding) as content:
+        position = len(_BOM) if content[: len(_BOM)] == _BOM else 0
+        while position < len(content):
+            match = row.match(content, position)
+            fault = _fault_of(match, position, mixed=mixed, blank=blank)
+            if match is None or fault is not None:
+                reason, hint = fault or _QUOTE
+                line = content[:position].count(b"\n") + content[:position].count(b"\r") + 1
+                line -= content[:position].count(b"\r\n")
+                raise Unfit(Fault(path, reason, line), hint)
+            position = match.end()
+        return broken.search(content) is not None
+
+
+def _fault_of(
+    match: re.Match[bytes] | None, position: int, *, mixed: bool, blank: bool
+) -> tuple[str, str] | None:
+    if match is None or match.end() == position:
+        return _QUOTE
+    text = match.group()
+    if mixed and text.endswith(b"\r"):
+        return _RETURN
+    return _BLANK_LINE if blank and text in _LINE_ENDS else None
+
+
+def _patterns(quoting: Quoting) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Return the pattern of a row with its end, and one that is in all rows of several lines."""
+    separator, quote = (
+        re.escape(text.encode("utf-8")) for text in (quoting.separator, quoting.quote)
+    )
+    simple = quoting.escape in ("", quoting.quote)
+    escape = quote if simple else re.escape(quoting.escape.encode("utf-8"))
+    within = rb"[^%b]|%b%b" % (quote, quote, quote)
+    if not simple:
+        either = rb"[%b%b]" % (quote, escape)
+        within = rb"[^%b%b]|%b%b|%b(?!%b)" % (quote, escape, escape, either, escape, either)
+    quoted = rb"%b(?:%b)*+%b[ ]*+(?=%b|[\r\n]|\Z)" % (quote, within, quote, separator)
+    plain = rb"(?![ ]*%b)(?:(?!%b)[^\r\n])*+" % (quote, separator)
+    field = rb"(?:%b|%b)" % (quoted, plain)
+    row = re.compile(rb"%b(?:%b%b)*+(?:\r\n|\n|\r|\Z)" % (field, separator, field))
+    start = rb"(?:\A|%b|[\r\n])" % separator
+    broken = re.compile(rb"%b%b(?:(?!\r|\n)(?:%b))*+[\r\n]" % (start, quote, within))
+    return row, broken
+
+
+@contextmanager
+def _content(path: Path, encoding: Encoding) -> Iterator[bytes | mmap.mmap]:
+    """The bytes of a file as `_blocks` has them, mapped into memory where that is possible."""
+    if encoding.is_wide or path.suffix in COMPRESSED:
+        yield b"".join(_blocks(path, encoding))
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        yield content
