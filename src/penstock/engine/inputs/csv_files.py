@@ -9,7 +9,6 @@ name.
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from penstock.engine.inputs.csv_columns import Columns, Places, declared_places,
 from penstock.engine.inputs.csv_options import UTF8, CsvOptions, Encoding
 from penstock.engine.inputs.csv_scan import Quoting, TextForm, require_encoded, scan
 from penstock.engine.inputs.csv_sniffer import Sniffed, sample_of, sniff, uneven
-from penstock.engine.inputs.csv_values import Formats, misfit_in, value_of
+from penstock.engine.inputs.csv_values import Formats, key_of, misfit_in, value_of
 from penstock.engine.inputs.input_files import Fault, Unfit, csv_rows, open_file
 from penstock.engine.inputs.read_errors import FILE, cause_of, innermost, is_about, path_in
 from penstock.errors import PenstockError, QueryFailed
@@ -129,6 +128,11 @@ class CsvFiles:
     def paths(self) -> tuple[str, ...]:
         return tuple(path for part in self.parts for path in part.paths)
 
+    @property
+    def key(self) -> str:
+        """A text that tells the errors of this call from those of others."""
+        return key_of(self.columns, self.paths)
+
     def read(self, session: SparkSession, *, with_path: bool = False) -> DataFrame:
         """The rows of all files; ``with_path``: with the path of its file as the last column."""
         if not self.parts:
@@ -163,7 +167,7 @@ class CsvFiles:
 
     def _misfit(self, message: str) -> Fault | None:
         """Return the fault of a text that is no value of its column, where an error is about it."""
-        misfit = misfit_in(message, self._key)
+        misfit = misfit_in(message, self.key)
         if misfit is None:
             return None
         name, kind = self.columns[misfit.column]
@@ -175,12 +179,6 @@ class CsvFiles:
                 if line is not None:
                     return Fault(Path(path), reason, line)
         return Fault(Path(self.paths[0]), reason)
-
-    @property
-    def _key(self) -> str:
-        """A text that tells the errors of this call from those of others."""
-        columns = repr((self.columns, sorted(self.paths)))
-        return hashlib.blake2b(columns.encode("utf-8", "replace"), digest_size=6).hexdigest()
 
     def _part(self, session: SparkSession, part: CsvPart, *, with_path: bool) -> DataFrame:
         frame, directories = self._texts(session, part)
@@ -241,7 +239,7 @@ class CsvFiles:
         text = f"c{place}"
         if self.options.null and kind != "STRING":
             text = f"nullif({text}, '')"
-        value = value_of(text, kind, part.form.formats, self._key, index)
+        value = value_of(text, kind, part.form.formats, self.key, index)
         return f"{value} AS {_quoted(name)}"
 
 

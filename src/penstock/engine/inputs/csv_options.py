@@ -141,7 +141,9 @@ def _decimal(value: Any) -> Mapping[str, Any]:
     return {"decimal_separator": value}
 
 
-def _format(name: str) -> Callable[[Any], Mapping[str, Any]]:
+def strftime(name: str) -> Callable[[Any], Mapping[str, Any]]:
+    """Return the conversion of a pattern, which is checked."""
+
     def convert(value: Any) -> Mapping[str, Any]:
         java_pattern(str(value))
         return {name: str(value)}
@@ -199,8 +201,8 @@ CSV_OPTIONS: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
     "comment": _text("comment"),
     "nullstr": _text("null"),
     "encoding": lambda value: {"encoding": encoding_of(str(value))},
-    "dateformat": _format("dateformat"),
-    "timestampformat": _format("timestampformat"),
+    "dateformat": strftime("dateformat"),
+    "timestampformat": strftime("timestampformat"),
     "decimal_separator": _decimal,
     "auto_detect": _flag("infer"),
     "all_varchar": _flag("all_text"),

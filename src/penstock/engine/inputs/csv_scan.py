@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from penstock.engine.inputs.csv_options import UTF8, Encoding
-from penstock.engine.inputs.input_files import COMPRESSED, Fault, Unfit, open_file
+from penstock.engine.inputs.input_files import COMPRESSED, Fault, Unfit, encoding_hint, open_file
 
 _BLOCK = 1 << 20
 _BOM = b"\xef\xbb\xbf"
@@ -107,19 +107,6 @@ def _misencoded(path: Path, encoding: Encoding, line: int) -> Unfit:
     if encoding != UTF8:
         return Unfit(Fault(path, f"not {encoding.name}", line), "give its own encoding")
     return Unfit(Fault(path, "not UTF-8", line), encoding_hint(path))
-
-
-def encoding_hint(path: Path) -> str:
-    """Return which encoding a file that is not UTF-8 may have."""
-    with open_file(path) as file:
-        start = file.read(_BLOCK)
-        if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return "say how it is encoded: encoding = 'UTF-16'; or convert it"
-        while start:
-            if start.translate(None, bytes(range(0x80)) + bytes(range(0xA0, 0x100))):
-                return "say how it is encoded: encoding = 'windows-1252'; or convert it"
-            start = file.read(_BLOCK)
-    return "say how it is encoded: encoding = 'ISO-8859-1'; or convert it"
 
 
 def scan(path: Path, encoding: Encoding, quoting: Quoting, *, columns: int) -> TextForm:

@@ -7,8 +7,9 @@ others by a pattern, and what is left raises an error that has the column and th
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.engine.inputs.csv_options import java_pattern
@@ -39,6 +40,12 @@ class Misfit:
 
     column: int
     text: str
+
+
+def key_of(columns: Sequence[tuple[str, str]], paths: Sequence[str]) -> str:
+    """Return what tells the errors of a call from those of others."""
+    text = repr((columns, sorted(paths)))
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
 def is_readable(kind: str) -> bool:

@@ -7,7 +7,7 @@ instead of becoming NULL.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,19 +19,26 @@ from penstock.engine.inputs.csv_options import (
     boolean,
     declared,
     encoding_of,
-    java_pattern,
+    strftime,
 )
 from penstock.engine.inputs.csv_remote import RemoteCsv, is_local
-from penstock.engine.inputs.csv_values import is_readable
+from penstock.engine.inputs.csv_values import Formats, Misfit, is_readable, key_of, misfit_in
 from penstock.engine.inputs.input_files import Fault, Unfit, fault_in, local_files, matching, settle
+from penstock.engine.inputs.json_values import (
+    absent_columns,
+    line_of_text,
+    text_schema,
+    value_sql,
+)
 from penstock.engine.inputs.read_errors import FILE, cause_of, innermost, is_about, path_in
 from penstock.errors import ArgumentError, Location, PenstockError, QueryFailed
-from penstock.spark.functions import fn
+from penstock.spark.functions import expr, fn
 from penstock.spark.session import cache_of
 from penstock.sql.identifiers import nearest, quote_identifier
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.types import StructType
 
 _CORRECT = {
     "json": "correct it: read_json reads an object a line, or one array",
@@ -43,32 +50,45 @@ _CORRECT = {
 class Files:
     """Files to read: Spark's format and options, and a schema (DDL) or None to infer it.
 
-    ``root`` is the project's directory: paths in messages are as below it.
+    ``root`` is the project's directory: paths in messages are as below it. ``columns`` are declared
+    columns of JSON, which texts are converted to by ``formats``.
     """
 
     format: str
     paths: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict)
-    schema: str | None = None
     root: Path = field(default=Path(), compare=False)
+    columns: tuple[tuple[str, str], ...] = ()
+    formats: Formats = field(default_factory=Formats)
 
     def read(self, session: SparkSession, *, with_path: bool = False) -> DataFrame:
         """The rows of all files; ``with_path``: with the path of its file as the last column."""
-        key = ("files", self.format, tuple(sorted(self.options.items())), self.schema)
-        reader = cache_of(session).get(key, lambda: self._reader(session))
+        key = ("files", self.format, tuple(sorted(self.options.items())), self.columns)
+        reader = cache_of(session).get(key, lambda: self.reader(session))
         frame = reader.load(list(self.paths))
+        if self.columns:
+            paths = [fn.col("_metadata.file_path").alias(PATH)] if with_path else []
+            return frame.select(*self._values(session), *paths)
         return frame.select("*", fn.col("_metadata.file_path").alias(PATH)) if with_path else frame
 
-    def notices(self) -> tuple[str, ...]:
-        return ()
+    def notices(self) -> Iterable[str]:
+        """Yield what is worth knowing of the columns that are declared."""
+        if self.columns:
+            yield from absent_columns(self.paths, self.options, [name for name, _ in self.columns])
 
     def blamed(self, error: PenstockError) -> QueryFailed | None:
         """Spark's error about one of these files, in the user's words; None for other errors."""
-        if not is_about(error, self.paths):
+        misfit = misfit_in(cause_of(error), self._key)
+        if misfit is None and not is_about(error, self.paths):
             return None
         path, cause = path_in(error), cause_of(error)
         inside = local_files(self.paths) if path is None else [path] if path.is_file() else []
-        faults = (fault_in(self.format, file, self.options, cause) for file in inside)
+        faults = (
+            self._misfit(file, misfit)
+            if misfit
+            else fault_in(self.format, file, self.options, cause)
+            for file in inside
+        )
         fault = next(filter(None, faults), None)
         if fault is None:
             why = "the file is gone" if path and not path.exists() else innermost(error)
@@ -76,25 +96,49 @@ class Files:
         data = {**error.data, FILE: str(fault.path)}
         return QueryFailed(fault.text(self.root), hint=_CORRECT[self.format], data=data)
 
-    def _reader(self, session: SparkSession) -> DataFrameReader:
-        reader = session.read.format(self.format).options(**self.options)
-        return reader if self.schema is None else reader.schema(self.schema)
+    @property
+    def _key(self) -> str:
+        return key_of(self.columns, self.paths)
+
+    def _misfit(self, path: Path, misfit: Misfit) -> Fault | None:
+        name, kind = self.columns[misfit.column]
+        line = line_of_text(path, self.options, name, misfit.text)
+        reason = f"{misfit.text!r} is not of its column's type: `{name}` is {kind}"
+        is_there = line is not None or self.options["multiLine"] == "true"
+        return Fault(path, reason, line) if is_there else None
+
+    def _types(self, session: SparkSession) -> StructType:
+        return cache_of(session).get(
+            ("types", self.columns), lambda: session.createDataFrame([], ddl(self.columns)).schema
+        )
+
+    def _values(self, session: SparkSession) -> list[Column]:
+        values = []
+        for index, field_ in enumerate(self._types(session).fields):
+            name = quote_identifier(field_.name, mark="`")
+            sql = value_sql(name, field_.dataType, self.formats, self._key, index)
+            values.append(expr(f"{sql} AS {name}"))
+        return values
+
+    def reader(self, session: SparkSession) -> DataFrameReader:
+        """Return Spark's reader of the files."""
+        options = dict(self.options)
+        if options.get("multiLine") == "true" and options["encoding"] == "UTF-8":
+            del options["encoding"]  # Spark's parser finds it, and reads a byte order mark then
+        reader = session.read.format(self.format).options(**options)
+        if not self.columns:
+            return reader
+        return reader.schema(text_schema(self._types(session)))
 
 
 Option = Callable[[Any], Mapping[str, Any]]
-_SCHEMA = "schema"  # not an option of Spark: taken out before reading
 
 
 def _encoding(value: Any) -> Mapping[str, str]:
-    return {"encoding": encoding_of(str(value)).spark}
-
-
-def _columns(value: Any) -> Mapping[str, str]:
-    return {
-        _SCHEMA: ", ".join(
-            f"{quote_identifier(name, mark='`')} {kind}" for name, kind in declared(value)
-        )
-    }
+    encoding = encoding_of(str(value))
+    if encoding.table is not None:
+        raise ValueError(f"is {value!r}, which is supported by read_csv only: convert the file")
+    return {"encoding": encoding.spark}
 
 
 def _json_format(value: Any) -> Mapping[str, str]:
@@ -103,16 +147,12 @@ def _json_format(value: Any) -> Mapping[str, str]:
     return {}  # `settle` looks at the files
 
 
-def _format(name: str) -> Option:
-    return lambda value: {name: java_pattern(str(value))}
-
-
 _JSON: Mapping[str, Option] = {
     "encoding": _encoding,
     "format": _json_format,
-    "dateformat": _format("dateFormat"),
-    "timestampformat": _format("timestampFormat"),
-    "columns": _columns,
+    "dateformat": strftime("dateformat"),
+    "timestampformat": strftime("timestampformat"),
+    "columns": lambda value: {"columns": declared(value)},
 }
 _PARQUET: Mapping[str, Option] = {
     "union_by_name": lambda value: {"mergeSchema": str(boolean(value)).lower()}
@@ -153,8 +193,7 @@ def no_files(
     """Return what a call reads where there is no file; None where it declares no columns."""
     converted = _converted(function, options, location)
     columns = converted.get("columns", ())
-    schema = converted.get(_SCHEMA) or ddl(columns)
-    return NoFiles(schema) if schema else None
+    return NoFiles(ddl(columns)) if columns else None
 
 
 def files(
@@ -179,12 +218,13 @@ def files(
         if kind == "csv":
             return _csv(resolved, CsvOptions(**converted), root, location)
         whole = {**defaults, **converted}
-        schema = whole.pop(_SCHEMA, None)
-        settle(kind, resolved, whole, options, inferred=schema is None)
+        columns = whole.pop("columns", ())
+        formats = Formats(whole.pop("dateformat", None), whole.pop("timestampformat", None))
+        settle(kind, resolved, whole, options, inferred=not columns)
     except Unfit as unfit:
         text = unfit.fault.text(root)
         raise QueryFailed(text, hint=unfit.hint, location=location) from None
-    return Files(kind, resolved, whole, schema, root)
+    return Files(kind, resolved, whole, root, columns, formats)
 
 
 def _csv(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from _csv import Reader as _Rows  # csv has no public name for it
 
 SEPARATORS = (",", ";", "\t", "|")
+_BLOCK = 1 << 20
+_CONVERT = "convert it to UTF-8: iconv -f WINDOWS-1252 -t UTF-8"  # for Spark reads no such JSON
 _SAMPLE = 64 * 1024  # bytes of a file by which it is judged
 _WHOLE = 64 * 1024 * 1024  # bytes of a JSON document that is read whole to find what is wrong
 _FILES = 100  # of a directory or pattern, that are inspected
@@ -68,12 +70,16 @@ def settle(
     asked = {name.lower(): value for name, value in options.items()}
     if kind == "json":
         format_ = str(asked.get("format", "auto"))
-        converted["multiLine"] = _as_document(inside, converted["encoding"], format_)
+        encoding = converted["encoding"]
+        converted["multiLine"] = _as_document(inside, encoding, format_)
+        if converted["multiLine"] == "false" and encoding not in ("UTF-8", "ISO-8859-1"):
+            converted["lineSep"] = "\n"
     if kind == "parquet":
         return
     if "encoding" not in asked:
         for fault in filter(None, map(not_utf8, inside)):
-            raise Unfit(fault, "say how it is encoded: encoding = 'ISO-8859-1'; or convert it")
+            hint = encoding_hint(fault.path)
+            raise Unfit(fault, _CONVERT if "1252" in hint else hint)
     if inferred and inside and all(map(_is_empty, inside)):
         raise Unfit(
             Fault(inside[0], "the file is empty: it says nothing of its columns"),
@@ -134,6 +140,19 @@ def not_utf8(path: Path) -> Fault | None:
             if not part:
                 return None
             line += part.count(b"\n")
+
+
+def encoding_hint(path: Path) -> str:
+    """Return which encoding a file that is not UTF-8 may have."""
+    with open_file(path) as file:
+        start = file.read(_BLOCK)
+        if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "say how it is encoded: encoding = 'UTF-16'; or convert it"
+        while start:
+            if start.translate(None, bytes(range(0x80)) + bytes(range(0xA0, 0x100))):
+                return "say how it is encoded: encoding = 'windows-1252'; or convert it"
+            start = file.read(_BLOCK)
+    return "say how it is encoded: encoding = 'ISO-8859-1'; or convert it"
 
 
 def fault_in(kind: str, path: Path, options: Mapping[str, str], cause: str) -> Fault | None:

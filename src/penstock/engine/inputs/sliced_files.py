@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -74,13 +74,14 @@ class SlicedFiles:
             return self.files.read(session, with_path=True)
         from pyspark.sql.types import StructType
 
-        reader = session.read.format(self.files.format).options(**self.files.options)
+        reader = self.files.reader(session)
         schema = StructType.fromJson(json.loads(self.columns))
         frame = reader.schema(schema).load(list(self.files.paths))
         return frame.select("*", fn.col("_metadata.file_path").alias(PATH))
 
-    def notices(self) -> tuple[str, ...]:
-        return ()
+    def notices(self) -> Iterable[str]:
+        """Return what is worth knowing of the files."""
+        return self.files.notices()
 
     def blamed(self, error: PenstockError) -> QueryFailed | None:
         """Spark's error about one of the files, in the user's words, with its slice."""
@@ -142,7 +143,7 @@ class _Listed:
         if isinstance(self.files, CsvFiles):
             return "csv", self.files.options, self.files.columns
         options = sorted(self.files.options.items())
-        return self.files.format, *options, self.files.schema, self.columns
+        return self.files.format, *options, self.files.columns, self.files.formats, self.columns
 
 
 @dataclass(slots=True)
@@ -157,7 +158,7 @@ class _Inferred:
         if not isinstance(files, Files | CsvFiles):
             raise NotJoint("its files are not of this machine")
         paths = tuple(_listed(files))
-        if isinstance(files, CsvFiles) or files.schema is not None:
+        if isinstance(files, CsvFiles) or files.columns:
             return _Listed(files, paths, None)
         described_ = described(files, [Path(path) for path in paths])
         columns = None if described_ is None else self.known.get(described_)

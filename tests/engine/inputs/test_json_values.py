@@ -1,0 +1,103 @@
+"""Declared columns of JSON files: strict values, and notices of columns that no row has."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.engine.inputs.file_reader import Files, files
+from penstock.errors import ArgumentError, PenstockError
+from penstock.spark.failures import explained
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def read(root: Path, text: str | bytes, **options: Any) -> Files:
+    (root / "a.json").write_bytes(text if isinstance(text, bytes) else text.encode())
+    made = files("read_json", "a.json", options, root=root, location=None)
+    assert isinstance(made, Files)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("columns", "notices"),
+    [
+        ({"id": "BIGINT"}, []),
+        ({"id": "BIGINT", "cost": "BIGINT"}, ["column `cost` of read_json is in none"]),
+        ({"ID": "BIGINT"}, ["the file has `id`: write the column in these letters"]),
+    ],
+)
+def test_a_declared_column_that_no_row_has(
+    tmp_path: Path, columns: dict[str, str], notices: list[str]
+) -> None:
+    for text in ('{"id": 1}\n{"id": 2, "price": 3}\n', '[{"id": 1},\n {"id": 2}]'):
+        found = list(read(tmp_path, text, columns=columns).notices())
+        assert len(found) == len(notices)
+        assert all(notice in said for notice, said in zip(notices, found, strict=True))
+
+
+def test_an_encoding_that_sparks_json_lacks(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="supported by read_csv only"):
+        read(tmp_path, "{}", encoding="cp1252")
+
+
+KINDS = {
+    "i": "BIGINT",
+    "d": "DECIMAL(9,2)",
+    "x": "DOUBLE",
+    "b": "BOOLEAN",
+    "t": "VARCHAR",
+    "day": "DATE",
+    "s": "STRUCT(p DECIMAL(9,2), n VARCHAR)",
+    "l": "DATE[]",
+}
+ROW = (
+    '{"i": 3000000000, "d": "1.50", "x": 2.25, "b": true, "t": 1.50, "day": "2026-05-16", '
+    '"s": {"p": 1.5, "n": "x"}, "l": ["2026-05-16", null]}'
+)
+DAY = dt.date(2026, 5, 16)
+VALUES = (3000000000, Decimal("1.50"), 2.25, True, "1.50", DAY, (Decimal("1.50"), "x"), [DAY, None])
+
+
+@pytest.mark.spark
+def test_values_are_those_that_are_written(tmp_path: Path, spark: SparkSession) -> None:
+    texts: tuple[str | bytes, ...] = (
+        ROW,
+        f"\ufeff{ROW}",
+        f"\ufeff[\n{ROW}\n]",
+        f"\ufeff{{\n{ROW[1:]}",
+    )
+    for text in (*texts, f"{ROW}\n".encode("utf-16")):
+        options = {"encoding": "utf-16"} if isinstance(text, bytes) else {}
+        frame = read(tmp_path, text, columns=KINDS, **options).read(spark)
+        ((*values,),) = (tuple(row) for row in frame.collect())
+        values[4] = "1.50" if values[4] == "1.5" else values[4]  # in a document
+        assert tuple(tuple(v) if hasattr(v, "asDict") else v for v in values) == VALUES, text
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("DECIMAL(9,2)", '"1,50"', "1,50"),
+        ("DATE", '"2024-05"', "2024-05"),
+        ("DOUBLE", '"1D"', "1D"),
+        ("BIGINT", "1.5", "1.5"),
+        ("STRUCT(p DECIMAL(9,2))", '{"p": "1,50"}', "1,50"),
+        ("DECIMAL(9,2)[]", '["1,50"]', "1,50"),
+    ],
+)
+def test_other_texts_are_refused_with_their_line(
+    tmp_path: Path, spark: SparkSession, kind: str, value: str, text: str
+) -> None:
+    made = read(tmp_path, f'{{"a": null}}\n{{"a": {value}}}\n', columns={"a": kind})
+    with pytest.raises(PenstockError) as raised, explained():
+        made.read(spark).collect()
+    blamed = made.blamed(raised.value)
+    assert blamed is not None
+    assert blamed.message.startswith(f"a.json, line 2: {text!r} is not of its column's type")
