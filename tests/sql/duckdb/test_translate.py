@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
-from penstock.errors import UnsupportedFeature
-from penstock.spark.failures import explain
+from penstock.errors import QueryFailed, UnsupportedFeature
+from penstock.spark.failures import explain, explained
 from penstock.sql.duckdb.text import unnamed
 from penstock.sql.duckdb.translate import in_duckdb, translate
 from tests.lake.answers import Answer, of_duckdb, of_spark
@@ -96,6 +96,13 @@ def test_refused_with_the_place(query: str, reason: str) -> None:
         translate(marked)
     assert reason in caught.value.message
     assert caught.value.data["start"] == query.index("§")
+
+
+@pytest.mark.parametrize("text", ["1D", "2f", "0x1p3"])
+def test_texts_that_are_numbers_to_spark_alone(spark: SparkSession, text: str) -> None:
+    query = f"SELECT x::DOUBLE AS c FROM (SELECT '{text}' AS x UNION ALL SELECT '1.5') t"
+    with pytest.raises(QueryFailed, match="Could not convert string"), explained():
+        spark.sql(translate(query)).collect()
 
 
 @pytest.mark.spark

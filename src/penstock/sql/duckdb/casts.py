@@ -144,10 +144,41 @@ def _to_geometry(operand: exp.Expr, _: exp.DataType) -> exp.Expr:
     return spark(f"ST_GEOMFROMWKB(X'{data.hex().upper()}')")
 
 
+# Texts that are numbers and moments to Spark alone: 1D, 0x1p3; 2024-05, and 10:00 of today.
+_LETTERED = r"(?i)\s*[+-]?(0x.*|[0-9.]+(e[+-]?[0-9]+)?[df])\s*"
+_PARTIAL = r"\s*([0-9]{4}(-[0-9]{1,2})?|T?[0-9]{1,2}:.*)\s*"
+
+
+def _to_double(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
+    written, kind = text_of(operand), _SAME[to.this]
+    if written is not None and re.fullmatch(_LETTERED, written):
+        raise refused(f"the text {written!r} as a {kind}")
+    if written is not None or isinstance(operand, exp.Literal | exp.Placeholder):
+        return spark(f"CAST(:x AS {kind})", x=operand)
+    text = (
+        "IF(TYPEOF(:x) LIKE 'string' AND CAST(:x AS STRING) RLIKE :odd, RAISE_ERROR(CONCAT("
+        "'Could not convert string \\'', CAST(:x AS STRING), "
+        f"'\\' to {kind}')), CAST(:x AS {kind}))"
+    )
+    return spark(text, x=operand, odd=exp.Literal.string(rf"\A{_LETTERED}\z"))
+
+
+def _to_moment(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
+    written = text_of(operand)
+    if written is not None and re.fullmatch(_PARTIAL, written):
+        raise refused(f"the text {written!r} as a {to.sql('duckdb')}", "a whole date")
+    return _as_it_is(operand, to)
+
+
 _OTHERS: Mapping[Any, Callable[[exp.Expr, exp.DataType], exp.Expr]] = {
     _T.ARRAY: _to_list,
     _T.LIST: _to_list,
     _T.GEOMETRY: _to_geometry,
+    **dict.fromkeys((_T.DOUBLE, _T.FLOAT), _to_double),
+    **dict.fromkeys(
+        (_T.DATE, _T.TIMESTAMP, _T.TIMESTAMPNTZ, _T.TIMESTAMPTZ),
+        _to_moment,
+    ),
     _T.JSON: lambda operand, _: as_json(operand),
     _T.VARBINARY: _to_blob,
     _T.VARIANT: _to_variant,
