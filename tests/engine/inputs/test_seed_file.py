@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.engine.inputs.declared_columns import cast_to
 from penstock.engine.inputs.seed_file import seed_file
-from penstock.errors import ArgumentError, QueryFailed
+from penstock.errors import ArgumentError, Location, QueryFailed
+from penstock.model.values.asset import ColumnType
+from penstock.spark.failures import explained
 from tests.engine.conftest import Make
 from tests.engine.toy import rows, step
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MODEL = """MODEL (
   name codes,
@@ -122,3 +129,21 @@ def test_a_value_that_does_not_fit_is_named_with_its_line(tmp_path: Path) -> Non
     assert "a.csv, line 4: 'oops' in column n is not INT" in blamed.message
     assert file.blamed(QueryFailed(said.format("elsewhere"))) is None
     assert file.blamed(QueryFailed("another error")) is None
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("DATE", "2024-05"), ("DOUBLE", "1D"), ("TIMESTAMPTZ", "10:00"), ("DOUBLE", "x")],
+)
+def test_a_text_that_is_a_value_to_spark_alone(
+    tmp_path: Path, spark: SparkSession, kind: str, text: str
+) -> None:
+    (tmp_path / "a.csv").write_text(f"v\n\n{text}\n")
+    file = seed_file("a.csv", {"columns": ("v",)}, root=tmp_path, location=None)
+    columns = [ColumnType("v", kind, Location("models/a.sql", 1, 1))]
+    with pytest.raises(QueryFailed) as raised, explained():
+        cast_to(file.read(spark), columns).collect()
+    blamed = file.blamed(raised.value)
+    assert blamed is not None
+    assert f"a.csv, line 3: '{text}' in column v is not" in blamed.message

@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING
 from penstock.engine.inputs.csv_columns import Columns, Places, declared_places, inferred_columns
 from penstock.engine.inputs.csv_options import UTF8, CsvOptions, Encoding
 from penstock.engine.inputs.csv_scan import Quoting, TextForm, require_encoded, scan
-from penstock.engine.inputs.csv_sniffer import Sniffed, sample_of, sniff, uneven
+from penstock.engine.inputs.csv_sniffer import (
+    DECLARED_SAMPLE,
+    SAMPLE,
+    Sniffed,
+    sample_of,
+    sniff,
+    uneven,
+)
 from penstock.engine.inputs.csv_values import Formats, key_of, misfit_in, value_of
 from penstock.engine.inputs.input_files import Fault, Unfit, csv_rows, open_file
 from penstock.engine.inputs.read_errors import FILE, cause_of, innermost, is_about, path_in
@@ -402,7 +409,7 @@ def _inspected(
 ) -> Inspected | None:
     encoding = options.encoding or UTF8
     require_encoded(path, encoding)
-    sample = sample_of(path, encoding)
+    sample = sample_of(path, encoding, DECLARED_SAMPLE if options.columns else SAMPLE)
     if not sample.strip():
         return None
     sniffed = sniff(path, sample, options, known)

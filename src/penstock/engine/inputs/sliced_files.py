@@ -51,6 +51,8 @@ class SlicedFiles:
         files than are known.
         """
         frame = self._frame(session)
+        if not self.slices:  # all files are empty
+            return frame.drop(PATH).withColumn(self.column, fn.lit(None).cast("string"))
         columns = frame.columns[:-1]
         if any(fold(name) in {"_metadata", PATH, self.column} for name in columns):
             raise NotJoint(f"its files have a column {PATH} or _metadata")

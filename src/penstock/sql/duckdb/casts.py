@@ -145,13 +145,13 @@ def _to_geometry(operand: exp.Expr, _: exp.DataType) -> exp.Expr:
 
 
 # Texts that are numbers and moments to Spark alone: 1D, 0x1p3; 2024-05, and 10:00 of today.
-_LETTERED = r"(?i)\s*[+-]?(0x.*|[0-9.]+(e[+-]?[0-9]+)?[df])\s*"
-_PARTIAL = r"\s*([0-9]{4}(-[0-9]{1,2})?|T?[0-9]{1,2}:.*)\s*"
+LETTERED = r"(?i)\s*[+-]?(0x.*|[0-9.]+(e[+-]?[0-9]+)?[df])\s*"
+PARTIAL = r"\s*([0-9]{4}(-[0-9]{1,2})?|T?[0-9]{1,2}:.*)\s*"
 
 
 def _to_double(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
     written, kind = text_of(operand), _SAME[to.this]
-    if written is not None and re.fullmatch(_LETTERED, written):
+    if written is not None and re.fullmatch(LETTERED, written):
         raise refused(f"the text {written!r} as a {kind}")
     if written is not None or isinstance(operand, exp.Literal | exp.Placeholder):
         return spark(f"CAST(:x AS {kind})", x=operand)
@@ -160,12 +160,12 @@ def _to_double(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
         "'Could not convert string \\'', CAST(:x AS STRING), "
         f"'\\' to {kind}')), CAST(:x AS {kind}))"
     )
-    return spark(text, x=operand, odd=exp.Literal.string(rf"\A{_LETTERED}\z"))
+    return spark(text, x=operand, odd=exp.Literal.string(rf"\A{LETTERED}\z"))
 
 
 def _to_moment(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
     written = text_of(operand)
-    if written is not None and re.fullmatch(_PARTIAL, written):
+    if written is not None and re.fullmatch(PARTIAL, written):
         raise refused(f"the text {written!r} as a {to.sql('duckdb')}", "a whole date")
     return _as_it_is(operand, to)
 
