@@ -25,6 +25,7 @@ from penstock.engine.inputs.csv_sniffer import (
     DECLARED_SAMPLE,
     SAMPLE,
     Sniffed,
+    Unsniffed,
     sample_of,
     sniff,
     uneven,
@@ -412,7 +413,11 @@ def _inspected(
     sample = sample_of(path, encoding, DECLARED_SAMPLE if options.columns else SAMPLE)
     if not sample.strip():
         return None
-    sniffed = sniff(path, sample, options, known)
+    try:
+        sniffed = sniff(path, sample, options, known)
+    except Unsniffed as unfit:
+        scan(path, encoding, unfit.quoting, columns=2)  # which may see why
+        raise
     width = len(sniffed.names)
     text = scan(path, encoding, sniffed.quoting, columns=width)
     formats = Formats(

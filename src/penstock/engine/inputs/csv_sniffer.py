@@ -98,7 +98,7 @@ def sniff(path: Path, sample: str, options: CsvOptions, known: Quoting | None = 
         if answer is None or answer.skipped or quoting.separator != answer.separator:
             answer = _asked(sample, options, quoting)
     if answer is None or answer.skipped:
-        raise Unfit(Fault(path, "DuckDB finds no rows and columns in it"), _SAY)
+        raise Unsniffed(Fault(path, "DuckDB finds no rows and columns in it"), quoting)
     return _sniffed(sample, answer, options, quoting)
 
 
@@ -114,6 +114,14 @@ def _likely(sample: str) -> Quoting | None:
 
 
 _SAY = "correct the row, or say how the file is written: delim, quote, header, null_padding"
+
+
+class Unsniffed(Unfit):
+    """A file in which DuckDB finds no rows and columns; ``quoting`` is how it may be written."""
+
+    def __init__(self, fault: Fault, quoting: Quoting) -> None:
+        super().__init__(fault, _SAY)
+        self.quoting = quoting
 
 
 @dataclass(frozen=True, slots=True)
