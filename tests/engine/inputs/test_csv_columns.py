@@ -54,6 +54,7 @@ def test_places_of_declared_columns() -> None:
     assert declared_places(A, found, columns, by_name=False) == (1, 0)
     assert declared_places(A, file(("x", ""), ("y", "")), columns, by_name=False) == (0, 1)
     assert declared_places(A, file(("b", "")), columns, by_name=True) == (None, 0)
+    assert declared_places(A, file(("x", "")), columns, by_name=False, padded=True) == (0, None)
     assert declared_places(A, file(("x", ""), ("y", ""), header=False), columns, by_name=False) == (
         0,
         1,

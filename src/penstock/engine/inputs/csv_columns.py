@@ -22,12 +22,16 @@ _UNITE = "give each file these columns, or match them by name: union_by_name = t
 _HEADERS = "give each file its header: union_by_name needs one"
 
 
-def declared_places(path: Path, sniffed: Sniffed, columns: Columns, *, by_name: bool) -> Places:
-    """Return where a file has each of the declared columns. Raises Unfit."""
+def declared_places(
+    path: Path, sniffed: Sniffed, columns: Columns, *, by_name: bool, padded: bool = False
+) -> Places:
+    """Return where a file has each of the declared columns; ``padded``: it may have fewer.
+
+    Raises Unfit.
+    """
     names = [name for name, _ in columns]
     if sniffed.header is None:
-        _require_width(path, sniffed, names)
-        return tuple(range(len(names)))
+        return _by_position(path, sniffed, names, padded=padded)
     places = {fold(name): index for index, name in enumerate(sniffed.header)}
     new = [name for name in sniffed.header if fold(name) not in set(map(fold, names))]
     if by_name and new:
@@ -35,18 +39,20 @@ def declared_places(path: Path, sniffed: Sniffed, columns: Columns, *, by_name: 
         raise Unfit(Fault(path, reason), "declare all columns of the files, or none")
     if by_name or not (new or len(places) != len(names)):
         return tuple(places.get(fold(name)) for name in names)
-    _require_width(path, sniffed, names)
+    by_position = _by_position(path, sniffed, names, padded=padded)
     moved = [name for index, name in enumerate(names) if places.get(fold(name), index) != index]
     if moved:
         reason = f"column `{moved[0]}` stands at another place in `columns`"
         raise Unfit(Fault(path, reason, 1), f"the header is {', '.join(sniffed.header)}")
-    return tuple(range(len(names)))
+    return by_position
 
 
-def _require_width(path: Path, sniffed: Sniffed, names: Sequence[str]) -> None:
-    if len(sniffed.names) != len(names):
-        found = sniffed.header or [""] * len(sniffed.names)
+def _by_position(path: Path, sniffed: Sniffed, names: Sequence[str], *, padded: bool) -> Places:
+    width = len(sniffed.names)
+    if width > len(names) or (width < len(names) and not padded):
+        found = sniffed.header or [""] * width
         raise Unfit(Fault(path, _difference(found, names)), "declare the columns that it has")
+    return tuple(index if index < width else None for index in range(len(names)))
 
 
 def _difference(header: Sequence[str], names: Sequence[str]) -> str:

@@ -337,7 +337,9 @@ def csv_files(paths: Sequence[str], options: CsvOptions, root: Path) -> CsvFiles
     grouped: dict[tuple[CsvForm, Places], list[str]] = {}
     for file in files:
         by_name = options.by_name or not options.columns
-        own = declared_places(Path(file.path), file.sniffed, columns, by_name=by_name)
+        own = declared_places(
+            Path(file.path), file.sniffed, columns, by_name=by_name, padded=options.padded
+        )
         grouped.setdefault((file.form, own), []).append(file.path)
     parts = tuple(CsvPart(form, own, tuple(texts)) for (form, own), texts in grouped.items())
     return CsvFiles(options, columns, parts, base, root)

@@ -74,7 +74,7 @@ class RemoteCsv:
         sniffed = sniff(path, sample, options)
         by_name = options.by_name or not options.columns
         columns = options.columns or inferred_columns({path: sniffed}, by_name=False)
-        places = declared_places(path, sniffed, columns, by_name=by_name)
+        places = declared_places(path, sniffed, columns, by_name=by_name, padded=options.padded)
         width = len(sniffed.names)
         breaks = options.multiline or options.padded or width == 1
         formats = Formats(

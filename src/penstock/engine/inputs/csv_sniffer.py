@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -318,8 +319,14 @@ def _sniffed(sample: str, answer: _Answer, options: CsvOptions, quoting: Quoting
     """Return an answer with the types that Spark can hold."""
     names, types = zip(*answer.columns, strict=True)
     rows = _rows(sample, options, quoting)
-    if answer.header:
-        next(rows, None)
+    _, first = next(rows, (0, []))
+    has_header = answer.header
+    if not has_header and options.header is None and options.columns:
+        declared = {fold(name) for name, _ in options.columns}
+        has_header = set(map(fold, first)) == declared
+        names = tuple(first) if has_header else names
+    if not has_header:
+        rows = chain([(0, first)], rows)
     empty = {index for index, kind in enumerate(types) if kind == "VARCHAR"}
     for _, row in rows:
         empty -= {
@@ -330,5 +337,5 @@ def _sniffed(sample: str, answer: _Answer, options: CsvOptions, quoting: Quoting
     held = tuple(
         "" if index in empty else _UNHOLDABLE.get(kind, kind) for index, kind in enumerate(types)
     )
-    header = names if answer.header else None
+    header = names if has_header else None
     return Sniffed(quoting, header, names, held, answer.dateformat, answer.timestampformat)
