@@ -68,7 +68,9 @@ def _difference(header: Sequence[str], names: Sequence[str]) -> str:
 
 
 def inferred_columns(files: Mapping[Path, Sniffed], *, by_name: bool) -> Columns:
-    """Return the columns of all files, in the order of first mention. Raises Unfit."""
+    """Return the columns of all files, in the order of first mention; where all have the same, as
+    the first one with a row has them. Raises Unfit.
+    """
     names: dict[str, str] = {}
     types: dict[str, str] = {}
     for path, sniffed in files.items():
@@ -82,6 +84,9 @@ def inferred_columns(files: Mapping[Path, Sniffed], *, by_name: bool) -> Columns
         for key, kind in zip(own, sniffed.types, strict=False):
             if kind:
                 types[key] = wider(types.get(key, kind), kind)
+    filled = next((each for each in files.values() if any(each.types)), None)
+    if filled is not None and not by_name:
+        names = {fold(name): name for name in filled.names}
     return tuple((name, spark_type(types.get(key, "VARCHAR"))) for key, name in names.items())
 
 

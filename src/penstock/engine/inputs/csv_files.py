@@ -414,6 +414,8 @@ def _inspected(
     require_encoded(path, encoding)
     sample = sample_of(path, encoding, DECLARED_SAMPLE if options.columns else SAMPLE)
     if not sample.strip():
+        if sample and len(options.columns) == 1:  # rows of NULL to DuckDB
+            raise Unfit(Fault(path, "the file has blank lines alone"), "remove them")
         return None
     try:
         sniffed = sniff(path, sample, options, known)
