@@ -108,7 +108,7 @@ def test_a_column_without_a_value_has_no_type(tmp_path: Path) -> None:
 
 
 def test_headers_are_found(tmp_path: Path) -> None:
-    years = {"columns": (("2020", "INT"), ("2021", "INT"))}
+    years: dict[str, Any] = {"columns": (("2020", "INT"), ("2021", "INT"))}
     assert sniffed(tmp_path, "2020,2021\n1,2\n").header is None
     assert sniffed(tmp_path, "2020,2021\n1,2\n", **years).header == ("2020", "2021")
     assert sniffed(tmp_path, "1,x\n2,y\n").header is None

@@ -222,8 +222,8 @@ def files(
         formats = Formats(whole.pop("dateformat", None), whole.pop("timestampformat", None))
         settle(kind, resolved, whole, options, inferred=not columns)
     except Unfit as unfit:
-        text = unfit.fault.text(root)
-        raise QueryFailed(text, hint=unfit.hint, location=location) from None
+        text, data = unfit.fault.text(root), {FILE: str(unfit.fault.path)}
+        raise QueryFailed(text, hint=unfit.hint, location=location, data=data) from None
     return Files(kind, resolved, whole, root, columns, formats)
 
 
