@@ -113,10 +113,10 @@ class Files:
         )
 
     def _values(self, session: SparkSession) -> list[Column]:
-        values = []
+        values, exact = [], self.options["multiLine"] == "false"
         for index, field_ in enumerate(self._types(session).fields):
             name = quote_identifier(field_.name, mark="`")
-            sql = value_sql(name, field_.dataType, self.formats, self._key, index)
+            sql = value_sql(name, field_.dataType, self.formats, self._key, index, exact=exact)
             values.append(expr(f"{sql} AS {name}"))
         return values
 

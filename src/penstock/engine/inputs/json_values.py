@@ -22,6 +22,7 @@ from penstock.sql.literals import text_literal
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
+_DIGITS = 15  # that a DOUBLE holds
 _ROWS = 1000  # of a file, whose keys are looked at
 _FILES = 20  # of a call
 _MOST = 1 << 20  # characters of a line or a document that is looked at
@@ -54,12 +55,23 @@ def _converts(kind: DataType) -> bool:
     return name != "binary" and is_readable(name)  # bytes are in base64
 
 
-def value_sql(text: str, kind: DataType, formats: Formats, key: str, column: int) -> str:
+def value_sql(
+    text: str, kind: DataType, formats: Formats, key: str, column: int, *, exact: bool = True
+) -> str:
     """Return the SQL of a value of type ``kind``; ``text`` is that of its column in `text_schema`.
 
-    A text that is no value raises an error that `csv_values.misfit_in` finds.
+    A text that is no value raises an error that `csv_values.misfit_in` finds. Unless ``exact``,
+    texts of numbers have gone through a DOUBLE: one with more digits than that holds is an error.
     """
-    return _value(text, kind, lambda inner, name: value_of(inner, name, formats, key, column), 0)
+
+    def convert(inner: str, name: str) -> str:
+        if not exact and name.startswith("DECIMAL"):
+            digits = f"length(regexp_replace({inner}, '[^0-9]', '')) > {_DIGITS}"
+            long = f"{inner} rlike '[.eE]' AND {digits}"
+            inner = f"IF({long}, concat({inner}, ' (write so many digits as a text)'), {inner})"
+        return value_of(inner, name, formats, key, column)
+
+    return _value(text, kind, convert, 0)
 
 
 def _value(text: str, kind: DataType, convert: Any, depth: int) -> str:
