@@ -68,7 +68,8 @@ def value_sql(
         if not exact and name.startswith("DECIMAL"):
             digits = f"length(regexp_replace({inner}, '[^0-9]', '')) > {_DIGITS}"
             long = f"{inner} rlike '[.eE]' AND {digits}"
-            inner = f"IF({long}, concat({inner}, ' (more digits than are read from a document: write an object a line)'), {inner})"
+            marked = f"concat({inner}, ' (too many digits for a document: write lines)')"
+            inner = f"IF({long}, {marked}, {inner})"
         return value_of(inner, name, formats, key, column)
 
     return _value(text, kind, convert, 0)
