@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from penstock.engine.inputs.csv_columns import declared_places, inferred_columns
 from penstock.engine.inputs.csv_files import CsvFiles, CsvForm, CsvPart, files_below
@@ -67,7 +68,9 @@ class RemoteCsv:
             raise Unfit(
                 Fault(path, f"{encoding.name} is read on this machine only"), "copy it here"
             )
-        lines = session.read.text(list(self.paths)).limit(_ROWS).collect()
+        uris = sorted(session.read.text(list(self.paths)).inputFiles())
+        path = Path(uris[0]) if uris else path
+        lines = session.read.text([unquote(uri) for uri in uris[:1]]).limit(_ROWS).collect()
         sample = "".join(f"{row[0]}\n" for row in lines).removeprefix("\ufeff")
         if not sample.strip():
             raise Unfit(Fault(path, "the file is empty: it says nothing of its columns"), _SAY)

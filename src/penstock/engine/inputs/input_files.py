@@ -72,6 +72,9 @@ def settle(
         format_ = str(asked.get("format", "auto"))
         encoding = converted["encoding"]
         converted["multiLine"] = _as_document(inside, encoding, format_)
+        if converted["multiLine"] == "false" and encoding in ("UTF-16", "UTF-32") and inside:
+            reason = f"{encoding} with an object a line is not read"
+            raise Unfit(Fault(inside[0], reason), "convert it to UTF-8, or to UTF-16LE")
         if converted["multiLine"] == "false" and encoding not in ("UTF-8", "ISO-8859-1"):
             converted["lineSep"] = "\n"
     if kind == "parquet":
