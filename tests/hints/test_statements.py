@@ -61,6 +61,11 @@ CASES = (
         "CALL ducklake_cleanup_old_files('lake', cleanup_all => true)",
     ),
     ("USE nope", "CREATE SCHEMA", "CREATE SCHEMA nope; USE nope"),
+    (
+        "ALTER TABLE t SET (parquet_compression = 'zstd')",
+        "set_option",
+        "CALL set_option('parquet_compression', 'zstd', table_name => 't')",
+    ),
     ("SET x = 1", "CALL set_option(...)", "CALL set_option('parquet_compression', 'zstd')"),
 )
 

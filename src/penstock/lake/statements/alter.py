@@ -396,6 +396,8 @@ def _set(reader: Reader) -> Action:
         keys = sort_keys(reader)
         return lambda transaction, ref: transaction.table(name_of(ref)).set_sorting(keys)
     word = reader.token.upper
+    if word == "(":
+        raise reader.unsupported("SET (...), as DuckDB 2.0 has it,", _OPTION)
     if word in _NEAREST_OF_SET:
         raise reader.unsupported(f"SET {word}", _NEAREST_OF_SET[word])
     raise reader.wrong(f"PARTITIONED BY or SORTED BY is expected, not {reader.shown()}")
