@@ -136,6 +136,9 @@ def test_a_test_of_a_relationship_names_a_column_too(tmp_path: Path) -> None:
     reader = f"{test}-- materialize ducklake://main/reader\nSELECT 'a' AS id"
     found = findings(tmp_path, {"orders": ORDERS.format(" append"), "reader": reader}, OLD)
     assert found == [f"error 1: {NO_LONGER}"]
+    warning = {"reader": reader.replace("customer", "customer severity=warn")}
+    (found_warning,) = findings(tmp_path, {"orders": ORDERS.format(" append"), **warning}, OLD)
+    assert found_warning.startswith(f"warning 1: {NO_LONGER}")
 
 
 def test_a_plan_shows_what_is_gone_and_a_run_does_not_begin(tmp_path: Path) -> None:

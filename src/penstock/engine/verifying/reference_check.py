@@ -7,7 +7,7 @@ before, and readers would get NULLs from it. Only what lineage knows for certain
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.engine.planning.stages import Refuse
@@ -33,7 +33,7 @@ class MissingColumn:
     """A column that ``reader`` names at ``place``, and that ``asset`` does not return.
 
     ``maker`` is the model of the asset, None where any of several may be meant. ``was_there``: its
-    table still has the column.
+    table still has the column; ``only_warns``: a data test with ``severity=warn`` names it.
     """
 
     reader: Model
@@ -43,12 +43,17 @@ class MissingColumn:
     maker: Model | None = None
     returned: tuple[str, ...] = ()
     was_there: bool = False
+    only_warns: bool = False
 
     @property
     def is_allowed(self) -> bool:
-        """Return whether the maker's header says to keep the column in its table."""
+        """Return whether the maker's header says to keep the column in its table, or the column
+        keeps no row from being published.
+        """
         maker = self.maker
-        return self.was_there and maker is not None and maker.keeps_removed_columns
+        return self.only_warns or (
+            self.was_there and maker is not None and maker.keeps_removed_columns
+        )
 
     @property
     def message(self) -> str:
@@ -70,7 +75,7 @@ class MissingColumn:
 
     def finding(self) -> Diagnostic:
         message = self.message
-        if self.is_allowed:
+        if self.is_allowed and self.was_there:
             message += ": it is NULL in the rows of later runs"
         severity = "warning" if self.is_allowed else "error"
         return Diagnostic(severity, message, self.place, self.hint, RULE)
@@ -139,7 +144,8 @@ class _References:
                 continue
             lineage = self.lineage.of(maker.target)
             if lineage is not None and lineage.complete and lineage.lacks_name(test.to_column):
-                yield self._missing(model, test.to_column, place, maker)
+                missing = self._missing(model, test.to_column, place, maker)
+                yield replace(missing, only_warns=test.severity == "warn")
 
     def _missing(self, reader: Model, column: str, place: Location, maker: Model) -> MissingColumn:
         lineage = self.lineage.of(maker.target)
