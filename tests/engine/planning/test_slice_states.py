@@ -11,7 +11,7 @@ import pytest
 from penstock.engine.planning.behind import Changed, Input, Inputs, Read, inputs_of
 from penstock.engine.planning.intervals import parts_made
 from penstock.engine.planning.slice_states import Recorded
-from penstock.engine.state.other_writers import Undone
+from penstock.engine.state.other_writers import Outside, Undone
 from penstock.engine.state.reading import Tried
 from penstock.engine.state.records import Publication, SliceRecord
 from penstock.engine.state.store import State
@@ -170,3 +170,16 @@ def test_a_slice_that_was_dropped_has_changed_for_its_readers(tmp_path: Path) ->
     assert not inputs.behind({Part("2026-01-02"): {"main": 9}})
     by_time = Recorded(dropped={WEEK.text: 9, "2026-01-02": 9})
     assert by_time.changes(project.model("t")) == [Changed(WEEK, 9)]
+
+
+def test_a_view_is_as_old_as_its_own_query(tmp_path: Path) -> None:
+    """What others did to tables of the lake is not about it."""
+    scripts = {
+        "models/raw": "-- pipeline\n-- materialize ducklake://main/raw\nSELECT 1 AS n",
+        "models/v": "MODEL (name main.v, kind VIEW);\nSELECT n FROM raw",
+    }
+    view = Project.load(write_project(tmp_path / "p", scripts)).model("v")
+    made = publication(target="main.v", slice="", strategy="view", slicing="")
+    outside = Outside(parts={("main.t", WEEK.text): ((WEEK, 12),)})
+    recorded = Recorded((made.record(7, 7),), outside)
+    assert inputs_of((), {"v": recorded}, views=[view]).views == (("v", "main", 7),)

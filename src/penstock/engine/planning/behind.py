@@ -307,8 +307,11 @@ def inputs_of(
         for edge in edges
         if (above := known.get(edge.upstream.name)) is not None
     ]
-    made = ((view, known.get(view.name)) for view in views)
-    queries = tuple((v.name, v.target.lake, of.newest) for v, of in made if of is not None)
+    queries = tuple(
+        (view.name, view.target.lake, max(each.snapshot for each in changes))
+        for view in views
+        if (made := known.get(view.name)) is not None and (changes := made.changes(view))
+    )
     return Inputs(tuple(inputs), tuple(tables), late, queries)
 
 
