@@ -234,6 +234,11 @@ class _Writing:
         return at + 1
 
 
+# Texts that are numbers and moments to Spark alone: 1D, 0x1p3; 2024-05, and 10:00 of today.
+LETTERED = r"(?i)\s*[+-]?(0x.*|[0-9.]+(e[+-]?[0-9]+)?[df])\s*"
+PARTIAL = r"\s*([0-9]{4}(-[0-9]{1,2})?|T?[0-9]{1,2}:.*)\s*"
+
+
 def text_literal(value: str) -> str:
     """A text in Spark's SQL."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")

@@ -9,8 +9,8 @@ from penstock.errors import QueryFailed
 from penstock.model.values.asset import ColumnType
 from penstock.spark.functions import fn
 from penstock.spark.struct_casts import cast_columns
-from penstock.sql.duckdb.casts import LETTERED, PARTIAL
 from penstock.sql.identifiers import fold, quoted
+from penstock.sql.literals import LETTERED, PARTIAL
 from penstock.sql.types import spark_type
 
 if TYPE_CHECKING:

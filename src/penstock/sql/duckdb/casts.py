@@ -12,6 +12,7 @@ from penstock.sql.duckdb import guards
 from penstock.sql.duckdb.guards import is_condition, refused, spark, text_of, unless
 from penstock.sql.duckdb.json import as_json
 from penstock.sql.duckdb.operators import NOT_AS_TEXT
+from penstock.sql.literals import LETTERED, PARTIAL
 from penstock.sql.types import CHECKED, spark_type
 
 _T = exp.DType if hasattr(exp, "DType") else exp.DataType.Type
@@ -142,11 +143,6 @@ def _to_geometry(operand: exp.Expr, _: exp.DataType) -> exp.Expr:
     if data is None:
         raise refused("the cast to GEOMETRY", "'POINT (1 2)'::GEOMETRY, of a text written out")
     return spark(f"ST_GEOMFROMWKB(X'{data.hex().upper()}')")
-
-
-# Texts that are numbers and moments to Spark alone: 1D, 0x1p3; 2024-05, and 10:00 of today.
-LETTERED = r"(?i)\s*[+-]?(0x.*|[0-9.]+(e[+-]?[0-9]+)?[df])\s*"
-PARTIAL = r"\s*([0-9]{4}(-[0-9]{1,2})?|T?[0-9]{1,2}:.*)\s*"
 
 
 def _to_double(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
