@@ -38,6 +38,8 @@ def form(root: Path, text: str, quoting: Quoting = QUOTING, columns: int = 2) ->
         ("a,b\n \t\n1,2\n", TextForm(spaces=True)),
         ("a,b\n\x0b\n1,2\n", TextForm(spaces=True)),
         ("a,b\n 1,2\n", TextForm()),
+        ("a,b\r\n1,2\r\n\r\n", TextForm(returns=True, blank=True)),
+        ("a,b\n1,2\n  ", TextForm(spaces=True)),
     ],
 )
 def test_lines_and_quotes(tmp_path: Path, text: str, expected: TextForm) -> None:

@@ -21,8 +21,6 @@ from penstock.engine.inputs.input_files import COMPRESSED, Fault, Unfit, encodin
 _BLOCK = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 _ENDS = (b"\n", b"\r")
-_CONTROLS = bytes(byte for byte in range(0x20) if byte not in b"\n\r\t")
-_ORDINARY = bytes(byte for byte in range(256) if byte not in _CONTROLS)
 _QUOTE = (
     "a quote stands beside other text",
     "double a quote inside a quoted value, and leave no text beside it; quote = '' reads quotes "
@@ -143,17 +141,20 @@ _COUNTED = (b"\r", b"\r\n", b"\n")
 
 def _with_lines(form: TextForm, block: bytes) -> TextForm:
     """Add the blank lines of a block, which begins at a line."""
+    lines = block.split(b"\n")
+    if not lines[-1]:
+        del lines[-1]
+    block.count(b"\r") == block.count(b"\r\n")
+    if (
+        b"\r" not in block and lines and min(lines) > b"!"
+    ):  # no line is blank or begins with a space
+        return form
     blank = form.blank or block[:1] in _ENDS or any(pair in block for pair in _BLANK)
-    spaces = form.spaces or block[:1] in (b" ", b"\t") or any(pair in block for pair in _SPACES)
-    if spaces and not form.spaces:
-        spaces = _SPACE_LINE.search(block) is not None
-    if not spaces and block.translate(None, _ORDINARY):
-        spaces = _SPACE_LINE.search(block) is not None
-    return TextForm(form.breaks, form.feeds, form.returns, blank, spaces)
+    spaces = form.spaces or _SPACE_LINE.search(block) is not None
+    return replace(form, blank=blank, spaces=spaces)
 
 
 _BLANK = (b"\n\n", b"\n\r", b"\r\r")
-_SPACES = (b"\n ", b"\n\t", b"\r ", b"\r\t")
 _SPACE_LINE = re.compile(rb"(?:\A|[\r\n])[\x00-\x09\x0b\x0c\x0e-\x20]+(?=[\r\n]|\Z)")
 
 
