@@ -144,10 +144,8 @@ def _with_lines(form: TextForm, block: bytes) -> TextForm:
     lines = block.split(b"\n")
     if not lines[-1]:
         del lines[-1]
-    block.count(b"\r") == block.count(b"\r\n")
-    if (
-        b"\r" not in block and lines and min(lines) > b"!"
-    ):  # no line is blank or begins with a space
+    in_lines = block.count(b"\r") == block.count(b"\r\n")
+    if in_lines and lines and min(lines) > b"!":  # none is blank or begins with a space
         return form
     blank = form.blank or block[:1] in _ENDS or any(pair in block for pair in _BLANK)
     spaces = form.spaces or _SPACE_LINE.search(block) is not None
