@@ -14,7 +14,7 @@ import pytest
 
 from penstock.engine.planning.make_plan import make_plan
 from penstock.engine.planning.plan import Known, Plan
-from penstock.engine.planning.ranges import SliceRange, SliceStates
+from penstock.engine.planning.ranges import STALE, SliceRange, SliceStates, Tally, idle
 from penstock.engine.planning.slices import RunRequest
 from penstock.errors import ArgumentError, PartitionError
 from penstock.project import Project
@@ -149,3 +149,9 @@ def test_batches_are_made_when_asked_for(tmp_path: Path) -> None:
     (together,) = planned.batches(raw)
     assert together.slices == raw.slices
     assert together.bindings.partition == "2026-01-02"
+
+
+def test_what_nothing_rebuilds_stays() -> None:
+    tally = Tally({STALE: 1})
+    assert idle(tally).endswith("1 stale; penstock run --changed rebuilds what is stale")
+    assert idle(tally, "rows are added").endswith("1 stale; what is stale stays: rows are added")

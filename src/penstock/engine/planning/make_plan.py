@@ -31,6 +31,7 @@ from penstock.engine.planning.restatement_scope import (
     by_cron,
     cascade,
     together,
+    why_not,
 )
 from penstock.engine.planning.run_arguments import args_of, check_arguments
 from penstock.engine.planning.slices import (
@@ -481,7 +482,8 @@ def _of_states(model: Model, chosen: tuple[Slice, ...], tally: Tally, asked: Ask
     """Return a step of the slices that were chosen by their states."""
     range_ = asked.request.range
     assert range_ is not None, "asked for a range"
-    skipped = None if chosen else idle(tally)
+    refused = why_not(model)
+    skipped = None if chosen else idle(tally, None if refused is None else refused[0])
     apart = _why_apart(model, range_, asked) if len(chosen) > 1 else None
     after = asked.after(model)
     return PlannedStep(model, chosen, after, skipped=skipped, tally=tally, apart=apart)
