@@ -1,8 +1,8 @@
-"""Casts of structs by the names of their fields: Spark's CAST goes by position."""
+"""Fields of structs by their names: casts (Spark's goes by position), differences, removal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import SchemaMismatch
@@ -47,6 +47,68 @@ def reordered(df: DataFrame, types: Mapping[str, str]) -> list[str]:
         for name, kind in _structs(df, types).items()
         if not _same_names(df.schema[names[fold(name)]].dataType, kind, name)
     ]
+
+
+def fields_apart(df: DataFrame, types: Mapping[str, DataType]) -> tuple[list[str], list[str]]:
+    """Return the paths (``addr.zip``) of fields that only ``df`` has, and of those it lacks.
+
+    ``types`` are those of a table; columns that only one of them has are not looked into.
+    """
+    known = {fold(name): (name, kind) for name, kind in types.items()}
+    added: list[str] = []
+    missing: list[str] = []
+    for field in df.schema.fields:
+        name, kind = known.get(fold(field.name), (field.name, None))
+        if kind is not None:
+            added += other_fields(field.dataType, kind, field.name)
+            missing += other_fields(kind, field.dataType, name)
+    return added, missing
+
+
+def other_fields(kind: Any, other: Any, path: str) -> list[str]:
+    """Return the paths of fields of structs inside ``kind`` that ``other`` lacks."""
+    if kind.typeName() != other.typeName():
+        return []
+    if kind.typeName() == "array":
+        return other_fields(kind.elementType, other.elementType, f"{path}.element")
+    if kind.typeName() == "map":
+        return other_fields(kind.valueType, other.valueType, f"{path}.value")
+    if kind.typeName() != "struct":
+        return []
+    known = {fold(field.name): field.dataType for field in other.fields}
+    names: list[str] = []
+    for field in kind.fields:
+        inside = f"{path}.{field.name}"
+        if fold(field.name) in known:
+            names += other_fields(field.dataType, known[fold(field.name)], inside)
+        else:
+            names.append(inside)
+    return names
+
+
+def without(df: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Return ``df`` without columns, and without fields of structs, by their paths."""
+    own = set(df.columns)
+    df = df.drop(*(name for name in names if name in own))
+    for path in names:
+        column, _, inside = path.partition(".")
+        if path not in own and column in own:
+            kind = df.schema[column].dataType
+            value = _without(fn.col(quoted(column)), kind, inside.split("."))
+            df = df.withColumn(column, value)
+    return df
+
+
+def _without(value: SparkColumn, kind: Any, path: Sequence[str]) -> SparkColumn:
+    name, *rest = path
+    if kind.typeName() == "array":
+        return fn.transform(value, lambda item: _without(item, kind.elementType, rest))
+    if kind.typeName() == "map":
+        return fn.transform_values(value, lambda _, item: _without(item, kind.valueType, rest))
+    if not rest:
+        return value.dropFields(quoted(name))
+    field = value.getField(name)
+    return value.withField(quoted(name), _without(field, kind[name].dataType, rest))
 
 
 def _structs(df: DataFrame, types: Mapping[str, str]) -> dict[str, DataType]:

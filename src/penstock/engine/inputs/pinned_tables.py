@@ -24,6 +24,7 @@ from penstock.sql.text import Predicate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
     from penstock.destinations.destination import Destination, StagedTable
     from penstock.destinations.values import Snapshot
@@ -44,7 +45,12 @@ class Readable:
 
 
 def types_of(schema: TableSchema) -> dict[str, str]:
-    return {column.name: spark_type(column).simpleString() for column in schema.columns}
+    return {name: kind.simpleString() for name, kind in spark_types(schema).items()}
+
+
+def spark_types(schema: TableSchema) -> dict[str, DataType]:
+    """Return the types of columns as Spark's own."""
+    return {column.name: spark_type(column) for column in schema.columns}
 
 
 def candidate_of(table: StagedTable, slice_: tuple[str, str] | None = None) -> Readable:

@@ -19,6 +19,10 @@ class Difference:
     added: tuple[str, ...]
     missing: tuple[str, ...]
 
+    def with_fields(self, added: Sequence[str], missing: Sequence[str]) -> Difference:
+        """Return the difference with fields of structs, by their paths: ``addr.zip``."""
+        return Difference((*self.added, *added), (*self.missing, *missing))
+
     def __bool__(self) -> bool:
         return bool(self.added or self.missing)
 
@@ -105,7 +109,7 @@ def _column_notices(
         yield f"{table}: {_list(columns.missing)} dropped: the SELECT lacks {_it(columns.missing)}"
     if columns.missing and change.missing == "keep":
         now = "NULL from now on"
-        if merges:
+        if merges and not any("." in name for name in columns.missing):
             now = "NULL in new rows; rows that are updated keep what they have"
         yield f"{table}: {_list(columns.missing)} missing in the SELECT: {now}"
 

@@ -10,7 +10,7 @@ from penstock.destinations.values import Staged
 from penstock.engine.checks import columns
 from penstock.engine.history.current import stage_view
 from penstock.engine.inputs.declared_columns import cast_to
-from penstock.engine.inputs.pinned_tables import types_of
+from penstock.engine.inputs.pinned_tables import spark_types, types_of
 from penstock.engine.planning.schema_change import difference, fit_columns
 from penstock.engine.strategies.registry import strategy_of
 from penstock.engine.strategies.target import AnyTarget, WriteTarget
@@ -29,6 +29,7 @@ from penstock.errors import (
 )
 from penstock.events import EventSink, Notice
 from penstock.model.definition.model import Model
+from penstock.spark.struct_casts import fields_apart, without
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ class Writer:
             return df
         managed = self._managed(target)
         changes = difference(df.columns, table.schema.names, managed)
+        changes = changes.with_fields(*fields_apart(df, spark_types(table.schema)))
         merges, name = self.model.strategy.merges, self.model.target.qualified
         try:
             fit = fit_columns(changes, self.model.schema_change, name, merges=merges)
@@ -144,7 +146,7 @@ class Writer:
             raise
         for notice in fit.notices:
             self.sink(Notice(notice, self.model.name))
-        df = df.drop(*fit.leave_out)
+        df = without(df, fit.leave_out)
         if fit.evolves:
             table.evolve(df, drop=fit.drop)
         return df

@@ -4,7 +4,7 @@ columns in order, parents first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -134,9 +134,16 @@ def type_text(column: Column) -> str:
 
 
 def without_columns(schema: TableSchema, names: Sequence[str]) -> TableSchema:
-    """``schema`` without these columns; letter case does not count."""
-    gone = {fold(name) for name in names}
-    return TableSchema(tuple(c for c in schema.columns if fold(c.name) not in gone))
+    """``schema`` without these columns, and fields (``addr.zip``); letter case does not count."""
+    return TableSchema(_without(schema.columns, {fold(name) for name in names}, ""))
+
+
+def _without(columns: Sequence[Column], gone: Collection[str], path: str) -> tuple[Column, ...]:
+    return tuple(
+        replace(column, children=_without(column.children, gone, f"{path}{fold(column.name)}."))
+        for column in columns
+        if path + fold(column.name) not in gone
+    )
 
 
 def evolve(current: TableSchema, wanted: TableSchema) -> TableSchema:

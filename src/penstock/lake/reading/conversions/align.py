@@ -27,6 +27,7 @@ from penstock.lake.reading.conversions.spark_types import (
 from penstock.lake.reading.conversions.widening import fits_decimal
 from penstock.spark.functions import fn
 from penstock.spark.session import cache_of
+from penstock.spark.struct_casts import other_fields
 from penstock.sql.identifiers import nearest, quoted
 from penstock.sql.literals import constant
 
@@ -279,14 +280,23 @@ def fits(have: Column, want: Column) -> bool:
 
 
 def growth(have: TableSchema, want: TableSchema) -> TableSchema:
-    """The columns that a table needs to hold ``have``: those it lacks, and those to widen."""
+    """The columns that a table needs to hold ``have``: those it lacks, and those to widen, by
+    another type or by fields of structs.
+    """
     known = {fold(column.name): column for column in want.columns}
     grown: list[Column] = []
     for column in have.columns:
         old = known.get(fold(column.name))
-        if old is None or (not fits(column, old) and can_widen(old.type, column.type)):
+        widens = old is not None and not fits(column, old) and can_widen(old.type, column.type)
+        if old is None or widens or _has_more_fields(column, old):
             grown.append(column)
     return TableSchema(tuple(grown))
+
+
+def _has_more_fields(column: Column, old: Column) -> bool:
+    if not column.children or column.type != old.type:
+        return False
+    return bool(other_fields(spark_type(column), spark_type(old), column.name))
 
 
 def _how_to_cast(path: str, have: Column, want: Column) -> str:
