@@ -19,7 +19,7 @@ from penstock.cli.output import (
 from penstock.cli.paths import local
 from penstock.errors import PenstockError
 from penstock.model.values.strategy import strategy_named
-from penstock.progress.view import count
+from penstock.progress.view import SAID, count
 
 if TYPE_CHECKING:
     from penstock.engine.results import CheckResult, RunResult, StepResult
@@ -150,7 +150,8 @@ def _print_warning(group: _Alike, name: str) -> None:
     checks = [check for step in group.results if (check := _check(step, name)) is not None]
     rows = count(sum(check.failures for check in checks), "row")
     of = f" in {count(len(checks), 'slice')}, {group.slices}" if len(checks) > 1 else ""
-    say(f"\n{group.results[0].name}: test {name} warns of {rows}{of}")
+    said = SAID[checks[0].severity]
+    say(f"\n{group.results[0].name}: test {name} {said} {rows}{of}")
     print_samples(checks[0])
 
 

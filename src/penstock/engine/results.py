@@ -21,7 +21,8 @@ class CheckResult:
     """One data test of one slice.
 
     ``samples``: some failing rows, as many as the setting ``test_samples`` allows. A failed test
-    of ``severity`` ``warn`` did not keep the slice from being published. ``query`` returns what
+    of ``severity`` ``warn`` did not keep the slice from being published; the rows that failed
+    one of ``quarantine`` are in ``<table>_rejected``. ``query`` returns what
     fails, over the published table; it is empty in results of earlier versions.
     """
 
@@ -37,7 +38,7 @@ class CheckResult:
         """``passed``, ``warned`` or ``failed``."""
         if self.passed:
             return "passed"
-        return "warned" if self.severity == "warn" else "failed"
+        return "failed" if self.severity == "error" else "warned"
 
     def __repr__(self) -> str:
         failures = "" if self.passed else count(self.failures, "failure")

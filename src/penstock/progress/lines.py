@@ -24,7 +24,7 @@ from penstock.events import (
     StepProgress,
     StepStarted,
 )
-from penstock.progress.view import Progress, Row, count, seconds, states_text
+from penstock.progress.view import SAID, Progress, Row, count, seconds, states_text
 from penstock.sizes import size_text
 
 _PACE = 60.0  # seconds between two lines that say how far a run is
@@ -147,7 +147,7 @@ def _step_started(event: StepStarted) -> str:
 
 
 def _check_finished(event: CheckFinished) -> str:
-    said = "warns of" if event.severity == "warn" else "FAILED on"
+    said = SAID.get(event.severity, "FAILED on")
     verdict = "passed" if event.passed else f"{said} {count(event.failures, 'row')}"
     return f"{event.step}: test {event.check} {verdict}"
 

@@ -119,11 +119,16 @@ def _step_output(view: View, _event: StepOutput, _now: float) -> View:
     return view  # its lines scroll by above the table
 
 
+#: what a failed test of a severity does, before the number of rows
+SAID = {"warn": "warns of", "quarantine": "set aside"}
+
+
 def _check_finished(view: View, event: CheckFinished, _now: float) -> View:
     row = view.row(event.step)
-    warns = not event.passed and event.severity == "warn"
+    said = None if event.passed else SAID.get(event.severity)
+    warns = said is not None
     if warns and row.slices < 2:  # of many slices the end of the run says so once
-        message = f"{event.step}: test {event.check} warns of {count(event.failures, 'row')}"
+        message = f"{event.step}: test {event.check} {said} {count(event.failures, 'row')}"
         view = replace(view, notices=(*view.notices, message))
     failed = row.failed_checks + (not event.passed and not warns)
     return _change(view, event.step, checks=row.checks + 1, failed_checks=failed)

@@ -23,6 +23,11 @@ from penstock.model.values.data_test import (
     ("line", "expected", "name"),
     [
         ("unique id", UniqueTest(("id",)), "unique id"),
+        (
+            "unique id, b Whole table",
+            UniqueTest(("id", "b"), whole_table=True),
+            "unique id, b whole table",
+        ),
         ("not_null id", NotNullTest(("id",)), "not_null id"),
         ("accepted_values s = a,b", AcceptedValuesTest("s", ("a", "b")), "accepted_values s"),
         ("accepted_values s=a", AcceptedValuesTest("s", ("a",)), "accepted_values s"),
@@ -189,7 +194,7 @@ def test_a_value_may_end_like_a_severity() -> None:
             "unique id severity=",
             24,
             "`severity=`: severity has no such value",
-            "write severity=error or warn",
+            "write severity=error or warn or quarantine",
         ),
         ("unique a, a", 21, "`a, a` names a column twice", "name each once"),
         (

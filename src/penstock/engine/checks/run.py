@@ -83,8 +83,9 @@ class Tester:
         made = {view: candidate.rows}
         checks = []
         for number, (test, place) in enumerate(self.model.placed_tests):
+            whole = self._whole_table(test, made)
             scope = Scope(
-                view=view,
+                view=whole or view,
                 types=candidate.types,
                 prefix=f"t{number}",
                 location=place,
@@ -92,7 +93,7 @@ class Tester:
                 scripts=self._script,
                 dialect=self.model.query.dialect,
             )
-            checks.append(_built(test, scope))
+            checks.append(self._over(whole, _built(test, scope)))
         passes = proven(checks, candidate.collected)
         left = [check for check, passed in zip(checks, passes, strict=True) if not passed]
         with explained():
@@ -132,6 +133,23 @@ class Tester:
         except PenstockError as error:
             return Failures(1, ({"error": error.message},))
         return failures
+
+    def _whole_table(
+        self, test: DataTest, made: dict[str, Callable[[Predicate | None], Rows]]
+    ) -> str | None:
+        """Return the view of the whole table, where the test is not of the slice alone."""
+        if not (isinstance(test, data_test.UniqueTest) and test.whole_table):
+            return None
+        view = self.views.name()
+        made[view] = self.pins.readable(self.model.target).rows
+        return view
+
+    def _over(self, view: str | None, check: Check) -> Check:
+        """Return the check over a view that is not the slice's: a query of its own."""
+        if view is None:
+            return check
+        called = {view: slice_as_table(self.model.target, None)}
+        return replace(check, key=None, proof=None, called={**check.called, **called})
 
     def _result(self, check: Check, view: str, failures: Failures) -> CheckResult:
         return CheckResult(

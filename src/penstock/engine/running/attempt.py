@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 class Attempt:
     """``tx`` is committed to by nothing else of the run; ``held`` is released when all is
     published. ``pins`` are the tables that it reads, ``reads`` what is recorded of that, by the
-    texts of slices: one record for all that read the same.
+    texts of slices: one record for all that read the same. ``rejected`` counts the rows of each
+    slice that quarantine tests set aside, by test.
     """
 
     context: RunContext
@@ -53,6 +54,7 @@ class Attempt:
     held: ExitStack
     pins: Pins
     reads: Mapping[str, ReadRecord]
+    rejected: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @classmethod
     @contextmanager

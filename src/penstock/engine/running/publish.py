@@ -18,6 +18,7 @@ from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.python import files
 from penstock.engine.python.files import WrittenFile
 from penstock.engine.results import CheckResult, ColumnInfo
+from penstock.engine.running import quarantine
 from penstock.engine.running.attempt import Attempt, known_of
 from penstock.engine.running.bisect import Verdict
 from penstock.engine.running.sources import run_python
@@ -74,7 +75,7 @@ def execute(context: RunContext, planned: PlannedStep) -> list[MadeSlice]:
             if planned.model.strategy.output is Output.FILES:
                 return _execute_files(attempt, known.get(planned.only.text))
             candidate = write(attempt, known)
-            found = candidate.verdicts()
+            found = [quarantine.counted(attempt, each) for each in candidate.verdicts()]
             attempt.say_tests([each.checks for each in found])
             passed = [each.slice for each in found if not each.failed]
             if 0 < len(passed) < len(found):

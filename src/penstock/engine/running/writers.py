@@ -21,6 +21,7 @@ from penstock.engine.inputs.pinned_tables import (
 from penstock.engine.planning.stages import DropTable
 from penstock.engine.python.files import WrittenFile
 from penstock.engine.results import CheckResult
+from penstock.engine.running import quarantine
 from penstock.engine.running.attempt import Attempt, Known
 from penstock.engine.running.bisect import Checks, Verdict, tested, verdicts
 from penstock.engine.running.manual import counts_slice, recorded
@@ -323,7 +324,7 @@ def _write_rows(attempt: Attempt, known: SliceRecord | None) -> Candidate:
         writer.check_tests(cast_to(made.df, model.columns), table)
         attempt.tx.create_schema(model.target.schema)
         attempt.say("writing")
-        staged = writer.stage(attempt.tx, table, made, target)
+        staged = writer.stage(attempt.tx, table, _passing(attempt, made), target)
     if model.query.after:
         attempt.run_statements(model.query.statements)
         staged = Staged(slice_rows=table.count_rows(target.place))
@@ -382,6 +383,14 @@ def _known_fingerprint(attempt: Attempt, known: SliceRecord | None) -> str | Non
     return known.fingerprint
 
 
+def _passing(attempt: Attempt, made: StepRows, *, joint: bool = False) -> StepRows:
+    """Return the rows that no quarantine test sets aside."""
+    if not attempt.model.quarantines:
+        return made
+    df = made.df if joint else cast_to(made.df, attempt.model.columns)
+    return _Kept(quarantine.passing_rows(attempt, df, joint=joint), made)
+
+
 def _write_slices(attempt: Attempt, known: Known) -> Candidate:
     start, table = start_joint(attempt, known), attempt.table
     rows, writer = joint_rows(attempt), attempt.writer
@@ -389,7 +398,7 @@ def _write_slices(attempt: Attempt, known: Known) -> Candidate:
     attempt.tx.create_schema(attempt.model.target.schema)
     attempt.say("writing")
     slices = attempt.planned.slices
-    written = writer.write_slices(table, rows, len(slices))
+    written = writer.write_slices(table, _passing(attempt, rows, joint=True), len(slices))
     each = _stage_slices(attempt, written, slices)
     return SlicesCandidate(
         attempt=attempt, start=start, schema=table.schema, written=written, each=each

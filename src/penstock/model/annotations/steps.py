@@ -162,7 +162,10 @@ def partitioned(line: CommentLine, draft: Draft) -> None:
         draft.refuse(line, f"a kind is one of {', '.join(KINDS)}", f"partitioned {form}")
         return
     if draft.partition is not None:
-        hint = "keep one of the two lines"
+        hint = (
+            "keep one of the two lines; for slices of two dimensions, as a day and a customer, "
+            'write `partitioned dynamic key="$.slice"` and values that have both: 2026-01-01:eu'
+        )
         draft.error(line.location, "a script has one partition", hint, rule="partitioned-second")
         return
     options = _options(line, draft, kind)

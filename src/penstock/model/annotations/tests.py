@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
@@ -231,9 +231,15 @@ def _require_closed(rest: _Rest) -> None:
             raise _Wrong(rest.location, message, "close it")
 
 
+_WHOLE_TABLE = re.compile(r"\s+whole\s+table$", re.IGNORECASE)
+
+
 def _unique(rest: _Rest) -> DataTest | None:
-    columns = _columns(rest)
-    return UniqueTest(columns, severity=rest.severity) if columns else None
+    whole = _WHOLE_TABLE.search(rest.text)
+    columns = _columns(rest if whole is None else replace(rest, text=rest.text[: whole.start()]))
+    if not columns:
+        return None
+    return UniqueTest(columns, whole_table=whole is not None, severity=rest.severity)
 
 
 def _not_null(rest: _Rest) -> DataTest | None:

@@ -109,6 +109,10 @@ def _materialize(made: Materialize) -> str:
     return " ".join(words)
 
 
+def _whole(test: UniqueTest) -> str:
+    return " whole table" if test.whole_table else ""
+
+
 def _partitioned(spec: PartitionSpec) -> str:
     options = (("tz", spec.tz), ("format", spec.format), ("start", spec.start), ("key", spec.key))
     said = (f"{name}={_option(value)}" for name, value in options if value)
@@ -160,7 +164,7 @@ def _accepted_range(test: AcceptedRangeTest) -> str:
 
 # Any: each writer takes its own kind of test, which the key promises.
 _TESTS: Mapping[type[DataTest], Callable[[Any], str]] = {
-    UniqueTest: lambda test: f"unique {_columns(test.columns)}",
+    UniqueTest: lambda test: f"unique {_columns(test.columns)}{_whole(test)}",
     NotNullTest: lambda test: f"not_null {_columns(test.columns)}",
     AcceptedValuesTest: lambda test: (
         f"accepted_values {column_name(test.column)} = {', '.join(map(_text, test.values))}"

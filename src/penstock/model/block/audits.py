@@ -16,7 +16,7 @@ from penstock.model.block.audit_tests import AUDITS, Audit
 from penstock.model.block.draft import Draft
 from penstock.model.block.syntax import Property, Value, Wrong, groups
 from penstock.model.time.time_macros import TIMES
-from penstock.model.values.data_test import WARN, CustomTest, DataTest, ExpressionTest
+from penstock.model.values.data_test import SEVERITIES, WARN, CustomTest, DataTest, ExpressionTest
 from penstock.sql.dialect import normalized, to_spark
 from penstock.sql.identifiers import nearest
 from penstock.sql.text import Unreadable, parse_expression
@@ -48,12 +48,23 @@ def tests_of(value: Value, draft: Draft) -> tuple[DataTest, ...]:
     spelled = _options(value)
     options = _in_our_words(value, name, spelled)
     blocking, condition = options.pop("blocking", None), options.pop("condition", None)
+    severity = options.pop("severity", None)
     warns = said != name or (blocking is not None and not values.boolean(blocking))
     _check(value, name, options, required, optional)
     audit = Audit(value, name, options, spelled=frozenset(spelled))
     built = build(_conditioned(audit, condition, draft))
     tests = [_placed(test, draft, value) for test in built]
-    return tuple(replace(test, severity=WARN) if warns else test for test in tests)
+    level = _severity(severity) if severity is not None else WARN if warns else None
+    return tuple(tests if level is None else (replace(test, severity=level) for test in tests))
+
+
+def _severity(value: Value) -> str:
+    """Return ``severity := quarantine``. Raises Wrong."""
+    text = value.text.strip("'\"").lower()
+    if text not in SEVERITIES:
+        guess = nearest(text, SEVERITIES) or " or ".join(SEVERITIES)
+        raise value.wrong(f"severity has no value {text}", f"write severity := {guess}")
+    return text
 
 
 def _in_our_words(value: Value, name: str, options: Mapping[str, Value]) -> dict[str, Value]:

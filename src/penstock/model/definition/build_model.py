@@ -29,10 +29,11 @@ from penstock.model.time.partition import check_spec
 from penstock.model.time.partition_token import TOKEN
 from penstock.model.time.time_macros import TYPES, as_written
 from penstock.model.values.asset import FileName, TableName, table_of
-from penstock.model.values.data_test import ExpressionTest, RelationshipsTest
+from penstock.model.values.data_test import QUARANTINE, ExpressionTest, RelationshipsTest
 from penstock.model.values.history import History, taken_names
 from penstock.model.values.kinds import KINDS, OF_INTERVALS
 from penstock.model.values.names import Names
+from penstock.model.values.strategy import Output
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import quote_identifier
 from penstock.sql.lexer import Lexer, canonical
@@ -364,6 +365,34 @@ def _relationships(declared: _Declared) -> Iterator[Diagnostic]:
             yield from _known_lake(declared, what, table)
 
 
+def _quarantine(declared: _Declared) -> Iterator[Diagnostic]:
+    """Yield why rows that fail a test cannot be set aside."""
+    declaration = declared.declaration
+    for number, test in enumerate(declaration.data_tests):
+        if test.severity != QUARANTINE:
+            continue
+        problem = _no_quarantine(declaration, declared.names)
+        if not test.by_row:
+            problem = f"{test.name} is no test of each row on its own"
+        if problem is not None:
+            message = f"severity=quarantine cannot set rows aside: {problem}"
+            hint = "write severity=warn or severity=error"
+            yield declared.error(f"data_test:{number}", message, hint, "test-quarantine")
+
+
+def _no_quarantine(declaration: Declaration, names: Names) -> str | None:
+    history, by_time = declaration.history, declaration.time_range
+    if declaration.strategy.output is not Output.TABLE:
+        return f"{declaration.strategy.name} writes no rows of a SELECT"
+    if declaration.target.lake in names.roots:
+        return "a commit of Delta changes one table, and not that of the rejected rows"
+    if history is not None and history.closes:
+        return "the history would close the keys of these rows (deletes=close)"
+    if by_time is not None and by_time.batch_size != 1:
+        return "rows of several intervals come together; write batch_size=1"
+    return None
+
+
 def _expressions(declared: _Declared) -> Iterator[Diagnostic]:
     declaration = declared.declaration
     for test, place in declaration.placed_tests:
@@ -419,6 +448,7 @@ _RULES: tuple[Callable[[_Declared], Iterator[Diagnostic]], ...] = (
     _partition,
     _triggers,
     _relationships,
+    _quarantine,
     _expressions,
     _idle,
 )

@@ -20,7 +20,7 @@ from penstock.model.script.sources import is_earlier, table_read
 from penstock.model.time.time_macros import TYPES
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.asset import TableName, table_of
-from penstock.model.values.data_test import CustomTest, RelationshipsTest
+from penstock.model.values.data_test import QUARANTINE, CustomTest, RelationshipsTest
 from penstock.model.values.strategy import Capability, Output
 from penstock.model.values.upsert import columns_in
 
@@ -80,6 +80,11 @@ class Model(Declaration):
     def python_place(self) -> Location:
         """Return where its ``main`` is."""
         return Location(self.path) if self.python is None else self.python.place
+
+    @property
+    def quarantines(self) -> bool:
+        """Return whether a data test sets rows aside."""
+        return any(test.severity == QUARANTINE for test in self.data_tests)
 
     @property
     def by_time(self) -> TimeRange | None:

@@ -433,7 +433,7 @@ def _audit(test: DataTest) -> str | None:
     match test:
         case NotNullTest(columns=columns):
             return f"not_null(columns := ({', '.join(map(_name, columns))}))"
-        case UniqueTest(columns=(column,), nulls_equal=True):
+        case UniqueTest(columns=(column,), nulls_equal=True, whole_table=False):
             return f"unique_values(columns := {_name(column)})"
         case AcceptedValuesTest(column=column, values=values):
             listed = ", ".join(map(plain_text_literal, values))

@@ -12,16 +12,19 @@ from typing import Any, ClassVar
 from penstock.errors import Location
 from penstock.model.values.asset import Asset
 
-ERROR, WARN = "error", "warn"
-SEVERITIES = (ERROR, WARN)
+ERROR, WARN, QUARANTINE = "error", "warn", "quarantine"
+SEVERITIES = (ERROR, WARN, QUARANTINE)
+REJECTED = "_rejected"  # after the name of a table: where rows go that fail a quarantine test
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Test:
     """``severity``: a failed test of ``error`` keeps the slice from being published, one of
-    ``warn`` is reported and recorded."""
+    ``warn`` is reported and recorded; of ``quarantine`` the rows that fail are set aside.
+    ``by_row``: a row fails on its own."""
 
     kind: ClassVar[str]
+    by_row: ClassVar[bool] = False
     severity: str = ERROR
 
     @property
@@ -49,19 +52,22 @@ def _given(**options: Any) -> dict[str, Any]:
 class UniqueTest(_Test):
     """No combination of values of ``columns`` occurs twice.
 
-    A combination with a NULL is not counted, unless ``nulls_equal``.
+    A combination with a NULL is not counted, unless ``nulls_equal``. ``whole_table``: of all slices
+    together, not of each.
     """
 
     kind: ClassVar[str] = "unique"
     columns: tuple[str, ...]
     nulls_equal: bool = False
+    whole_table: bool = False
 
     @property
     def name(self) -> str:
-        return f"{self.kind} {', '.join(self.columns)}"
+        whole = " whole table" if self.whole_table else ""
+        return f"{self.kind} {', '.join(self.columns)}{whole}"
 
     def arguments(self) -> Mapping[str, Any]:
-        return _columns(self.columns)
+        return _columns(self.columns) | ({"whole_table": True} if self.whole_table else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,7 @@ class NotNullTest(_Test):
     """None of ``columns`` holds a NULL."""
 
     kind: ClassVar[str] = "not_null"
+    by_row: ClassVar[bool] = True
     columns: tuple[str, ...]
 
     @property
@@ -84,6 +91,7 @@ class AcceptedValuesTest(_Test):
     """``column`` holds only ``values`` (text, compared as text)."""
 
     kind: ClassVar[str] = "accepted_values"
+    by_row: ClassVar[bool] = True
     column: str
     values: tuple[str, ...]
 
@@ -103,6 +111,7 @@ class AcceptedRangeTest(_Test):
     """
 
     kind: ClassVar[str] = "accepted_range"
+    by_row: ClassVar[bool] = True
     column: str
     minimum: str | None = None
     maximum: str | None = None
@@ -142,6 +151,7 @@ class ExpressionTest(_Test):
     """
 
     kind: ClassVar[str] = "expression"
+    by_row: ClassVar[bool] = True
     sql: str
     label: str = ""
     dialect: str | None = None
