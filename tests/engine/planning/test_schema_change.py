@@ -188,12 +188,11 @@ NESTED = """
     -- materialize ducklake://main/{0} {1}
     SELECT 1 AS a, {2} AS addr, array({2}) AS past
 """
-POLICIES = {"sync": "sync", "ignored": "ignore", "failing": "fail"}
+POLICIES = {"sync": "sync", "failing": "fail"}
 
 
 @pytest.mark.spark
 def test_fields_of_structs_follow_the_rules_of_columns(make: Make) -> None:
-    events: list[object] = []
     loads = {
         "2026-01-01": "named_struct('street', 'x', 'zip', 1)",
         "2026-01-02": "named_struct('zip', 2L, 'city', 7)",
@@ -204,15 +203,10 @@ def test_fields_of_structs_follow_the_rules_of_columns(make: Make) -> None:
         project = make(
             {f"models/{name}": NESTED.format(name, said, struct) for name, said in options.items()}
         )
-        made = {each.name: each for each in project.run(day, on_event=events.append).steps}
+        made = {each.name: each for each in project.run(day).steps}
     assert "addr.city, past.element.city are new and addr.street" in str(made["failing"].error)
     for name in ("sync", "merged"):
         assert made[name].state == "done", made[name].error
         query = f"SELECT to_json(addr), to_json(past) FROM {name} ORDER BY addr.zip"
         first, second = '{"zip":1}', '{"zip":2,"city":7}'
         assert rows(project, query) == [(first, f"[{first}]"), (second, f"[{second}]")]
-    assert made["ignored"].state == "done", made["ignored"].error
-    query = "SELECT to_json(addr), to_json(past) FROM ignored ORDER BY addr.zip"
-    first, second = '{"street":"x","zip":1}', '{"zip":2}'
-    assert rows(project, query) == [(first, f"[{first}]"), (second, f"[{second}]")]
-    assert any("addr.city" in str(event) for event in events)
