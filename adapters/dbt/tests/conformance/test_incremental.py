@@ -18,6 +18,7 @@ from dbt.tests.adapter.incremental import (
     test_incremental_predicates as incremental_predicates_suite,
 )
 from dbt.tests.adapter.incremental import test_incremental_unique_id as incremental_unique_id_suite
+from dbt.tests.util import run_dbt
 
 
 class TestMergeExcludeColumns(incremental_merge_exclude_columns_suite.BaseMergeExcludeColumns):
@@ -41,7 +42,19 @@ class TestPredicatesDeleteInsert(incremental_predicates_suite.TestPredicatesDele
 
 
 class TestIncrementalUniqueKey(incremental_unique_id_suite.TestIncrementalUniqueKey):
-    pass
+    """Two of dbt's cases have a NULL in a key of three columns, which is an error here."""
+
+    def test__trinary_unique_key_list(self, project: Any) -> None:
+        self.null_is_refused("trinary_unique_key_list")
+
+    def test__trinary_unique_key_list_no_update(self, project: Any) -> None:
+        self.null_is_refused("nontyped_trinary_unique_key_list")
+
+    @staticmethod
+    def null_is_refused(model: str) -> None:
+        run_dbt(["seed", "--full-refresh"])
+        refused = run_dbt(["run", "--select", model, "--full-refresh"], expect_pass=False)
+        assert "is NULL in the row" in refused.results[0].message
 
 
 class TestMicrobatch(incremental_microbatch_suite.BaseMicrobatch):
