@@ -17,6 +17,7 @@ from uuid import uuid4
 from penstock.destinations.values import Rows
 from penstock.engine.inputs.asof import AsofNotice, with_asof
 from penstock.engine.inputs.file_reader import files
+from penstock.engine.inputs.missing_files import existing, without_option
 from penstock.engine.inputs.pinned_tables import Pins
 from penstock.engine.inputs.read_errors import innermost
 from penstock.engine.inputs.seed_file import seed_file
@@ -467,6 +468,12 @@ def files_of(source: FileSource, query: Query, bindings: Bindings, root: Path) -
     path = path_of(source, bindings, query.arguments)
     if source.function == FUNCTION:
         return seed_file(str(path), options, root=root, location=source.location)
+    options, may_miss = without_option(options, source.location)
+    if may_miss:
+        present = existing(source, path, options, root)
+        if not isinstance(present, list):
+            return present
+        path = present
     return call_files(source, path, options, root)
 
 

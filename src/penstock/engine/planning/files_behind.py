@@ -153,9 +153,15 @@ class _Added:
             return cls(model, None)
         return cls(model, frozenset(posixpath.normpath(path).count("/") for path in paths))
 
+    @property
+    def may_be_missing(self) -> bool:
+        """Return whether slices may have read no file, as a call says ``missing = 'empty'``."""
+        calls = self.model.query.files
+        return any(name.lower() == "missing" for call in calls for name, _ in call.options)
+
     def names(self, record: SliceRecord, read: ReadRecord, disk: Disk) -> Iterator[str]:
         files = {file.name for file in read.inputs if file.kind == "file"}
-        if len(files) >= MOST or not (files or self.model.reads_files):
+        if len(files) >= MOST or not (files or self.model.reads_files or self.may_be_missing):
             return  # not all are recorded, or nothing is
         if files and self.depths and all(name.count("/") in self.depths for name in files):
             return

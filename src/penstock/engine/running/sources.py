@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.engine.inputs.declared_columns import cast_to
+from penstock.engine.inputs.file_reader import NoFiles
 from penstock.engine.inputs.resolve import FilesRead, Resolved, files_of, resolve
 from penstock.engine.inputs.self_reference import Beginning
 from penstock.engine.python.files import WrittenFile, scratch
@@ -28,6 +29,7 @@ from penstock.sql.identifiers import fold
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from penstock.engine.inputs.sliced_files import FilesOf
     from penstock.engine.running.new_files import NewFiles
 
 
@@ -128,7 +130,7 @@ def joint_rows(attempt: Attempt) -> Resolved:
 
 def _files_of_slices(attempt: Attempt, files: Mapping[FileSource, str]) -> FilesRead:
     """The files of all slices whose path the slice is part of. Raises NotJoint."""
-    from penstock.engine.inputs.sliced_files import FilesOf, read_together
+    from penstock.engine.inputs.sliced_files import read_together
 
     context, query, root = attempt.context, attempt.model.query, attempt.context.settings.root
     found: dict[str, FilesOf | PenstockError] = {}
@@ -138,7 +140,26 @@ def _files_of_slices(attempt: Attempt, files: Mapping[FileSource, str]) -> Files
             found[slice_.text] = {each: files_of(each, query, bindings, root) for each in files}
         except PenstockError as error:  # the slice will fail on its own, in its own words
             found[slice_.text] = error
-    return read_together(files, found, context.session)
+    return read_together(files, _with_files(found), context.session)
+
+
+def _with_files(
+    found: Mapping[str, FilesOf | PenstockError],
+) -> dict[str, FilesOf | PenstockError]:
+    """Leave out the slices whose files are all missing, as they may be: the query has no rows of
+    them. Raises NotJoint where nothing is left, and for a slice that lacks some of its files.
+    """
+    left: dict[str, FilesOf | PenstockError] = {}
+    for text, files in found.items():
+        read = [] if isinstance(files, PenstockError) else [*files.values()]
+        missing = sum(isinstance(each, NoFiles) for each in read)
+        if 0 < missing < len(read):
+            raise NotJoint(f"some files of {text} are missing")
+        if not missing:
+            left[text] = files
+    if not left:
+        raise NotJoint("no slice has a file")
+    return left
 
 
 def _trial(joint: Joint, number: int) -> str:

@@ -333,7 +333,10 @@ def _apart(group: Group, error: Exception) -> list[Group]:
     """
     by_text = {slice_.text: slice_ for slice_ in group}
     if isinstance(error, MadeApart):
-        return [tuple(by_text[text] for text in texts) for texts in error.groups]
+        groups: list[Group] = [tuple(by_text[text] for text in texts) for texts in error.groups]
+        named = {slice_ for group_ in groups for slice_ in group_}
+        empty = tuple(slice_ for slice_ in group if slice_ not in named)  # no file is theirs
+        return [*groups, empty] if empty else groups
     wrong = error.data.get("slice") if isinstance(error, QueryFailed) else None
     if wrong not in by_text:
         return []
