@@ -40,6 +40,8 @@ def form(root: Path, text: str, quoting: Quoting = QUOTING, columns: int = 2) ->
         ("a,b\n 1,2\n", TextForm()),
         ("a,b\r\n1,2\r\n\r\n", TextForm(returns=True, blank=True)),
         ("a,b\n1,2\n  ", TextForm(spaces=True)),
+        ('"a","b"\n"1",","\n"",", "\n', TextForm()),
+        ('"a","b"\r\n"",""\r\n"""",",\n"\r\n', TextForm(breaks=True, returns=True)),
     ],
 )
 def test_lines_and_quotes(tmp_path: Path, text: str, expected: TextForm) -> None:
@@ -67,6 +69,21 @@ def test_what_readers_take_differently_is_refused(
 ) -> None:
     with pytest.raises(Unfit) as raised:
         form(tmp_path, text, columns=columns)
+    assert raised.value.fault.text(tmp_path) == f"a.csv, {reason}"
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "reason"),
+    [
+        ('a,b\n1,"x\ry\n', 2, "line 2: a carriage return stands inside the line"),
+        ("a\n1\n\n2\n", 1, "line 3: the line is blank, and the file has one column"),
+    ],
+)
+def test_refused_where_quotes_are_text(
+    tmp_path: Path, text: str, columns: int, reason: str
+) -> None:
+    with pytest.raises(Unfit) as raised:
+        form(tmp_path, text, Quoting(",", "", ""), columns=columns)
     assert raised.value.fault.text(tmp_path) == f"a.csv, {reason}"
 
 

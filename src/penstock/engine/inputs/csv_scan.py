@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -71,25 +72,24 @@ class TextForm:
 
 def require_encoded(path: Path, encoding: Encoding) -> None:
     """Read a file whole, and raise Unfit where its bytes are not of its encoding."""
-    line = 1
+    position = 0
     undefined = _undefined(encoding)
     decoder = codecs.getincrementaldecoder(encoding.name)() if encoding.table is None else None
     with open_file(path) as file:
         while True:
             block = file.read(_BLOCK)
-            if decoder is not None:
+            pending = b"" if decoder is None else decoder.getstate()[0]
+            if decoder is not None and (pending or encoding.is_wide or not block.isascii()):
                 try:
                     decoder.decode(block, final=not block)
                 except UnicodeError as error:
                     start = error.start if isinstance(error, UnicodeDecodeError) else 0
-                    raise _misencoded(path, encoding, line + block[:start].count(b"\n")) from None
+                    raise _misencoded(path, encoding, position - len(pending) + start) from None
             elif undefined and (wrong := block.translate(None, undefined)):
-                raise _misencoded(
-                    path, encoding, line + block[: block.find(wrong[:1])].count(b"\n")
-                )
+                raise _misencoded(path, encoding, position + block.find(wrong[:1]))
             if not block:
                 return
-            line += block.count(b"\n")
+            position += len(block)
 
 
 def _undefined(encoding: Encoding) -> bytes:
@@ -101,7 +101,11 @@ def _undefined(encoding: Encoding) -> bytes:
     return bytes(range(128)) + high
 
 
-def _misencoded(path: Path, encoding: Encoding, line: int) -> Unfit:
+def _misencoded(path: Path, encoding: Encoding, position: int) -> Unfit:
+    """Return the fault of the byte at a ``position`` of a file."""
+    with open_file(path) as file:
+        blocks = range(0, position, _BLOCK)
+        line = 1 + sum(file.read(min(_BLOCK, position - start)).count(b"\n") for start in blocks)
     if encoding != UTF8:
         return Unfit(Fault(path, f"not {encoding.name}", line), "give its own encoding")
     return Unfit(Fault(path, "not UTF-8", line), encoding_hint(path))
@@ -115,43 +119,61 @@ def scan(path: Path, encoding: Encoding, quoting: Quoting, *, columns: int) -> T
     ends = (quoting.separator.encode("utf-8"), *_ENDS)
     quote = quoting.quote.encode("utf-8")
     simple = quoting.escape in ("", quoting.quote)
-    counts = [0, 0, 0]
+    even = _even_quotes(quoting) if simple else None
+    feeds, mixed = False, False
     for block in _blocks(path, encoding):
-        form = _with_lines(form, block)
-        counts = [count + block.count(end) for count, end in zip(counts, _COUNTED, strict=True)]
+        returns = b"\r" in block
+        lone = returns and block.count(b"\r") > block.count(b"\r\n")
+        form = _with_lines(replace(form, returns=form.returns or returns), block, lone=lone)
+        feeds, mixed = feeds or b"\n" in block, mixed or lone
         if not quote or not (inside or quote in block):
             continue
         if not simple:
             sloppy = True
             continue
-        fine, breaks, inside = _quotes_of(block, quote, inside=inside, ends=ends)
-        sloppy = sloppy or not fine
+        if even is not None and not inside and even.fullmatch(block):
+            breaks = quote in block.translate(None, _all_but(quote)).replace(quote * 2, b"")
+        else:
+            fine, breaks, inside = _quotes_of(block, quote, inside=inside, ends=ends)
+            sloppy = sloppy or not fine
         form = replace(form, breaks=form.breaks or breaks)
-    returns, pairs, feeds = counts
-    mixed = returns > pairs and feeds > 0
+    mixed = mixed and feeds
     blank = columns == 1 and form.blank
     if sloppy or inside or mixed or blank:
         breaks = _exact(path, encoding, quoting, mixed=mixed, blank=blank)
         form = replace(form, breaks=breaks)
-    return replace(form, feeds=feeds > 0, returns=returns > 0)
+    return replace(form, feeds=feeds)
 
 
-_COUNTED = (b"\r", b"\r\n", b"\n")
+def _even_quotes(quoting: Quoting) -> re.Pattern[bytes] | None:
+    """Return the pattern of blocks in which each quote has its partner and stands at the end of a
+    value; None where the quote or the separator has several bytes.
+    """
+    quote, separator = quoting.quote.encode("utf-8"), quoting.separator.encode("utf-8")
+    if len(quote) != 1 or len(separator) != 1:
+        return None
+    mark, ends = re.escape(quote), re.escape(separator) + rb"\r\n" + re.escape(quote)
+    plain = rb"[^%b]*+" % mark
+    quoted = rb"(?:\A|(?<=[%b]))%b%b%b(?=[%b]|\Z)" % (ends, mark, plain, mark, ends)
+    return re.compile(rb"(?:%b%b)*+%b" % (plain, quoted, plain))
 
 
-def _with_lines(form: TextForm, block: bytes) -> TextForm:
-    """Add the blank lines of a block, which begins at a line."""
-    lines = block.split(b"\n")
-    if not lines[-1]:
-        del lines[-1]
-    in_lines = block.count(b"\r") == block.count(b"\r\n")
-    if in_lines and lines and min(lines) > b"!":  # none is blank or begins with a space
+@cache
+def _all_but(quote: bytes) -> bytes:
+    """Return all bytes other than a quote and those of line ends."""
+    return bytes(byte for byte in range(256) if byte not in quote + b"\r\n")
+
+
+def _with_lines(form: TextForm, block: bytes, *, lone: bool) -> TextForm:
+    """Add the blank lines of a block, which begins at a line; ``lone``: it has CR without LF."""
+    if not lone and block[:1] > b" " and _SPACED.search(block) is None:
         return form
     blank = form.blank or block[:1] in _ENDS or any(pair in block for pair in _BLANK)
     spaces = form.spaces or _SPACE_LINE.search(block) is not None
     return replace(form, blank=blank, spaces=spaces)
 
 
+_SPACED = re.compile(rb"\n[\x00-\x20]")
 _BLANK = (b"\n\n", b"\n\r", b"\r\r")
 _SPACE_LINE = re.compile(rb"(?:\A|[\r\n])[\x00-\x09\x0b\x0c\x0e-\x20]+(?=[\r\n]|\Z)")
 
@@ -235,6 +257,8 @@ def _patterns(quoting: Quoting) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
     separator, quote = (
         re.escape(text.encode("utf-8")) for text in (quoting.separator, quoting.quote)
     )
+    if not quote:
+        return re.compile(rb"[^\r\n]*+(?:\r\n|\n|\r|\Z)"), re.compile(rb"(?!)")
     simple = quoting.escape in ("", quoting.quote)
     escape = quote if simple else re.escape(quoting.escape.encode("utf-8"))
     within = rb"[^%b]|%b%b" % (quote, quote, quote)
