@@ -130,5 +130,5 @@ def test_a_name_of_every_model_is_taken(tmp_path: Path) -> None:
     root = write_project(tmp_path / "p", {"models/a": ANNOTATED.format("a", "1")})
     with (root / "penstock.toml").open("a") as file:
         file.write('\n[project.variables]\nstart_ds = "2026-01-01"\n')
-    with pytest.raises(ModelError, match="start_ds has the name of a macro variable"):
+    with pytest.raises(ModelError, match="start_ds has the name of a predefined macro variable"):
         Project.load(root)

@@ -4,7 +4,7 @@
     region = "eu"
     min_orders = 5
 
-A script has them as ``@region`` and ``@VAR('region')``, and a macro in Python as
+A script reads them as ``@region`` and ``@VAR('region')``, and a macro in Python as
 ``evaluator.var("region")``. An environment overrides them one by one.
 """
 
@@ -41,7 +41,7 @@ def read_variables(setting: Setting) -> Mapping[str, Value]:
             raise ConfigError(
                 f"there are two variables {name.lower()!r}",
                 location=setting.origin,
-                hint="macros know no case: give one of the two another name",
+                hint="macro names are case-insensitive: rename one of the two",
             )
         values[name.lower()] = _value(name, value, setting)
     return values

@@ -100,8 +100,8 @@ def test_variables_and_options_that_are_not_taken_are_listed(tmp_path: Path) -> 
     given = node("model", "a", config=config, raw_code="select {{ var('n') }} as id")
     found = imported(manifest(tmp_path, given))
     assert [note.reason.split(":")[0] for note in found.notes] == [
-        "its variables have the values of this compilation",
-        "its option liquid_clustered_by is not taken",
+        "its variables keep the values of this compilation",
+        "its option liquid_clustered_by is not converted",
     ]
 
 

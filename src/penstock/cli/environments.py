@@ -27,9 +27,9 @@ Examples:
 def command(*, project_dir: Path | None, as_json: bool) -> None:
     """List the environments that --env can name, with what each overrides. Starts no Spark.
 
-    The one that this command runs in is marked. `default` are the settings outside of
-    [environments]. An environment with a schema suffix has tables of its own, and reads the others
-    where `reads` says.
+    A `*` marks the environment of this command. `default` is the settings outside of
+    [environments]. An environment with a schema suffix has its own tables, and reads all others
+    from the environment that `reads` names.
     """
     root = project_dir or find_project()
     found = list(_environments(root, read_settings(root).environment))

@@ -71,7 +71,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# The same of options. An option is named only where the command has it.
+# Options of other tools. An option is suggested only where the command has it.
 OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "--concurrency": ("--jobs",),
@@ -91,7 +91,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 
-# An option of another command, by the command that has it in vain.
+# Options of other commands, by the command that users type them with.
 ELSEWHERE: Mapping[tuple[str | None, str], str] = MappingProxyType(
     {
         ("restate", "--changed"): "penstock run --changed",
@@ -108,14 +108,14 @@ def options_meant(name: str, command: click.Command) -> list[str]:
 
 
 class AliasedOption(click.Option):
-    """An option with further names, which work and are not part of its help."""
+    """An option with aliases that its help does not list."""
 
     def __init__(self, *args: Any, aliases: Iterable[str], **settings: Any) -> None:
         super().__init__(*args, **settings)
         self._aliases = tuple(aliases)
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Let the parser know the further names."""
+        """Add the aliases to the parser."""
         names = self.opts
         self.opts = [*names, *self._aliases]
         try:

@@ -81,7 +81,7 @@ def _left(project: Project, step: StepResult, steps: Sequence[StepResult]) -> st
     if strategy_named(step.strategy).counts_rows:
         with suppress(PenstockError):  # the catalog itself may be what is gone
             there = project.show(step.name).columns
-            return f"{step.target} {'is as it was' if there else 'was not created'}"
+            return f"{step.target} {'is unchanged' if there else 'was not created'}"
     return "nothing was published"
 
 
@@ -127,7 +127,7 @@ def _ranges(results: Sequence[StepResult], positions: Sequence[int]) -> list[str
 
 
 def print_warnings(result: RunResult) -> None:
-    """Print the data tests that warn of rows which were published."""
+    """Print the data tests that warn about published rows."""
     names = dict.fromkeys(
         check.name for step in result.steps for check in step.checks if check.outcome == "warned"
     )
@@ -156,7 +156,7 @@ def _print_warning(group: _Alike, name: str) -> None:
 
 
 def print_failures(result: RunResult, left: Mapping[str, str]) -> None:
-    """Print why each step failed, with the rows its data tests found, once for slices alike."""
+    """Print why each step failed, with failing rows; slices that failed alike share a message."""
     for groups in _alike(result.steps, _failure):
         for group in groups[:_FAILURES]:
             _print_failure(group, left[group.results[0].name])
@@ -167,7 +167,7 @@ def print_failures(result: RunResult, left: Mapping[str, str]) -> None:
 
 
 def _failure(step: StepResult) -> Hashable:
-    """The same for slices that failed alike: their messages differ in the slice alone."""
+    """Return a key that slices with the same failure share; only the slice in messages differs."""
     if step.state != "failed":
         return None
     failed = tuple(check.name for check in step.checks if check.outcome == "failed")

@@ -101,7 +101,7 @@ def _history(node: Fields, dialect: str) -> Kind | str:
     if current := config.get("dbt_valid_to_current"):
         until = options["valid_to_name"]
         notes.append(
-            f"its dbt_valid_to_current is not taken: {until} of a current version is NULL, not "
+            f"its dbt_valid_to_current is not converted: {until} of a current version is NULL, not "
             f"{current}"
         )
     if config.get("strategy") == "timestamp":

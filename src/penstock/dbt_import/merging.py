@@ -67,7 +67,7 @@ def _others(node: Fields, excluded: Sequence[str], dialect: str, what: str) -> l
     columns = output_columns(str(node["compiled_code"]), dialect)
     if columns is None:
         raise NoCounterpart(
-            f"{what} need the names of its columns, which the * of its query does not tell: list "
+            f"{what} need the names of its columns, and its query has a *: list "
             "the columns, or use merge_update_columns"
         )
     return [name(column, dialect) for column in columns if fold(column) not in left_out]

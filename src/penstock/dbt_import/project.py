@@ -175,10 +175,10 @@ def _noted(node: Fields) -> Iterator[str]:
     if config.get("grants"):
         yield "its grants are not taken: give rights in the catalog's database"
     if _VARIABLE.search(str(node.get("raw_code") or "")):
-        yield "its variables have the values of this compilation: dbt compile --vars gives others"
+        yield "its variables keep the values of this compilation: dbt compile --vars sets others"
     for option, value in config.items():
         if value and option not in _TAKEN and option not in _WITHOUT_EFFECT:
-            yield f"its option {option} is not taken"
+            yield f"its option {option} is not converted"
 
 
 def _audits(

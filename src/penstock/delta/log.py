@@ -90,7 +90,7 @@ def well_formed(place: str) -> Iterator[None]:
     except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         kind = type(error).__name__
         raise DataFileCorrupt(
-            f"{place} cannot be read: one of its actions is not as Delta has it ({kind}: {error})",
+            f"{place} cannot be read: an action breaks Delta's protocol ({kind}: {error})",
             hint="restore the file, or read the table with the engine that made it",
             data={"path": place},
         ) from error

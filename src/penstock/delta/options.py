@@ -1,4 +1,4 @@
-"""Options of a Delta table that are done here or that other engines alone need; others are refused.
+"""Options of a Delta table that Penstock applies or only other engines need; others are refused.
 
 An option whose feature is not in the protocol breaks the table for engines that know the feature.
 """
@@ -104,9 +104,9 @@ def _value(name: str, text: str) -> str:
 def _refused(key: str, table: str) -> UnsupportedFeature:
     known = ", ".join(sorted((VECTORS, APPEND_ONLY, CHANGE_FEED, CHECKPOINT_INTERVAL)))
     return UnsupportedFeature(
-        f"the option {key} of the Delta table {table} is not set by Penstock, which does not do "
-        "what it asks of writers",
-        hint=f"set it with an engine that does; Penstock sets {known}, and options of other "
-        "engines' retention and layout",
+        f"Penstock cannot set the option {key} of the Delta table {table}: it does not implement "
+        "what the option requires of writers",
+        hint=f"set it with another engine; Penstock sets {known}, and the retention and "
+        "layout options of other engines",
         data={"table": table, "option": key},
     )

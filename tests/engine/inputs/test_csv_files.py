@@ -53,7 +53,7 @@ def read(root: Path, *texts: str | bytes, **options: Any) -> CsvFiles:
         (
             ("b,c\n1,2\n",),
             {"columns": TWO},
-            "a.csv, line 1: column `b` stands at another place in `columns`",
+            "a.csv, line 1: column `b` has another position in `columns`",
         ),
         (("id\n1\n", "x,y\n1,2\n"), {}, "b.csv: its columns are x, y, and those of a.csv are id"),
         (("id,v\n1,x\n", "1,x\n2,y\n"), {}, "its columns are column0, column1, without a header"),

@@ -92,7 +92,7 @@ def test_a_path_that_leads_out_of_the_project_is_one_of_its_files(tmp_path: Path
         ("columns", {"a": "TIME"}, "Spark cannot hold"),
         ("dateformat", "%Q", "%Q is not supported"),
         ("decimal_separator", "x", "must be '.' or ','"),
-        ("encoding", "utf-7.5", "is 'utf-7.5', which is not an encoding"),
+        ("encoding", "utf-7.5", "is 'utf-7.5', and Python has no such encoding"),
         ("encoding", "gb18030", "is 'gb18030', which is not supported: convert"),
         ("columns", {"a": "INTEGER[]"}, "column a is ARRAY<INT>, which no text"),
     ],

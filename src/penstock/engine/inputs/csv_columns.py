@@ -42,7 +42,7 @@ def declared_places(
     by_position = _by_position(path, sniffed, names, padded=padded)
     moved = [name for index, name in enumerate(names) if places.get(fold(name), index) != index]
     if moved:
-        reason = f"column `{moved[0]}` stands at another place in `columns`"
+        reason = f"column `{moved[0]}` has another position in `columns`"
         raise Unfit(Fault(path, reason, 1), f"the header is {', '.join(sniffed.header)}")
     return by_position
 

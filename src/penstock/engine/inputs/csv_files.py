@@ -415,7 +415,7 @@ def _inspected(
     sample = sample_of(path, encoding, DECLARED_SAMPLE if options.columns else SAMPLE)
     if not sample.strip():
         if sample and len(options.columns) == 1:  # rows of NULL to DuckDB
-            raise Unfit(Fault(path, "the file has blank lines alone"), "remove them")
+            raise Unfit(Fault(path, "the file has only blank lines"), "remove them")
         return None
     try:
         sniffed = sniff(path, sample, options, known)

@@ -52,7 +52,7 @@ def encoding_of(text: str) -> Encoding:
     try:
         codec = codecs.lookup(_ALIASES.get(text.lower(), text))
     except LookupError:
-        raise ValueError(f"is {text!r}, which is not an encoding") from None
+        raise ValueError(f"is {text!r}, and Python has no such encoding") from None
     if codec.name in _UTF8:
         return UTF8
     if codec.name in _WIDE:

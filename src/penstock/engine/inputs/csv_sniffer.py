@@ -99,7 +99,7 @@ def sniff(path: Path, sample: str, options: CsvOptions, known: Quoting | None = 
         if answer is None or answer.skipped or quoting.separator != answer.separator:
             answer = _asked(sample, options, quoting)
     if answer is None or answer.skipped:
-        raise Unsniffed(Fault(path, "DuckDB finds no rows and columns in it"), quoting)
+        raise Unsniffed(Fault(path, "DuckDB's sniffer finds no rows and columns"), quoting)
     return _sniffed(sample, answer, options, quoting)
 
 

@@ -1,7 +1,7 @@
-"""Rows that fail a data test of ``severity=quarantine``: they go to ``<table>_rejected``.
+"""Quarantine: write rows that fail a data test to ``<table>_rejected``.
 
-The rows of a slice are tested before they are written. Those that fail are set aside in the same
-transaction, with the tests, the run and the slice; a rerun of a slice replaces its rejected rows.
+A step tests the rows of a slice before it writes them. The same transaction writes the rejected
+rows, with their tests, run and slice. A rerun of a slice replaces its rejected rows.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _predicates(attempt: Attempt, df: DataFrame) -> dict[str, tuple[str, dict[st
         check = build(test, scope)
         if check.predicate is None:
             raise ArgumentError(
-                f"data test {test.name} cannot have severity=quarantine: it is not of single rows",
+                f"data test {test.name} does not test single rows: it cannot quarantine",
                 hint="write severity=warn or severity=error",
                 location=place,
             )

@@ -1,4 +1,4 @@
-"""Columns that a model names and that the query of the model above it does not return.
+"""Columns that a model reads and that the query of the upstream model does not return.
 
 What counts is the query, not the table: a table may still have a column that its model returned
 before, and readers would get NULLs from it. Only what lineage knows for certain is reported.
@@ -84,7 +84,7 @@ class MissingColumn:
 def missing_references(
     models: Iterable[Model], every: Sequence[Model], lineage: ProjectLineage, tables: Tables
 ) -> Iterator[MissingColumn]:
-    """Yield the columns that ``models`` name in vain; ``every`` are those of the project."""
+    """Yield the missing columns that ``models`` read; ``every`` are the models of the project."""
     makers = {table_key(table): model for model in every for table in made_by(model)}
     references = _References(makers, lineage, tables)
     for model in models:
@@ -100,7 +100,7 @@ def reads_models(model: Model) -> bool:
 
 
 def refusals(missing: Iterable[MissingColumn]) -> dict[str, tuple[Refuse, ...]]:
-    """Return what lets the steps of readers fail, by their names."""
+    """Return the refusals of readers, by their names."""
     found: dict[str, tuple[Refuse, ...]] = {}
     for each in missing:
         if not each.is_allowed:

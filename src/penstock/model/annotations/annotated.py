@@ -215,7 +215,10 @@ def _history(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
                 yield header.error("materialize", message, hint, "history-option")
         return
     if made.max_closed and not made.deletes:
-        message, hint = "`max_closed=` means nothing without deletes=close", "take it away"
+        message, hint = (
+            "`max_closed=` has no effect without deletes=close",
+            "remove it, or add deletes=close",
+        )
         yield header.error("materialize", message, hint, "history-option")
     if not made.keys:
         message = "history needs a key to know an entity by"

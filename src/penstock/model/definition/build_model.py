@@ -373,7 +373,7 @@ def _quarantine(declared: _Declared) -> Iterator[Diagnostic]:
             continue
         problem = _no_quarantine(declaration, declared.names)
         if not test.by_row:
-            problem = f"{test.name} is no test of each row on its own"
+            problem = f"{test.name} does not test single rows"
         if problem is not None:
             message = f"severity=quarantine cannot set rows aside: {problem}"
             hint = "write severity=warn or severity=error"
@@ -385,11 +385,11 @@ def _no_quarantine(declaration: Declaration, names: Names) -> str | None:
     if declaration.strategy.output is not Output.TABLE:
         return f"{declaration.strategy.name} writes no rows of a SELECT"
     if declaration.target.lake in names.roots:
-        return "a commit of Delta changes one table, and not that of the rejected rows"
+        return "a Delta commit cannot also write the table of the rejected rows"
     if history is not None and history.closes:
         return "the history would close the keys of these rows (deletes=close)"
     if by_time is not None and by_time.batch_size != 1:
-        return "rows of several intervals come together; write batch_size=1"
+        return "one batch has the rows of several intervals; write batch_size=1"
     return None
 
 

@@ -250,7 +250,7 @@ def _no_directory(place: Place) -> Diagnostic:
 def _reserved(place: Place) -> Iterator[Diagnostic]:
     """Variables of the project whose names already mean something in every model."""
     for name in sorted(place.variables.keys() & (TIMES | OF_MODEL)):
-        message = f"the variable {name} has the name of a macro variable of every model"
+        message = f"the variable {name} has the name of a predefined macro variable"
         where = Location(place.root / "penstock.toml")
         yield Diagnostic("error", message, where, "give it another name", "variables")
 

@@ -341,17 +341,17 @@ def needs_findings(
 
 
 def doubt_findings(edges: Mapping[str, tuple[Edge, ...]]) -> Iterator[Diagnostic]:
-    """Yield the inputs of which every slice is needed, as the query does not say which."""
+    """Yield a warning for each input that the query does not bound by its slice."""
     for edge in (edge for of in edges.values() for edge in of if edge.need.in_doubt):
         yield Diagnostic("warning", doubt_of(edge), _place_of(edge), needs_hint(edge), "needs-all")
 
 
 def doubt_of(edge: Edge) -> str:
-    """Return what a slice needs of an input for lack of bounds that are understood."""
+    """Return the message about an input of which every slice is needed."""
     upstream = edge.upstream.name
     until = " up to its own end" if edge.need.rule is Rule.MOMENTS else ""
     return (
-        f"{edge.reader.name} does not bound {upstream} by its slice in a way that is understood: "
+        f"Penstock finds no bounds of the slice where {edge.reader.name} reads {upstream}: "
         f"a slice needs every slice of {upstream}{until}, and is behind when one changes"
     )
 
@@ -367,7 +367,9 @@ def needs_hint(edge: Edge) -> str:
     else:
         line = f"{'--' if reader.python is None else '#'} needs {table} {word}"
     more = "" if sliced(reader) is Sliced.VALUES else more
-    return f"write `{line}`{more}, if a slice reads no more; all keeps it without this warning"
+    return (
+        f"write `{line}`{more} if a slice reads no more; `all` confirms that it reads every slice"
+    )
 
 
 def _place_of(edge: Edge) -> Location:
