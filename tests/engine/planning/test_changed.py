@@ -8,6 +8,7 @@ Tests ``engine/planning/changed_tests.py`` (data tests that slices were not publ
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from penstock.engine.planning.changed import NOTHING
 from penstock.engine.state.records import ReadRecord
 from penstock.engine.state.store import insert_read
 from penstock.errors import ArgumentError, PlanMoved
+from penstock.model.time.interval import Interval
 from penstock.project import Project
 from tests.engine.planning.test_reasons import HEAD, Shop, days
 from tests.engine.state.builders import run_record
@@ -264,3 +266,52 @@ def test_a_run_rebuilds_exactly_what_its_plan_shows(spark: SparkSession, tmp_pat
         assert project.plan(changed=True).steps == ()
         with pytest.raises(PlanMoved, match="made meanwhile by run"):
             project.run(plan=root / "plan.json")
+
+
+TIMED = """
+MODEL (name {}, kind {}, start '2026-01-01', end '2026-01-02');
+SELECT CAST('2026-01-01' AS DATE) AS day FROM src WHERE day BETWEEN @start_ds AND @end_ds
+"""
+KEPT = {
+    "models/apart": HEAD.format("apart append") + "SELECT '{partition}' AS day",
+    "models/added": TIMED.format(
+        "added", "INCREMENTAL_UNMANAGED (forward_only false, disable_restatement true)"
+    ),
+    "models/fixed": TIMED.format(
+        "fixed", "INCREMENTAL_BY_TIME_RANGE (time_column day, disable_restatement true)"
+    ),
+}
+ALLOW = "write disable_restatement false in its kind, then penstock run --changed"
+EACH = "for each slice: penstock drop apart --partition SLICE, then run again"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("apart", EACH), ("added", ALLOW), ("fixed", ALLOW)],
+    ids=["partitions", "append by time", "time range"],
+)
+def test_what_no_run_rebuilds_names_the_command_that_does(
+    tmp_path: Path, name: str, hint: str
+) -> None:
+    shop = Shop(tmp_path, {**MORE, **KEPT})
+    timed = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC)).text
+    if name != "apart":
+        shop.project.lake("main").sql(f"CREATE TABLE {name} (day DATE)")
+    shop.made(name, *(days(1, 2) if name == "apart" else [timed]), definition_hash="other")
+    asked = {"from_": "2026-01-01", "to": "2026-01-02"}
+    skipped = shop.step(name, select=name, **asked).skipped
+    assert skipped is not None
+    assert "2 stale; what is stale stays: " in skipped
+    assert skipped.endswith(hint)
+    with edited_kind(shop, name) as project:
+        if name == "apart":
+            project.drop(name, "2026-01-02")
+        step = project.plan(name, **(asked if name == "apart" else {"changed": True})).steps[0]
+        remade = ["2026-01-02"] if name == "apart" else ["2026-01-01 to 2026-01-02"]
+        assert (step.skipped, [str(each) for each in step.slices]) == (None, remade)
+
+
+def edited_kind(shop: Shop, name: str) -> Project:
+    path = shop.project.settings.root / "models" / f"{name}.sql"
+    path.write_text(path.read_text().replace("restatement true", "restatement false"))
+    return Project.load(shop.project.settings.root)

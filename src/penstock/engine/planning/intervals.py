@@ -133,13 +133,15 @@ class Due:
 class ModelIntervals:
     """The intervals of one model at one moment, with what is known of them.
 
-    ``start`` is that of the models it reads, for a model that has none of its own.
+    ``start`` is that of the models it reads, for a model that has none of its own. ``why_kept``
+    says why no run rebuilds its stale intervals.
     """
 
     by_time: TimeRange
     painted: IntervalHistory
     now: datetime
     start: datetime | None = None
+    why_kept: str | None = None
 
     def due(self, again: Intervals = ()) -> Due:
         """All that are missing or have failed, what ``lookback`` does again, and ``again``."""
@@ -156,9 +158,9 @@ class ModelIntervals:
         first = self.by_time.start(self.now)
         if not expected and first is not None and first > self.now:
             return Due((), tally, f"nothing is due before {_said(first)}, where it starts")
-        return Due(
-            (), tally, idle(tally) if _PENDING & set(tally.states) else f"up to date: {said(tally)}"
-        )
+        if _PENDING & set(tally.states):
+            return Due((), tally, idle(tally, self.why_kept))
+        return Due((), tally, f"up to date: {said(tally)}")
 
     def of(self, request: SliceRange) -> Due:
         """Return those of a range; its dates are whole days. Raises ArgumentError."""
@@ -179,7 +181,9 @@ class ModelIntervals:
             later=self.count(later) - begun,
             current=begun,
         )
-        return Due(chosen, tally, None if chosen else idle(tally), lacking=not request.all)
+        return Due(
+            chosen, tally, None if chosen else idle(tally, self.why_kept), lacking=not request.all
+        )
 
     def _has_begun(self, unit: Interval) -> bool:
         return unit.start <= self.now

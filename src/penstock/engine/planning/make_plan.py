@@ -31,7 +31,7 @@ from penstock.engine.planning.restatement_scope import (
     by_cron,
     cascade,
     together,
-    why_not,
+    why_kept,
 )
 from penstock.engine.planning.run_arguments import args_of, check_arguments
 from penstock.engine.planning.slices import (
@@ -261,6 +261,7 @@ def _lines(
             painted.get(model.name, IntervalHistory()),
             now,
             start_above(model, models, graph, now),
+            why_kept(model),
         )
         for model in timed
         if model.by_time is not None
@@ -482,8 +483,7 @@ def _of_states(model: Model, chosen: tuple[Slice, ...], tally: Tally, asked: Ask
     """Return a step of the slices that were chosen by their states."""
     range_ = asked.request.range
     assert range_ is not None, "asked for a range"
-    refused = why_not(model)
-    skipped = None if chosen else idle(tally, None if refused is None else refused[0])
+    skipped = None if chosen else idle(tally, why_kept(model))
     apart = _why_apart(model, range_, asked) if len(chosen) > 1 else None
     after = asked.after(model)
     return PlannedStep(model, chosen, after, skipped=skipped, tally=tally, apart=apart)

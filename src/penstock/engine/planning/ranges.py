@@ -281,14 +281,14 @@ def said(tally: Tally) -> str:
     return ", ".join(parts) or "no slices"
 
 
-def idle(tally: Tally, refused: str | None = None) -> str:
+def idle(tally: Tally, why_kept: str | None = None) -> str:
     """Return why nothing is made of a model: what is stale waits until a user asks for it.
-    ``refused`` says why nothing rebuilds it.
+    ``why_kept`` says why no run rebuilds it.
     """
     hint = ""
     if tally.states.get(STALE):
-        hint += f"; {REBUILD} rebuilds what is stale" if refused is None else ""
-        hint += "" if refused is None else f"; what is stale stays: {refused}"
+        hint += f"; {REBUILD} rebuilds what is stale" if why_kept is None else ""
+        hint += "" if why_kept is None else f"; what is stale stays: {why_kept}"
     if tally.states.get(LATE):
         hint += "; penstock run --behind makes slices with late rows again"
     whose = {CHANGED: "what another writer changed", BEHIND: "what is behind its input"}

@@ -13,6 +13,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from penstock.engine.planning.intervals import IntervalHistory
+from penstock.engine.planning.ranges import REBUILD
 from penstock.model.definition.graph import Edges
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, Intervals, intersect, union
@@ -73,8 +74,22 @@ def why_not(model: Model) -> tuple[str, str, str] | None:
         return f"disable_restatement is true{said}", hint, "disable_restatement"
     reason = model.strategy.irreplaceable
     if reason is not None and model.disable_restatement is None:
+        if model.partition is not None:  # a full refresh would drop all other slices
+            hint = f"for each slice: penstock drop {model.name} --partition SLICE, then run again"
+            return reason, hint, "target"
         return reason, f"to start it over: penstock run {model.name} --full-refresh", "target"
     return None
+
+
+def why_kept(model: Model) -> str | None:
+    """Return why no run rebuilds the stale slices of a model, with what to do instead; None where
+    a run of what has changed rebuilds them.
+    """
+    why = why_not(model)
+    if why is None:
+        return None
+    then = f", then {REBUILD}" if model.disable_restatement else ""
+    return f"{why[0]}; {why[1]}{then}"
 
 
 def rebuilds(model: Model) -> bool:
