@@ -62,11 +62,11 @@ def _row(name: str, values: Values, current: str | None) -> dict[str, Any]:
     from penstock.environment_tables import SECTION
     from penstock.settings_file import DEFAULT_ENVIRONMENT
 
-    own = {key: values.get(f"{SECTION}.{key}") for key in ("schema_suffix", "reads")}
+    tables = {key: values.get(f"{SECTION}.{key}") for key in ("schema_suffix", "reads")}
     return {
         "name": name,
         "current": name == (current or DEFAULT_ENVIRONMENT),
-        **{key: None if setting is None else setting.value for key, setting in own.items()},
+        **{key: None if setting is None else setting.value for key, setting in tables.items()},
         "overrides": _sections(key for key in values if not key.startswith(f"{SECTION}.")),
     }
 

@@ -75,13 +75,13 @@ def what_is_left(project: Project, result: RunResult) -> Mapping[str, str]:
 
 
 def _left(project: Project, step: StepResult, steps: Sequence[StepResult]) -> str:
-    done = sum(each.name == step.name and each.state == "done" for each in steps)
+    done = sum(other.name == step.name and other.state == "done" for other in steps)
     if done:
         return f"{count(done, 'other slice')} {'was' if done == 1 else 'were'} published"
     if strategy_named(step.strategy).counts_rows:
         with suppress(PenstockError):  # the catalog itself may be what is gone
-            there = project.show(step.name).columns
-            return f"{step.target} {'is unchanged' if there else 'was not created'}"
+            columns = project.show(step.name).columns
+            return f"{step.target} {'is unchanged' if columns else 'was not created'}"
     return "nothing was published"
 
 
@@ -94,8 +94,8 @@ class _Alike(NamedTuple):
     @property
     def slices(self) -> str:
         """``2026-09-21 to 2026-10-30, 2026-11-02``."""
-        left = len(self.ranges) - _RANGES
-        more = f", and {count(left, 'more range')}" if left > 0 else ""
+        more_ranges = len(self.ranges) - _RANGES
+        more = f", and {count(more_ranges, 'more range')}" if more_ranges > 0 else ""
         return ", ".join(self.ranges[:_RANGES]) + more
 
 
@@ -107,8 +107,8 @@ def _alike(
         results = list(of_step)
         groups: dict[Hashable, list[int]] = {}
         for position, result in enumerate(results):
-            if (of := key(result)) is not None:
-                groups.setdefault(of, []).append(position)
+            if (group_key := key(result)) is not None:
+                groups.setdefault(group_key, []).append(position)
         yield [
             _Alike([results[position] for position in positions], _ranges(results, positions))
             for positions in groups.values()
@@ -117,13 +117,13 @@ def _alike(
 
 def _ranges(results: Sequence[StepResult], positions: Sequence[int]) -> list[str]:
     """The slices at these positions; those that follow each other are one range."""
-    found: list[str] = []
-    numbered = groupby(enumerate(positions), key=lambda each: each[1] - each[0])
+    ranges: list[str] = []
+    numbered = groupby(enumerate(positions), key=lambda pair: pair[1] - pair[0])
     for _, following in numbered:
-        own = [position for _, position in following]
-        first, last = results[own[0]].slice or "", results[own[-1]].slice or ""
-        found.append(first if len(own) == 1 else f"{first} to {last}")
-    return found
+        group = [position for _, position in following]
+        start, stop = results[group[0]].slice or "", results[group[-1]].slice or ""
+        ranges.append(start if len(group) == 1 else f"{start} to {stop}")
+    return ranges
 
 
 def print_warnings(result: RunResult) -> None:
@@ -149,9 +149,9 @@ def _check(step: StepResult, name: str) -> CheckResult | None:
 def _print_warning(group: _Alike, name: str) -> None:
     checks = [check for step in group.results if (check := _check(step, name)) is not None]
     rows = count(sum(check.failures for check in checks), "row")
-    of = f" in {count(len(checks), 'slice')}, {group.slices}" if len(checks) > 1 else ""
-    said = SAID[checks[0].severity]
-    say(f"\n{group.results[0].name}: test {name} {said} {rows}{of}")
+    scope = f" in {count(len(checks), 'slice')}, {group.slices}" if len(checks) > 1 else ""
+    verb = SAID[checks[0].severity]
+    say(f"\n{group.results[0].name}: test {name} {verb} {rows}{scope}")
     print_samples(checks[0])
 
 

@@ -102,11 +102,11 @@ def _value(name: str, text: str) -> str:
 
 
 def _refused(key: str, table: str) -> UnsupportedFeature:
-    known = ", ".join(sorted((VECTORS, APPEND_ONLY, CHANGE_FEED, CHECKPOINT_INTERVAL)))
+    supported = ", ".join(sorted((VECTORS, APPEND_ONLY, CHANGE_FEED, CHECKPOINT_INTERVAL)))
     return UnsupportedFeature(
         f"Penstock cannot set the option {key} of the Delta table {table}: it does not implement "
         "what the option requires of writers",
-        hint=f"set it with another engine; Penstock sets {known}, and the retention and "
+        hint=f"set it with another engine; Penstock sets {supported}, and the retention and "
         "layout options of other engines",
         data={"table": table, "option": key},
     )

@@ -25,7 +25,7 @@ def to_pandas(table: pa.Table) -> Any:
     """Return the rows as a frame of pandas that `from_pandas` returns with the same types."""
     from pandas import DataFrame
 
-    columns = {at: _column(table.column(at)) for at in range(table.num_columns)}
+    columns = {position: _column(table.column(position)) for position in range(table.num_columns)}
     frame = DataFrame(columns, copy=False) if columns else table.to_pandas()
     frame.columns = table.column_names
     return frame
@@ -39,11 +39,11 @@ def from_pandas(frame: Any) -> pa.Table:
     for columns that Arrow has no type for.
     """
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    for at, dtype in enumerate(frame.dtypes):
-        field = table.schema.field(at)
+    for position, dtype in enumerate(frame.dtypes):
+        field = table.schema.field(position)
         if str(dtype) == "object" and pa.types.is_decimal(field.type):
             wide = field.with_type(pa.decimal128(_WIDEST, field.type.scale))
-            table = table.set_column(at, wide, table.column(at).cast(wide.type))
+            table = table.set_column(position, wide, table.column(position).cast(wide.type))
     return table
 
 

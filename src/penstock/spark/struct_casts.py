@@ -54,11 +54,11 @@ def fields_apart(df: DataFrame, types: Mapping[str, DataType]) -> tuple[list[str
 
     ``types`` are those of a table; columns that only one of them has are not looked into.
     """
-    known = {fold(name): (name, kind) for name, kind in types.items()}
+    table_types = {fold(name): (name, kind) for name, kind in types.items()}
     added: list[str] = []
     missing: list[str] = []
     for field in df.schema.fields:
-        name, kind = known.get(fold(field.name), (field.name, None))
+        name, kind = table_types.get(fold(field.name), (field.name, None))
         if kind is not None:
             added += other_fields(field.dataType, kind, field.name)
             missing += other_fields(kind, field.dataType, name)
@@ -88,11 +88,11 @@ def other_fields(kind: Any, other: Any, path: str) -> list[str]:
 
 def without(df: DataFrame, names: Sequence[str]) -> DataFrame:
     """Return ``df`` without columns, and without fields of structs, by their paths."""
-    own = set(df.columns)
-    df = df.drop(*(name for name in names if name in own))
+    columns = set(df.columns)
+    df = df.drop(*(name for name in names if name in columns))
     for path in names:
         column, _, inside = path.partition(".")
-        if path not in own and column in own:
+        if path not in columns and column in columns:
             kind = df.schema[column].dataType
             value = _without(fn.col(quoted(column)), kind, inside.split("."))
             df = df.withColumn(column, value)
@@ -100,15 +100,17 @@ def without(df: DataFrame, names: Sequence[str]) -> DataFrame:
 
 
 def _without(value: SparkColumn, kind: Any, path: Sequence[str]) -> SparkColumn:
-    name, *rest = path
+    name, *inner_path = path
     if kind.typeName() == "array":
-        return fn.transform(value, lambda item: _without(item, kind.elementType, rest))
+        return fn.transform(value, lambda item: _without(item, kind.elementType, inner_path))
     if kind.typeName() == "map":
-        return fn.transform_values(value, lambda _, item: _without(item, kind.valueType, rest))
-    if not rest:
+        return fn.transform_values(
+            value, lambda _, item: _without(item, kind.valueType, inner_path)
+        )
+    if not inner_path:
         return value.dropFields(quoted(name))
     field = value.getField(name)
-    return value.withField(quoted(name), _without(field, kind[name].dataType, rest))
+    return value.withField(quoted(name), _without(field, kind[name].dataType, inner_path))
 
 
 def _structs(df: DataFrame, types: Mapping[str, str]) -> dict[str, DataType]:

@@ -50,8 +50,8 @@ def declared_places(
 def _by_position(path: Path, sniffed: Sniffed, names: Sequence[str], *, padded: bool) -> Places:
     width = len(sniffed.names)
     if width > len(names) or (width < len(names) and not padded):
-        found = sniffed.header or [""] * width
-        raise Unfit(Fault(path, _difference(found, names)), "declare the columns that it has")
+        header = sniffed.header or [""] * width
+        raise Unfit(Fault(path, _difference(header, names)), "declare the columns that it has")
     return tuple(index if index < width else None for index in range(len(names)))
 
 

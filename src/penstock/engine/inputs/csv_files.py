@@ -274,8 +274,10 @@ def _padded(frame: DataFrame, form: CsvForm, options: Mapping[str, str]) -> Data
     Spark marks both as malformed. The text of such a row is split once more.
     """
     words = ", ".join(f"w{index} STRING" for index in range(form.width + 1))
-    kept = {name: options[name] for name in ("sep", "quote", "escape")}
-    split = fn.from_csv(fn.col(_RECORD), words, {**kept, "mode": "PERMISSIVE", "nullValue": _NULL})
+    format_options = {name: options[name] for name in ("sep", "quote", "escape")}
+    split = fn.from_csv(
+        fn.col(_RECORD), words, {**format_options, "mode": "PERMISSIVE", "nullValue": _NULL}
+    )
     # Spark refuses a query that needs no other column than that of the record.
     message = fn.concat(
         fn.lit("reading file "),
@@ -351,18 +353,18 @@ def united(calls: Sequence[CsvFiles]) -> CsvFiles:
     for call in calls:
         for part in call.parts:
             grouped.setdefault((part.form, part.places), []).extend(part.paths)
-    parts = tuple(CsvPart(form, own, tuple(texts)) for (form, own), texts in grouped.items())
+    parts = tuple(CsvPart(form, places, tuple(texts)) for (form, places), texts in grouped.items())
     return replace(calls[0], parts=parts)
 
 
 def _looked_at(paths: Iterable[Path], options: CsvOptions) -> list[Inspected]:
     files: list[Inspected] = []
-    known: Quoting | None = None
+    quoting: Quoting | None = None
     for path in paths:
-        file = inspected(path, options, known)
+        file = inspected(path, options, quoting)
         if file is not None:
             files.append(file)
-            known = known or (file.form.quoting if file.form.width > 1 else None)
+            quoting = quoting or (file.form.quoting if file.form.width > 1 else None)
     return files
 
 
@@ -370,9 +372,9 @@ def _columns_of_nothing(paths: Sequence[Path], options: CsvOptions) -> Columns:
     """Return the declared columns, where no file has a character. Raises Unfit."""
     if options.columns:
         return options.columns
-    where = paths[0] if paths else Path()
+    path = paths[0] if paths else Path()
     raise Unfit(
-        Fault(where, "the file is empty: it says nothing of its columns"),
+        Fault(path, "the file is empty: it says nothing of its columns"),
         "say them: columns = {'id': 'INTEGER', 'name': 'VARCHAR'}",
     )
 

@@ -157,12 +157,12 @@ def _fixed(sample: str, options: CsvOptions) -> Sniffed:
 
 def _unique(names: list[str]) -> tuple[str, ...]:
     """Return names as DuckDB makes them unique: ``a``, ``a_1``, and ``column2`` for none."""
-    taken: dict[str, int] = {}
+    counts: dict[str, int] = {}
     unique: list[str] = []
     for index, text in enumerate(names):
         name = text.strip() or f"column{index}"
-        count = taken.get(fold(name), 0)
-        taken[fold(name)] = count + 1
+        count = counts.get(fold(name), 0)
+        counts[fold(name)] = count + 1
         unique.append(f"{name}_{count}" if count else name)
     return tuple(unique)
 
@@ -225,12 +225,12 @@ def _arguments(options: CsvOptions, known: Quoting | None) -> list[str]:
         "timestampformat": options.timestampformat,
         "decimal_separator": None if options.decimal_separator == "." else ",",
     }
-    found = [f"{name} = {_text(value)}" for name, value in texts.items() if value is not None]
+    arguments = [f"{name} = {_text(value)}" for name, value in texts.items() if value is not None]
     flags = {"null_padding": options.padded, "all_varchar": options.all_text}
-    found += [f"{name} = true" for name, value in flags.items() if value]
+    arguments += [f"{name} = true" for name, value in flags.items() if value]
     if options.header is not None:
-        found.append(f"header = {str(options.header).lower()}")
-    return found
+        arguments.append(f"header = {str(options.header).lower()}")
+    return arguments
 
 
 def _text(value: str) -> str:

@@ -94,7 +94,7 @@ def _marked(
         f"CASE WHEN {condition} THEN {text_literal(name)} END"
         for name, (condition, _) in predicates.items()
     )
-    args = {name: value for _, given in predicates.values() for name, value in given.items()}
+    args = {name: value for _, bound in predicates.values() for name, value in bound.items()}
     tests = f"filter(array({failed}), name -> name IS NOT NULL) AS {TESTS}"
     return run_sql(attempt.context.session, f"SELECT *, {tests} FROM {quoted(view)}", args=args)
 

@@ -101,21 +101,21 @@ def reads_models(model: Model) -> bool:
 
 def refusals(missing: Iterable[MissingColumn]) -> dict[str, tuple[Refuse, ...]]:
     """Return the refusals of readers, by their names."""
-    found: dict[str, tuple[Refuse, ...]] = {}
-    for each in missing:
-        if not each.is_allowed:
-            stage = Refuse(f"{each.place}: {each.message}", each.hint, "target")
-            found[each.reader.name] = (*found.get(each.reader.name, ()), stage)
-    return found
+    by_reader: dict[str, tuple[Refuse, ...]] = {}
+    for column in missing:
+        if not column.is_allowed:
+            stage = Refuse(f"{column.place}: {column.message}", column.hint, "target")
+            by_reader[column.reader.name] = (*by_reader.get(column.reader.name, ()), stage)
+    return by_reader
 
 
 def removed_columns(missing: Iterable[MissingColumn]) -> Iterator[str]:
     """Yield ``orders: customer is no longer returned; read by revenue``."""
     readers: dict[tuple[str, str], dict[str, None]] = {}
-    for each in missing:
-        if each.maker is not None and each.was_there:
-            of = readers.setdefault((each.maker.name, each.column), {})
-            of[each.reader.name] = None
+    for lack in missing:
+        if lack.maker is not None and lack.was_there:
+            of = readers.setdefault((lack.maker.name, lack.column), {})
+            of[lack.reader.name] = None
     for (maker, column), names in readers.items():
         yield f"{maker}: {column} is no longer returned; read by {', '.join(names)}"
 
@@ -164,9 +164,9 @@ class _References:
             return None
         tables = filter(None, map(table_read, model.query.mentioned))
         keys = dict.fromkeys(map(table_key, tables))
-        read = [self.makers[key] for key in keys if key in self.makers]
-        for maker in (each for each in read if self._has(each, lack.column)):
+        models = [self.makers[key] for key in keys if key in self.makers]
+        for maker in (each for each in models if self._has(each, lack.column)):
             lineage = self.lineage.of(maker.target)
             if lineage is not None and lineage.lacks_name(lack.column):
                 return maker
-        return read[0] if len(read) == len(model.query.mentioned) == 1 else None
+        return models[0] if len(models) == len(model.query.mentioned) == 1 else None

@@ -111,8 +111,8 @@ class SelectBounds:
         if not qualifier and len(self.sources) > 1:
             return self.unqualified.get(column)
         number = self.number(qualifier)
-        found = None if number is None else self.sources[number].get(column)
-        return found if found is not None and found.certain else None
+        bounds = None if number is None else self.sources[number].get(column)
+        return bounds if bounds is not None and bounds.certain else None
 
     def number(self, qualifier: str) -> int | None:
         if not qualifier:
@@ -131,12 +131,12 @@ class SelectBounds:
                     self.sources[right][name] = replace(found, column=name)
 
 
-def put(bounds: dict[str, ColumnWindows], column: str, found: ColumnWindows) -> None:
-    found, before = replace(found, column=column), bounds.get(column)
-    if before is None or (found.certain and not before.certain):
-        bounds[column] = found
-    elif before.certain == found.certain:
-        bounds[column] = before.both(found)
+def put(bounds: dict[str, ColumnWindows], column: str, windows: ColumnWindows) -> None:
+    windows, before = replace(windows, column=column), bounds.get(column)
+    if before is None or (windows.certain and not before.certain):
+        bounds[column] = windows
+    elif before.certain == windows.certain:
+        bounds[column] = before.both(windows)
 
 
 def conditions_of(tokens: Sequence[Token], span: Range | None, markers: Markers) -> Conditions:
@@ -146,12 +146,12 @@ def conditions_of(tokens: Sequence[Token], span: Range | None, markers: Markers)
     except Unclear:
         parts = None
     spans = [span] if span is not None and parts is None else parts or []
-    found = Conditions()
-    for first, last in spans:
-        tree = markers.parsed(tokens[first:last])
+    conditions = Conditions()
+    for start, stop in spans:
+        tree = markers.parsed(tokens[start:stop])
         if tree is not None:
-            found = found.both(_of_tree(tree, markers))
-    return found
+            conditions = conditions.both(_of_tree(tree, markers))
+    return conditions
 
 
 # --- conditions
@@ -200,23 +200,23 @@ def _in(tree: exp.Expr, markers: Markers) -> Conditions:
     moments = [moment_of(value, markers) for value in values]
     if column is None or not moments or tree.args.get("query") is not None:
         return Conditions()
-    found: list[Conditions] = []
+    conditions: list[Conditions] = []
     for moment in moments:
         if moment is None:
             return Conditions()
-        found.append(_required(column, (_WINDOWS["EQ"](moment, column),), moment))
-    return reduce(Conditions.either, found)
+        conditions.append(_required(column, (_WINDOWS["EQ"](moment, column),), moment))
+    return reduce(Conditions.either, conditions)
 
 
 def _between(tree: exp.Expr, markers: Markers) -> Conditions:
     column = _column(tree.this)
-    found = Conditions()
+    conditions = Conditions()
     for bound, sign in (("low", "GTE"), ("high", "LTE")):
         moment = moment_of(tree.args[bound], markers)
         if column is not None and moment is not None:
             window = _WINDOWS[sign](moment, column)
-            found = found.both(_required(column, (window,), moment))
-    return found
+            conditions = conditions.both(_required(column, (window,), moment))
+    return conditions
 
 
 def _required(column: _Column, windows: tuple[Window, ...], moment: Moment) -> Conditions:
@@ -282,8 +282,10 @@ def returned(
         return _greatest([tree.this, *tree.expressions], markers, lookup)
     inner, is_date = unwrapped(tree)
     if isinstance(inner, exp.Column) and not inner.name.startswith(MARK):
-        found = lookup((fold(inner.table), fold(inner.name)))
-        return found if found is None or not is_date else replace(found, grain=found.grain.as_date)
+        bounds = lookup((fold(inner.table), fold(inner.name)))
+        if bounds is None or not is_date:
+            return bounds
+        return replace(bounds, grain=bounds.grain.as_date)
     moment = moment_of(tree, markers)
     if moment is None or moment.is_end or moment.shift:
         return None
@@ -297,11 +299,11 @@ def _greatest(
     lookup: Callable[[Key], ColumnWindows | None],
 ) -> ColumnWindows | None:
     """Read the greatest of some values: within the slice where one is, and none is after it."""
-    found = [returned(value, markers, lookup) for value in values]
-    known = [each for each in found if each is not None]
-    ends = {window.last for each in known for window in each.windows}
-    within = any(each.windows == (COMMON,) for each in known)
-    if len(known) < len(found) or ends != {COMMON.last} or not within:
+    all_bounds = [returned(value, markers, lookup) for value in values]
+    bounds = [bound for bound in all_bounds if bound is not None]
+    ends = {window.last for bound in bounds for window in bound.windows}
+    within = any(bound.windows == (COMMON,) for bound in bounds)
+    if len(bounds) < len(all_bounds) or ends != {COMMON.last} or not within:
         return None
-    grains = (each.grain for each in known)
+    grains = (bound.grain for bound in bounds)
     return ColumnWindows("", (COMMON,), reduce(Grain.with_other, grains))

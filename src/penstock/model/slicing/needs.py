@@ -342,7 +342,8 @@ def needs_findings(
 
 def doubt_findings(edges: Mapping[str, tuple[Edge, ...]]) -> Iterator[Diagnostic]:
     """Yield a warning for each input that the query does not bound by its slice."""
-    for edge in (edge for of in edges.values() for edge in of if edge.need.in_doubt):
+    every = (edge for reader_edges in edges.values() for edge in reader_edges)
+    for edge in (edge for edge in every if edge.need.in_doubt):
         yield Diagnostic("warning", doubt_of(edge), _place_of(edge), needs_hint(edge), "needs-all")
 
 

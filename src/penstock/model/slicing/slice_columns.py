@@ -134,13 +134,13 @@ class SliceColumns:
         column = None if model.ranges is None else model.ranges.column
         if column is not None:
             name = fold(column.name)
-            found = {name: ColumnWindows(name, (COMMON,), Grain.INSTANT)}
-            return {**self._of_query(model, name), **found}
+            managed = {name: ColumnWindows(name, (COMMON,), Grain.INSTANT)}
+            return {**self._of_query(model, name), **managed}
         if model.partition is None:
             return {}
         name = fold(self.partition_column(model.target.lake))
-        found = {name: ColumnWindows(name, (COMMON,), Grain.TEXT)}
-        return {**self._of_query(model, None), **found}
+        managed = {name: ColumnWindows(name, (COMMON,), Grain.TEXT)}
+        return {**self._of_query(model, None), **managed}
 
     def _of_query(self, model: Model, time_column: str | None) -> Columns:
         strategy = model.strategy
@@ -157,7 +157,7 @@ class SliceColumns:
 
         return columns_of_slice(model.query, None, inherited)
 
-    def _inherited(self, model: Model, source: QuerySource, known: Columns) -> Columns:
+    def _inherited(self, model: Model, source: QuerySource, conditions: Columns) -> Columns:
         """Return the columns of an input that lie within the slice of its reader, where the bounds
         of one show that a row is of the same slice.
         """
@@ -165,11 +165,11 @@ class SliceColumns:
         upstream = None if table is None or is_earlier(source) else self.made.get(table_key(table))
         if upstream is None or upstream is model or upstream.partition is None:
             return {}
-        slices, of = Slices.of(model), Slices.of(upstream)
-        if slices.text != of.text:
+        slices, upstream_slices = Slices.of(model), Slices.of(upstream)
+        if slices.text != upstream_slices.text:
             return {}
-        columns, comparison = self.of(upstream), Comparison(slices, of, self.zone)
-        for name, condition in known.items():
+        columns, comparison = self.of(upstream), Comparison(slices, upstream_slices, self.zone)
+        for name, condition in conditions.items():
             column = columns.get(name)
             if column is not None and comparison.windows(condition, column) == (COMMON,):
                 return columns

@@ -22,9 +22,9 @@ _PREFIX = "penstock_"
 Columns = tuple[str, ...]
 
 
-def add_indexes(connection: Connection, wanted: Mapping[str, Iterable[Columns]]) -> None:
+def add_indexes(connection: Connection, indexes_by_table: Mapping[str, Iterable[Columns]]) -> None:
     """Give tables indexes of these columns, by the table's name, where they are missing."""
-    for table, indexes in wanted.items():
+    for table, indexes in indexes_by_table.items():
         _give(connection, table, indexes)
 
 
@@ -38,17 +38,17 @@ def hide_indexes(connection: Connection) -> None:
         _give(connection, str(table), ())
 
 
-def _give(connection: Connection, table: str, wanted: Iterable[Columns]) -> None:
-    hidden, made = _indexes(connection, table)
-    all_of_them = tuple(dict.fromkeys((*hidden, *made, *wanted)))
-    if made or len(all_of_them) > len(hidden):
+def _give(connection: Connection, table: str, more: Iterable[Columns]) -> None:
+    hidden, visible = _indexes(connection, table)
+    all_of_them = tuple(dict.fromkeys((*hidden, *visible, *more)))
+    if visible or len(all_of_them) > len(hidden):
         _rebuild(connection, table, all_of_them)
 
 
 def _indexes(connection: Connection, table: str) -> tuple[list[Columns], list[Columns]]:
     """The columns of the indexes that DuckDB leaves out, and of those made with CREATE INDEX."""
     hidden: list[Columns] = []
-    made: list[Columns] = []
+    visible: list[Columns] = []
     listed = connection.exec_driver_sql(f"PRAGMA index_list({quote_identifier(table)})").all()
     for _, name, _, origin, _ in sorted(listed):
         info = f"PRAGMA index_info({quote_identifier(name)})"
@@ -56,8 +56,8 @@ def _indexes(connection: Connection, table: str) -> tuple[list[Columns], list[Co
         if origin == "u" and columns[-1] == NULL_COLUMN:
             hidden.append(columns[:-1])
         elif origin == "c" and name.startswith(_PREFIX):
-            made.append(columns)
-    return hidden, made
+            visible.append(columns)
+    return hidden, visible
 
 
 def _rebuild(connection: Connection, table: str, indexes: Sequence[Columns]) -> None:
@@ -69,17 +69,17 @@ def _rebuild(connection: Connection, table: str, indexes: Sequence[Columns]) -> 
     new, old = quote_identifier(f"{_PREFIX}new_{table}"), quote_identifier(table)
     info = connection.exec_driver_sql(f"PRAGMA table_info({old})")
     columns = _listed([str(row[1]) for row in info])
-    others = (
+    remaining = (
         "SELECT sql FROM sqlite_master WHERE tbl_name = ? AND sql IS NOT NULL "
         f"AND type IN ('index', 'trigger') AND substr(name, 1, {len(_PREFIX)}) <> ?"
     )
-    kept = [str(sql) for (sql,) in connection.exec_driver_sql(others, (table, _PREFIX))]
+    statements = [str(sql) for (sql,) in connection.exec_driver_sql(remaining, (table, _PREFIX))]
     for statement in (
         f"CREATE TABLE {new} ({_COLUMN}{_UNIQUE.sub('', body)}{unique})",
         f"INSERT INTO {new} ({columns}) SELECT {columns} FROM {old} ORDER BY rowid",
         f"DROP TABLE {old}",
         f"ALTER TABLE {new} RENAME TO {old}",
-        *kept,
+        *statements,
     ):
         connection.exec_driver_sql(statement)
 

@@ -76,8 +76,8 @@ def missing_field(values: pa.ChunkedArray, column: Column) -> str | None:
     """The path of a field that takes no NULL and has one in these values; ``None`` without."""
     if next(required_fields(column), None) is None:
         return None
-    found = (_missing(chunk, column, column.name) for chunk in values.chunks)
-    return next((path for path in found if path is not None), None)
+    paths = (_missing(chunk, column, column.name) for chunk in values.chunks)
+    return next((path for path in paths if path is not None), None)
 
 
 def _missing(values: pa.Array, column: Column, path: str) -> str | None:
