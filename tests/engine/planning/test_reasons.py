@@ -6,6 +6,7 @@ Tests ``engine/planning/slice_reason.py`` as well.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -209,3 +210,22 @@ def test_a_run_of_very_many_slices_is_noticed(shop: Shop) -> None:
     assert [str(each) for each in plan.steps[0].ranges] == [
         f"{long_ago:%Y-%m-%d} to 2026-01-11 missing (11,000)"
     ]
+
+
+@pytest.mark.parametrize("state", ["failed", "abandoned"])
+def test_status_names_an_attempt_of_before_a_publication_that_is_undone(
+    shop: Shop, state: str
+) -> None:
+    """As plans do: a rollback has taken the rows that a later run published."""
+    text = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC)).text
+    shop.failed("timed", text, state)
+    later = step_record("r2", step="timed", target="main.timed", slice=text)
+    shop.state.begin_step(replace(later, state="done", started_at=LATER + timedelta(days=1)))
+    model = shop.project.model("timed")
+    planned = shop.project._known().intervals([model])["timed"].events
+    for known in (shop.project.status(), shop.project.status("timed")):
+        status = next(each for each in known if each.model == "timed")
+        assert [(each.slice, each.state) for each in status.slices] == [
+            (str(event.interval), event.state) for event in planned
+        ]
+    assert [event.state for event in planned] == ["failed"]

@@ -216,6 +216,11 @@ def test_the_last_attempt_is_the_newest_however_it_ended() -> None:
         outcomes = reading.last_outcomes(connection, ["main.a"])["main.a"]
         assert outcomes == {"2026-01-01": ("abandoned", "r4"), "b": ("skipped", "r5")}
         assert not reading.last_attempts(connection, "main.b")
+        put(connection, STEP, a_step(minute=6))
+        tried = ("failed", "abandoned")
+        assert reading.last_attempts(connection, states=tried) == []
+        (before,) = reading.last_attempts(connection, states=tried, among=True)
+        assert before.run_id == "r4"
 
 
 @pytest.mark.parametrize("dropped", ["2026-01-01", ""])

@@ -81,6 +81,7 @@ if TYPE_CHECKING:
 #: attempts that say more than what was published before
 _PRESSING = (RUNNING, FAILED, SKIPPED, WAITING)
 _INTERRUPTED = ("cancelled", "abandoned")  # which published nothing: a run makes the slice again
+_UNPUBLISHED = (*_PRESSING, *_INTERRUPTED)
 LAST_RUNS = 10
 
 
@@ -110,7 +111,8 @@ Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run h
 @dataclass(frozen=True, slots=True)
 class LakeState:
     """The state tables of one lake, read at one moment. ``attempts`` are those of interest, of the
-    latest at each slice: `_PRESSING`, and what was interrupted.
+    latest at each slice: `_PRESSING`, and what was interrupted. Of models by time the latest of
+    these count, whatever was published since: records say so, and a rollback undoes them.
     """
 
     slices: tuple[SliceRecord, ...] = ()
@@ -124,10 +126,18 @@ class LakeState:
     holders: Holders = NOBODY
 
     @classmethod
-    def read(cls, connection: Connection, target: str | None = None) -> LakeState:
+    def read(
+        cls, connection: Connection, target: str | None = None, by_time: Collection[str] = ()
+    ) -> LakeState:
+        """``by_time`` are the targets of models by time."""
+        attempts = reading.last_attempts(connection, target, _UNPUBLISHED)
+        if by_time:
+            timed = reading.last_attempts(connection, target, _UNPUBLISHED, among=True)
+            attempts = [each for each in attempts if each.target not in by_time]
+            attempts += [each for each in timed if each.target in by_time]
         return cls(
             slices=tuple(reading.slices(connection, target)),
-            attempts=tuple(reading.last_attempts(connection, target, (*_PRESSING, *_INTERRUPTED))),
+            attempts=tuple(attempts),
             checks=tuple(reading.last_checks(connection, target)),
             running=tuple(reading.running(connection)),
             dropped=reading.dropped(connection, None if target is None else [target]),
@@ -239,17 +249,21 @@ def read_state(
     catalog = catalogs(lake)
     if catalog is None:
         return LakeState()
-    where = where_of(
-        settings, lake, catalog.data_path, [m for m in models if m.target.lake == lake]
-    )
-    ask = partial(_state, where=where, target=target, spark=settings.spark)
+    in_lake = [model for model in models if model.target.lake == lake]
+    where = where_of(settings, lake, catalog.data_path, in_lake)
+    by_time = frozenset(each.target.qualified for each in in_lake if each.by_time is not None)
+    ask = partial(_state, where=where, target=target, spark=settings.spark, by_time=by_time)
     return State(catalog).read(ask, LakeState())
 
 
 def _state(
-    connection: Connection, where: Where, target: str | None, spark: SparkSettings
+    connection: Connection,
+    where: Where,
+    target: str | None,
+    spark: SparkSettings,
+    by_time: Collection[str] = (),
 ) -> LakeState:
-    state = LakeState.read(connection, target)
+    state = LakeState.read(connection, target, by_time)
     by_target: dict[str, list[SliceRecord]] = defaultdict(list)
     for record in state.slices:
         by_target[record.target].append(record)

@@ -160,10 +160,15 @@ def is_recorded(connection: Connection, target: str, since: int) -> bool:
 
 
 def last_attempts(
-    connection: Connection, target: str | None = None, states: Collection[str] = ()
+    connection: Connection,
+    target: str | None = None,
+    states: Collection[str] = (),
+    *,
+    among: bool = False,
 ) -> list[StepRecord]:
-    """The latest attempt at each slice; with ``states`` only those that are in one of them.
-    Attempts that began before the slice or its table was dropped do not count.
+    """The latest attempt at each slice; with ``states`` only those that are in one of them, and
+    with ``among`` the latest of those. Attempts that began before the slice or its table was
+    dropped do not count.
     """
     counted = true() if _is_old(connection) else ~_dropped_since()
     latest = (
@@ -173,6 +178,8 @@ def last_attempts(
     )
     if target is not None:
         latest = latest.where(STEP.c.target == target)
+    if among:
+        latest = latest.where(STEP.c.state.in_(states))
     newest = latest.subquery()
     query = select(STEP).join(
         newest,
