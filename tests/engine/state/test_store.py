@@ -8,10 +8,20 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+import pytest
+
 from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.engine.state import reading, run_history
-from penstock.engine.state.records import InputRead, KeptPart, ProcessId, ReadRecord, this_process
+from penstock.engine.state.records import (
+    InputRead,
+    KeptPart,
+    ProcessId,
+    ReadRecord,
+    lies_among_others,
+    this_process,
+)
 from penstock.engine.state.store import State, StepRecords, divide_step, forget, publish
+from penstock.model.time.interval import Interval
 from tests.engine.state.builders import at, publication, run_record, step_record
 
 
@@ -19,6 +29,30 @@ def test_nothing_is_known_before_the_first_run(state: State) -> None:
     assert state.slice("main.a", "") is None
     with state.reading() as connection:
         assert connection is None
+
+
+@pytest.mark.parametrize("strategy", ["merge", "append", "history", "time_range"])
+def test_rows_that_lie_among_others_are_counted_for_the_step(state: State, strategy: str) -> None:
+    """The rows of a time range are the slice's own; those of a merge are known as written only."""
+    text = Interval(at(0), at(60)).text
+    own = None if lies_among_others(strategy, text) else 4
+    what = publication(strategy=strategy, slice=text, rows=own, written=None if own else 5)
+    state.begin_run(run_record())
+    state.begin_step(step_record(slice=text))
+    state.confirm(what, 7)
+    slice_ = state.slice("main.a", text)
+    assert slice_ is not None
+    with state.reading() as connection:
+        assert connection is not None
+        (step,) = run_history.step_runs(connection, "main.a", 9)
+    expected = (4, 4, 4) if strategy == "time_range" else (None, 5, 5)
+    assert (slice_.rows, step.rows, what.reported) == expected
+
+
+def test_views_and_files_report_no_rows() -> None:
+    assert publication(strategy="view", rows=0).reported is None
+    assert publication(strategy="files", rows=2).reported is None
+    assert publication(strategy="manual", rows=2).reported == 2
 
 
 def test_a_run_is_recorded_at_its_start(state: State) -> None:
