@@ -40,6 +40,18 @@ select 1 as id {% if not is_incremental() %}, 2 as c{% endif %}
 """
 GRANTED = "{{ config(materialized='table', grants={'select': ['ada']}) }} select 1 as id"
 DELTA = "{{ config(materialized='table', file_format='delta', OPTION) }} select 1 as id"
+KEPT = """
+{% snapshot kept %}
+{{ config(target_schema=target.schema, unique_key="id", strategy="check", check_cols="all",
+   file_format="delta", location_root="custom") }}
+select 1 as id
+{% endsnapshot %}
+"""
+SEED = """
+seeds:
+  - name: planted
+    config: {file_format: delta, table_properties: {delta.appendOnly: "true"}}
+"""
 
 
 class TestStrategies:
@@ -65,6 +77,14 @@ class TestStrategies:
         }
         return made | {f"{name}.sql": text for name, text in others.items()}
 
+    @pytest.fixture(scope="class")
+    def snapshots(self) -> dict[str, str]:
+        return {"kept.sql": KEPT}
+
+    @pytest.fixture(scope="class")
+    def seeds(self) -> dict[str, str]:
+        return {"planted.csv": "id\n1\n", "seeds.yml": SEED}
+
     def test_strategies(self, project: Any) -> None:
         selected = ["--exclude", "located", "tuned", "across"]
         run_dbt(["run", *selected])
@@ -87,9 +107,11 @@ class TestStrategies:
         {
             "located": "a Delta table is",
             "tuned": "table_properties of tuned are not written",
+            "kept": "location_root of kept: a Delta table is",
+            "planted": "table_properties of planted are not written",
             "across": "which is in another lake",
         }.items(),
     )
     def test_refused(self, project: Any, model: str, said: str) -> None:
-        failed = run_dbt(["run", "--select", model], expect_pass=False)
+        failed = run_dbt(["build", "--select", model], expect_pass=False)
         assert said in failed.results[0].message

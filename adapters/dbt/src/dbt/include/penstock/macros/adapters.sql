@@ -155,6 +155,7 @@
 {%- endmacro %}
 
 {% macro penstock__create_csv_table(model, agate_table) %}
+  {% do penstock__check_options() %}
   {%- set types = model['config'].get('column_types', {}) -%}
   {%- set quote_columns = model['config'].get('quote_columns', none) -%}
   {% set sql %}
@@ -174,6 +175,7 @@
   {% if full_refresh %}
     {{ return(create_csv_table(model, agate_table)) }}
   {% endif %}
+  {% do penstock__check_options() %}
   {% call statement('_') -%}truncate table {{ old_relation.render() }}{%- endcall %}
   {{ return("truncate table " ~ old_relation.render()) }}
 {% endmacro %}

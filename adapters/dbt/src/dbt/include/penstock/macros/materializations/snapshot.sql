@@ -10,8 +10,9 @@
   {{ default__build_snapshot_table(strategy, penstock__keyed(strategy, sql)) }}
 {%- endmacro %}
 
-{# The query as a temporary relation whose rows have keys. #}
+{# The query as a temporary relation whose rows have keys. Every run of a snapshot passes here first. #}
 {% macro penstock__keyed(strategy, sql) -%}
+  {% do penstock__check_options() %}
   {% set relation = make_temp_relation(this, '__dbt_keyed') %}
   {% call statement('keyed') -%}
     {{ create_table_as(True, relation, sql) }}
