@@ -76,9 +76,9 @@ class TestDispatch:
         assert rows == [("penstock", "spark", "default")]
         rows = project.run_sql("select * from {schema}.looked_up order by 1", fetch="all")
         assert rows == [
-            ("a", "varchar", ""),
-            ("b", "varchar", ""),
-            ("c", "varchar", ""),
+            ("a", "string", ""),
+            ("b", "string", ""),
+            ("c", "string", ""),
             ("dispatched", "BASE TABLE", "information_schema.tables"),
             ("on_day", "date", ""),
         ]

@@ -107,7 +107,7 @@ def stats(*, of_table: bool) -> dict[str, Any]:
 TYPES: dict[str, Any] = {
     "role": None,
     "id_type": "bigint",
-    "text_type": "varchar",
+    "text_type": "string",
     "time_type": "timestamp_ntz",
     "view_type": "VIEW",
     "table_type": "BASE TABLE",
@@ -143,7 +143,7 @@ def entry(project: Any, kind: str, name: str, stats: dict[str, StatsItem]) -> Ca
     order = ("id", "first_name", "email", "ip_address", "updated_at")
     about = TableMetadata(kind, project.test_schema, name, database=project.database)
     columns = {
-        column: ColumnMetadata(types.get(column, "varchar"), at + 1, column)
+        column: ColumnMetadata(types.get(column, "string"), at + 1, column)
         for at, column in enumerate(order)
     }
     return CatalogTable(metadata=about, columns=columns, stats=stats)

@@ -11,8 +11,8 @@ from dbt.tests.adapter.constraints import test_constraints as suite
 CREATED = """
 create or replace table <model_identifier> (
     id integer not null,
-    color varchar,
-    date_day varchar
+    color string,
+    date_day string
 );
 insert into <model_identifier> select id, color, date_day from (
     -- depends_on: <foreign_key_model_identifier>
@@ -22,8 +22,8 @@ insert into <model_identifier> select id, color, date_day from (
 QUOTED = """
 create or replace table <model_identifier> (
     id integer not null,
-    "from" varchar not null,
-    date_day varchar
+    "from" string not null,
+    date_day string
 );
 insert into <model_identifier> select id, "from", date_day from (
     select 'blue' as "from", 1 as id, '2019-01-01' as date_day
@@ -41,22 +41,22 @@ select zone_of_header() as column_name
 class Types:
     @pytest.fixture
     def string_type(self) -> str:
-        return "varchar"
+        return "string"
 
     @pytest.fixture
     def int_type(self) -> str:
-        return "integer"
+        return "int"
 
     @pytest.fixture
     def data_types(self) -> list[list[str]]:
         return [
-            ["1", "integer", "integer"],
-            ["'1'", "varchar", "varchar"],
+            ["1", "int", "int"],
+            ["'1'", "string", "string"],
             ["true", "boolean", "boolean"],
             ["timestamp_ltz '2013-11-03 00:00:00-07'", "timestamp_ltz", "timestamp_ltz"],
             ["timestamp_ntz '2013-11-03 00:00:00'", "timestamp_ntz", "timestamp_ntz"],
-            ["array('a', 'b')", "array<string>", "varchar[]"],
-            ["array(1, 2)", "array<int>", "integer[]"],
+            ["array('a', 'b')", "array<string>", "array<string>"],
+            ["array(1, 2)", "array<int>", "array<int>"],
             ["cast(1 as decimal(10, 2))", "decimal(10, 2)", "decimal(10,2)"],
             ["date '2020-01-01'", "date", "date"],
         ]

@@ -79,6 +79,6 @@ class TestSimpleSeedColumnOverride(seed_type_override_suite.BaseSimpleSeedColumn
 
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
-        text = fixtures.properties__schema_yml.replace("type: text", "type: varchar")
+        text = fixtures.properties__schema_yml.replace("type: text", "type: string")
         text = text.replace("type: integer", "type: bigint")
         return {"schema.yml": text.replace("timestamp without time zone", "timestamp_ntz")}

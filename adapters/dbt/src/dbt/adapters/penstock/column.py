@@ -7,14 +7,19 @@ from typing import ClassVar
 
 from dbt.adapters.base.column import Column
 
+_STRINGS = {"string", "varchar", "char", "character", "character varying", "text"}
+_INTEGERS = {
+    *("tinyint", "smallint", "int", "integer", "bigint", "hugeint"),
+    *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
+}
+
 
 @dataclass
 class PenstockColumn(Column):
     """``dtype`` is the whole type, ``decimal(18,3)`` too. Texts have no length."""
 
     TYPE_LABELS: ClassVar[dict[str, str]] = {
-        "STRING": "varchar",
-        "TEXT": "varchar",
+        "TEXT": "string",
         "TIMESTAMP": "timestamp_ntz",
         "FLOAT": "double",
         "FLOAT8": "double",
@@ -24,6 +29,14 @@ class PenstockColumn(Column):
     def data_type(self) -> str:
         """The type as statements write it."""
         return self.dtype
+
+    def is_string(self) -> bool:
+        """Return whether it is a text."""
+        return self.dtype.lower() in _STRINGS
+
+    def is_integer(self) -> bool:
+        """Return whether it is a whole number."""
+        return self.dtype.lower() in _INTEGERS
 
     def is_numeric(self) -> bool:
         """Return whether it is a decimal."""
@@ -36,4 +49,4 @@ class PenstockColumn(Column):
     @classmethod
     def string_type(cls, size: int) -> str:
         """The type of texts of every length."""
-        return "varchar"
+        return "string"

@@ -1,30 +1,49 @@
-"""Types as dbt's columns name them: a lake's own names, in lower case.
+"""Types as dbt's columns name them: Spark's names, which ``spark__`` macros of packages compare.
 
-``timestamp`` means one type in a table's columns and another one in Spark's casts; dbt writes a
-column's type into both, so times have names that mean one thing: ``timestamp_ntz`` and
-``timestamp_ltz``.
+Types that Spark lacks keep the lake's names. ``timestamp`` means one type in a table's columns and
+another one in Spark's casts; dbt writes a column's type into both, so times have names that mean
+one thing: ``timestamp_ntz`` and ``timestamp_ltz``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.statements.types import duckdb_type
+from penstock.sql.types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_TIMES = {"TIMESTAMP": "timestamp_ntz", "TIMESTAMP WITH TIME ZONE": "timestamp_ltz"}
+_SPARK = {
+    "VARCHAR": "string",
+    "INTEGER": "int",
+    "BLOB": "binary",
+    "TIMESTAMP": "timestamp_ntz",
+    "TIMESTAMP WITH TIME ZONE": "timestamp_ltz",
+}
+_NESTED = ("STRUCT(", "MAP(")
+_ZONED = re.compile(r"\bTIMESTAMP(?=[,>])")
 
 
 def type_name(kind: str) -> str:
-    """``VARCHAR`` as ``varchar``; what has the names of fields inside stays as it is."""
-    if kind in _TIMES:
-        return _TIMES[kind]
-    return kind if "STRUCT(" in kind else kind.lower()
+    """``VARCHAR`` as ``string``, ``INTEGER[]`` as ``array<int>``."""
+    if kind in _SPARK:
+        return _SPARK[kind]
+    return _nested(kind) if kind.endswith("]") or kind.startswith(_NESTED) else kind.lower()
+
+
+def _nested(kind: str) -> str:
+    """The names of a struct's fields keep their letters."""
+    try:
+        text = _ZONED.sub("TIMESTAMP_LTZ", spark_type(kind))
+    except ValueError:  # such as a list of times of day, which Spark cannot hold
+        return kind
+    return text if "STRUCT<" in text else text.lower()
 
 
 def columns_of(frame: DataFrame) -> list[tuple[str, str]]:
