@@ -81,6 +81,13 @@ class PenstockConnectionManager(SQLConnectionManager):
         with self.exception_handler("COMMIT"):
             self.get_thread_connection().handle.commit()
 
+    def commit(self) -> Connection:
+        """Publish what a transaction did. Without one each statement has published its own."""
+        connection: Connection = self.get_thread_connection()
+        if connection.transaction_open:
+            super().commit()
+        return connection
+
     def _origin(self) -> Origin:
         """The query comment and the invocation, as dbt has them."""
         comment = self.query_header.comment.query_comment if self.query_header else None
