@@ -3,7 +3,8 @@
     .venv-dbt/bin/python adapters/dbt/tests/packages.py --packages DIRECTORY PROJECT...
 
 A PROJECT is a directory with a dbt_project.yml, such as a package's integration_tests. DIRECTORY
-holds a checkout of each package that the projects require. Nothing is downloaded.
+holds a checkout of each package that the projects require. Nothing is downloaded. Seeds come first,
+then operations, models and snapshots, and last the tests: a test that fails skips no model.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +28,8 @@ import yaml
 _REQUIREMENTS = ("packages.yml", "dependencies.yml")
 _LEFT_OUT = (*_REQUIREMENTS, "package-lock.yml", "dbt_packages", "target", "logs", ".git")
 _PASSED = ("success", "pass", "warn", "no-op")
+_FAILED = ("error", "fail", "runtime error")
+_MODELS = ("build", "--exclude-resource-type", "seed", "test", "unit_test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,10 @@ def main() -> int:
     with TemporaryDirectory(prefix="penstock-packages-") as scratch:
         directory = arguments.into or Path(scratch)
         for project in arguments.projects:
-            outcome = run(project.resolve(), packages, directory.resolve(), arguments.select)
+            chosen = ["--select", arguments.select] if arguments.select else []
+            outcome = run(
+                project.resolve(), packages, directory.resolve(), chosen, arguments.operation
+            )
             print(outcome.line, flush=True)
             for name, message in outcome.failures:
                 print(f"    {name}: {message}", flush=True)
@@ -66,36 +72,66 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--packages", type=Path, required=True, help="where checkouts are")
     parser.add_argument("--into", type=Path, help="a new directory that keeps projects and lakes")
     parser.add_argument("--select", help="nodes, as `dbt build` selects them")
+    about = "a macro to run after the seeds, in projects that have it"
+    parser.add_argument("--operation", action="append", default=[], help=about)
     parser.add_argument("projects", nargs="+", type=Path, metavar="PROJECT")
     return parser.parse_args()
 
 
-def run(project: Path, packages: Mapping[str, Path], scratch: Path, select: str | None) -> Outcome:
-    """Build a copy of a project, with a profile and a lake of its own."""
+def run(
+    project: Path,
+    packages: Mapping[str, Path],
+    scratch: Path,
+    chosen: Sequence[str],
+    operations: Sequence[str],
+) -> Outcome:
+    """Build and test a copy of a project, with a profile and a lake of its own."""
     settings = _settings(project)
-    copy = scratch / settings["name"]
+    name = settings["name"]
+    copy = scratch / name
     _copy(project, copy)
-    for name in _required(project, packages):
-        _copy(packages[name], copy / "dbt_packages" / name)
-    _write_profile(copy, settings.get("profile", settings["name"]))
-    command = [str(Path(sys.executable).with_name("dbt")), "build", "--profiles-dir", str(copy)]
-    chosen = ["--select", select] if select else []
-    environment = os.environ | {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
+    for package in _required(project, packages):
+        _copy(packages[package], copy / "dbt_packages" / package)
+    _write_profile(copy, settings.get("profile", name))
+    results: dict[str, Any] = {}
+    before = [["seed", *chosen]] if any(copy.rglob("*.csv")) else []
+    before += [["run-operation", macro] for macro in operations if _has_macro(copy, macro)]
+    for command in (*before, [*_MODELS, *chosen], ["test", *chosen]):
+        output = _dbt(copy, command)
+        written = copy / "target" / "run_results.json"
+        if not written.is_file():
+            return Outcome(name, {"error": 1}, ((f"dbt {command[0]}", output[-2000:]),))
+        for result in json.loads(written.read_text())["results"]:
+            former = results.get(result["unique_id"], result)  # a hook runs in each command
+            results[result["unique_id"]] = former if former["status"] in _FAILED else result
+    return _outcome(name, list(results.values()))
+
+
+def _has_macro(project: Path, name: str) -> bool:
+    texts = (path.read_text() for path in (project / "macros").rglob("*.sql"))
+    return any(re.search(rf"\bmacro\s+{re.escape(name)}\s*\(", text) for text in texts)
+
+
+def _dbt(project: Path, command: Sequence[str]) -> str:
+    """Run a command of dbt; return its output. The results of the command before are removed."""
+    (project / "target" / "run_results.json").unlink(missing_ok=True)
     done = subprocess.run(
-        [*command, *chosen], cwd=copy, env=environment, capture_output=True, text=True, check=False
+        [str(Path(sys.executable).with_name("dbt")), *command, "--profiles-dir", str(project)],
+        cwd=project,
+        env=os.environ | {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    results = copy / "target" / "run_results.json"
-    if not results.is_file():
-        return Outcome(settings["name"], {"error": 1}, (("dbt build", done.stdout[-2000:]),))
-    return _outcome(settings["name"], json.loads(results.read_text()))
+    return done.stdout + done.stderr
 
 
-def _outcome(name: str, results: Mapping[str, Any]) -> Outcome:
-    counts = Counter(result["status"] for result in results["results"])
+def _outcome(name: str, results: Sequence[Mapping[str, Any]]) -> Outcome:
+    counts = Counter(result["status"] for result in results)
     failures = tuple(
         (result["unique_id"], str(result["message"]))
-        for result in results["results"]
-        if result["status"] in {"error", "fail", "runtime error"}
+        for result in results
+        if result["status"] in _FAILED
     )
     return Outcome(name, counts, failures)
 
