@@ -56,6 +56,8 @@ OPTIONS = (
     ("lookback=x", "lookback=1"),
     ("batch_size=", "batch_size=1"),
     ("time=", "time=column"),
+    ("sequence=", "sequence=column"),
+    ("sequenz=s", "sequence=s"),
     ("tracks=a,b", "track=a,b"),
 )
 LINES = (

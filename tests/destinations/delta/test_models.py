@@ -99,6 +99,37 @@ def test_each_strategy(tmp_path: Path, spark: Any, quick_session: None) -> None:
     assert not list((root / "main/merged").rglob("deletes.parquet"))
 
 
+STRUCTS = "SELECT id, named_struct({}) AS place FROM VALUES (1, 'x'), (2, '{}') AS v(id, town)"
+HISTORY = (
+    "MODEL (name sales.main.versions, kind SCD_TYPE_2_BY_COLUMN (unique_key id, columns *));\n"
+)
+
+
+def test_fields_of_structs_go_by_name(tmp_path: Path, spark: Any) -> None:
+    """In another order, and with one that is new: a history, merges and appends."""
+    fields = ("'zip', 1, 'town', town", "'town', town, 'zip', 1")
+    new = (fields[0], "'town', town, 'country', 'c', 'zip', 1")
+    for number in range(2):
+        same, wider = (STRUCTS.format(said[number], "xy"[number]) for said in (fields, new))
+        scripts = {
+            "models/versions": HISTORY + same,
+            "models/merged": HEADER.format("merged key=id") + wider,
+            "models/added": HEADER.format("added append on_schema_change=ignore") + wider,
+        }
+        with Project.load(write_project(tmp_path / "p", scripts, DELTA), spark=spark) as project:
+            result = project.run()
+            assert set(states(result).values()) == {"done"}, result.steps
+            query = "SELECT id, place.zip, place.town FROM sales.main.{} ORDER BY id, place.town"
+            found = {name: rows(project, query.format(name)) for name in states(result)}
+            if number:
+                countries = "SELECT DISTINCT place.country FROM sales.main.merged"
+                assert rows(project, countries) == [("c",)]
+    versions = [(1, 1, "x"), (2, 1, "x"), (2, 1, "y")]
+    assert found["versions"] == versions
+    assert found["merged"] == [(1, 1, "x"), (2, 1, "y")]
+    assert found["added"] == [(1, 1, "x"), *versions]
+
+
 APPENDS = {"models/added": HEADER.format("added append") + "SELECT 1 AS id"}
 
 

@@ -200,9 +200,12 @@ def test_fields_of_structs_follow_the_rules_of_columns(make: Make) -> None:
     for day, struct in loads.items():
         options = {name: f"on_schema_change={policy}" for name, policy in POLICIES.items()}
         options["merged"] = "key=a on_schema_change=sync"
-        project = make(
-            {f"models/{name}": NESTED.format(name, said, struct) for name, said in options.items()}
-        )
+        scripts = {
+            f"models/{name}": NESTED.format(name, said, struct) for name, said in options.items()
+        }
+        same = struct.replace("2L", "2")  # as it keeps the types too
+        scripts["models/ignoring"] = NESTED.format("ignoring", "on_schema_change=ignore", same)
+        project = make(scripts)
         made = {each.name: each for each in project.run(day).steps}
     assert "addr.city, past.element.city are new and addr.street" in str(made["failing"].error)
     for name in ("sync", "merged"):
@@ -210,3 +213,7 @@ def test_fields_of_structs_follow_the_rules_of_columns(make: Make) -> None:
         query = f"SELECT to_json(addr), to_json(past) FROM {name} ORDER BY addr.zip"
         first, second = '{"zip":1}', '{"zip":2,"city":7}'
         assert rows(project, query) == [(first, f"[{first}]"), (second, f"[{second}]")]
+    assert made["ignoring"].state == "done", made["ignoring"].error
+    query = "SELECT to_json(addr), to_json(past) FROM ignoring ORDER BY addr.zip"
+    first, second = '{"street":"x","zip":1}', '{"zip":2}'
+    assert rows(project, query) == [(first, f"[{first}]"), (second, f"[{second}]")]

@@ -56,6 +56,12 @@ KINDS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
         f"MODEL (name t, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key n), {START}); {OF_INTERVAL}",
         RANGE,
     ),
+    "change feed": (
+        "t",
+        "MODEL (name t, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key n, sequence day, "
+        f"deletes (n < 0)), {START}); {OF_INTERVAL}",
+        RANGE,
+    ),
     "BY_PARTITION": (
         "t",
         "MODEL (name t, kind INCREMENTAL_BY_PARTITION, partitioned_by day); SELECT day, n FROM raw",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from penstock.errors import MergeKeyError
@@ -40,41 +38,6 @@ def test_clauses_in_their_order(make: Make, dialect: str) -> None:
     assert rows(project, f"SELECT {COLUMNS} FROM s.t ORDER BY id, name") == found
     again = make(script(kind, "(1, 'a', 9), (2, NULL, 0)", dialect))
     assert step(again.run(), "t").state == "unchanged"
-
-
-FEED = """
-    MODEL (name s.changes, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key id, when_matched (
-      WHEN MATCHED AND source.seq > target.seq
-      THEN UPDATE SET target.seq = source.seq, target.op = source.op, target.name = source.name)));
-    SELECT id, seq, op, name FROM (VALUES {}) AS v(id, seq, op, name)
-    QUALIFY row_number() OVER (PARTITION BY id ORDER BY seq DESC) = 1
-"""
-CURRENT = "MODEL (name s.current, kind VIEW); SELECT id, name FROM s.changes WHERE op <> 'D'"
-
-
-@pytest.mark.spark
-def test_a_change_feed_in_any_order_and_batches(make: Make) -> None:
-    """The pattern of docs/strategies.md against the last event of each key, in plain Python."""
-    choose = random.Random(15)
-    events = [
-        (key, seq, "D" if choose.random() < 0.4 else "U", f"n{seq}")
-        for key in range(40)
-        for seq in range(1, choose.randrange(2, 7))
-    ]
-    choose.shuffle(events)
-    for batch in (events[:50], events[50:60], events[60:]):
-        project = make(
-            {
-                "models/changes": FEED.format(", ".join(map(str, batch))),
-                "models/current": CURRENT,
-            }
-        )
-        result = project.run()
-        assert result.state == "done", result.steps
-    last = {key: (seq, op, name) for key, seq, op, name in sorted(events)}
-    expected = [(key, name) for key, (_, op, name) in last.items() if op != "D"]
-    assert rows(project, "SELECT id, name FROM s.current ORDER BY id") == expected
-    assert 0 < len(expected) < len(last)
 
 
 @pytest.mark.spark

@@ -248,6 +248,7 @@ def test_what_model_text_says_reads_the_same(properties: str) -> None:
         "key=a,b history track=c,d deletes=close",
         "key=a history on_schema_change=sync",
         "key=a history deletes=close max_closed=80",
+        'key=a sequence="b c" deletes="d = \'D\'"',
     ],
 )
 def test_the_header_of_a_history_reads_the_same(options: str) -> None:

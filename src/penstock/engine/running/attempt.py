@@ -220,6 +220,10 @@ def known_of(context: RunContext, planned: PlannedStep) -> tuple[Known, Requirem
     if planned.rebuilds:  # what another run makes of it until the commit would be dropped
         records: Sequence[SliceRecord] = state.slices(target)
         return {each.slice: each for each in records}, Requirement.of(target, None, records)
+    if model.upsert.sequence is not None:  # a tombstone of any slice decides about the others
+        records = state.slices(target)
+        own = {each.slice: each for each in records if each.slice in texts}
+        return own, Requirement.of(target, None, records)
     if len(texts) > 1 or (depends and isinstance(planned.only, Interval)):
         records = state.slices(target)
     else:

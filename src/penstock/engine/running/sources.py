@@ -60,7 +60,7 @@ def rows_of(attempt: Attempt, known: SliceRecord | None, *, begins: bool) -> Sou
     if model.reads_files:
         return _rows_of_new_files(attempt, known, beginning)
     resolved = attempt.resolve(beginning, reading.given)
-    if reading.given and model.strategy.merges:
+    if reading.given and model.strategy.merges and model.upsert.sequence is None:
         _refuse_doubled(attempt, resolved, attempt.resolve().df)
     return SourceRows((resolved,), inputs=reading.inputs)
 

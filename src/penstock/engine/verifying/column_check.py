@@ -116,6 +116,8 @@ def _hint(name: str, columns: Sequence[str]) -> str:
 def _wanted(model: Model) -> Iterator[Wanted]:
     for key in model.key_columns:
         yield model.place("unique_key"), "key", key
+    if model.upsert.sequence is not None:
+        yield model.place("sequence"), "sequence", model.upsert.sequence
     if model.history is not None:
         for name in model.history.track:
             yield model.place("columns"), "tracked column", name

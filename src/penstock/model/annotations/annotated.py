@@ -22,6 +22,7 @@ from penstock.model.values.history import History, annotated, clashes
 from penstock.model.values.kinds import OF_INTERVALS
 from penstock.model.values.names import Names
 from penstock.model.values.schedule import Cadence, Schedule
+from penstock.model.values.upsert import Upsert
 
 TARGET = "ducklake://main/table"
 #: how often a model by time is due that is partitioned so; its intervals are as long
@@ -88,7 +89,7 @@ def declare(
         dialect=annotations.dialect,
         keys=made.keys if made.strategy.keyed else (),
         partition=partition,
-        options=_history_of(made),
+        options=_upsert_of(made) or _history_of(made),
         schema_change=_schema_change(made),
         reads_changes=annotations.reads_changes,
         reads_files=annotations.reads_files,
@@ -109,6 +110,12 @@ def declare(
     return declaration, tuple(found)
 
 
+def _upsert_of(made: Materialize) -> Upsert | None:
+    if made.sequence is None or not made.strategy.merges:
+        return None
+    return Upsert(sequence=made.sequence, deletes=made.deletes)
+
+
 def _history_of(made: Materialize) -> History | None:
     if not made.strategy.keeps_versions:
         return None
@@ -127,7 +134,7 @@ def _places(annotations: Annotations) -> dict[str, Location]:
     if "partition" in places:
         places["start"] = places["cron"] = places["partition"]
     if "target" in places:
-        places |= dict.fromkeys(("time_column", *OF_INTERVALS), places["target"])
+        places |= dict.fromkeys(("time_column", "sequence", *OF_INTERVALS), places["target"])
     return places
 
 
@@ -206,13 +213,20 @@ def _target(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
         yield header.error("materialize", message, f"write materialize {form}", "target")
 
 
+def _no_history(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
+    """Yield the options of a history that stand in a line without one."""
+    if made.history:
+        return
+    deletes = made.deletes if made.sequence is None else None
+    options = (("track=", made.track), ("deletes=", deletes), ("max_closed=", made.max_closed))
+    for option, value in options:
+        if value:
+            message, hint = f"`{option}` means nothing without history", "take it away"
+            yield header.error("materialize", message, hint, "history-option")
+
+
 def _history(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
     if not made.history:
-        options = (("track=", made.track), ("deletes=", made.deletes))
-        for option, given in (*options, ("max_closed=", made.max_closed)):
-            if given:
-                message, hint = f"`{option}` means nothing without history", "take it away"
-                yield header.error("materialize", message, hint, "history-option")
         return
     if made.max_closed and not made.deletes:
         message, hint = (
@@ -237,6 +251,15 @@ def _history(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
     for message in clashes(history, made.keys) if history else ():
         hint = "name it otherwise in the SELECT, as in `AS since`"
         yield header.error("materialize", message, hint, "history-names")
+
+
+def _feed(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
+    """Yield why the rows cannot be the events of a change feed."""
+    if made.sequence is None or made.strategy.merges:
+        return
+    message = f"`sequence=` orders events that are merged, and this is {made.strategy}"
+    hint = "add key=column" if not made.keys else "leave key= and sequence=, without the others"
+    yield header.error("materialize", message, hint, "sequence")
 
 
 def _tests(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
@@ -301,7 +324,9 @@ def _of_intervals(header: _Header) -> Iterator[Diagnostic]:
 
 _RULES: tuple[Callable[[_Header, Materialize], Iterator[Diagnostic]], ...] = (
     _target,
+    _no_history,
     _history,
+    _feed,
     _time,
     _tests,
 )

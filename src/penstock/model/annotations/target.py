@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -36,8 +36,12 @@ def materialize(line: CommentLine, draft: Draft) -> None:
         return
     value = _start(asset, mode)
     seen: set[str] = set()
-    for word in line.options(after=words[0]):
-        value = _option(word, value, seen, draft)
+    options = line.options(after=words[0])
+    choices = dict(_CHOICES)
+    if any(word.text.startswith("sequence=") for word in options):
+        del choices["deletes"]  # the condition of events that delete their key
+    for word in options:
+        value = _option(word, value, seen, draft, choices)
     draft.materialize = value
     draft.places["materialize"] = line.location
     if value.append and value.unique_key:
@@ -70,6 +74,7 @@ _FLAGS = ("append", "history")
 _VALUED: dict[str, tuple[str, Callable[[str], object]]] = {
     "key": ("unique_key", str),
     "track": ("track", lambda text: tuple(column for column in split_values(text) if column)),
+    "sequence": ("sequence", unquote),
     "deletes": ("deletes", unquote),
     "max_closed": ("max_closed", int),
     "on_schema_change": ("on_schema_change", unquote),
@@ -77,13 +82,17 @@ _VALUED: dict[str, tuple[str, Callable[[str], object]]] = {
     "lookback": ("lookback", int),
     "batch_size": ("batch_size", int),
 }
-_CHOICES = {"deletes": ("close",), "on_schema_change": SCHEMA_CHANGES}
+_Choices = Mapping[str, tuple[str, ...]]
+_CHOICES: _Choices = {"deletes": ("close",), "on_schema_change": SCHEMA_CHANGES}
 _LISTS = ("key", "track", "time")
+_COLUMNS = (*_LISTS, "sequence")
 _COUNTS = ("lookback", "batch_size", "max_closed")
 _PERCENT = 100
 
 
-def _option(word: Word, value: Materialize, seen: set[str], draft: Draft) -> Materialize:
+def _option(
+    word: Word, value: Materialize, seen: set[str], draft: Draft, choices: _Choices
+) -> Materialize:
     """Apply one option; what cannot be applied as written is an error, never a guess."""
     name, equals, text = word.text.partition("=")
     if name not in (_VALUED if equals else _FLAGS):
@@ -92,14 +101,14 @@ def _option(word: Word, value: Materialize, seen: set[str], draft: Draft) -> Mat
     if name in seen:
         draft.error(word.location, f"`{name}` is given twice", "keep one", rule="materialize-twice")
     seen.add(name)
-    if equals and not _fits(word, name, text, draft):
+    if equals and not _fits(word, name, text, draft, choices):
         return value
     field, read = _VALUED[name] if equals else (name, lambda _: True)
     made: Any = {field: read(text)}  # of the field's type
     return replace(value, **made)
 
 
-def _fits(word: Word, name: str, text: str, draft: Draft) -> bool:
+def _fits(word: Word, name: str, text: str, draft: Draft, choices: _Choices) -> bool:
     if not unquote(text):
         hint = f"write {name}={_example(name)}"
         draft.error(word.location, f"`{name}=` is empty", hint, rule="materialize-empty")
@@ -116,8 +125,8 @@ def _fits(word: Word, name: str, text: str, draft: Draft) -> bool:
         message = f"`{word.text}`: more than {_PERCENT} percent of the keys"
         draft.error(word.location, message, "write max_closed=50", rule="materialize-value")
         return False
-    if name in _CHOICES and unquote(text) not in _CHOICES[name]:
-        guess = nearest(unquote(text), _CHOICES[name]) or "|".join(_CHOICES[name])
+    if name in choices and unquote(text) not in choices[name]:
+        guess = nearest(unquote(text), choices[name]) or "|".join(choices[name])
         draft.error(
             word.location,
             f"`{word.text}`: {name} has no such value",
@@ -162,4 +171,4 @@ _FORMS = (*_FLAGS, *(f"{name}=..." for name in _VALUED))
 
 
 def _example(name: str) -> str:
-    return "column" if name in _LISTS else _CHOICES.get(name, ("1",))[0]
+    return "column" if name in _COLUMNS else _CHOICES.get(name, ("1",))[0]

@@ -103,7 +103,8 @@ def _materialize(made: Materialize) -> str:
     words += [f"lookback={made.lookback}"] if made.lookback else []
     words += [f"batch_size={made.batch_size}"] if made.batch_size else []
     words += [f"track={_listed(made.track)}"] if made.track else []
-    words += [f"deletes={made.deletes}"] if made.deletes else []
+    words += [f"sequence={quoted(made.sequence)}"] if made.sequence else []
+    words += [f"deletes={quoted(made.deletes)}"] if made.deletes else []
     words += [f"max_closed={made.max_closed}"] if made.max_closed else []
     words += [f"on_schema_change={made.on_schema_change}"] if made.on_schema_change else []
     return " ".join(words)

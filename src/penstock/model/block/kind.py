@@ -96,9 +96,10 @@ def _upsert(draft: Draft, given: Mapping[str, Value]) -> Upsert:
     keys = key.items() if key is not None else ()
     draft.key_expressions = tuple(each.text for each in keys if len(each.tokens) > 1)
     own = draft.options.get("merge_filter")
-    for name in ("merge_filter", "when_matched"):
+    for name in ("merge_filter", "when_matched", "deletes"):
         if name in given and (macro := _macro_in(given[name])):
             hint = "compare source.column and target.column; filter rows in the query"
+            hint = "write a condition over the query's columns" if name == "deletes" else hint
             draft.refuse(given[name].wrong(f"{macro}: no macro can stand in {name}", hint))
             return Upsert()
     with _placed(draft, key, "write columns or expressions of columns: (id, COALESCE(name, ''))"):
@@ -112,7 +113,8 @@ def _upsert(draft: Draft, given: Mapping[str, Value]) -> Upsert:
     if matched is not None and draft.options.get("when_matched"):
         with _placed(draft, matched, UPSERT_SHAPE):
             rules = read_matched(draft.options["when_matched"], draft.dialect)
-    return Upsert(rules, own)
+    options = draft.options
+    return Upsert(rules, own, sequence=options.get("sequence"), deletes=options.get("deletes"))
 
 
 def _macro_in(value: Value) -> str | None:

@@ -365,6 +365,8 @@ def _meaning(declaration: Declaration) -> Iterator[tuple[str, object]]:
         Asset("ducklake", f"{target.lake}/{table}"),
         append=declaration.strategy.only_adds,
         unique_key=",".join(declaration.keys) or None,
+        sequence=declaration.upsert.sequence,
+        deletes=declaration.upsert.deletes,
     )
     yield "materialize", made.to_dict()
     yield "partition", None
@@ -377,7 +379,7 @@ def _meaning(declaration: Declaration) -> Iterator[tuple[str, object]]:
         yield "custom", list(declaration.custom.texts)
     if declaration.history is not None:
         yield "history", list(declaration.history.texts)
-    if declaration.upsert or declaration.key_expressions:
+    if declaration.upsert.has_rules or declaration.key_expressions:
         yield "upsert", [list(declaration.key_expressions), *declaration.upsert.texts]
     if columns:
         yield "columns", [[column.name, column.type] for column in columns]

@@ -14,7 +14,7 @@ from typing import Any
 
 from penstock.errors import Diagnostic, PartitionError
 from penstock.model.block.syntax import begins_model
-from penstock.model.definition import changes
+from penstock.model.definition import change_feed, changes
 from penstock.model.definition.model import Model, TestScript
 from penstock.model.files.header_lines import read_header
 from penstock.model.files.source_map import Source
@@ -86,6 +86,7 @@ def build_model(
     lost = any(finding.details.get("lost") == "partitioned" for finding in findings)
     found += [each for each in query_findings if not (lost and each.rule == "partition-token")]
     found += changes.findings(declaration, query)
+    found += change_feed.findings(declaration, names)
     if query is not None:
         found += _of_query(declaration, query, script.python)
     if query is None or _has_error(found):
@@ -388,6 +389,8 @@ def _no_quarantine(declaration: Declaration, names: Names) -> str | None:
         return "a Delta commit cannot also write the table of the rejected rows"
     if history is not None and history.closes:
         return "the history would close the keys of these rows (deletes=close)"
+    if declaration.upsert.deletes is not None:
+        return "an event that deletes a key would be lost with its row (deletes)"
     if by_time is not None and by_time.batch_size != 1:
         return "one batch has the rows of several intervals; write batch_size=1"
     return None

@@ -36,7 +36,7 @@ def findings(declaration: Declaration, query: Query | None) -> Iterator[Diagnost
     elif declaration.partition is not None:
         message = "a slice is made of all rows of its partition, so it cannot read changes"
         yield Diagnostic("error", message, where, hint, "incremental-partitioned")
-    elif declaration.upsert.matched or declaration.upsert.merge_filter:
+    elif declaration.upsert.has_rules:
         message = "what when_matched and merge_filter do may depend on rows that did not change"
         yield Diagnostic("error", message, where, hint, "incremental-rules")
     elif query is not None:

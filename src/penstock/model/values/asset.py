@@ -173,6 +173,7 @@ class Materialize:
     time: str | None = None
     lookback: int = 0
     batch_size: int | None = None
+    sequence: str | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -199,6 +200,7 @@ class Materialize:
             "scd2": self.history,
             "unique_key": self.unique_key,
             "track": list(self.track),
+            "sequence": self.sequence,
             "deletes": self.deletes,
             "max_closed": self.max_closed,
             "on_schema_change": self.on_schema_change,

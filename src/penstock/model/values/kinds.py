@@ -129,6 +129,8 @@ _KINDS = (
             Option("unique_key", "expressions", required=True),
             Option("when_matched", "predicate"),
             Option("merge_filter", "predicate"),
+            Option("sequence", "name"),
+            Option("deletes", "predicate"),
             *_BATCHES,
             Option("batch_concurrency", "count", 1, refusal="its batches run one by one"),
             *_restated(),

@@ -1,5 +1,5 @@
 """Options of a merge besides updating and inserting by columns: ``when_matched`` and
-``merge_filter`` (kinds.md, INCREMENTAL_BY_UNIQUE_KEY).
+``merge_filter`` (kinds.md, INCREMENTAL_BY_UNIQUE_KEY), ``sequence`` and ``deletes``.
 
 The rows of the table are called ``target``, those of the query ``source``.
 """
@@ -14,6 +14,7 @@ from penstock.sql.statement import Reader
 from penstock.sql.text import Unreadable, parse_expression
 
 TARGET, SOURCE = "target", "source"
+TOMBSTONES = "_deleted"  # after the name of a table: where the sequences of deleted keys go
 SHAPE = "write WHEN MATCHED [AND condition] THEN UPDATE SET target.a = source.a, or THEN DELETE"
 
 
@@ -33,17 +34,28 @@ class Matched:
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """``matched`` is empty where all columns are updated. All is in the script's dialect."""
+    """``matched`` is empty where all columns are updated. All is in the script's dialect.
+
+    ``sequence`` is the column that orders the events of a key: the highest wins. ``deletes`` is the
+    condition of events that delete their key.
+    """
 
     matched: tuple[Matched, ...] = ()
     merge_filter: str | None = None
+    sequence: str | None = None
+    deletes: str | None = None
 
     def __bool__(self) -> bool:
+        return bool(self.has_rules or self.sequence or self.deletes)
+
+    @property
+    def has_rules(self) -> bool:
+        """Return whether conditions say which rows match, and what becomes of them."""
         return bool(self.matched or self.merge_filter)
 
     @property
     def texts(self) -> tuple[object, ...]:
-        """All that it says, for the definition's hash."""
+        """The rules, for the definition's hash."""
         matched = [[each.condition, *map(list, each.sets)] for each in self.matched]
         return matched, self.merge_filter
 
