@@ -118,3 +118,17 @@ def test_a_table_of_the_user_is_left_alone(make: Make) -> None:
     error = step(project.run(), "t").error
     assert isinstance(error, DefinitionChanged)
     assert "main.t_deleted is a table of its own" in str(error)
+
+
+def test_later_events_of_a_key_are_read_alone(make: Make) -> None:
+    """With ``incremental changes``, where a merge refuses a new row with the key of an old one."""
+    text = HEADER.replace("(VALUES {}) AS v(id, seq, op)", "feed")
+    header = text.replace("    SELECT", "    -- incremental changes\n    SELECT")
+    project = make({"models/t": header})
+    lake = project.lake("main")
+    lake.sql("CREATE TABLE feed (id INT, seq INT, op STRING)")
+    for batch in ("(1, 1, 'U'), (1, 2, 'U'), (2, 5, 'D')", "(1, 3, 'D'), (2, 4, 'U'), (3, 1, 'U')"):
+        lake.sql(f"INSERT INTO feed VALUES {batch}")
+        result = project.run()
+        assert result.state == "done", result.steps
+    assert rows(project, "SELECT * FROM t") == [(3, 1, "U")]
