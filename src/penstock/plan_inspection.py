@@ -286,11 +286,11 @@ class PlanInspection:
         """The columns that models of a plan name in vain. Those of a catalog that cannot be read
         are not known: the run says so.
         """
-        from penstock.engine.verifying.reference_check import missing_references, reads_models
-
         models = [step.model for step in plan.steps if step.slices and not step.skipped]
-        if not any(map(reads_models, models)):
+        if not any(model.names_tables for model in models):
             return []
+        from penstock.engine.verifying.reference_check import missing_references
+
         try:
             lineage, known = self._lineage()
         except LakeError:

@@ -137,9 +137,9 @@ class Project(RollingBack):
         what no model of the project says the columns of.
         """
         from penstock.engine.verifying.column_check import check_columns, names_columns
-        from penstock.engine.verifying.reference_check import missing_references, reads_models
+        from penstock.engine.verifying.reference_check import missing_references
 
-        if not any(names_columns(model) or reads_models(model) for model in self.models):
+        if not any(names_columns(model) or model.names_tables for model in self.models):
             return ()
         root, found = self.settings.root, list[Diagnostic]()
         try:

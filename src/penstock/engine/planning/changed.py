@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from penstock.engine.planning.changed_scope import changed_scope
 from penstock.engine.planning.make_plan import finished, of_slices
-from penstock.engine.planning.plan import Asked, Plan, PlannedStep
+from penstock.engine.planning.plan import Asked, Plan, PlannedStep, count_of
 from penstock.engine.planning.restate import again_of
 from penstock.engine.planning.restatement_scope import (
     Cascade,
@@ -22,7 +22,6 @@ from penstock.engine.planning.restatement_scope import (
 )
 from penstock.engine.planning.slice_reason import DefinitionChange
 from penstock.engine.planning.slices import RunRequest
-from penstock.engine.planning.waiting import count_of
 from penstock.errors import ArgumentError
 from penstock.model.definition.model import Model
 from penstock.model.time.slice import WHOLE, Slice

@@ -10,7 +10,7 @@ from functools import partial
 
 from penstock.destinations.capabilities import refusals
 from penstock.engine.planning.intervals import Due, IntervalHistory, ModelIntervals, start_above
-from penstock.engine.planning.plan import Asked, Known, Plan, PlannedStep
+from penstock.engine.planning.plan import Asked, Known, Plan, PlannedStep, count_of
 from penstock.engine.planning.plan_notices import notices_of, with_lagging
 from penstock.engine.planning.ranges import (
     BEHIND,
@@ -46,7 +46,6 @@ from penstock.engine.planning.up_to_date import redefined, without_up_to_date
 from penstock.engine.planning.waiting import (
     Completed,
     complete,
-    count_of,
     following,
     touched,
     with_more,

@@ -23,6 +23,7 @@ from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
 from penstock.model.slicing.needs import Edge
 from penstock.model.slicing.query_facts import QueryFacts
+from penstock.model.time.interval import Interval
 from penstock.model.time.slice import WHOLE, Slice, described
 from penstock.notebook import count, line, listed, table
 
@@ -324,3 +325,11 @@ def without_slices(name: str, partition: object) -> ArgumentError:
     return ArgumentError(
         f"{name} is not partitioned: it has no slice {partition!r}", hint="leave out the partition"
     )
+
+
+def count_of(model: Model, slices: Sequence[Slice]) -> int:
+    """Return how many slices these are; of intervals, how many units."""
+    if model.by_time is None:
+        return len(slices)
+    intervals = [slice_ for slice_ in slices if isinstance(slice_, Interval)]
+    return sum(1 for _ in model.by_time.units(intervals))

@@ -15,7 +15,7 @@ from itertools import groupby
 from types import MappingProxyType
 
 from penstock.engine.planning.intervals import IntervalHistory
-from penstock.engine.planning.plan import Known, Plan, PlannedStep, Seen
+from penstock.engine.planning.plan import Known, Plan, PlannedStep, Seen, count_of
 from penstock.engine.planning.ranges import (
     BEHIND,
     CHANGED,
@@ -35,7 +35,6 @@ from penstock.engine.planning.ranges import (
 from penstock.engine.planning.restatement_scope import why_not
 from penstock.engine.planning.slice_reason import HELD, PLANNED, Reason, ReasonedRange
 from penstock.engine.planning.slices import RunRequest
-from penstock.engine.planning.waiting import count_of
 from penstock.engine.results import StaleSlices
 from penstock.errors import LakeError, PartitionError
 from penstock.model.definition.model import Model
@@ -128,13 +127,15 @@ def left_stale(steps: Sequence[PlannedStep], known: Known) -> tuple[StaleSlices,
     """Return the slices of other definitions that a plan leaves and a run could rebuild; none of a
     catalog that cannot be read: a run says so.
     """
-    by_name = {step.name: step for step in steps if step.model.slicing and not why_not(step.model)}
+    by_name = {step.name: step for step in steps if step.model.slicing}
     stale: Mapping[str, Sequence[Slice]] = {}
     with suppress(LakeError):
         stale = stale_slices([step.model for step in by_name.values()], known)
     found: list[StaleSlices] = []
     for name, slices in stale.items():
         step = by_name[name]
+        if why_not(step.model):
+            continue
         planned = () if step.skipped else step.slices
         left: Sequence[Slice] = [each for each in slices if each not in planned]
         if step.model.by_time is not None:

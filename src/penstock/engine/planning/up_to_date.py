@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from penstock.engine.planning.made_from import MadeFrom
 from penstock.engine.planning.needed import edge_to, touching
-from penstock.engine.planning.plan import Asked, PlannedStep
+from penstock.engine.planning.plan import Asked, PlannedStep, count_of
 from penstock.engine.planning.ranges import (
     BEHIND,
     LATE,
@@ -25,7 +25,6 @@ from penstock.engine.planning.ranges import (
 )
 from penstock.engine.planning.slice_reason import Cause, Reason
 from penstock.engine.planning.slices import bindings_of
-from penstock.engine.planning.waiting import count_of
 from penstock.model.definition.model import Model
 from penstock.model.slicing.undated import why_undated
 from penstock.model.time.slice import WHOLE, Slice

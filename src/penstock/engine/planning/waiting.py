@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals, start_above
 from penstock.engine.planning.needed import Lack, There, first_lacking, lacked, touching
-from penstock.engine.planning.plan import Asked, PlannedStep
+from penstock.engine.planning.plan import Asked, PlannedStep, count_of
 from penstock.engine.planning.ranges import BEHIND, LATE, MATERIALIZED, SliceStates
 from penstock.engine.planning.restatement_scope import together
 from penstock.model.definition.model import Model
@@ -223,14 +223,6 @@ def _cause(lack: Lack, held: Mapping[Slice, Lack]) -> Lack:
             if isinstance(slice_, Interval) and slice_.contains(lack.slice):
                 return why
     return held.get(lack.slice, lack)
-
-
-def count_of(model: Model, slices: Sequence[Slice]) -> int:
-    """Return how many slices these are; of intervals, how many units."""
-    if model.by_time is None:
-        return len(slices)
-    intervals = [each for each in slices if isinstance(each, Interval)]
-    return sum(1 for _ in model.by_time.units(intervals))
 
 
 def may_lack(edge: Edge) -> bool:

@@ -80,7 +80,8 @@ def _predicates(attempt: Attempt, df: DataFrame) -> dict[str, tuple[str, dict[st
                 hint="write severity=warn or severity=error",
                 location=place,
             )
-        predicates[test.name] = check.predicate, dict(check.args)
+        condition, args = predicates.get(test.name, ("FALSE", {}))  # two of a kind on one column
+        predicates[test.name] = f"{condition} OR ({check.predicate})", {**args, **check.args}
     return predicates
 
 

@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, cast
 from penstock.config import Settings
 from penstock.engine.planning.needed import edge_to, missing_to, touching
 from penstock.engine.planning.no_op import ended, nothing_to_do
-from penstock.engine.planning.plan import Plan, PlannedStep
+from penstock.engine.planning.plan import Plan, PlannedStep, count_of
 from penstock.engine.planning.ranges import WAITING
 from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.planning.up_to_date import UP_TO_DATE
-from penstock.engine.planning.waiting import count_of
 from penstock.engine.python.files import remove_abandoned
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.bisect import parts_to_make

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 
 from penstock.durations import seconds_of
 from penstock.engine.planning.no_op import ended
-from penstock.engine.planning.plan import PlannedStep
+from penstock.engine.planning.plan import PlannedStep, count_of
 from penstock.engine.planning.ranges import WAITING
-from penstock.engine.planning.waiting import count_of
 from penstock.engine.results import StepResult
 from penstock.engine.running.bisect import Divide, bisect, halves, singly
 from penstock.engine.running.concurrent_runs import Meanwhile, claim, meanwhile, require_claim

@@ -136,7 +136,8 @@ class Writer:
             return df
         managed = self._managed(target)
         changes = difference(df.columns, table.schema.names, managed)
-        changes = changes.with_fields(*fields_apart(df, spark_types(table.schema)))
+        if any(column.children for column in table.schema.columns):
+            changes = changes.with_fields(*fields_apart(df, spark_types(table.schema)))
         merges, name = self.model.strategy.merges, self.model.target.qualified
         try:
             fit = fit_columns(changes, self.model.schema_change, name, merges=merges)
@@ -146,7 +147,8 @@ class Writer:
             raise
         for notice in fit.notices:
             self.sink(Notice(notice, self.model.name))
-        df = without(df, fit.leave_out)
+        if fit.leave_out:
+            df = without(df, fit.leave_out)
         if fit.evolves:
             table.evolve(df, drop=fit.drop)
         return df

@@ -92,13 +92,6 @@ def missing_references(
         yield from references.of_tests(model)
 
 
-def reads_models(model: Model) -> bool:
-    """Return whether there may be something to look for in what a model names."""
-    tests = (test for test, _ in model.placed_tests)
-    reads = model.python is None and not model.query.manual and bool(model.query.mentioned)
-    return reads or any(isinstance(test, RelationshipsTest) for test in tests)
-
-
 def refusals(missing: Iterable[MissingColumn]) -> dict[str, tuple[Refuse, ...]]:
     """Return the refusals of readers, by their names."""
     by_reader: dict[str, tuple[Refuse, ...]] = {}

@@ -179,6 +179,8 @@ def table_in_micros(table: pa.Table) -> pa.Table:
     Raises SchemaMismatch for a value with nanoseconds.
     """
     for position, field in enumerate(table.schema):
+        if not (pa.types.is_timestamp(field.type) or pa.types.is_nested(field.type)):
+            continue
         try:
             values = nanoseconds.column_in_micros(table.column(position))
         except nanoseconds.TooFine as error:

@@ -270,7 +270,7 @@ def _in_files(values: pa.Table, schema: TableSchema, table: str) -> pa.Table:
         schema.columns, arrow_schema(schema), values.columns, strict=True
     ):
         fields.append(_with_ids(column, field.type, table))
-        lacking = missing_field(array, column)
+        lacking = missing_field(array, column) if column.children else None
         if lacking is not None:
             raise SchemaMismatch(
                 f"field {lacking} of {table} is NOT NULL, and a row has none",

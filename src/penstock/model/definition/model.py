@@ -208,6 +208,13 @@ class Model(Declaration):
         return tuple(table for table in self.test_reads if table not in needed)
 
     @property
+    def names_tables(self) -> bool:
+        """Return whether its query, or a test of it, names columns of other tables."""
+        tests = (test for test, _ in self.placed_tests)
+        reads = self.python is None and not self.query.manual and bool(self.query.mentioned)
+        return reads or any(isinstance(test, RelationshipsTest) for test in tests)
+
+    @property
     def lakes(self) -> tuple[str, ...]:
         """The lakes that it and its data tests read, each once."""
         tests = [lake for script in self.test_scripts for lake in script.query.lakes]

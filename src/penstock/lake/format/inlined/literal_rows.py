@@ -127,6 +127,8 @@ def _without_nanoseconds(values: pa.ChunkedArray, column: Column, table: str) ->
     """Return timestamps in nanoseconds in the unit of the column: a value is never cut."""
     if base_type(column.type) == "timestamp_ns" and values.type.equals(pa.timestamp("ns")):
         return values.cast(pa.int64())
+    if not (pa.types.is_timestamp(values.type) or pa.types.is_nested(values.type)):
+        return values
     try:
         return nanoseconds.column_in_micros(values)
     except nanoseconds.TooFine as error:

@@ -82,8 +82,8 @@ def _aligned(df: DataFrame, schema: TableSchema, table: str) -> list[SparkColumn
             value = _column(source.name)
             value = value.cast(casts[source.name]) if source.name in casts else value
             value = texts.checked(fit(value, source, want, want.name), want)
-        checked = not want.nullable or next(required_fields(want), None) is not None
-        columns.append(finish(value, want, _sample(df) if checked else None))
+        required = not want.nullable or _has_required_fields(want)
+        columns.append(finish(value, want, _sample(df) if required else None))
     return columns
 
 
@@ -190,7 +190,7 @@ def finish(value: SparkColumn, column: Column, sample: SparkColumn | None = None
         if sample is not None:
             cause = fn.concat(cause, fn.lit(", and a row has none: "), sample)
         value = fn.coalesce(value, fn.raise_error(cause))
-    lacking = lacks_required(value, column)
+    lacking = lacks_required(value, column) if column.children else None
     if lacking is not None:
         names = ", ".join(required_fields(column))
         cause = fn.lit(f"fields of column {column.name} are NOT NULL in the table ({names})")
@@ -202,6 +202,10 @@ def finish(value: SparkColumn, column: Column, sample: SparkColumn | None = None
     return fn.when(fn.spark_partition_id() >= 0, value).alias(
         column.name, metadata={FIELD_ID: column.id}
     )
+
+
+def _has_required_fields(column: Column) -> bool:
+    return bool(column.children) and next(required_fields(column), None) is not None
 
 
 def _column(name: str) -> SparkColumn:
