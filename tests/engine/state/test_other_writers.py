@@ -21,7 +21,7 @@ SCRIPTS = {
     "models/days": """
         -- pipeline
         -- partitioned daily
-        -- materialize ducklake://main/days
+        -- materialize ducklake://main/days on_schema_change=warn
         SELECT id, '{partition}' AS made FROM range(100)
     """,
     "models/whole": """
