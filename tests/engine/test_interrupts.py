@@ -103,7 +103,7 @@ def test_a_killed_run_shows_nothing_half_written_and_is_taken_up(
     assert run_child(root, killed_in, phase).returncode == -signal.SIGKILL
     with Project.load(root, spark=spark) as project:
         states = {status.model: status.state for status in project.status()}
-        assert states[killed_in] == "missing"
+        assert states[killed_in] == "failed"
         events: list[object] = []
         result = project.run(on_event=events.append)
         assert result.state == "done"
