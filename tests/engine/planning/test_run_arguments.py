@@ -41,6 +41,7 @@ COMMON = {
     "explain",
     "plan",
     "out",
+    "dry_run",
 }
 OPTIONS = {each.name: each.default for each in fields(RunOptions)}
 
