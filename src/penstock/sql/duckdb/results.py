@@ -159,7 +159,8 @@ def _row(query: exp.Expr, root: exp.Expr, column: exp.Expr | None = None) -> exp
     alone = unguarded(query)
     for clause in ("order", "limit", "offset", *(["with_"] if query is root else [])):
         alone.set(clause, None)
-    _name_plainly(alone)
+    if column is None:  # which names a result as it is
+        _name_plainly(alone)
     row = exp.select(column.copy()) if column is not None else spark("SELECT STRUCT(*)")
     assert isinstance(row, exp.Select)
     return exp.Subquery(this=row.from_(exp.Subquery(this=alone), copy=False))
