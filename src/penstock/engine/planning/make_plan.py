@@ -158,6 +158,9 @@ def _in_state(  # noqa: PLR0917 - `make_plan`'s own arguments, and the word
 
 def _completed(planned: Sequence[PlannedStep], asked: Asked) -> Completed:
     """Return the steps with what they need first. Of models that are not selected only that."""
+    moment = asked.request.fire_time.astimezone(UTC)
+    if not any(asked.known.edges.values()) and not asked.known.old_tables(moment):
+        return Completed(list(planned))
     known = {step.name: step for step in planned} | _first_of_others(asked)
     names = {model.name for model in asked.steps}
     above = {name for model in asked.steps for name in asked.graph.upstream(model.name)}

@@ -134,14 +134,13 @@ def left_stale(steps: Sequence[PlannedStep], known: Known) -> tuple[StaleSlices,
     found: list[StaleSlices] = []
     for name, slices in stale.items():
         step = by_name[name]
-        if why_not(step.model):
-            continue
         planned = () if step.skipped else step.slices
         left: Sequence[Slice] = [each for each in slices if each not in planned]
         if step.model.by_time is not None:
             intervals = (each for each in slices if isinstance(each, Interval))
             left = minus(intervals, (each for each in planned if isinstance(each, Interval)))
-        if number := count_of(step.model, left):
+        number = count_of(step.model, left)
+        if number and not why_not(step.model):
             found.append(StaleSlices(name, number))
     return tuple(found)
 

@@ -86,7 +86,8 @@ def build_model(
     lost = any(finding.details.get("lost") == "partitioned" for finding in findings)
     found += [each for each in query_findings if not (lost and each.rule == "partition-token")]
     found += changes.findings(declaration, query)
-    found += change_feed.findings(declaration, names)
+    if declaration.upsert.sequence is not None or declaration.upsert.deletes is not None:
+        found += change_feed.findings(declaration, names)
     if query is not None:
         found += _of_query(declaration, query, script.python)
     if query is None or _has_error(found):

@@ -14,8 +14,6 @@ from penstock.sql.identifiers import fold
 def findings(declaration: Declaration, names: Names) -> Iterator[Diagnostic]:
     """Yield why the rows cannot be merged as the events of a change feed."""
     upsert = declaration.upsert
-    if upsert.sequence is None and upsert.deletes is None:
-        return
     where = declaration.place("sequence" if upsert.sequence is not None else "deletes")
     for message, hint in _problems(declaration, names):
         yield Diagnostic("error", message, where, hint, "sequence")
