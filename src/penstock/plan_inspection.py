@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from penstock.config import Settings
 from penstock.engine.session.cache import CacheFile, columns, lineages, query_facts
 from penstock.engine.session.connections import Connections
-from penstock.errors import LakeError, ModelError
+from penstock.errors import LakeError
 from penstock.events import EventSink, ignore
 from penstock.model.definition.graph import Graph
 from penstock.model.definition.model import Model
@@ -273,19 +273,12 @@ class PlanInspection:
         missing = self._missing_references(plan)
         if not missing:
             return plan
-        from penstock.engine.verifying.reference_check import refusals, removed_columns
+        from penstock.engine.verifying.reference_check import refuse_readers
 
-        failing = refusals(missing)
-        steps = tuple(
-            replace(step, stages=(*step.stages, *failing.get(step.name, ()))) for step in plan.steps
-        )
-        notices = (*plan.notices, *removed_columns(missing))
-        return replace(plan, steps=steps, notices=notices)
+        return refuse_readers(plan, missing)
 
     def _missing_references(self, plan: Plan) -> list[MissingColumn]:
-        """The columns that models of a plan name in vain. Those of a catalog that cannot be read
-        are not known: the run says so.
-        """
+        """Return the columns that no upstream model returns; none if a catalog cannot be read."""
         models = [step.model for step in plan.steps if step.slices and not step.skipped]
         if not any(model.names_tables for model in models):
             return []
@@ -296,13 +289,6 @@ class PlanInspection:
         except LakeError:
             return []
         return list(missing_references(models, self.models, lineage, known.tables))
-
-    def _require_references(self, plan: Plan) -> None:
-        """Raise ModelError for a model of a plan that names a column in vain."""
-        findings = [each.finding() for each in self._missing_references(plan)]
-        errors = [each for each in findings if each.severity == "error"]
-        if errors:
-            raise ModelError(errors)
 
     def _with_files(self, plan: Plan) -> Plan:
         """The plan with the files that its slices read as they are now."""

@@ -420,7 +420,10 @@ class Project(RollingBack):
         if is_idle(plan):
             with showing(on_event) as sink:
                 return idle_run(plan, sink)
-        self._require_references(plan)
+        if missing := self._missing_references(plan):
+            from penstock.engine.verifying.reference_check import require_columns
+
+            require_columns(missing)
         from penstock.engine.running.run import run_plan
 
         lakes = self._connections.lakes(plan.lakes, self._session, new_catalog=new_catalog)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.engine.planning.stages import Refuse
-from penstock.errors import Diagnostic, Location
+from penstock.errors import Diagnostic, Location, ModelError
 from penstock.model.definition.graph import made_by, table_key
 from penstock.model.definition.model import Model
 from penstock.model.script.file_uris import asset_key
@@ -21,6 +21,7 @@ from penstock.model.values.data_test import RelationshipsTest
 from penstock.sql.identifiers import fold, nearest
 
 if TYPE_CHECKING:
+    from penstock.engine.planning.plan import Plan
     from penstock.model.lineage.models import ProjectLineage
     from penstock.model.lineage.values import Lack
 
@@ -90,6 +91,22 @@ def missing_references(
     for model in models:
         yield from references.of_query(model)
         yield from references.of_tests(model)
+
+
+def refuse_readers(plan: Plan, missing: Sequence[MissingColumn]) -> Plan:
+    """Return the plan in which the steps of readers fail, with a notice for each removed column."""
+    failing = refusals(missing)
+    steps = tuple(
+        replace(step, stages=(*step.stages, *failing.get(step.name, ()))) for step in plan.steps
+    )
+    return replace(plan, steps=steps, notices=(*plan.notices, *removed_columns(missing)))
+
+
+def require_columns(missing: Iterable[MissingColumn]) -> None:
+    """Raise ModelError if a missing column is an error for its reader."""
+    findings = [column.finding() for column in missing]
+    if errors := [finding for finding in findings if finding.severity == "error"]:
+        raise ModelError(errors)
 
 
 def refusals(missing: Iterable[MissingColumn]) -> dict[str, tuple[Refuse, ...]]:
