@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from penstock.errors import EnvironmentMissing
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -18,6 +20,11 @@ _SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
 }
+
+
+def no_session() -> SparkSession:
+    """Stand for a process without Spark: a lake without ``spark=`` takes the session there is."""
+    raise EnvironmentMissing("there is no Spark here", hint="none")
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from penstock.lake.maintenance.writing import Resources
 from tests.lake.catalog.conftest import Place
 from tests.lake.maintenance.lakes import files_needed, on_disk, play, seen
 from tests.lake.maintenance.test_merge_adjacent_files import NESTED, nested_rows
+from tests.quick import no_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,6 +82,6 @@ def test_executors_without_a_module_are_known(spark: SparkSession) -> None:
 
 def test_without_a_session_the_calling_process_does_it(place: Place) -> None:
     play(place, ["CREATE TABLE t(i INT)", *(f"INSERT INTO t VALUES ({at})" for at in range(2))])
-    with Lake.attach(place.uri, data_path=place.data_path) as lake:
+    with Lake.attach(place.uri, data_path=place.data_path, spark=no_session) as lake:
         assert len(lake.merge_adjacent_files(resources=ON_SPARK)) == 1
     assert not _by_tasks(place)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.errors import EnvironmentMissing
 from penstock.lake.lake import Lake
 from tests import duck
 from tests.lake.statements import twins
+from tests.quick import no_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,10 +102,6 @@ def test_snapshots(pair: tuple[Path, Path], spark: SparkSession, clause: str, ro
             assert row[0] == rows
 
 
-def no_spark() -> SparkSession:
-    raise EnvironmentMissing("there is no Spark here", hint="none")
-
-
 def test_all_tables_lists_views(pair: tuple[Path, Path], spark: SparkSession) -> None:
     with Lake.attach(twins.uri(pair[0]), spark=spark) as lake:
         lake.sql("CREATE VIEW seen AS SELECT a, a + 1 AS more FROM n")
@@ -115,6 +111,6 @@ def test_all_tables_lists_views(pair: tuple[Path, Path], spark: SparkSession) ->
     with Lake.attach(twins.uri(pair[0])) as lake:  # takes the session of this process
         shown = [row[2:5] for row in lake.sql("SHOW ALL TABLES").collect()]
         assert ("seen", ["a", "more"], ["INTEGER", "INTEGER"]) in shown
-    with Lake.attach(twins.uri(pair[0]), spark=no_spark) as lake:  # columns of a view need Spark
+    with Lake.attach(twins.uri(pair[0]), spark=no_session) as lake:  # columns of a view need Spark
         assert ("seen", None, None) in [row[2:5] for row in lake.sql("SHOW ALL TABLES").collect()]
     assert sorted(tables) == [row[2] for row in twins.rows(pair[0], "SHOW ALL TABLES")]

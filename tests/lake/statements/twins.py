@@ -8,12 +8,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from penstock.lake.catalog.database.sqlite_indexes import NULL_COLUMN
 from penstock.lake.lake import Lake
 from tests import duck
 
 # What differs by nature: ids of tables, moments, where the files are.
 _OWN = {"table_uuid", "schema_uuid", "view_uuid", "snapshot_time", "file_size_bytes"}
-_OWN |= {"path", "footer_size", "column_size_bytes"}
+_OWN |= {"path", "footer_size", "column_size_bytes", NULL_COLUMN}  # the last: of our indexes
 DEFINITIONS = (
     *("ducklake_snapshot", "ducklake_snapshot_changes", "ducklake_schema", "ducklake_table"),
     *("ducklake_column", "ducklake_tag", "ducklake_column_tag", "ducklake_sort_info"),
