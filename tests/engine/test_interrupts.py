@@ -130,7 +130,7 @@ def test_ctrl_c_stops_spark_and_leaves_everything_consistent(tmp_path: Path, del
     assert done.stdout.split() == ["cancelled", "a_slow=cancelled", "b_after=cancelled"]
     assert done.stderr == ""
     with Project.load(root) as project:
-        assert [status.state for status in project.status()] == ["missing", "missing"]
+        assert [status.state for status in project.status()] == ["failed", "missing"]
         (last,) = project.show("a_slow").runs
         assert last.state == "cancelled"
         run = State(project.lake("main").catalog).run(last.run_id)

@@ -279,7 +279,7 @@ def test_a_killed_run_leaves_no_table_no_slice_and_no_process(tmp_path: Path) ->
     assert are_gone(numbers)
     with Project.load(root) as project:
         (status,) = project.status()
-        assert (status.state, status.rows) == ("missing", None)
+        assert (status.state, status.rows) == ("failed", None)
 
 
 EXPORT = """
