@@ -25,7 +25,7 @@ from tests.lake.differential.script import CATALOGS, WRITERS
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 _EXAMPLES = os.environ.get("PENSTOCK_TEST_EXAMPLES")
-_COUNT = int(_EXAMPLES or 6)
+_COUNT = int(_EXAMPLES or 4)
 _BATCH = 12
 _EFFORT = Effort(midway=1, last=8) if _EXAMPLES is None else hunt.EFFORT
 

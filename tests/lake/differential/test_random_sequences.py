@@ -34,7 +34,7 @@ pytestmark = pytest.mark.spark
 
 _EXAMPLES = os.environ.get("PENSTOCK_TEST_EXAMPLES")
 _SETTINGS = settings(
-    max_examples=int(_EXAMPLES or 8),
+    max_examples=int(_EXAMPLES or 6),
     derandomize=_EXAMPLES is None,
     database=None,
     deadline=None,
