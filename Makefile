@@ -11,7 +11,7 @@ ifdef PENSTOCK_TEST_DUCKDB_1_4
 OLD_DUCKDB :=
 endif
 
-.PHONY: help demo test environments gates types rules wheel-check format bench lock clean prerequisites duckdb-1.4 warm-tests cluster-tests memory-tests dbt-tests
+.PHONY: help demo test environments gates types rules budgets wheel-check format bench lock clean prerequisites duckdb-1.4 warm-tests cluster-tests memory-tests dbt-tests
 .DEFAULT_GOAL := demo
 # pip compiles nothing (scripts/install.sh): each process would compile all that it imports, for seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -29,7 +29,7 @@ test: environments ## run every test
 environments: prerequisites $(INSTALLED) $(OLD_DUCKDB) $(CONNECT) $(DBT) ## install what the tests need
 
 # With -j, mypy has a core of its own.
-gates: types rules ## check with mypy, ruff, import-linter and programs of scripts
+gates: types rules budgets ## check with mypy, ruff, import-linter and programs of scripts
 
 types: $(INSTALLED) ## check types with mypy
 	@$(BIN)/mypy
@@ -40,6 +40,9 @@ rules: $(INSTALLED) ## check with ruff, import-linter and programs of scripts
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m scripts.check_strategies
 	@$(BIN)/python -m scripts.check_source
+
+budgets: $(INSTALLED) ## hold sizes, names and docstrings to scripts/budgets.toml
+	@$(BIN)/python -m scripts.check_budgets
 
 # Each time in an environment of its own; pip's cache has what it needs.
 wheel-check: prerequisites ## install the wheel into an empty environment and run a project with it
