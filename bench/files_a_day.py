@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bench import harness
 from penstock.events import ignore
-from penstock.project import Project
+from penstock.project.project import Project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,9 +22,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.config import SparkSettings
 from penstock.distribution import NAME
 from penstock.engine.session.spark import start_session
+from penstock.settings.config import SparkSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,7 @@ from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.state.run_log import log_of
 from penstock.engine.state.store import State
 from penstock.engine.state.tables import RUN, SLICE, STEP, to_text
-from penstock.project import Project
+from penstock.project.project import Project
 
 STEPS = 10
 GOAL = 0.5  # seconds

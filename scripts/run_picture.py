@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.text import Text
 
 from penstock import events
-from penstock.progress.live import Picture
-from penstock.progress.view import Progress
+from penstock.sinks.progress.live import Picture
+from penstock.sinks.progress.view import Progress
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "images" / "run.svg"
 WIDTH = 88

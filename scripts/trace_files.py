@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING, Any
 
 import penstock
 from penstock import Lake, Project
-from penstock.config import SparkSettings
 from penstock.engine.session.spark import start_session
 from penstock.events import Event, StepFinished, StepStarted, ignore
+from penstock.settings.config import SparkSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

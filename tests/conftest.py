@@ -19,7 +19,7 @@ from tests.quick import quick
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.config import SparkSettings
+    from penstock.settings.config import SparkSettings
 
 
 _SETTINGS = pytest.StashKey[dict[str, str]]()  # of the session, as it started
@@ -115,8 +115,8 @@ def _clear(settings: dict[str, str]) -> None:
 @pytest.fixture(scope="session")
 def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     """A local session of two threads, with the settings that the engine would give it."""
-    from penstock.config import SparkSettings
     from penstock.engine.session.spark import start_session
+    from penstock.settings.config import SparkSettings
 
     # A join keeps a page of each side: small ones, as tests join dozens of tables in one job.
     pages = {"spark.buffer.pageSize": "1m"}

@@ -7,12 +7,12 @@ from time import monotonic
 
 import pytest
 
-from penstock.config import SparkSettings, load_settings
 from penstock.errors import ConfigError
 from penstock.lake.catalog.database.engine import make_engine
 from penstock.lake.catalog.database.location import parse_location
 from penstock.lake.storage import Storage
 from penstock.masking import is_secret, masked, shown
+from penstock.settings.config import SparkSettings, load_settings
 
 URIS = (
     "postgres:dbname=x password=hush host=h",

@@ -19,7 +19,7 @@ from penstock.engine.results import (
 )
 from penstock.errors import ArgumentError, PenstockError, QueryFailed, StepError
 from penstock.notebook import seconds
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

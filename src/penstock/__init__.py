@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.lake.maintenance.writing import Resources
     from penstock.model.macros.python_macros import macro
     from penstock.model.values.custom_strategy import CustomMaterialization
-    from penstock.project import Project
+    from penstock.project.project import Project
 
 __all__ = [
     "Column",
@@ -41,7 +41,7 @@ _HOMES = {
     "Lake": "penstock.lake.lake",
     "PartitionField": "penstock.lake.format.files",
     "PenstockError": "penstock.errors",
-    "Project": "penstock.project",
+    "Project": "penstock.project.project",
     "Resources": "penstock.lake.maintenance.writing",
     "SortKey": "penstock.lake.format.objects",
     "TableSchema": "penstock.lake.format.schema",

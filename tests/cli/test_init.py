@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from penstock.cli.main import main
 from penstock.model.slicing.undated import why_undated
-from penstock.project import Project
+from penstock.project.project import Project
 
 
 def init(*args: str) -> Result:

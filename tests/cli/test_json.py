@@ -2,7 +2,8 @@
 
 No Spark: the lake and its state are written here, and the events of a run are made.
 
-Tests ``inspection.py`` and ``plan_inspection.py`` (everything that is asked of a project).
+Tests ``project/inspection.py`` and ``project/plan_inspection.py`` (everything that is asked of a
+project).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from penstock.engine.state.store import State
 from penstock.engine.verifying.unit_tests import UnitTestResult
 from penstock.errors import QueryFailed
 from penstock.events import SCHEMA_VERSION, Event, Notice
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.state.builders import publication, run_record, step_record
 from tests.engine.toy import write_project
 

@@ -25,7 +25,7 @@ from penstock.cli.output import (
     wrapped,
 )
 from penstock.engine.results import QueryResult
-from penstock.progress.view import seconds
+from penstock.sinks.progress.view import seconds
 
 
 def test_columns_line_up_and_numbers_stand_to_the_right(

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from penstock.cli.main import main
 from penstock.engine.state.store import State
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.state.builders import publication, run_record
 from tests.engine.toy import write_project
 

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from penstock.cli.main import main
-from penstock.config import load_settings
 from penstock.engine.session.spark import class_archive
+from penstock.settings.config import load_settings
 
 
 def prepare(*arguments: str) -> Result:

@@ -10,8 +10,8 @@ import pytest
 from penstock.cli.output import fail, json_line, say, watch
 from penstock.errors import CommitConflict, Location
 from penstock.events import Notice, StepFinished, StepProgress
-from penstock.progress.lines import lines, text_line
-from tests.progress.events import RUN
+from penstock.sinks.progress.lines import lines, text_line
+from tests.sinks.progress.events import RUN
 
 
 def test_plain_lines_tell_the_run() -> None:

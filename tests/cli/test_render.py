@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from penstock.cli.main import main
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 SCRIPTS = {

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from penstock.cli.main import main
 from penstock.engine.state.store import State
-from penstock.environment_tables import Environment
+from penstock.settings.environment_tables import Environment
 from tests.engine.answers.test_runs import shop
 from tests.engine.planning.test_reasons import Shop
 from tests.engine.state.builders import run_record

@@ -13,7 +13,7 @@ from penstock.cli.test import lines
 from penstock.engine.verifying import row_values
 from penstock.engine.verifying.unit_tests import UnitTestResult
 from penstock.errors import Location, QueryFailed
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 ROOT = Path("/p")

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from penstock.dbt_import.project import imported
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.dbt_import.manifests import data_test, manifest, node
 
 RAW = "seed.shop.raw"

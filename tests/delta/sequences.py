@@ -268,8 +268,8 @@ def run(spark: SparkSession, root: str, seed: int, steps: int) -> int:
 
 
 def main() -> None:
-    from penstock.config import SparkSettings
     from penstock.engine.session.spark import start_session
+    from penstock.settings.config import SparkSettings
     from tests.quick import quick
 
     parser = argparse.ArgumentParser()

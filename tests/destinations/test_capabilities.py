@@ -12,7 +12,7 @@ from penstock.engine.planning.plan import Known
 from penstock.engine.planning.slices import RunRequest
 from penstock.errors import ArgumentError
 from penstock.model.values.strategy import Capability
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 FILES = Capabilities("Files", frozenset({Capability.SLICES}))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.config import SparkSettings
 from penstock.errors import PenstockError
 from penstock.events import ignore
 from penstock.model.definition.model import Model
@@ -30,7 +29,8 @@ from penstock.model.script.constants import Bindings
 from penstock.model.script.sources import TableSource
 from penstock.model.slicing.joint import joint_query, why_apart
 from penstock.model.slicing.slice_condition import NotJoint
-from penstock.project import Project
+from penstock.project.project import Project
+from penstock.settings.config import SparkSettings
 from tests.engine.toy import rows as rows_of
 from tests.engine.toy import write_project
 

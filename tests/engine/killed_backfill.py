@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 FIRST, SLICES, OF_EACH = date(2026, 1, 1), 200, 3
@@ -43,7 +43,7 @@ FROM events WHERE day = '{{partition}}'
 CHILD = """
 import os, signal, sys, threading
 from penstock.events import StepProgress
-from penstock.project import Project
+from penstock.project.project import Project
 
 root, first, last, phases, delay = sys.argv[1:]
 begun = []

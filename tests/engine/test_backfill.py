@@ -15,7 +15,7 @@ import pytest
 
 from penstock.engine.state.store import State
 from penstock.events import Event, StepFinished, ignore
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine import joint_projects, killed_backfill
 from tests.engine.toy import rows, write_project
 

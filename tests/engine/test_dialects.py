@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.project import Project
+from penstock.project.project import Project
 
 pytestmark = pytest.mark.spark
 

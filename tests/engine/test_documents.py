@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.project import Project
+from penstock.project.project import Project
 from tests import duck
 from tests.engine.conftest import Make
 from tests.engine.toy import rows

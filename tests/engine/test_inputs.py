@@ -10,7 +10,7 @@ import pytest
 
 from penstock.engine.results import RunResult
 from penstock.events import ignore
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import rows, write_project
 
 if TYPE_CHECKING:

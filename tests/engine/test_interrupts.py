@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.engine.state.store import State
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import rows, step, write_project
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ SLOW = {
 # Runs a project and sends itself a signal when a step reaches a phase.
 CHILD = """
 import os, signal, sys, threading
-from penstock.config import SparkSettings
+from penstock.settings.config import SparkSettings
 from penstock.events import StepProgress
-from penstock.project import Project
+from penstock.project.project import Project
 
 root, step, phase, sent, delay = sys.argv[1:]
 

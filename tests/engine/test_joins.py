@@ -9,7 +9,7 @@ import pytest
 import sqlglot
 
 from penstock.engine.inputs.resolve import are_by_equality
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 if TYPE_CHECKING:

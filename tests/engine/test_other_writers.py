@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.events import ignore
-from penstock.project import Project
+from penstock.project.project import Project
 from tests import duck
 from tests.engine.conftest import Make
 from tests.engine.planning.test_intervals import MODEL, at, made, put

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import ArgumentError
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import CONFIG, write_project
 
 SCRIPTS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.events import ignore
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import rows, step, write_project
 
 if TYPE_CHECKING:

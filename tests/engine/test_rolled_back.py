@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.conftest import Make
 from tests.engine.planning.test_intervals import MODEL, at, made, put
 from tests.engine.toy import rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.test_inputs import HEAD, NOON, ends, project_of, run, states, write_day
 from tests.engine.toy import rows, write_project
 

@@ -8,7 +8,7 @@ from textwrap import dedent
 from typing import Any
 
 from penstock.engine.results import RunResult, StepResult
-from penstock.project import Project
+from penstock.project.project import Project
 
 CONFIG = """
 [project]

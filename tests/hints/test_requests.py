@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from penstock.cli.main import main
-from penstock.config import load_settings
 from penstock.errors import ConfigError
+from penstock.settings.config import load_settings
 from tests.engine.toy import write_project
 
 LAKE = '[lakes.main]\ncatalog = "sqlite:m"\ndata_path = "d"\n'

@@ -12,7 +12,7 @@ import pytest
 from penstock.errors import ArgumentError, LakeClosed
 from penstock.lake.lake import Lake
 from penstock.lake.snapshot import LATEST, At
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 NINE = datetime(2026, 5, 16, 9, 30, tzinfo=UTC)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.config import SparkSettings
 from penstock.errors import ConfigError, Location
-from penstock.sizes import GIB, MIB
+from penstock.settings.config import SparkSettings
+from penstock.settings.sizes import GIB, MIB
 from penstock.spark.machine import Machine
 from penstock.spark.memory import MemoryBudget, budget_of, is_local, require_memory
 

@@ -17,8 +17,8 @@ from penstock.cli.options import (
 )
 from penstock.cli.output import cell, print_json, print_table, say, starting
 from penstock.engine.answers.comparing import DELETED, INSERTED, UPDATED
-from penstock.progress.view import count
-from penstock.table_inspection import SAMPLES
+from penstock.project.table_inspection import SAMPLES
+from penstock.sinks.progress.view import count
 
 if TYPE_CHECKING:
     from penstock.engine.answers.comparing import RowChange

@@ -15,7 +15,7 @@ from penstock.cli.options import (
 )
 from penstock.cli.output import print_json
 from penstock.errors import ArgumentError
-from penstock.progress.view import count
+from penstock.sinks.progress.view import count
 
 
 @click.command(

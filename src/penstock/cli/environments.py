@@ -12,7 +12,7 @@ from penstock.cli.options import CONFIG_NAME, common_options, find_project, read
 from penstock.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from penstock.settings_file import Values
+    from penstock.settings.settings_file import Values
 
 
 @click.command(
@@ -50,7 +50,7 @@ def command(*, project_dir: Path | None, as_json: bool) -> None:
 
 
 def _environments(root: Path, current: str | None) -> Iterator[dict[str, Any]]:
-    from penstock.settings_file import DEFAULT_ENVIRONMENT, read_settings_file
+    from penstock.settings.settings_file import DEFAULT_ENVIRONMENT, read_settings_file
 
     file = read_settings_file(root / CONFIG_NAME)
     yield _row(DEFAULT_ENVIRONMENT, {}, current)
@@ -59,8 +59,8 @@ def _environments(root: Path, current: str | None) -> Iterator[dict[str, Any]]:
 
 
 def _row(name: str, values: Values, current: str | None) -> dict[str, Any]:
-    from penstock.environment_tables import SECTION
-    from penstock.settings_file import DEFAULT_ENVIRONMENT
+    from penstock.settings.environment_tables import SECTION
+    from penstock.settings.settings_file import DEFAULT_ENVIRONMENT
 
     tables = {key: values.get(f"{SECTION}.{key}") for key in ("schema_suffix", "reads")}
     return {

@@ -18,11 +18,11 @@ from penstock.cli.paths import local
 from penstock.cli.status import clock
 from penstock.errors import ArgumentError
 from penstock.events import Event
-from penstock.progress.lines import text_line
+from penstock.sinks.progress.lines import text_line
 
 if TYPE_CHECKING:
     from penstock.engine.answers.runs import RunLogLines
-    from penstock.project import Project
+    from penstock.project.project import Project
 
 _FRAME = re.compile(
     r'^ +File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>.+)\n +(?P<text>.*)$', re.M

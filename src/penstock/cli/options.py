@@ -16,8 +16,8 @@ from penstock.errors import ArgumentError, ConfigError
 from penstock.events import EventSink, ignore
 
 if TYPE_CHECKING:
-    from penstock.config import LakeSettings, Settings
-    from penstock.project import Project
+    from penstock.project.project import Project
+    from penstock.settings.config import LakeSettings, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,7 +76,7 @@ def _env_option(function: F) -> F:
 
 def read_settings(root: Path) -> Settings:
     """The settings of a project in the environment that ``--env`` names."""
-    from penstock.config import load_settings
+    from penstock.settings.config import load_settings
 
     return load_settings(root, environment=_environment())
 
@@ -382,7 +382,7 @@ def find_project() -> Path:
         if (candidate / CONFIG_NAME).is_file():
             return candidate
     # Late: a project has no need of it.
-    from penstock.sqlmesh_config import start_hint
+    from penstock.settings.sqlmesh_config import start_hint
 
     raise ConfigError(
         f"there is no {CONFIG_NAME} in {current} or in any directory above it",
@@ -398,7 +398,7 @@ def load_project(directory: Path | None, on_event: EventSink = ignore) -> Projec
     """
     root = directory or find_project()
     paths.remember(root)
-    from penstock.project import Project
+    from penstock.project.project import Project
 
     ctx = click.get_current_context(silent=True)
     warm = ctx.meta.get("penstock.warm") if ctx else None

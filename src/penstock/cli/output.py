@@ -36,8 +36,8 @@ from penstock.events import (
     SparkStarting,
     SparkWaiting,
 )
-from penstock.progress.lines import lines, run_lines, started_text, starting_text, text_line
-from penstock.progress.view import count, visible
+from penstock.sinks.progress.lines import lines, run_lines, started_text, starting_text, text_line
+from penstock.sinks.progress.view import count, visible
 from penstock.sql.text import too_deep
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def watch(*, as_json: bool) -> Iterator[EventSink]:
             yield sink
         return
     if is_terminal():
-        from penstock.progress.live import live_table
+        from penstock.sinks.progress.live import live_table
 
         shown = live_table()
     else:

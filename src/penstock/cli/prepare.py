@@ -17,7 +17,7 @@ from penstock.cli.init import copy_project
 from penstock.cli.options import debug_option, json_option, read_settings
 from penstock.cli.output import print_json, say
 from penstock.errors import EnvironmentMissing
-from penstock.sizes import size_text
+from penstock.settings.sizes import size_text
 
 # Twice: the second run changes tables that are there.
 _RUNS = """

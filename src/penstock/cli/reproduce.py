@@ -17,8 +17,8 @@ from penstock.cli.options import (
     warm_option,
 )
 from penstock.cli.output import print_json, say, starting
-from penstock.progress.view import count
-from penstock.table_inspection import SAMPLES
+from penstock.project.table_inspection import SAMPLES
+from penstock.sinks.progress.view import count
 
 if TYPE_CHECKING:
     from penstock.engine.answers.comparing import Compared

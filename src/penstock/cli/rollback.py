@@ -11,11 +11,11 @@ import click
 from penstock.cli.diff import POINT
 from penstock.cli.options import common_options, complete_model, load_project
 from penstock.cli.output import print_json, say, starting
-from penstock.progress.view import count
+from penstock.sinks.progress.view import count
 
 if TYPE_CHECKING:
     from penstock.engine.answers.read_later import Reader
-    from penstock.rolling_back import RolledBackTable
+    from penstock.project.rolling_back import RolledBackTable
 
 _SHOWN = 10  # slices that are named
 

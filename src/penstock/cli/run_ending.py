@@ -19,11 +19,11 @@ from penstock.cli.output import (
 from penstock.cli.paths import local
 from penstock.errors import PenstockError
 from penstock.model.values.strategy import strategy_named
-from penstock.progress.view import SAID, count
+from penstock.sinks.progress.view import SAID, count
 
 if TYPE_CHECKING:
     from penstock.engine.results import CheckResult, RunResult, StepResult
-    from penstock.project import Project
+    from penstock.project.project import Project
 
 _FAILURES = 8  # different ones of a step that are shown
 _NAMED = 3  # models with stale slices

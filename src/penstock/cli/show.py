@@ -19,7 +19,7 @@ from penstock.cli.paths import local
 from penstock.cli.status import clock
 from penstock.cli.tables import Look
 from penstock.errors import ArgumentError
-from penstock.progress.view import one_line, seconds
+from penstock.sinks.progress.view import one_line, seconds
 from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from penstock.cli.paths import local
 from penstock.cli.tables import Look
 from penstock.errors import ArgumentError
 from penstock.model.values.strategy import strategy_named
-from penstock.progress.view import count, one_line
+from penstock.sinks.progress.view import count, one_line
 from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.progress.fit import GAP, fit
+from penstock.sinks.progress.fit import GAP, fit
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

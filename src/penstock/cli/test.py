@@ -11,7 +11,7 @@ import click
 from penstock.cli.options import common_options, load_project, selection_options, warm_option
 from penstock.cli.output import print_json, say, starting, to_json
 from penstock.cli.paths import local
-from penstock.progress.view import count, seconds
+from penstock.sinks.progress.view import count, seconds
 
 if TYPE_CHECKING:
     from penstock.engine.verifying.row_values import RowDifference

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from weakref import finalize
 
-from penstock.attach_options import refuse_others
-from penstock.config import DIALECTS
 from penstock.errors import ArgumentError
 from penstock.lake import storage as storages
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
@@ -36,6 +34,8 @@ from penstock.lake.storage import Storage
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
 from penstock.lake.writing.adding.fit import Rules
+from penstock.settings.attach_options import refuse_others
+from penstock.settings.config import DIALECTS
 from penstock.spark.failures import explained
 from penstock.spark.session import SparkSource, source
 from penstock.sql.dialect import SPARK, hinted, normalized

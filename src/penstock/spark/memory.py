@@ -21,9 +21,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.config import SparkSettings
 from penstock.errors import ConfigError
-from penstock.sizes import GIB, MIB, bytes_of
+from penstock.settings.config import SparkSettings
+from penstock.settings.sizes import GIB, MIB, bytes_of
 from penstock.spark.machine import Machine
 
 DRIVER_MEMORY = "spark.driver.memory"

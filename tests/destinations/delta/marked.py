@@ -324,8 +324,8 @@ def _penstock(place: Path, program: str, *arguments: str) -> int:
 
 
 def main() -> None:
-    from penstock.config import SparkSettings
     from penstock.engine.session.spark import start_session
+    from penstock.settings.config import SparkSettings
     from tests.quick import quick
 
     parser = argparse.ArgumentParser()

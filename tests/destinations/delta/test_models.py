@@ -19,7 +19,7 @@ from penstock.delta.log_files import list_log
 from penstock.destinations.delta import log
 from penstock.engine.results import RunResult
 from penstock.errors import CatalogLocked
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.delta.oracles import Row, by_duckdb
 from tests.engine.toy import CONFIG, rows, write_project
 

@@ -13,7 +13,7 @@ import pytest
 from penstock.destinations.capabilities import DELTA, refusals
 from penstock.errors import ArgumentError, ModelError
 from penstock.model.values.asset import parse_asset, table_of
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.destinations.delta.test_models import DELTA as CONFIG
 from tests.engine.toy import write_project
 

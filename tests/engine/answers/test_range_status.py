@@ -14,7 +14,7 @@ from penstock.engine.planning.ranges import FAILED, MATERIALIZED, SliceRange
 from penstock.engine.results import ModelStatus, SliceStatus, Statuses
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 SCRIPTS = {

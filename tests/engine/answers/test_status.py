@@ -13,7 +13,7 @@ from penstock.engine.results import CheckResult, ModelStatus
 from penstock.engine.state.other_writers import Outside
 from penstock.engine.state.records import CheckRecord, SliceRecord, StepRecord, this_process
 from penstock.model.definition.model import Model
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.state.builders import START, at, run_record, step_record
 from tests.engine.toy import write_project
 

@@ -20,7 +20,7 @@ from penstock.engine.results import SliceStatus
 from penstock.engine.state.records import InputRead, ReadRecord
 from penstock.engine.state.store import insert_read
 from penstock.errors import ArgumentError
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.planning.test_reasons import DAYS, Shop
 from tests.engine.state.builders import run_record, step_record
 from tests.engine.toy import write_project

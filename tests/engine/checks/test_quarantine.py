@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ModelError
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.conftest import Make
 from tests.engine.toy import rows, step, write_project
 

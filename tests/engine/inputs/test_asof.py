@@ -16,7 +16,7 @@ from penstock.errors import QueryFailed
 from penstock.model.query.query import read_query
 from penstock.model.query.render import RenderedQuery
 from penstock.model.values.names import Names
-from penstock.project import Project
+from penstock.project.project import Project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ import pytest
 from penstock.engine.inputs.pinned_tables import Pins, candidate_of
 from penstock.lake.lake import Lake
 from penstock.model.values.asset import TableName
-from penstock.project import Project
+from penstock.project.project import Project
 from penstock.sql.text import Compare, Constant, Predicate
 from tests.engine.toy import rows, write_project
 

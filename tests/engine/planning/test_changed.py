@@ -20,7 +20,7 @@ from penstock.engine.state.records import ReadRecord
 from penstock.engine.state.store import insert_read
 from penstock.errors import ArgumentError, PlanMoved
 from penstock.model.time.interval import Interval
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.planning.test_reasons import HEAD, Shop, days
 from tests.engine.state.builders import run_record
 from tests.engine.toy import rows, write_project

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.planning.definition_diff import DefinitionDiff, definition_diff
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.planning.test_reasons import HEAD
 from tests.engine.toy import write_project
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.engine.planning.estimates import Estimate
 from penstock.engine.state.store import State
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.state.builders import START, at, publication, run_record, step_record
 from tests.engine.toy import write_project
 

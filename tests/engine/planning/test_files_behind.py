@@ -21,7 +21,7 @@ from penstock.lake.catalog.catalog import Catalog
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, interval_of
 from penstock.model.time.slice import WHOLE, Part
-from penstock.project import Project
+from penstock.project.project import Project
 from tests import duck
 from tests.engine.planning.test_files_read import model_of
 from tests.engine.state.builders import at, publication, run_record

@@ -12,7 +12,7 @@ from pathlib import Path
 from penstock.engine.planning.files_read import are_same, files_of
 from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 HEAD = "-- pipeline\n-- partitioned daily\n-- materialize ducklake://main/t\n"

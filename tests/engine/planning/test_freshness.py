@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from penstock.engine.planning.plan import Plan
-from penstock.project import Project
+from penstock.project.project import Project
 from tests import duck
 from tests.engine.toy import write_project
 

@@ -10,7 +10,7 @@ import pytest
 from penstock.engine.planning.ranges import BEHIND, MATERIALIZED
 from penstock.errors import ArgumentError
 from penstock.events import Notice, ignore
-from penstock.project import Project
+from penstock.project.project import Project
 from tests import duck
 from tests.engine.conftest import Make
 from tests.engine.toy import rows

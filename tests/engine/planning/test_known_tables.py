@@ -9,7 +9,7 @@ import pytest
 from penstock.engine.planning.plan import Plan
 from penstock.engine.planning.stages import AlterColumns
 from penstock.lake.catalog.definitions.views import load_views
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.conftest import Make
 
 HEAD = "-- pipeline\n-- materialize ducklake://main/t {}\nSELECT {} FROM range(2)"

@@ -11,7 +11,7 @@ from penstock.engine.planning.needed import There, lacking, missing_to
 from penstock.engine.planning.ranges import FAILED, MATERIALIZED, SliceStates
 from penstock.model.slicing.needs import Edge, edges_of
 from penstock.model.time.slice import WHOLE, Part, Slice
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)

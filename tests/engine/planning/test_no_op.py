@@ -10,7 +10,7 @@ from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.planning.ranges import WAITING
 from penstock.events import Event, RunFinished, RunStarted, SparkStarting, StepFinished
 from penstock.model.time.slice import Part, Slice
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 LATER = (

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.engine.planning.plan import Plan
 from penstock.errors import ArgumentError, PartitionError
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 RAW = (

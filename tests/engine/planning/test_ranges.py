@@ -17,7 +17,7 @@ from penstock.engine.planning.plan import Known, Plan
 from penstock.engine.planning.ranges import STALE, SliceRange, SliceStates, Tally, idle
 from penstock.engine.planning.slices import RunRequest
 from penstock.errors import ArgumentError, PartitionError
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 HEAD = "-- pipeline\n-- partitioned {kind}\n-- materialize ducklake://main/{name}\n"

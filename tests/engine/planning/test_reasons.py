@@ -19,7 +19,7 @@ from penstock.engine.planning.slice_reason import Reason
 from penstock.engine.state.claims import Asked, take
 from penstock.engine.state.store import State
 from penstock.model.time.interval import Interval
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.state.builders import publication, run_record, step_record
 from tests.engine.toy import write_project
 

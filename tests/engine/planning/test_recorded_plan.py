@@ -20,7 +20,7 @@ from penstock.engine.planning.recorded_plan import (
 from penstock.engine.planning.slices import RunRequest
 from penstock.errors import PartitionError
 from penstock.model.time.slice import WHOLE, Part, Slice
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.planning.test_reasons import DAYS, Shop
 from tests.engine.toy import write_project
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import ArgumentError
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 KIND = "MODEL (name main.{}, kind {});\nSELECT 1 AS n FROM src"

@@ -19,7 +19,7 @@ from penstock.engine.planning.restatement_scope import (
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import WHOLE, Part
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 KIND = "MODEL (name main.{}, kind {});\nSELECT ds, n FROM {}"

@@ -21,7 +21,7 @@ from penstock.engine.planning.retry import INPUTS, PastPlan, left_of
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import ArgumentError
 from penstock.model.definition.model import Model
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.planning.test_reasons import DAYS, NOW, Shop
 from tests.engine.state.builders import run_record, step_record
 

@@ -25,7 +25,7 @@ from penstock.engine.planning.run_arguments import (
 )
 from penstock.engine.planning.selection import Selection
 from penstock.errors import ArgumentError
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 #: of how the run is executed, which no plan has

@@ -15,7 +15,7 @@ from penstock.engine.planning.ranges import SliceRange
 from penstock.engine.planning.saved_plan import SavedPlan, _encoded, request_of
 from penstock.engine.planning.slices import RunRequest
 from penstock.errors import ArgumentError, PlanMoved
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.planning.test_reasons import DAYS, HEAD, Shop, days
 from tests.engine.state.builders import run_record
 from tests.engine.toy import write_project

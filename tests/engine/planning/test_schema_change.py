@@ -7,7 +7,7 @@ import pytest
 from penstock.engine.planning.schema_change import Difference, Fit, difference, fit_columns
 from penstock.errors import SchemaMismatch
 from penstock.model.script.declaration import SchemaChange
-from penstock.project import Project
+from penstock.project.project import Project
 from tests import duck
 from tests.engine.conftest import Make
 from tests.engine.toy import rows

@@ -19,7 +19,7 @@ from penstock.engine.state.tables import to_text
 from penstock.lake.catalog.catalog import Catalog
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import Part, Slice
-from penstock.project import Project
+from penstock.project.project import Project
 from tests import duck
 from tests.engine.state.builders import at, publication, run_record
 from tests.engine.toy import write_project

@@ -312,7 +312,7 @@ def test_what_was_asked_for_is_never_left_unsaid(
 
 
 def test_payload_and_args_fill_arguments_alike(tmp_path: Path) -> None:
-    from penstock.project import Project
+    from penstock.project.project import Project
     from tests.engine.toy import write_project
 
     script = (

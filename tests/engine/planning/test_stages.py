@@ -27,7 +27,7 @@ from penstock.engine.planning.stages import (
 )
 from penstock.engine.state.records import SliceRecord
 from penstock.model.definition.model import Model
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.state.builders import publication
 from tests.engine.toy import write_project
 

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.model.slicing.table_reads import table_reads_of
-from penstock.project import Project
+from penstock.project.project import Project
 from tests import duck
 from tests.engine.toy import write_project
 

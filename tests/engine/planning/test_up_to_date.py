@@ -27,7 +27,7 @@ from penstock.engine.planning.slices import RunRequest
 from penstock.engine.state.records import ReadRecord
 from penstock.model.definition.model import Model
 from penstock.model.slicing.undated import views_read
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

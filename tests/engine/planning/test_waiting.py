@@ -24,7 +24,7 @@ from penstock.engine.planning.ranges import (
 from penstock.engine.planning.slices import RunRequest
 from penstock.model.slicing.undated import views_read
 from penstock.model.time.interval import Interval
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

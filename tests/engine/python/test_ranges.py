@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from penstock.cli.main import main
 from penstock.events import ignore
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.conftest import Make
 from tests.engine.toy import rows, write_project
 

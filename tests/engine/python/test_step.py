@@ -19,7 +19,7 @@ from penstock.engine.results import StepResult
 from penstock.engine.state.store import State
 from penstock.errors import DataTestFailed, PythonFailed
 from penstock.events import Event, Notice, StepOutput, ignore
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.conftest import Make
 from tests.engine.python.test_runners import are_gone, pids
 from tests.engine.toy import rows, step, write_project
@@ -263,7 +263,7 @@ def main():
 """
 CHILD = """
 import sys
-from penstock.project import Project
+from penstock.project.project import Project
 overrides = {"spark.master": "local[1]", "spark.conf.spark.driver.memory": "512m"}
 Project.load(sys.argv[1], overrides=overrides).run()
 """

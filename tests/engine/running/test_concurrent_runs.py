@@ -9,7 +9,7 @@ import pytest
 
 from penstock.engine.results import RunResult
 from penstock.events import Event, Notice, StepProgress
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.conftest import Make
 from tests.engine.planning.test_intervals import at
 from tests.engine.toy import rows

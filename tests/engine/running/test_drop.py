@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from penstock.cli.main import main
 from penstock.errors import ArgumentError, TableNotFound
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import rows, step, write_project
 
 if TYPE_CHECKING:

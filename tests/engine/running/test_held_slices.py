@@ -20,7 +20,7 @@ from penstock.engine.state.store import State
 from penstock.engine.state.tables import CLAIM
 from penstock.errors import ClaimLost
 from penstock.events import Event, Notice, StepProgress
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.conftest import Make
 from tests.engine.running.test_concurrent_runs import RANGE, RAW
 from tests.engine.toy import CONFIG, rows, write_project

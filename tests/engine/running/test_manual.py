@@ -12,7 +12,7 @@ from tests.engine.conftest import Make
 from tests.engine.toy import rows, step
 
 if TYPE_CHECKING:
-    from penstock.project import Project
+    from penstock.project.project import Project
 
 RAW = "-- materialize ducklake://main/raw\nSELECT * FROM VALUES (1, 'a'), (2, 'b') AS t(id, name)"
 BY_DAY = """

@@ -21,7 +21,7 @@ from penstock.engine.state.store import State
 from penstock.engine.state.tables import READ
 from penstock.errors import QueryFailed
 from penstock.events import ignore
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.running.test_two_runs import both
 from tests.engine.toy import rows, write_project
 
@@ -190,7 +190,7 @@ def test_a_rollback_and_an_append_of_before(tmp_path: Path, spark: SparkSession)
 KILLED = """
 import os, signal, sys
 from penstock.events import StepFinished, StepProgress
-from penstock.project import Project
+from penstock.project.project import Project
 
 def sink(event):
     is_publishing = isinstance(event, StepProgress) and event.phase == "publishing"

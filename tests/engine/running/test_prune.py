@@ -22,7 +22,7 @@ from penstock.engine.state.pruning import Removed
 from penstock.engine.state.run_log import log_of
 from penstock.engine.state.tables import CHECK, RUN, SLICE, STEP
 from penstock.errors import CatalogLocked
-from penstock.retention import Keep, Retention
+from penstock.settings.retention import Keep, Retention
 from tests.engine.planning.test_reasons import Shop
 from tests.engine.state.builders import START, at, publication, run_record, step_record
 

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import ArgumentError, DataFileMissing, DefinitionChanged
 from penstock.events import Notice
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.conftest import Make
 from tests.engine.toy import rows, step
 

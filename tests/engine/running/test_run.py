@@ -25,7 +25,7 @@ from penstock.events import RunProgress
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import WHOLE, Slice
 from penstock.model.values.strategy import REPLACE
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 

@@ -17,7 +17,7 @@ from penstock.engine.state.records import InputRead
 from penstock.engine.state.store import State
 from penstock.events import Event, Notice, StepFinished, ignore
 from penstock.lazy import pa, pq
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import rows, write_project
 
 if TYPE_CHECKING:

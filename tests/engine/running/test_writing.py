@@ -8,7 +8,7 @@ import pytest
 
 from penstock.engine.running.writing import of_several_intervals
 from penstock.errors import MergeKeyError
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 QUERY = "SELECT id FROM src WHERE day BETWEEN @start_ds AND @end_ds"

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from penstock import Project
-from penstock.config import load_settings
 from penstock.engine.session.cache import lineages, scripts
 from penstock.errors import ModelError
 from penstock.model.definition.model import Model
 from penstock.model.project import loader
 from penstock.model.project.serialized import PackedStatement
+from penstock.settings.config import load_settings
 
 CONFIG = '[lakes.main]\ncatalog = "ducklake:sqlite:meta.sqlite"\ndata_path = "data"\n'
 ORDERS = "-- materialize ducklake://main/orders\nSELECT id, a + 1 AS b FROM source WHERE a > :x\n"

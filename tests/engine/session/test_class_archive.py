@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.config import SparkSettings
 from penstock.engine.session.class_archive import (
     OPTIONS,
     ClassArchive,
     archive_of,
     with_archive,
 )
+from penstock.settings.config import SparkSettings
 
 RELEASE = 'JAVA_VERSION="17.0.15"\n'
 

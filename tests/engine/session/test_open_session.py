@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from penstock.config import Settings, SparkSettings, load_settings
 from penstock.engine.session import open_session as opening
 from penstock.engine.session.open_session import lasting, open_session, stays, unfit
 from penstock.engine.session.spark import warm_address
 from penstock.engine.session.warm_servers import servers, start, stop
 from penstock.errors import ArgumentError, ConfigError, EnvironmentMissing
 from penstock.events import Event, Notice, ignore
+from penstock.settings.config import Settings, SparkSettings, load_settings
 
 COLD: Any = object()  # what stands in for a session of this process
 

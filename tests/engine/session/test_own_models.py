@@ -12,7 +12,7 @@ import pytest
 
 from penstock import Lake
 from penstock.errors import ArgumentError, ModelError
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import CONFIG, write_project
 
 DEV = '[environments.dev]\nschema_suffix = "_dev"\nreads = "default"\n'

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from penstock.config import SparkSettings
 from penstock.engine.session.spark import (
     _not_started,
     _require_tls,
@@ -28,7 +27,8 @@ from penstock.engine.session.spark import (
 )
 from penstock.errors import ConfigError, EnvironmentMissing, Location
 from penstock.events import Event, SparkStarted, SparkStarting, SparkWaiting
-from penstock.progress.lines import text_line
+from penstock.settings.config import SparkSettings
+from penstock.sinks.progress.lines import text_line
 from penstock.spark.machine import Machine
 
 if TYPE_CHECKING:

@@ -21,13 +21,13 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.main import main
-from penstock.config import SparkSettings
 from penstock.engine.session import warm
 from penstock.engine.session.spark import warm_address
 from penstock.engine.session.warm import WarmSession, end_server, place_of, start_server
 from penstock.engine.session.warm_files import ServerPlace
 from penstock.engine.session.warm_servers import servers, stop
 from penstock.errors import ArgumentError, ConfigError, EnvironmentMissing
+from penstock.settings.config import SparkSettings
 
 SETTINGS = SparkSettings(master="local[2]")
 ROOT = Path(__file__).parents[3]

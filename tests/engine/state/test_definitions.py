@@ -9,7 +9,7 @@ from pathlib import Path
 from penstock.engine.state.definitions import last_other
 from penstock.engine.state.reading import VERSION
 from penstock.model.definition.model import Model
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.planning.test_reasons import Shop
 from tests.engine.state.builders import run_record
 

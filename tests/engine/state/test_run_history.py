@@ -12,7 +12,7 @@ from penstock.engine.state import run_history
 from penstock.engine.state.records import ReadRecord, RunRecord
 from penstock.engine.state.run_history import AskedRuns
 from penstock.engine.state.store import State, insert_read
-from penstock.environment_tables import Environment
+from penstock.settings.environment_tables import Environment
 from tests.engine.state.builders import at, publication, run_record, step_record
 
 

@@ -13,7 +13,7 @@ from penstock.engine.state import run_log
 from penstock.engine.state.run_log import RunLog, began_at, expired, log_of, logs, read, remove
 from penstock.errors import Location, StepError
 from penstock.events import Notice, StepOutput
-from penstock.retention import Keep
+from penstock.settings.retention import Keep
 from penstock.uuid7 import new_uuid7
 
 ALL = Keep(None, None)

@@ -10,9 +10,9 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from penstock.config import SparkSettings
 from penstock.engine.session.spark import start_session
 from penstock.model.values.history import History
+from penstock.settings.config import SparkSettings
 from tests.engine.strategies import history_sequences as sequences
 
 

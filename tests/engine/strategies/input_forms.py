@@ -18,7 +18,7 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
-from penstock.project import Project
+from penstock.project.project import Project
 from tests import duck
 from tests.engine.strategies.input_models import Cadence, Model, Row, Unit, World, sql_moment
 from tests.engine.strategies.input_runs import Duckling

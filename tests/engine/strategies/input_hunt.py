@@ -14,8 +14,8 @@ import traceback
 from contextlib import nullcontext
 from pathlib import Path
 
-from penstock.config import SparkSettings
 from penstock.engine.session.spark import start_session
+from penstock.settings.config import SparkSettings
 from tests.conftest import JVM
 from tests.engine.strategies import input_again, input_sequences
 from tests.quick import quick

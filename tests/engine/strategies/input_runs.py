@@ -35,7 +35,7 @@ from penstock.engine.state.store import State, StepRecords, now
 from penstock.events import EventSink, RunFinished, RunStarted, StepFinished, StepStarted
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import Slice
-from penstock.project import Project
+from penstock.project.project import Project
 from penstock.uuid7 import new_uuid7
 from tests.engine.strategies.input_models import (
     BOOM,

@@ -17,7 +17,7 @@ import duckdb
 from penstock.engine.state.other_writers import DROP_NOTE
 from penstock.engine.state.store import State, forget, now
 from penstock.model.time.interval import Interval
-from penstock.project import Project
+from penstock.project.project import Project
 from tests import duck
 from tests.engine.strategies.input_models import (
     BOOM,

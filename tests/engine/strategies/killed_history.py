@@ -19,7 +19,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.killed_backfill import FIRST, kill_once
 from tests.engine.strategies import history_reference as reference
 from tests.engine.toy import write_project

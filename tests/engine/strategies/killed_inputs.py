@@ -29,7 +29,7 @@ from tests.engine.strategies.range_sequences import Death, Killed
 # Runs, and kills itself so many seconds after so many events.
 CHILD = """
 import json, os, signal, sys, threading
-from penstock.project import Project
+from penstock.project.project import Project
 
 root, select, asked, events, delay = json.loads(sys.argv[1])
 heard = []

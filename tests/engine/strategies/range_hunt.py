@@ -12,8 +12,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from penstock.config import SparkSettings
 from penstock.engine.session.spark import start_session
+from penstock.settings.config import SparkSettings
 from tests.engine.strategies import range_sequences as sequences
 from tests.engine.strategies.range_forms import FORMS
 

@@ -20,7 +20,7 @@ from penstock.engine.planning.slice_states import KnownSlices
 from penstock.engine.planning.slices import RunRequest
 from penstock.engine.results import ModelStatus
 from penstock.model.time.interval import Interval
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.strategies.range_reference import DAY, Form, Slice, units_of
 
 Days = tuple[date, date]

@@ -20,7 +20,7 @@ from penstock.engine.state.store import State as Records
 from penstock.events import Event, RunFinished, RunStarted, StepStarted
 from penstock.model.time.interval import Interval, interval_of
 from penstock.model.time.slice import shown
-from penstock.project import Project
+from penstock.project.project import Project
 from tests import duck
 from tests.engine.strategies.range_forms import form_of
 from tests.engine.strategies.range_names import differing

@@ -17,7 +17,7 @@ import pytest
 
 from penstock.engine.results import StepResult
 from penstock.errors import DefinitionChanged, MergeKeyError
-from penstock.project import Project
+from penstock.project.project import Project
 from tests import duck
 from tests.engine.conftest import Make
 from tests.engine.strategies import history_sequences as sequences

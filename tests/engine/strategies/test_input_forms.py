@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.model.slicing.needs import Edge
-from penstock.project import Project
+from penstock.project.project import Project
 from tests import duck
 from tests.engine.strategies.input_forms import known_cases, scripts_of, silent
 from tests.engine.toy import write_project

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 SELECT = "SELECT 1 AS id, 'x' AS name"

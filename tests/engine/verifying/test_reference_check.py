@@ -9,7 +9,7 @@ import pytest
 from penstock import Lake
 from penstock.engine.verifying.reference_check import RULE
 from penstock.errors import ModelError
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 ORDERS = """\

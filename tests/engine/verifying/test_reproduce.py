@@ -1,6 +1,7 @@
 """Steps of past runs made once more over Spark, after other runs, compaction and expiry.
 
-Tests ``engine/verifying/written_rows.py``, ``reproducing.py`` and ``cli/reproduce.py`` as well.
+Tests ``engine/verifying/written_rows.py``, ``project/reproducing.py`` and ``cli/reproduce.py`` as
+well.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from penstock.cli.main import main
 from penstock.engine.verifying.reproduce import ReproducedStep, Reproduction
 from penstock.errors import ArgumentError
 from penstock.events import ignore
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from penstock.engine.verifying.unit_test_bindings import bindings_of
 from penstock.errors import ArgumentError
 from penstock.model.definition.model import Model
 from penstock.model.definition.unit_test import read_unit_tests
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 BY_TIME = """

@@ -10,7 +10,7 @@ import pytest
 from penstock.engine.planning.selection import Selection
 from penstock.engine.verifying.unit_test_files import WantedTests, find_unit_tests
 from penstock.errors import ArgumentError
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 HEAD = "-- materialize ducklake://main/{}\n-- tag {}\nSELECT * FROM {}"

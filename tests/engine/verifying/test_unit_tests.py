@@ -11,7 +11,7 @@ from penstock.errors import ArgumentError, ModelError
 from tests.engine.conftest import Make
 
 if TYPE_CHECKING:
-    from penstock.project import Project
+    from penstock.project.project import Project
 
 MODELS = {
     "models/clean": """

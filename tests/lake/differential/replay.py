@@ -80,8 +80,8 @@ def bench(spark: SparkSession | None = None) -> Iterator[Bench]:
 
 
 def session() -> SparkSession:
-    from penstock.config import SparkSettings
     from penstock.engine.session.spark import start_session
+    from penstock.settings.config import SparkSettings
 
     # Each join holds at least one page until the job ends, and a job has dozens of joins.
     pages = {"spark.buffer.pageSize": "1m"}

@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import ModelError
 from penstock.model.annotations.annotation import parse
 from penstock.model.time.needs import Rule
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ModelError
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import CONFIG, write_project
 
 LINES = "-- pipeline\n-- materialize ducklake://main/t {}\nSELECT id, seq, op FROM src"

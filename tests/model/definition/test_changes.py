@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ModelError
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 HEADER = "-- pipeline\n-- materialize ducklake://main/t {options}\n-- incremental changes\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.model.definition.model import Model
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 ANNOTATED = "-- pipeline\n{}-- materialize ducklake://main/t\nSELECT 1 AS x"

@@ -1,6 +1,6 @@
 """``[project.defaults]``: for all models or by folder; a model's own words win.
 
-Tests ``model_defaults.py``.
+Tests ``settings/model_defaults.py``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 
 from penstock.errors import ConfigError, ModelError
 from penstock.model.definition.model import Model
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import CONFIG, write_project
 
 DEFAULTS = """

@@ -13,7 +13,7 @@ from penstock.model.query.render import trial_names
 from penstock.model.slicing.joint import joint_query, why_apart
 from penstock.model.slicing.slice_condition import SliceFilter
 from penstock.model.time.partition import PartitionSpec
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 DAILY = PartitionSpec("daily")

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.model.slicing.needs import edges_of, needs_findings
 from penstock.model.time.needs import COMMON, EARLIER, Rule
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 HEAD = "-- pipeline\n-- materialize ducklake://main/"

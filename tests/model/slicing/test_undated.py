@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.model.slicing.undated import views_read, why_undated
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 HEAD = "-- pipeline\n-- materialize ducklake://main/t"

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.model.slicing.table_reads import table_reads_of
 from penstock.model.slicing.windows import Use, windows_of
-from penstock.project import Project
+from penstock.project.project import Project
 from tests.engine.toy import write_project
 from tests.model.slicing.test_joint import model_of
 

@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.config import Settings
 from penstock.errors import PenstockError
 from penstock.model.definition.external import External
 from penstock.model.definition.graph import table_key
@@ -17,6 +16,7 @@ from penstock.model.lineage.values import VALUE
 from penstock.model.query.query import read_query
 from penstock.model.values.asset import TableName
 from penstock.model.values.names import Macros, Names
+from penstock.settings.config import Settings
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import LAKES
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from penstock.config import Settings
 from penstock.destinations.values import At, Table
 from penstock.engine.inputs.declared_columns import cast_to
 from penstock.engine.inputs.pinned_tables import Pins, table_name
@@ -57,6 +56,7 @@ from penstock.model.script.sources import FileSource, FunctionSource, TableSourc
 from penstock.model.time.interval import Intervals
 from penstock.model.values.asset import TableName
 from penstock.model.values.names import Names
+from penstock.settings.config import Settings
 from penstock.spark.functions import fn
 from penstock.spark.session import is_connect
 from penstock.sql.dialect import name_hint

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from penstock.config import Settings, SparkSettings
 from penstock.engine.results import QueryResult
 from penstock.errors import ArgumentError, PenstockError
 from penstock.model.definition.model import Model
@@ -18,6 +17,7 @@ from penstock.model.time.moments import read_range
 from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.values.names import Names, UnknownName
 from penstock.model.values.strategy import Output
+from penstock.settings.config import Settings, SparkSettings
 from penstock.sql.dialect import DUCKDB, SPARK, normalized
 from penstock.sql.identifiers import TableRef
 from penstock.sql.plain_select import PlainSelect, plain_select

@@ -13,7 +13,6 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from penstock.config import Settings, SparkSettings
 from penstock.engine.planning.behind import Inputs, Read, TableChanges, inputs_of
 from penstock.engine.planning.ranges import (
     CHANGED,
@@ -60,7 +59,6 @@ from penstock.engine.state.records import (
 )
 from penstock.engine.state.store import State, find_tables, holders_in
 from penstock.engine.state.tables import to_text
-from penstock.environment_tables import is_of_another
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.definitions.tables import describe
 from penstock.lake.format.objects import COMMENT
@@ -70,6 +68,8 @@ from penstock.model.time.interval import Interval
 from penstock.model.time.slice import in_time, shown
 from penstock.model.values.asset import TableName
 from penstock.model.values.strategy import strategy_named
+from penstock.settings.config import Settings, SparkSettings
+from penstock.settings.environment_tables import is_of_another
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:

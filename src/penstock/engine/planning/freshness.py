@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from penstock.durations import seconds_of
 from penstock.model.definition.external import External
 from penstock.model.definition.graph import table_key
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.time.slice import Slice, span_of
 from penstock.model.values.asset import TableName
+from penstock.settings.durations import seconds_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.config import Settings
 from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.planning.stages import (
     FULL_REFRESH,
@@ -33,6 +32,7 @@ from penstock.model.definition.model import Model
 from penstock.model.query.query import Query
 from penstock.model.time.slice import Part
 from penstock.model.values.strategy import Output
+from penstock.settings.config import Settings
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from penstock.config import Settings, SparkSettings
 from penstock.engine.planning.behind import Changed, Inputs, Read, TableChanges, inputs_of
 from penstock.engine.planning.intervals import Event, IntervalHistory
 from penstock.engine.planning.ranges import (
@@ -56,6 +55,7 @@ from penstock.model.slicing.table_reads import TableRead
 from penstock.model.time.interval import Interval, interval_of
 from penstock.model.time.slice import WHOLE as WHOLE_TABLE
 from penstock.model.time.slice import Part, Slice
+from penstock.settings.config import Settings, SparkSettings
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.durations import seconds_of
 from penstock.engine.inputs.pinned_tables import Pins
 from penstock.engine.inputs.resolve import Views
 from penstock.engine.planning.plan import PlannedStep
@@ -28,6 +27,7 @@ from penstock.model.python_steps.python_step import PAYLOAD, ROWS, SPARK, Python
 from penstock.model.script.arguments import OF_SLICE
 from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.values.strategy import Output
+from penstock.settings.durations import seconds_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

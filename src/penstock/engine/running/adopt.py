@@ -40,7 +40,6 @@ from penstock.engine.state.store import (
     start_step,
 )
 from penstock.engine.strategies.time_range import rows_of
-from penstock.environment_tables import Environment
 from penstock.errors import ArgumentError, PartitionError, SchemaMismatch, TableNotFound
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, interval_of, minus
@@ -48,6 +47,7 @@ from penstock.model.time.moments import read_end
 from penstock.model.time.partition import TIME_KINDS, bounds, validate
 from penstock.model.time.slice import shown
 from penstock.model.values.strategy import Output
+from penstock.settings.environment_tables import Environment
 from penstock.sql.identifiers import fold, quoted
 from penstock.sql.substitution import unsubstituted
 from penstock.uuid7 import new_uuid7

@@ -13,7 +13,7 @@ from penstock.engine.state.pruning import Removed
 from penstock.engine.state.store import State
 from penstock.errors import PenstockError
 from penstock.notebook import line
-from penstock.retention import Retention
+from penstock.settings.retention import Retention
 
 if TYPE_CHECKING:
     from penstock.destinations.catalog import Catalog

@@ -19,7 +19,6 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, cast
 
-from penstock.config import Settings
 from penstock.engine.planning.needed import edge_to, missing_to, touching
 from penstock.engine.planning.no_op import ended, nothing_to_do
 from penstock.engine.planning.plan import Plan, PlannedStep, count_of
@@ -51,7 +50,8 @@ from penstock.model.slicing.needs import Edge, edge_by_kinds
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import Slice
 from penstock.model.values.strategy import Output
-from penstock.retention import Keep
+from penstock.settings.config import Settings
+from penstock.settings.retention import Keep
 from penstock.uuid7 import new_uuid7
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.durations import seconds_of
 from penstock.engine.planning.no_op import ended
 from penstock.engine.planning.plan import PlannedStep, count_of
 from penstock.engine.planning.ranges import WAITING
@@ -34,6 +33,7 @@ from penstock.model.slicing.slice_condition import MadeApart, NotJoint
 from penstock.model.time.interval import Interval, union
 from penstock.model.time.slice import Slice
 from penstock.model.values.strategy import strategy_named
+from penstock.settings.durations import seconds_of
 from penstock.spark.failures import MORE_MEMORY, explained
 
 # Conditions of Spark that a retry cannot change: the text, or a name in it, is wrong.

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from penstock.config import Settings
+from penstock.settings.config import Settings
 
 V = TypeVar("V")
 _FORMAT = 1

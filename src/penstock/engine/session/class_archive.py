@@ -20,8 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.config import SparkSettings
 from penstock.engine.session.warm_files import spark_version
+from penstock.settings.config import SparkSettings
 from penstock.spark.memory import is_local
 
 OPTIONS = "spark.driver.extraJavaOptions"

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from penstock.config import DELTA, LakeSettings, Settings
 from penstock.engine.session.cache import scripts
 from penstock.errors import ArgumentError, CatalogMissing, LakeClosed
 from penstock.events import EventSink
 from penstock.model.project.loader import Loaded, load_models
 from penstock.model.values.asset import DEFAULT_LAKE, DEFAULT_SCHEMA, TableName
+from penstock.settings.config import DELTA, LakeSettings, Settings
 from penstock.spark.session import Starter
 from penstock.sql.identifiers import LAKES, fold, nearest
 from penstock.sql.macros import Book

@@ -8,7 +8,6 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from penstock.config import Settings
 from penstock.engine.session.spark import (
     REMOTE,
     called,
@@ -19,6 +18,7 @@ from penstock.engine.session.spark import (
 from penstock.errors import ArgumentError, EnvironmentMissing, PenstockError
 from penstock.events import EventSink, Notice
 from penstock.notebook import seconds
+from penstock.settings.config import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from penstock.config import LakeSettings
+from penstock.settings.config import LakeSettings
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog

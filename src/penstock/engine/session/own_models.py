@@ -15,12 +15,12 @@ from penstock.engine.planning.plan import Plan
 from penstock.engine.planning.selection import States
 from penstock.engine.planning.slices import RunRequest
 from penstock.engine.session.connections import Connections
-from penstock.environment_tables import OwnTables
 from penstock.errors import ArgumentError, LakeError
 from penstock.model.definition.graph import Graph, table_key
 from penstock.model.definition.model import Model
 from penstock.model.definition.own_tables import mixed, moved_tables, require_free, why_shared
 from penstock.model.project.loader import Loaded
+from penstock.settings.environment_tables import OwnTables
 from penstock.sql.identifiers import fold
 
 

@@ -9,7 +9,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.config import Settings
 from penstock.engine.planning.plan import Plan
 from penstock.engine.session.spark import lakes_for, session_for
 from penstock.engine.state.claims import Claim, Claims
@@ -17,6 +16,7 @@ from penstock.engine.state.run_log import RunLog
 from penstock.engine.state.store import State
 from penstock.events import EventSink
 from penstock.model.definition.model import Model
+from penstock.settings.config import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

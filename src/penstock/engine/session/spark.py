@@ -25,7 +25,6 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from penstock.config import SparkSettings
 from penstock.engine.session.class_archive import (
     OPTIONS,
     ClassArchive,
@@ -35,6 +34,7 @@ from penstock.engine.session.class_archive import (
 from penstock.errors import ConfigError, EnvironmentMissing, SparkLost
 from penstock.events import EventSink, SparkStarted, SparkStarting, SparkWaiting
 from penstock.model.query.query import Query
+from penstock.settings.config import SparkSettings
 from penstock.spark.machine import Machine, this_machine
 from penstock.spark.memory import MemoryBudget, budget_of, require_memory
 

@@ -20,7 +20,6 @@ import warnings
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, TypeVar
 
-from penstock.config import SparkSettings
 from penstock.engine.session.class_archive import with_archive
 from penstock.engine.session.spark import (
     CLIENT,
@@ -36,6 +35,7 @@ from penstock.engine.session.warm_files import (
 )
 from penstock.engine.session.warm_server import OCCUPIED, TOKEN, answers, order
 from penstock.errors import ConfigError, EnvironmentMissing
+from penstock.settings.config import SparkSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

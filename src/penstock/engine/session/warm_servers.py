@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from penstock.config import Settings
 from penstock.engine.session.open_session import INSTALL, unfit
 from penstock.engine.session.spark import require
 from penstock.engine.session.warm import end_server, missing_packages, place_of, start_server
 from penstock.engine.session.warm_files import ServerPlace, places
 from penstock.errors import ArgumentError, EnvironmentMissing
+from penstock.settings.config import Settings
 
 _START = 120.0  # seconds that another command may take to start a server
 

@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from penstock.engine.state.reading import PUBLISHED, has_reads
 from penstock.engine.state.tables import CHECK, READ, RUN, SLICE, STEP, to_text
-from penstock.retention import Keep
+from penstock.settings.retention import Keep
 
 BATCH = 100  # runs of one transaction
 OWN = 20  # runs that one run removes at its end: a little more than it adds

@@ -50,7 +50,7 @@ from penstock.engine.state.tables import (
     settings_text,
     to_moment,
 )
-from penstock.environment_tables import Environment
+from penstock.settings.environment_tables import Environment
 
 # The execution option with the version of the state tables: reading does not migrate them.
 VERSION = "penstock_state_version"

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.results import CheckResult, ColumnInfo
-from penstock.environment_tables import Environment
 from penstock.errors import CommitConflict, PartitionError
 from penstock.lake.format.schema import type_text
 from penstock.model.definition.model import Model
@@ -28,6 +27,7 @@ from penstock.model.time.interval import Interval, interval_of
 from penstock.model.time.partition import validate
 from penstock.model.time.slice import shown
 from penstock.model.values.strategy import strategy_named
+from penstock.settings.environment_tables import Environment
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:

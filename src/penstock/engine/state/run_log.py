@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 from penstock.errors import PenstockError
 from penstock.events import SCHEMA_VERSION, Event
-from penstock.retention import Keep
+from penstock.settings.retention import Keep
 
 SUFFIX = ".jsonl"
 _MOST = 64 << 20  # bytes of one log: prints of a loop must not fill the disk

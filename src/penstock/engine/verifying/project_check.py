@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.config import LakeSettings, Settings
 from penstock.destinations.capabilities import KINDS, refusals
 from penstock.engine.verifying.external import columns_in
 from penstock.engine.verifying.unit_test_files import check_unit_tests
@@ -29,8 +28,9 @@ from penstock.model.time.moments import read_moment
 from penstock.model.time.partition_token import TOKEN
 from penstock.model.values.asset import DEFAULT_SCHEMA, FileName, TableName, table_of
 from penstock.model.values.data_test import RelationshipsTest
+from penstock.settings.config import LakeSettings, Settings
+from penstock.settings.sqlmesh_config import dbt_hint
 from penstock.sql.identifiers import fold, nearest
-from penstock.sqlmesh_config import dbt_hint
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog

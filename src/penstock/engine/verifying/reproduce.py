@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, cast
 
-from penstock.config import Settings
 from penstock.destinations.values import At
 from penstock.distribution import VERSION
 from penstock.engine.answers.comparing import Compared, key_of
@@ -57,6 +56,7 @@ from penstock.model.script.sources import FunctionSource, TableSource
 from penstock.model.time.slice import shown
 from penstock.model.values.asset import TableName
 from penstock.notebook import count, line, table
+from penstock.settings.config import Settings
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from penstock.config import Settings
 from penstock.destinations.values import Rows
 from penstock.engine.history.current import managed_fields
 from penstock.engine.inputs.declared_columns import cast_to
@@ -33,6 +32,7 @@ from penstock.model.script.file_uris import depends_on_values, partition_of_a_fi
 from penstock.model.time.interval import UNITS
 from penstock.model.values.asset import TableName
 from penstock.model.values.data_test import columns_of
+from penstock.settings.config import Settings
 from penstock.spark.session import is_connect
 from penstock.sql.identifiers import fold, quoted
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import re
 
-from penstock.config import DIALECTS
-from penstock.durations import is_duration, seconds_of
 from penstock.errors import Location
 from penstock.model.annotations.draft import Draft
 from penstock.model.files.header_lines import CommentLine, is_unclosed, unquote
 from penstock.model.time.partition import KINDS, PartitionSpec
 from penstock.model.values.schedule import Retry
+from penstock.settings.config import DIALECTS
+from penstock.settings.durations import is_duration, seconds_of
 from penstock.sql.identifiers import nearest
 
 CHANGES, FILES = "changes", "files"  # what is new of an input

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from penstock.durations import is_duration
 from penstock.model.annotations.draft import Draft
 from penstock.model.files.header_lines import CommentLine
 from penstock.model.values.asset import parse_asset
 from penstock.model.values.schedule import EVENTS, Trigger
+from penstock.settings.durations import is_duration
 from penstock.sql.identifiers import nearest
 
 JOINS = ("all", "any")

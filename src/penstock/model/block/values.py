@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from penstock.config import DIALECTS
 from penstock.model.block.syntax import Value
 from penstock.model.time.cron import SHORTCUTS, Cron, TooOften
 from penstock.model.time.moments import HINT as MOMENT_HINT
@@ -15,6 +14,7 @@ from penstock.model.time.time_format import DEFAULT, read_format
 from penstock.model.time.time_range import TimeColumn
 from penstock.model.values.kinds import CHANGES
 from penstock.model.values.seed import SETTINGS
+from penstock.settings.config import DIALECTS
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, NUMBER, STRING, WORD
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.durations import seconds_of
 from penstock.errors import Diagnostic, Location
 from penstock.model.definition.graph import table_key
 from penstock.model.definition.model import Model
 from penstock.model.files.yaml_file import Reading
 from penstock.model.values.asset import DEFAULT_SCHEMA, ColumnType, TableName
 from penstock.model.values.names import Names, UnknownName
+from penstock.settings.durations import seconds_of
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import dotted, fold
 from penstock.sql.types import spark_type

@@ -20,7 +20,7 @@ from penstock.model.time.moments import read_moment
 from penstock.model.time.partition import TIME_KINDS
 from penstock.model.values.data_test import DataTest, ExpressionTest
 from penstock.model.values.schedule import Retry
-from penstock.model_defaults import ModelDefaults
+from penstock.settings.model_defaults import ModelDefaults
 
 
 @dataclass(frozen=True, slots=True)

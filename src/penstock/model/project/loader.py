@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from penstock import sqlmesh_config
 from penstock.errors import Diagnostic, Location, ModelError
 from penstock.model.annotations.annotated import declare
 from penstock.model.annotations.annotation import parse
@@ -56,8 +55,9 @@ from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.values.custom_strategy import Materialization, materializations
 from penstock.model.values.data_test import CustomTest
 from penstock.model.values.names import Macros, Names
-from penstock.model_defaults import ModelDefaults
-from penstock.project_variables import Value as VariableValue
+from penstock.settings import sqlmesh_config
+from penstock.settings.model_defaults import ModelDefaults
+from penstock.settings.project_variables import Value as VariableValue
 from penstock.sql.tokens import words
 
 

@@ -14,8 +14,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from penstock.config import SparkSettings
 from penstock.engine.session.spark import start_session
+from penstock.settings.config import SparkSettings
 from tests.engine.inputs.differential.compare import Compared, compare
 from tests.engine.inputs.differential.csv_cases import case
 

@@ -149,8 +149,8 @@ def room(spark: SparkSession | None = None) -> Iterator[Room]:
 
 
 def _session() -> SparkSession:
-    from penstock.config import SparkSettings
     from penstock.engine.session.spark import start_session
+    from penstock.settings.config import SparkSettings
 
     conf = {
         "spark.driver.memory": "1g",

@@ -9,9 +9,9 @@ from typing import Any
 from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtConfigError
 
-from penstock.config import SparkSettings, index_of
-from penstock.durations import is_duration, seconds_of
 from penstock.masking import masked, shown
+from penstock.settings.config import SparkSettings, index_of
+from penstock.settings.durations import is_duration, seconds_of
 
 DEFAULT_LAKE = "lake"
 _SPARK = {"master", "conf"}

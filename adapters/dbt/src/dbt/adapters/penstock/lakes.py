@@ -83,8 +83,8 @@ class Lakes:
         """The session, started at the first call."""
         with self._starting:
             if self._session is None:
-                from penstock.config import Settings
                 from penstock.engine.session.open_session import open_session
+                from penstock.settings.config import Settings
 
                 spark, root = self.credentials.spark_settings(), Path.cwd()
                 settings = Settings(root, "dbt", root, {}, _of_environment(spark))

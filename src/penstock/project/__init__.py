@@ -1,0 +1,1 @@
+"""A project: its models, and what can be done with them."""

@@ -1,0 +1,1 @@
+"""Sinks for the events of runs: progress, notifications, OpenLineage."""

@@ -1,0 +1,269 @@
+"""Tell others that a run failed, or that what had failed is made again: by webhook or command.
+
+What cannot be told is a notice of the run and changes nothing of it.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+from penstock.errors import InputError, PenstockError, PlanMoved
+from penstock.events import EventSink, Notice
+from penstock.masking import masked
+from penstock.settings.notify_settings import NotifySettings
+
+if TYPE_CHECKING:
+    from penstock.engine.results import RunResult, StepResult
+    from penstock.settings.config import Settings
+
+FAILURE, RECOVERY = "failure", "recovery"
+_TIMEOUT = 10.0  # seconds that a webhook may take
+_COMMAND_TIMEOUT = 60.0
+_AGAIN = 1.0  # seconds after which a webhook that was not reached, or was busy, is called again
+_BUSY = range(500, 600)
+_MADE = frozenset({"done", "unchanged"})
+_NAMED = 5  # models that the sentence names
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message as JSON; its ``text`` is a sentence for people."""
+
+    event: str
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The project, the machine and the moment, which all messages of a run name."""
+
+    project: str
+    host: str
+    at: datetime
+
+    @classmethod
+    def now(cls, project: str) -> Told:
+        return cls(project, platform.node(), datetime.now(UTC))
+
+    def message(
+        self,
+        event: str,
+        text: str,
+        run_id: str | None = None,
+        **more: Any,
+    ) -> Message:
+        document = {
+            "event": event,
+            "text": f"{self.project}: {text}",
+            "project": self.project,
+            "host": self.host,
+            "time": self.at.isoformat(),
+            "run_id": run_id,
+            **more,
+        }
+        return Message(event, document)
+
+
+def messages_of(
+    result: RunResult,
+    told: Told,
+    *,
+    models: Collection[str] | None = None,
+    recovered: Collection[str] = (),
+) -> Iterator[Message]:
+    """Yield what a run that has ended has to tell of ``models`` (None: all): at most one failure
+    and one recovery. ``recovered`` are the models that had failed and have not any more.
+    """
+    of = [step for step in result.steps if models is None or step.name in models]
+    failed = [step for step in of if step.state == "failed"]
+    if failed:
+        names = tuple(dict.fromkeys(step.name for step in failed))
+        why = failed[0].error.message if failed[0].error is not None else failed[0].reason
+        text = f"{_listed(names)} failed" + (f": {why}" if why else "")
+        skipped = tuple(dict.fromkeys(step.name for step in of if step.state == "skipped"))
+        yield told.message(
+            FAILURE,
+            text,
+            result.run_id,
+            state=result.state,
+            seconds=result.seconds,
+            steps=[_step(step) for step in failed],
+            skipped=skipped,
+        )
+    back = [name for name in sorted(recovered) if models is None or name in models]
+    if back:
+        steps = [_step(step) for step in of if step.name in back]
+        yield told.message(
+            RECOVERY,
+            f"{_listed(back)} made again after a failure",
+            result.run_id,
+            state=result.state,
+            seconds=result.seconds,
+            steps=steps,
+            skipped=(),
+        )
+
+
+def message_of_error(error: PenstockError, told: Told) -> Message:
+    """Return what a run that could not go on has to tell."""
+    text = f"a run ended with an error: {error.message}"
+    return told.message(
+        FAILURE,
+        text,
+        state="failed",
+        seconds=None,
+        steps=[],
+        skipped=(),
+        error={"type": type(error).__name__, "message": error.message, "hint": error.hint},
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _step(step: StepResult) -> Mapping[str, Any]:
+    return {
+        "step": step.name,
+        "table": step.target,
+        "slice": step.slice,
+        "state": step.state,
+        "reason": step.error.message if step.error is not None else step.reason,
+        "failed_tests": [check.name for check in step.checks if check.outcome == "failed"],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Notifier:
+    """Sends messages to whom ``settings`` name; ``selected`` gives the models of a selection."""
+
+    settings: Sequence[NotifySettings]
+    told: Told
+    root: Path
+    selected: Callable[[Sequence[str]], Collection[str]]
+
+    @classmethod
+    def of(
+        cls, settings: Settings, selected: Callable[[Sequence[str]], Collection[str]]
+    ) -> Notifier:
+        """Return that of a project, for runs from now on."""
+        return cls(settings.notify, Told.now(settings.name), settings.root, selected)
+
+    def ended(self, result: RunResult, recovered: Collection[str]) -> Iterator[str]:
+        """Tell what a run made; yield what could not be told, each as a sentence."""
+        for each in self.settings:
+            models = self.selected(each.select) if each.select else None
+            found = messages_of(result, self.told, models=models, recovered=recovered)
+            yield from self._send(each, found)
+
+    def broken(self, error: PenstockError) -> Iterator[str]:
+        """Tell that a run ended with an error, whatever models it was of."""
+        for each in self.settings:
+            yield from self._send(each, [message_of_error(error, self.told)])
+
+    def _send(self, to: NotifySettings, messages: Iterable[Message]) -> Iterator[str]:
+        for message in messages:
+            if to.failure if message.event == FAILURE else to.recovery:
+                problem = send(to, message, self.root)
+                if problem is not None:
+                    yield f"notify.{to.name} could not be told of the {message.event}: {problem}"
+
+
+def run_and_tell(
+    run: Callable[[], RunResult],
+    notifier: Notifier,
+    *,
+    failing: Callable[[], Collection[str]],
+    sink: EventSink | None,
+) -> RunResult:
+    """Run, then tell; what could not be told is a notice of the result, and goes to ``sink``.
+
+    ``failing`` names the models with slices whose last attempt failed. Wrong input is not told: who
+    gave it sees it.
+    """
+    try:
+        before = frozenset(failing())
+        result = run()
+        still = frozenset(failing()) if before else before
+    except PenstockError as error:
+        if not isinstance(error, InputError | PlanMoved):
+            _notices(notifier.broken(error), sink)
+        raise
+    made = {step.name for step in result.steps if step.state in _MADE}
+    notices = _notices(notifier.ended(result, (before - still) & made), sink)
+    return replace(result, notices=(*result.notices, *notices)) if notices else result
+
+
+def _notices(problems: Iterator[str], sink: EventSink | None) -> list[Notice]:
+    notices = [Notice(problem) for problem in problems]
+    for notice in notices:
+        if sink is not None:
+            sink(notice)
+    return notices
+
+
+def send(to: NotifySettings, message: Message, root: Path) -> str | None:
+    """Send one message; return why it did not arrive, or None."""
+    body = json.dumps(message.document, ensure_ascii=False).encode()
+    if to.webhook is not None:
+        return _post(to.webhook, body)
+    return _call(to.command, body, root)
+
+
+def _post(address: str, body: bytes) -> str | None:
+    """POST it; again, once, where nobody answers or the answer is 500 to 599."""
+    problem = _posted(address, body)
+    if problem is not None and problem[1]:
+        time.sleep(_AGAIN)
+        problem = _posted(address, body)
+    return None if problem is None else problem[0]
+
+
+def _posted(address: str, body: bytes) -> tuple[str, bool] | None:
+    """Return what went wrong and whether another time may go better; never the address, which is a
+    secret.
+    """
+    request = Request(
+        address, data=body, headers={"Content-Type": "application/json", "User-Agent": "penstock"}
+    )
+    try:
+        with urlopen(request, timeout=_TIMEOUT):
+            return None
+    except HTTPError as error:
+        return f"the webhook answered {error.code} {error.reason}", error.code in _BUSY
+    except URLError as error:
+        return masked(f"the webhook cannot be reached: {error.reason}"), True
+    except (OSError, ValueError) as error:
+        return masked(f"the webhook cannot be reached: {error}"), True
+
+
+def _call(command: Sequence[str], body: bytes, root: Path) -> str | None:
+    """Run it in the project's directory, with the document as its input."""
+    try:
+        ended = subprocess.run(
+            command,
+            input=body,
+            cwd=root,
+            capture_output=True,
+            timeout=_COMMAND_TIMEOUT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"{command[0]} took longer than {_COMMAND_TIMEOUT:.0f} s"
+    except OSError as error:
+        return f"{command[0]} cannot be run: {error.strerror}"
+    if ended.returncode:
+        said = ended.stderr.decode(errors="replace").strip().splitlines()
+        return f"{command[0]} ended with {ended.returncode}" + (f": {said[-1]}" if said else "")
+    return None

@@ -1,0 +1,245 @@
+"""What is told of runs, and how it gets there: a real web server, real commands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from penstock.engine.results import CheckResult, RunResult, StepResult
+from penstock.errors import ArgumentError, CatalogUnreachable, PenstockError
+from penstock.events import Event
+from penstock.project.project import Project
+from penstock.settings.notify_settings import NotifySettings
+from penstock.sinks import notify
+from penstock.sinks.notify import Notifier, Told, messages_of, run_and_tell
+from tests.engine.toy import CONFIG, write_project
+
+TOLD = Told("shop", "box", datetime(2026, 11, 28, tzinfo=UTC))
+
+
+def made(name: str, state: str = "done", **more: Any) -> StepResult:
+    return StepResult(name, f"main.{name}", "replace", None, state, **more)
+
+
+def ended(*steps: StepResult) -> RunResult:
+    state = "failed" if any(step.state == "failed" for step in steps) else "done"
+    return RunResult("r1", state, None, steps, 1.5)
+
+
+@dataclass
+class Web:
+    """A server that answers with ``answers`` in turn, then with 200."""
+
+    url: str
+    answers: list[int] = field(default_factory=list)
+    got: list[Any] = field(default_factory=list)
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    found = Web("")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            size = int(self.headers["Content-Length"])
+            found.got.append(json.loads(self.rfile.read(size)))
+            self.send_response(found.answers.pop(0) if found.answers else 200)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        found.url = f"http://127.0.0.1:{server.server_address[1]}/secret"
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield found
+        server.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notify, "_AGAIN", 0.0)
+
+
+def notifier(*to: NotifySettings, root: Path | None = None) -> Notifier:
+    def selected(words: Sequence[str]) -> Sequence[str]:
+        return words
+
+    return Notifier(to, TOLD, root or Path(), selected)
+
+
+def test_a_failure_names_the_models_the_cause_and_the_tests() -> None:
+    failures = (CheckResult("not_null id", False, 3), CheckResult("unique id", True, 0))
+    steps = (
+        made("a"),
+        made("b", "failed", error=PenstockError("1 of 2 data tests failed"), checks=failures),
+        made("c", "skipped", reason="upstream b failed"),
+    )
+    (message,) = messages_of(ended(*steps), TOLD)
+    assert message.event == "failure"
+    assert message.document["text"] == "shop: b failed: 1 of 2 data tests failed"
+    assert message.document["skipped"] == ("c",)
+    assert message.document["run_id"] == "r1"
+    (told,) = message.document["steps"]
+    assert told["step"] == "b"
+    assert told["failed_tests"] == ["not_null id"]
+
+
+def test_a_run_that_went_well_tells_nothing() -> None:
+    assert list(messages_of(ended(made("a"), made("b", "unchanged")), TOLD)) == []
+
+
+def test_many_failures_are_named_once_each() -> None:
+    steps = [made(f"m{n}", "failed", reason="no") for n in range(7) for _ in range(2)]
+    (message,) = messages_of(ended(*steps), TOLD)
+    assert message.document["text"] == "shop: m0, m1, m2, m3, m4 and 2 more failed: no"
+    assert len(message.document["steps"]) == 14
+
+
+def test_only_the_selected_models_are_told_of() -> None:
+    result = ended(made("a", "failed", reason="no"), made("b", "failed", reason="no"))
+    (message,) = messages_of(result, TOLD, models={"b"})
+    assert message.document["text"] == "shop: b failed: no"
+    assert list(messages_of(result, TOLD, models={"c"})) == []
+
+
+def test_a_webhook_gets_the_failure_and_the_recovery(web: Web) -> None:
+    to = NotifySettings("oncall", web.url)
+    run = ended(made("a", "failed", reason="no"))
+    states = [{"a"}, set[str]()]
+    assert run_and_tell(lambda: run, notifier(to), failing=set[str], sink=None) == run
+    run = ended(made("a"), made("b"))
+    told = run_and_tell(lambda: run, notifier(to), failing=lambda: states.pop(0), sink=None)
+    assert told == run
+    assert [each["event"] for each in web.got] == ["failure", "recovery"]
+    assert web.got[1]["text"] == "shop: a made again after a failure"
+    assert [step["step"] for step in web.got[1]["steps"]] == ["a"]
+
+
+def test_a_model_that_still_has_failed_slices_has_not_recovered(web: Web) -> None:
+    to = NotifySettings("oncall", web.url)
+    run_and_tell(lambda: ended(made("a")), notifier(to), failing=lambda: {"a"}, sink=None)
+    assert web.got == []
+
+
+@pytest.mark.parametrize(
+    ("to", "events"),
+    [
+        (NotifySettings("oncall", failure=False), ["recovery"]),
+        (NotifySettings("oncall", recovery=False), ["failure"]),
+    ],
+)
+def test_one_is_told_what_one_asks_for(to: NotifySettings, events: list[str], web: Web) -> None:
+    states = [{"b"}, {"a"}]
+    run = ended(made("a", "failed", reason="no"), made("b"))
+    told = notifier(replace(to, webhook=web.url))
+    run_and_tell(lambda: run, told, failing=lambda: states.pop(0), sink=None)
+    assert [each["event"] for each in web.got] == events
+
+
+def test_a_busy_webhook_is_called_again_once(web: Web) -> None:
+    web.answers = [503]
+    to = NotifySettings("oncall", web.url)
+    assert list(notifier(to).broken(CatalogUnreachable("gone"))) == []
+    assert len(web.got) == 2
+    assert web.got[0]["error"] == {"type": "CatalogUnreachable", "message": "gone", "hint": None}
+
+
+@pytest.mark.parametrize(("answers", "calls"), [([503, 500], 2), ([404], 1)])
+def test_what_cannot_be_told_is_a_notice_without_the_address(
+    answers: list[int], calls: int, web: Web
+) -> None:
+    web.answers = list(answers)
+    heard: list[Event] = []
+    run = ended(made("a", "failed", reason="no"))
+    told = run_and_tell(
+        lambda: run,
+        notifier(NotifySettings("oncall", web.url)),
+        failing=set[str],
+        sink=heard.append,
+    )
+    assert len(web.got) == calls
+    (notice,) = told.notices
+    assert heard == [notice]
+    assert notice.message.startswith(
+        f"notify.oncall could not be told of the failure: the webhook answered {answers[-1]}"
+    )
+    assert told.state == "failed"
+
+
+def test_nobody_listens_and_others_are_told_all_the_same(web: Web) -> None:
+    nobody = NotifySettings("a", "http://127.0.0.1:9/secret")
+    problems = list(notifier(nobody, NotifySettings("b", web.url)).broken(PenstockError("no")))
+    assert len(problems) == 1
+    assert "the webhook cannot be reached" in problems[0]
+    assert "secret" not in problems[0]
+    assert len(web.got) == 1
+
+
+def test_an_error_is_told_and_raised_again_but_wrong_input_is_not(web: Web) -> None:
+    def fails(error: PenstockError) -> RunResult:
+        raise error
+
+    def run(error: PenstockError) -> None:
+        to = notifier(NotifySettings("oncall", web.url))
+        with pytest.raises(type(error)):
+            run_and_tell(lambda: fails(error), to, failing=set[str], sink=None)
+
+    run(ArgumentError("no such model"))
+    assert web.got == []
+    run(CatalogUnreachable("the catalog cannot be opened"))
+    assert web.got[0]["text"] == "shop: a run ended with an error: the catalog cannot be opened"
+
+
+def test_a_command_gets_the_document_in_the_directory_of_the_project(tmp_path: Path) -> None:
+    script = "import sys, pathlib; pathlib.Path('told').write_text(sys.stdin.read())"
+    to = NotifySettings("pager", command=(sys.executable, "-c", script))
+    assert list(notifier(to, root=tmp_path).broken(PenstockError("no é"))) == []
+    assert json.loads((tmp_path / "told").read_text())["error"]["message"] == "no é"
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        (("no-such-command",), "no-such-command cannot be run: No such file or directory"),
+        (
+            (sys.executable, "-c", "import sys; sys.exit('the pager is out')"),
+            "ended with 1: the pager is out",
+        ),
+    ],
+)
+def test_a_command_that_fails_says_how(
+    command: tuple[str, ...], problem: str, tmp_path: Path
+) -> None:
+    to = NotifySettings("pager", command=command)
+    (said,) = notifier(to, root=tmp_path).broken(PenstockError("no"))
+    assert problem in said
+
+
+@pytest.mark.spark
+def test_a_run_tells_of_its_failure_and_then_of_its_recovery(
+    web: Web, spark: Any, tmp_path: Path
+) -> None:
+    script = """
+        -- pipeline
+        -- materialize ducklake://main/orders
+        -- data_test not_null id
+        SELECT {} AS id
+        """
+    config = f'{CONFIG}\n[notify.oncall]\nwebhook = "{web.url}"\nselect = "orders"\n'
+    for value in ("CAST(NULL AS INT)", "CAST(NULL AS INT)", "1", "2"):
+        root = write_project(tmp_path / "toy", {"models/orders": script.format(value)}, config)
+        with Project.load(root, spark=spark) as project:
+            notices = project.run().notices
+        assert not [notice for notice in notices if "notify" in notice.message]
+    assert [each["event"] for each in web.got] == ["failure", "failure", "recovery"]
+    assert web.got[0]["steps"][0]["failed_tests"] == ["not_null id"]
