@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from penstock.engine.state.records import InputRead
     from penstock.engine.state.store import State
     from penstock.engine.verifying.reference_check import MissingColumn
-    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.catalog.catalog import Catalog, Catalogs
     from penstock.lake.lake import Lake
     from penstock.model.lineage.models import ProjectLineage, Schemas
     from penstock.model.script.constants import Bindings
@@ -539,7 +539,7 @@ class PlanInspection:
         from penstock.model.lineage.models import project_lineage
 
         cache = lineages(self.settings) if lakes else columns(self.settings)
-        catalogs: Callable[[str], Catalog | None] = self._catalog if lakes else lambda _: None
+        catalogs: Catalogs = self._catalog if lakes else lambda _: None
         known = schemas(self.settings, catalogs, self._connections.macros, self.externals)
         ordered = self.graph.ordered(self.models)
         models = ordered if names is None else [each for each in ordered if each.name in names]

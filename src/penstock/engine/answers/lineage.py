@@ -21,10 +21,8 @@ from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import LAKES
 
 if TYPE_CHECKING:
-    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.catalog.catalog import Catalog, Catalogs
     from penstock.lake.format.objects import View as StoredView
-
-Catalogs = Callable[[str], "Catalog | None"]
 
 
 def schemas(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.destinations.catalog import Catalog
     from penstock.destinations.values import Written
 
-Catalogs = Mapping[str, "Catalog"]  # that exist, by the names of their lakes
+ExistingCatalogs = Mapping[str, "Catalog"]  # by the names of their lakes
 INTERRUPTED = "interrupted"  # of a run whose process ended without saying so
 FAILED_RUNS = frozenset({"failed", INTERRUPTED})
 
@@ -174,7 +174,7 @@ class RunLogLines:
         return of_step(found, self.step), end
 
 
-def no_log(catalogs: Catalogs, run_id: str) -> ArgumentError:
+def no_log(catalogs: ExistingCatalogs, run_id: str) -> ArgumentError:
     """The error of a run whose log is not on this machine, with where it ran."""
     run = run_detail(catalogs, run_id).run
     return ArgumentError(
@@ -185,7 +185,7 @@ def no_log(catalogs: Catalogs, run_id: str) -> ArgumentError:
 
 
 def past_runs(
-    catalogs: Catalogs,
+    catalogs: ExistingCatalogs,
     asked: AskedRuns,
     lake: str | None = None,
     gone: Callable[[ProcessId], bool] = is_gone,
@@ -261,7 +261,7 @@ def _joined(known: PastRun | None, run: PastRun) -> PastRun:
     return replace(known, lakes=(*known.lakes, *run.lakes), steps=steps)
 
 
-def run_id_of(catalogs: Catalogs, text: str, suffix: str | None = None) -> str:
+def run_id_of(catalogs: ExistingCatalogs, text: str, suffix: str | None = None) -> str:
     """The id of the run that a text names: an id, a part that only one begins or ends with, or
     ``last``, of those with a ``suffix`` as in `AskedRuns`. Raises ArgumentError.
     """
@@ -285,7 +285,7 @@ def run_id_of(catalogs: Catalogs, text: str, suffix: str | None = None) -> str:
 
 
 def run_detail(
-    catalogs: Catalogs, run_id: str, gone: Callable[[ProcessId], bool] = is_gone
+    catalogs: ExistingCatalogs, run_id: str, gone: Callable[[ProcessId], bool] = is_gone
 ) -> RunDetail:
     """All that is recorded of a run. Raises ArgumentError where there is no such run."""
     found: dict[str, Recorded] = {}
@@ -373,7 +373,7 @@ def _step(
     )
 
 
-def _inputs(own: Recorded, lake: str, catalogs: Catalogs) -> Iterator[StepInput]:
+def _inputs(own: Recorded, lake: str, catalogs: ExistingCatalogs) -> Iterator[StepInput]:
     for target, read in (own.reads or {}).items():
         for each in read.inputs:
             if each.kind != "table":

@@ -25,9 +25,7 @@ from penstock.sql.plain_select import PlainSelect, plain_select
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.catalog.catalog import Catalog
-
-Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
+    from penstock.lake.catalog.catalog import Catalogs
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ from penstock.sql.identifiers import fold
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.catalog.catalog import Catalog, Catalogs
 
 
 #: attempts that say more than what was published before
@@ -103,9 +103,6 @@ class Reads:
     ) -> Inputs:
         edges, views = self.edges.get(model.name, ()), self.views.get(model.name, ())
         return inputs_of(edges, recorded, changes.get(model.name, ()), views=views)
-
-
-Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,10 +60,9 @@ from penstock.settings.config import Settings, SparkSettings
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.catalog.catalog import Catalog, Catalogs
 
 TableReads = Mapping[str, Sequence[TableRead]]  # of models, by their names
-Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,7 @@ from penstock.model.files.yaml_file import Reading
 from penstock.model.values.asset import FileName, TableName
 
 if TYPE_CHECKING:
-    from penstock.lake.catalog.catalog import Catalog
-
-Catalogs = Callable[[str], "Catalog | None"]
+    from penstock.lake.catalog.catalog import Catalogs
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ No catalog is made, and one is opened only to look for a table that no model mak
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,11 +33,7 @@ from penstock.settings.sqlmesh_config import dbt_hint
 from penstock.sql.identifiers import fold, nearest
 
 if TYPE_CHECKING:
-    from penstock.lake.catalog.catalog import Catalog
-
-Catalogs = Callable[
-    [str], "Catalog | None"
-]  # a lake's catalog, read-only; None while there is none
+    from penstock.lake.catalog.catalog import Catalogs
 
 
 def check_project(

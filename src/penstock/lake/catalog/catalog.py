@@ -428,3 +428,7 @@ def _schema_id(connection: Connection, name: str) -> int | None:
     latest = reads.latest(connection)
     rows = () if latest is None else reads.schema_rows(connection, latest.id)
     return next((row.schema_id for row in rows if fold(row.schema_name) == fold(name)), None)
+
+
+#: Find the catalog of a lake by the lake's name; None where no run has made it yet.
+Catalogs = Callable[[str], Catalog | None]
