@@ -2,7 +2,7 @@
 
 No Spark: the lake and its state are written here, and the events of a run are made.
 
-Tests ``project/inspection.py`` and ``project/plan_inspection.py`` (everything that is asked of a
+Tests ``project/reader.py`` and ``project/states.py`` (everything that is asked of a
 project).
 """
 

@@ -155,4 +155,4 @@ def test_a_run_with_nothing_to_do_starts_no_spark(tmp_path: Path, spark: SparkSe
         result = run(project, **asked)
         assert {step.state for step in result.steps} == {"skipped"}
         assert result.exit_code == 0
-        assert not project._connections.has_session  # nothing public says it
+        assert not project.context.connections.has_session  # nothing public says it

@@ -17,7 +17,7 @@ from penstock.cli.options import (
 )
 from penstock.cli.output import cell, print_json, print_table, say, starting
 from penstock.engine.answers.comparing import DELETED, INSERTED, UPDATED
-from penstock.project.table_inspection import SAMPLES
+from penstock.project.table_history import SAMPLES
 from penstock.sinks.progress.view import count
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from penstock.cli.options import (
     warm_option,
 )
 from penstock.cli.output import print_json, say, starting
-from penstock.project.table_inspection import SAMPLES
+from penstock.project.table_history import SAMPLES
 from penstock.sinks.progress.view import count
 
 if TYPE_CHECKING:

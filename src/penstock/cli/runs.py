@@ -14,7 +14,7 @@ from penstock.cli.output import print_json, print_samples, print_table, say
 from penstock.cli.paths import local
 from penstock.cli.status import clock, state_text
 from penstock.cli.tables import Look
-from penstock.project.run_inspection import LAST_RUNS
+from penstock.project.past_runs import LAST_RUNS
 from penstock.sinks.progress.view import count, seconds
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Roll tables of models back to what they were, with the slices that are recorded of them.
 
-The part of the Python API that takes back what was written; nothing that was there is lost.
+Nothing that was there is lost: each table gets a new snapshot.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import ArgumentError
 from penstock.events import EventSink, Notice
 from penstock.notebook import count, line
-from penstock.project.reproducing import Reproducing
-from penstock.project.table_inspection import Point
+from penstock.project.table_history import Point, find_table, snapshot_of_point
 from penstock.uuid7 import new_uuid7
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog
     from penstock.model.definition.model import Model
     from penstock.model.values.asset import TableName
+    from penstock.project.context import ProjectContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,180 +74,193 @@ def _notice(sink: EventSink, message: str) -> None:
     sink(Notice(message))
 
 
-class RollingBack(Reproducing):
-    """The rollback of models' tables. `Project` is its class for users."""
+def roll_back(
+    context: ProjectContext,
+    model: str,
+    to: Point,
+    *,
+    downstream: bool = False,
+    dry_run: bool = False,
+    wait: bool = True,
+) -> Rollback:
+    """Make the table of a model what it was at a point.
 
-    def rollback(
-        self,
-        model: str,
-        to: Point,
-        *,
-        downstream: bool = False,
-        dry_run: bool = False,
-        wait: bool = True,
-    ) -> Rollback:
-        """Make a model's table what it was: ``project.rollback("orders", to=7, dry_run=True)``.
+    Args:
+        context: The project.
+        model: A model or a table.
+        to: A snapshot, a time, an age such as ``24h``, or a run, as which it left the table.
+        downstream: Roll the tables of all models that read it back to the same moment.
+        dry_run: Change nothing.
+        wait: Wait for a run that is building some of a table.
 
-        ``to`` is a snapshot, a time, an age (``24h``), or a run, as which it left the table. Slices
-        that were made since are missing again. With ``downstream`` the tables of all models
-        that read it go back to the same moment; otherwise those that read what is taken back are
-        behind. Each table is one commit. A run that is making some of a table is waited for, unless
-        ``wait=False``: then CommitConflict names it. Raises ArgumentError, SnapshotNotFound,
-        TableNotFound, and what the lake raises for files that are gone. Starts no Spark.
-        """
-        name, made = self._table_and_model(model)
-        self._require_own(name)
-        if made is not None and not made.strategy.counts_rows:
-            raise ArgumentError(
-                f"{made.name} has no rows of its own", hint="roll back the tables that it reads"
-            )
-        first = self._snapshot_at(to, name)
-        go = _Go(dry_run, wait)
-        tables = [self._rolled_back(name, made, first, go)]
-        behind: list[Reader] = []
-        for reader in self._readers(made, name):
-            found = self._behind(reader, (name, first))
-            reason = None
-            if downstream:
-                then = self._same_moment(first, name, reader.target)
-                reason = self._why_not(reader, then)
-                if reason is None and then is not None:
-                    tables.append(self._rolled_back(reader.target, reader, then, go))
-                    continue
-            if found is not None:
-                behind.append(replace(found, reason=reason))
-        return Rollback(tuple(tables), tuple(behind), dry_run)
+    Returns:
+        The tables, and the readers that are behind.
 
-    def _readers(self, model: Model | None, name: TableName) -> Sequence[Model]:
-        """The models that read a table, and those that read them, in order, but no views."""
-        by_name = {each.name: each for each in self.models}
-        if model is not None:
-            below = set(self.graph.downstream(model.name))
-        else:
-            direct = [each.name for each in self.models if name in each.inputs]
-            below = {n for each in direct for n in (each, *self.graph.downstream(each))}
-        ordered = [by_name[each] for each in self.graph.order() if each in below]
-        runs = (each for each in ordered if each.strategy.counts_rows and each.strategy.runs)
-        return [each for each in runs if each.own]
+    Raises:
+        ArgumentError: The model has no rows of its own.
+        CommitConflict: A run holds a table, and ``wait`` is false.
+        SnapshotNotFound: The point has no snapshot.
+        TableNotFound: The table does not exist.
+    """
+    name, made = find_table(context, model)
+    context.require_own(name)
+    if made is not None and not made.strategy.counts_rows:
+        raise ArgumentError(
+            f"{made.name} has no rows of its own", hint="roll back the tables that it reads"
+        )
+    first = snapshot_of_point(context, to, name)
+    go = _Go(dry_run, wait)
+    tables = [_rolled_back(context, name, made, first, go)]
+    behind: list[Reader] = []
+    for reader in _readers(context, made, name):
+        found = _behind(context, reader, (name, first))
+        reason = None
+        if downstream:
+            then = _same_moment(context, first, name, reader.target)
+            reason = _why_not(context, reader, then)
+            if reason is None and then is not None:
+                tables.append(_rolled_back(context, reader.target, reader, then, go))
+                continue
+        if found is not None:
+            behind.append(replace(found, reason=reason))
+    return Rollback(tuple(tables), tuple(behind), dry_run)
 
-    def _behind(self, reader: Model, of: tuple[TableName, int]) -> Reader | None:
-        from penstock.engine.answers.read_later import read_later
 
-        catalog = self._catalog(reader.target.lake)
-        return None if catalog is None else read_later(reader, catalog, *of)
+def _readers(context: ProjectContext, model: Model | None, name: TableName) -> Sequence[Model]:
+    """The models that read a table, and those that read them, in order, but no views."""
+    by_name = {each.name: each for each in context.models}
+    if model is not None:
+        below = set(context.graph.downstream(model.name))
+    else:
+        direct = [each.name for each in context.models if name in each.inputs]
+        below = {n for each in direct for n in (each, *context.graph.downstream(each))}
+    ordered = [by_name[each] for each in context.graph.order() if each in below]
+    runs = (each for each in ordered if each.strategy.counts_rows and each.strategy.runs)
+    return [each for each in runs if each.own]
 
-    def _same_moment(self, at: int, of: TableName, name: TableName) -> int | None:
-        """The snapshot of the lake of ``name`` at the time of one of another lake."""
-        from penstock.lake.snapshot import At
 
-        if of.lake == name.lake:
-            return at
-        catalog = self._catalog(name.lake)
-        if catalog is None:
-            return None
-        time = self._existing_catalog(of).snapshot(At(at)).time
-        return catalog.snapshot(At(timestamp=time)).id
+def _behind(context: ProjectContext, reader: Model, of: tuple[TableName, int]) -> Reader | None:
+    from penstock.engine.answers.read_later import read_later
 
-    def _why_not(self, reader: Model, then: int | None) -> str | None:
-        """Return why a table cannot be what it was at a snapshot: there was none, or another."""
-        name = reader.target
-        catalog = self._catalog(name.lake)
-        if catalog is None or then is None:
-            return "nothing has run"
-        tables = [catalog.find_table(name.schema, name.table, at)
-                  for at in (then, catalog.latest().id)]  # fmt: skip
-        if tables[1] is None:
-            return "it has no table"
-        if tables[0] is None or tables[0].id != tables[1].id:
-            return "its table was made since"
+    catalog = context.catalog(reader.target.lake)
+    return None if catalog is None else read_later(reader, catalog, *of)
+
+
+def _same_moment(context: ProjectContext, at: int, of: TableName, name: TableName) -> int | None:
+    """The snapshot of the lake of ``name`` at the time of one of another lake."""
+    from penstock.lake.snapshot import At
+
+    if of.lake == name.lake:
+        return at
+    catalog = context.catalog(name.lake)
+    if catalog is None:
         return None
+    time = context.catalog_of(of).snapshot(At(at)).time
+    return catalog.snapshot(At(timestamp=time)).id
 
-    def _rolled_back(
-        self, name: TableName, model: Model | None, to: int, go: _Go
-    ) -> RolledBackTable:
-        with self._claimed(name, go):
-            return self._gone_back(name, model, to, dry_run=go.dry_run)
 
-    @contextmanager
-    def _claimed(self, name: TableName, go: _Go) -> Iterator[None]:
-        """Keep runs from making slices of a table meanwhile, where any run has been."""
-        from penstock.engine.state.claims import Asked, Claims, whole_table
-        from penstock.engine.state.records import WHOLE
-        from penstock.engine.state.store import State
+def _why_not(context: ProjectContext, reader: Model, then: int | None) -> str | None:
+    """Return why a table cannot be what it was at a snapshot: there was none, or another."""
+    name = reader.target
+    catalog = context.catalog(name.lake)
+    if catalog is None or then is None:
+        return "nothing has run"
+    tables = [catalog.find_table(name.schema, name.table, at)
+              for at in (then, catalog.latest().id)]  # fmt: skip
+    if tables[1] is None:
+        return "it has no table"
+    if tables[0] is None or tables[0].id != tables[1].id:
+        return "its table was made since"
+    return None
 
-        state = State(self._existing_catalog(name))
-        if go.dry_run or not state.read(lambda _: True, otherwise=False):
-            yield
-            return
-        state = State(self.lake(name.lake).catalog)
-        state.prepare()
-        asked = Asked(name.lake, name.qualified, (WHOLE,), new_uuid7())
-        say = partial(_notice, self.on_event)
-        with Claims(waits=go.wait) as claims, whole_table(state, asked, claims, say):
-            yield
 
-    def _gone_back(
-        self, name: TableName, model: Model | None, to: int, *, dry_run: bool
-    ) -> RolledBackTable:
-        from penstock.lake.format.naming import TableRef
-        from penstock.lake.recovery.rollback import rollback
+def _rolled_back(
+    context: ProjectContext, name: TableName, model: Model | None, to: int, go: _Go
+) -> RolledBackTable:
+    with _claimed(context, name, go):
+        return _gone_back(context, name, model, to, dry_run=go.dry_run)
 
-        known = self._existing_catalog(name)
-        now = known.latest().id
-        gone, there = self._undone(known, name, to)
-        before, after = (known.count_rows(name.schema, name.table, at) for at in (now, to))
-        catalog = known if dry_run else self.lake(name.lake).catalog
-        done = rollback(
-            catalog,
-            TableRef(name.schema, name.table),
-            to,
-            author="penstock",
-            message=f"rollback {name} to snapshot {to}",
-            dry_run=dry_run,
-        )
-        return RolledBackTable(
-            None if model is None else model.name,
-            str(name),
-            done.to,
-            None if done.snapshot is None else done.snapshot.id,
-            done.differs,
-            rows_before=before,
-            rows=after,
-            columns_changed=done.columns_changed,
-            slices_missing=gone if done.differs else (),
-            slices_back=there if done.differs else (),
-        )
 
-    def _undone(
-        self, catalog: Catalog, name: TableName, to: int
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The slices whose rows end, and those of earlier runs whose rows are there again."""
-        from penstock.engine.state import reading
-        from penstock.engine.state.other_writers import would_undo
-        from penstock.engine.state.records import SliceRecord
-        from penstock.engine.state.store import State
-        from penstock.model.time.slice import shown
+@contextmanager
+def _claimed(context: ProjectContext, name: TableName, go: _Go) -> Iterator[None]:
+    """Keep runs from making slices of a table meanwhile, where any run has been."""
+    from penstock.engine.state.claims import Asked, Claims, whole_table
+    from penstock.engine.state.records import WHOLE
+    from penstock.engine.state.store import State
 
-        latest = catalog.latest().id
-        table = catalog.find_table(name.schema, name.table, latest)
-        state = State(catalog)
-        records = state.read(partial(reading.slices, target=name.qualified), list[SliceRecord]())
-        if table is None:
-            return (), ()
-        ask = partial(
-            would_undo,
-            target=name.qualified,
-            records=records,
-            table=(table.id, latest + 1),
-            to=to,
-        )
-        undone = state.read(ask, None)
-        if undone is None:
-            return (), ()
-        again = (each.slice for each in undone.there if each.slice in undone.gone)
-        back = dict.fromkeys((*again, *(each.slice for each in undone.back)))
-        gone = sorted(undone.gone - set(back))
-        return (
-            tuple(shown(text) or "whole table" for text in gone),
-            tuple(shown(text) or "whole table" for text in back),
-        )
+    state = State(context.catalog_of(name))
+    if go.dry_run or not state.read(lambda _: True, otherwise=False):
+        yield
+        return
+    state = State(context.lake(name.lake).catalog)
+    state.prepare()
+    asked = Asked(name.lake, name.qualified, (WHOLE,), new_uuid7())
+    say = partial(_notice, context.sink)
+    with Claims(waits=go.wait) as claims, whole_table(state, asked, claims, say):
+        yield
+
+
+def _gone_back(
+    context: ProjectContext, name: TableName, model: Model | None, to: int, *, dry_run: bool
+) -> RolledBackTable:
+    from penstock.lake.format.naming import TableRef
+    from penstock.lake.recovery.rollback import rollback
+
+    known = context.catalog_of(name)
+    now = known.latest().id
+    gone, there = _undone(known, name, to)
+    before, after = (known.count_rows(name.schema, name.table, at) for at in (now, to))
+    catalog = known if dry_run else context.lake(name.lake).catalog
+    done = rollback(
+        catalog,
+        TableRef(name.schema, name.table),
+        to,
+        author="penstock",
+        message=f"rollback {name} to snapshot {to}",
+        dry_run=dry_run,
+    )
+    return RolledBackTable(
+        None if model is None else model.name,
+        str(name),
+        done.to,
+        None if done.snapshot is None else done.snapshot.id,
+        done.differs,
+        rows_before=before,
+        rows=after,
+        columns_changed=done.columns_changed,
+        slices_missing=gone if done.differs else (),
+        slices_back=there if done.differs else (),
+    )
+
+
+def _undone(catalog: Catalog, name: TableName, to: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The slices whose rows end, and those of earlier runs whose rows are there again."""
+    from penstock.engine.state import reading
+    from penstock.engine.state.other_writers import would_undo
+    from penstock.engine.state.records import SliceRecord
+    from penstock.engine.state.store import State
+    from penstock.model.time.slice import shown
+
+    latest = catalog.latest().id
+    table = catalog.find_table(name.schema, name.table, latest)
+    state = State(catalog)
+    records = state.read(partial(reading.slices, target=name.qualified), list[SliceRecord]())
+    if table is None:
+        return (), ()
+    ask = partial(
+        would_undo,
+        target=name.qualified,
+        records=records,
+        table=(table.id, latest + 1),
+        to=to,
+    )
+    undone = state.read(ask, None)
+    if undone is None:
+        return (), ()
+    again = (each.slice for each in undone.there if each.slice in undone.gone)
+    back = dict.fromkeys((*again, *(each.slice for each in undone.back)))
+    gone = sorted(undone.gone - set(back))
+    return (
+        tuple(shown(text) or "whole table" for text in gone),
+        tuple(shown(text) or "whole table" for text in back),
+    )

@@ -1,6 +1,6 @@
 """What is known of past runs, over the lakes of a project. No Spark.
 
-Tests ``project/run_inspection.py`` as well.
+Tests ``project/past_runs.py`` as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.results import CheckResult
 from penstock.engine.state.records import ProcessId
 from penstock.errors import ArgumentError
-from penstock.project.run_inspection import moment_since
+from penstock.project.past_runs import moment_since
 from tests.engine.planning.test_reasons import DAYS, Shop
 from tests.engine.state.builders import START, at, publication, run_record, step_record
 

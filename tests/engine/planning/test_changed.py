@@ -20,6 +20,7 @@ from penstock.engine.state.records import ReadRecord
 from penstock.engine.state.store import insert_read
 from penstock.errors import ArgumentError, PlanMoved
 from penstock.model.time.interval import Interval
+from penstock.project.planning import require_same_plan
 from penstock.project.project import Project
 from tests.engine.planning.test_reasons import HEAD, Shop, days
 from tests.engine.state.builders import run_record
@@ -237,7 +238,7 @@ def test_a_range_rebuilds_a_whole_table_of_another_definition(shop: Shop) -> Non
 def test_a_changed_plan_can_be_saved(shop: Shop, tmp_path: Path) -> None:
     with edited(shop) as project:
         project.save_plan(project.plan(changed=True), tmp_path / "plan.json")
-        again = project._unmoved(tmp_path / "plan.json")
+        again = require_same_plan(project.context, tmp_path / "plan.json")
         assert [step.name for step in again.steps] == ["days", "fu", "log", "reader"]
 
 

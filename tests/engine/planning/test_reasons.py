@@ -222,7 +222,7 @@ def test_status_names_an_attempt_of_before_a_publication_that_is_undone(
     later = step_record("r2", step="timed", target="main.timed", slice=text)
     shop.state.begin_step(replace(later, state="done", started_at=LATER + timedelta(days=1)))
     model = shop.project.model("timed")
-    planned = shop.project._known().intervals([model])["timed"].events
+    planned = shop.project.context.slices().intervals([model])["timed"].events
     for known in (shop.project.status(), shop.project.status("timed")):
         status = next(each for each in known if each.model == "timed")
         assert [(each.slice, each.state) for each in status.slices] == [

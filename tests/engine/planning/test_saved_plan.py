@@ -15,6 +15,7 @@ from penstock.engine.planning.ranges import SliceRange
 from penstock.engine.planning.saved_plan import SavedPlan, _encoded, request_of
 from penstock.engine.planning.slices import RunRequest
 from penstock.errors import ArgumentError, PlanMoved
+from penstock.project.planning import plan_request, require_same_plan
 from penstock.project.project import Project
 from tests.engine.planning.test_reasons import DAYS, HEAD, Shop, days
 from tests.engine.state.builders import run_record
@@ -39,7 +40,7 @@ def moved(shop: Shop, plan: Plan | Path) -> list[str]:
     root = shop.project.settings.root
     with Project.load(root) as project:
         try:
-            project._unmoved(plan)
+            require_same_plan(project.context, plan)
         except PlanMoved as error:
             return list(error.data["moved"])
     return []
@@ -54,7 +55,7 @@ def test_a_plan_that_nothing_moved_is_run_as_it_is(shop: Shop, tmp_path: Path) -
     shop.made("days", *days(1, 2))
     path = saved(shop, tmp_path, **DAYS)
     with Project.load(shop.project.settings.root) as project:
-        again = project._unmoved(path)
+        again = require_same_plan(project.context, path)
     planned = shop.project.plan(**DAYS)
     assert [(s.name, s.slices) for s in again.steps] == [(s.name, s.slices) for s in planned.steps]
     assert again.request == planned.request
@@ -77,7 +78,7 @@ def test_a_model_that_is_gone_is_named(shop: Shop, tmp_path: Path) -> None:
     path = saved(shop, tmp_path, select="whole")
     (shop.project.settings.root / "models" / "whole.sql").unlink()
     with Project.load(shop.project.settings.root) as project, pytest.raises(ArgumentError):
-        project._unmoved(path)
+        require_same_plan(project.context, path)
     path = saved(shop, tmp_path, **DAYS)
     assert "model whole is gone" in moved(shop, path)
 
@@ -171,19 +172,19 @@ def test_a_file_that_is_no_plan_is_refused(
     path = tmp_path / "plan.json"
     path.write_text(text)
     with pytest.raises(ArgumentError, match=message):
-        shop.project._unmoved(path)
+        require_same_plan(shop.project.context, path)
 
 
 def test_a_plan_of_another_project_is_refused(shop: Shop, tmp_path: Path) -> None:
     path = saved(shop, tmp_path, **DAYS)
     path.write_text(path.read_text().replace('"project": "toy"', '"project": "other"'))
     with pytest.raises(ArgumentError, match="is a plan of the project 'other', and this is 'toy'"):
-        shop.project._unmoved(path)
+        require_same_plan(shop.project.context, path)
 
 
 def test_a_file_that_cannot_be_read_or_written_is_an_argument(shop: Shop, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="cannot be read"):
-        shop.project._unmoved(tmp_path / "none.json")
+        require_same_plan(shop.project.context, tmp_path / "none.json")
     with pytest.raises(ArgumentError, match="cannot be written"):
         saved(shop, tmp_path / "none", **DAYS)
 
@@ -216,7 +217,9 @@ def test_a_payload_is_saved_as_far_as_models_declare_it(tmp_path: Path) -> None:
         assert "hunter2" not in text
         request = SavedPlan.parse(text, "plan.json").request
         assert dict(request.args) == {"tenant": "acme", "n": "4"}
-        assert [str(s) for step in project._told(request).steps for s in step.slices] == ["acme"]
+        assert [
+            str(s) for step in plan_request(project.context, request).steps for s in step.slices
+        ] == ["acme"]
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def project(tmp_path: Path, spark: SparkSession) -> Iterator[Project]:
 def test_a_slice_is_dropped_without_spark(project: Project) -> None:
     with Project.load(project.settings.root) as other:
         dropped = other.drop("t", DAYS[0])
-        assert not other._connections.has_session
+        assert not other.context.connections.has_session
         assert (dropped.slices, dropped.rows, dropped.snapshot_id) == ((DAYS[0],), 2, 3)
         assert [slice_.slice for slice_ in other.status("t")[0].slices] == [DAYS[1]]
     assert rows(project, COUNT) == [(DAYS[1], 2)]
@@ -96,7 +96,7 @@ def test_a_table_is_dropped_and_made_again(project: Project) -> None:
         project.drop("t")
     monthly = {"models/t": DAILY.replace("daily", "monthly")}
     with Project.load(
-        write_project(project.settings.root, monthly), spark=project._session()
+        write_project(project.settings.root, monthly), spark=project.context.session()
     ) as other:
         assert other.run("2026-01").state == "done"
 

@@ -75,7 +75,7 @@ def test_status_and_a_restatement_that_does_not_wait_say_who_holds_a_slice(make:
     said: list[str | None] = []
 
     def asked() -> None:
-        with Project.load(toy.settings.root, spark=toy._session()) as other:
+        with Project.load(toy.settings.root, spark=toy.context.session()) as other:
             said.extend(f"{s.slice} {s.state}: {s.reason}" for s in other.status("t")[0].slices)
             restated = other.restate("t", "2026-01-02", "2026-01-02", wait=False)
             said.extend((restated.state, restated.steps[0].reason))

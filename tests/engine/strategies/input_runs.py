@@ -19,6 +19,7 @@ from penstock.engine.planning.intervals import parts_made, replaced
 from penstock.engine.planning.no_op import ended, idle_run, is_idle
 from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.planning.recorded_plan import RecordedPlan
+from penstock.engine.planning.run_arguments import RunOptions
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.run import Results, Runner
 from penstock.engine.session.run_context import RunContext
@@ -35,6 +36,7 @@ from penstock.engine.state.store import State, StepRecords, now
 from penstock.events import EventSink, RunFinished, RunStarted, StepFinished, StepStarted
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import Slice
+from penstock.project.planning import build_request, plan_steps
 from penstock.project.project import Project
 from penstock.uuid7 import new_uuid7
 from tests.engine.strategies.input_models import (
@@ -72,7 +74,9 @@ class Duckling:
     queries: dict[str, World] = field(default_factory=dict)
 
     def run(self, select: Sequence[str], sink: EventSink, asked: Mapping[str, Any]) -> RunResult:
-        return self.execute(self.project._planned(self.project._request(*select, **asked)), sink)
+        options = cast("RunOptions", asked)
+        context, request = build_request(self.project.context, select, options)
+        return self.execute(plan_steps(context, request), sink)
 
     def execute(self, plan: Plan, sink: EventSink) -> RunResult:
         if is_idle(plan):

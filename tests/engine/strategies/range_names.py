@@ -71,7 +71,7 @@ def _plans(project: Project, form: Form, now: datetime, days: Days) -> Mapping[s
 
 def _catalogs(project: Project) -> KnownSlices:
     """As a run with --behind knows them, which is as status does."""
-    return project._known()
+    return project.context.slices()
 
 
 def _known(project: Project, form: Form) -> Iterator[tuple[Slice, str]]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from penstock.engine.planning.ranges import SliceRange
 from penstock.engine.planning.selection import Selection
@@ -18,7 +17,7 @@ from penstock.model.definition.naming import Naming
 from penstock.model.script import arguments
 from penstock.model.time.moments import is_moment
 from penstock.model.time.partition import is_in_time
-from penstock.sql.identifiers import names_of
+from penstock.sql.identifiers import did_you_mean, names_of
 
 
 def require_jobs(jobs: int | None) -> None:
@@ -35,60 +34,98 @@ Ends = Partition | Sequence[Partition] | None  # the last slice of a range, and 
 _HOPS = re.compile(r"\d+\+(?!\d)")  # as selections begin, and no date does
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """The options of a run, which `Project.run` explains.
+class RunOptions(TypedDict, total=False):
+    """The options of a run, which `Project.run` explains. `DEFAULTS` has their defaults.
 
     The keyword arguments of `Project.run` and `Project.plan` and the options of both commands have
     these names and defaults: ``tests/engine/planning/test_run_arguments.py`` compares them.
     """
 
-    partition: Partition | None = None
-    select: str | Sequence[str] | None = None
-    exclude: str | Sequence[str] | None = None
-    args: Mapping[str, object] | None = None
-    fire_time: Fired | None = None
-    payload: Mapping[str, Any] | None = None
-    trigger: str = "manual"
-    full_refresh: bool = False
-    from_: Partition | None = None
-    to: Ends = None
-    all_: bool = False
-    upstream: bool = False
-    allow_missing: bool = False
-    behind: bool | None = None
-    changed: bool = False
-    force: bool = False
+    partition: Partition | None
+    select: str | Sequence[str] | None
+    exclude: str | Sequence[str] | None
+    args: Mapping[str, object] | None
+    fire_time: Fired | None
+    payload: Mapping[str, Any] | None
+    trigger: str
+    full_refresh: bool
+    from_: Partition | None
+    to: Ends
+    all_: bool
+    upstream: bool
+    allow_missing: bool
+    behind: bool | None
+    changed: bool
+    force: bool
 
-    def request(self, given: Sequence[Positional], models: Sequence[Model]) -> RunRequest:
-        """The request of a run of what is ``given`` by position, in a project of these models.
 
-        Raises ArgumentError.
-        """
-        chosen, partition = asked(given, self.partition, [model.name for model in models])
-        selection, last = selection_of(chosen, self.select, self.exclude, self.to, models)
-        return RunRequest(
-            partition=partition,
-            select=selection.select,
-            exclude=selection.exclude,
-            to=selection.to,
-            args={k: None if v is None else str(v) for k, v in (self.args or {}).items()},
-            fire_time=fired(self.fire_time),
-            payload=self.payload,
-            trigger=self.trigger,
-            full_refresh=self.full_refresh,
-            range=SliceRange.of(self.from_, last, every=self._every(last)),
-            upstream=self.upstream,
-            allow_missing=self.allow_missing,
-            behind=self.behind is not False,
-            late=self.behind is True,
-            changed=self.changed,
-            force=self.force,
-        )
+DEFAULTS: RunOptions = {
+    "partition": None,
+    "select": None,
+    "exclude": None,
+    "args": None,
+    "fire_time": None,
+    "payload": None,
+    "trigger": "manual",
+    "full_refresh": False,
+    "from_": None,
+    "to": None,
+    "all_": False,
+    "upstream": False,
+    "allow_missing": False,
+    "behind": None,
+    "changed": False,
+    "force": False,
+}
 
-    def _every(self, last: Partition | None) -> bool:
-        """Return whether the slices of a range are made that are there already."""
-        return self.all_ or (self.force and not (self.from_ is None and last is None))
+
+def request_of(
+    positions: Sequence[Positional], models: Sequence[Model], options: RunOptions
+) -> RunRequest:
+    """Build the request of a run.
+
+    Args:
+        positions: What the user gave by position: models, and perhaps the slice.
+        models: The models of the project.
+        options: The options; `DEFAULTS` has those that are left out.
+
+    Returns:
+        The request.
+
+    Raises:
+        ArgumentError: An argument is wrong.
+        TypeError: There is no such option.
+    """
+    for name in options.keys() - DEFAULTS.keys():
+        raise TypeError(f"a run has no option {name!r}: {did_you_mean(name, DEFAULTS, 'options')}")
+    chosen_options: RunOptions = {**DEFAULTS, **options}
+    names = [model.name for model in models]
+    chosen, partition = asked(positions, chosen_options["partition"], names)
+    select, exclude = chosen_options["select"], chosen_options["exclude"]
+    selection, last = selection_of(chosen, select, exclude, chosen_options["to"], models)
+    first, behind = chosen_options["from_"], chosen_options["behind"]
+    # With force, the slices of a range are built that are there already.
+    is_range = first is not None or last is not None
+    every = chosen_options["all_"] or (chosen_options["force"] and is_range)
+    args = chosen_options["args"] or {}
+    return RunRequest(
+        partition=partition,
+        select=selection.select,
+        exclude=selection.exclude,
+        to=selection.to,
+        args={name: None if value is None else str(value) for name, value in args.items()},
+        fire_time=fired(chosen_options["fire_time"]),
+        payload=chosen_options["payload"],
+        trigger=chosen_options["trigger"],
+        full_refresh=chosen_options["full_refresh"],
+        range=SliceRange.of(first, last, every=every),
+        upstream=chosen_options["upstream"],
+        allow_missing=chosen_options["allow_missing"],
+        behind=behind is not False,
+        late=behind is True,
+        changed=chosen_options["changed"],
+        force=chosen_options["force"],
+    )
 
 
 def fired(fire_time: Fired | None) -> datetime:

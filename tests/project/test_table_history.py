@@ -19,6 +19,7 @@ from penstock.engine.state.store import State
 from penstock.errors import ArgumentError, SnapshotNotFound
 from penstock.model.values.asset import TableName
 from penstock.project.project import Project
+from penstock.project.table_history import snapshot_of_point
 from tests import duck
 from tests.engine.state.builders import publication, run_record, step_record
 from tests.engine.toy import write_project
@@ -77,19 +78,23 @@ def test_columns_of_one_side() -> None:
 
 
 def test_a_point_is_a_snapshot_a_time_an_age_or_a_run(shop: Project) -> None:
-    latest = shop._snapshot_at(None, ORDERS)
-    assert shop._snapshot_at("3", ORDERS) == shop._snapshot_at(3, ORDERS) == 3
-    assert shop._snapshot_at("0s", ORDERS) == latest == 8
-    assert shop._snapshot_at(datetime.now(UTC) + timedelta(days=1), ORDERS) == latest
-    assert shop._snapshot_at("r1", ORDERS) == 5
+    latest = snapshot_of_point(shop.context, None, ORDERS)
+    assert (
+        snapshot_of_point(shop.context, "3", ORDERS)
+        == snapshot_of_point(shop.context, 3, ORDERS)
+        == 3
+    )
+    assert snapshot_of_point(shop.context, "0s", ORDERS) == latest == 8
+    assert snapshot_of_point(shop.context, datetime.now(UTC) + timedelta(days=1), ORDERS) == latest
+    assert snapshot_of_point(shop.context, "r1", ORDERS) == 5
     with pytest.raises(SnapshotNotFound):
-        shop._snapshot_at("99", ORDERS)
+        snapshot_of_point(shop.context, "99", ORDERS)
     with pytest.raises(SnapshotNotFound):
-        shop._snapshot_at("2001-01-01", ORDERS)
+        snapshot_of_point(shop.context, "2001-01-01", ORDERS)
     with pytest.raises(ArgumentError, match="run r2 made nothing of"):
-        shop._snapshot_at("r2", ORDERS)
+        snapshot_of_point(shop.context, "r2", ORDERS)
     with pytest.raises(ArgumentError, match="'yesterday' is not a snapshot, time, age or run"):
-        shop._snapshot_at("yesterday", ORDERS)
+        snapshot_of_point(shop.context, "yesterday", ORDERS)
 
 
 def test_the_key_of_a_model_is_what_it_says_of_its_rows(shop: Project) -> None:

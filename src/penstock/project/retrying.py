@@ -1,0 +1,173 @@
+"""Plan the failed parts of past runs, with the arguments of those runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from penstock.errors import ArgumentError
+from penstock.project.past_runs import find_run_id, list_runs
+from penstock.project.planning import plan_with_reasons
+from penstock.project.states import select_names
+from penstock.settings.environment_tables import is_of_another
+
+if TYPE_CHECKING:
+    from penstock.engine.planning.plan import Plan
+    from penstock.engine.planning.retry import PastPlan
+    from penstock.engine.planning.slices import RunRequest
+    from penstock.engine.state.records import RunRecord, SliceRecord, StepRecord
+    from penstock.model.definition.model import Model
+    from penstock.project.context import ProjectContext
+
+_MOST_RUNS = 10_000  # that are retried together
+
+
+def plan_retry(
+    context: ProjectContext, run: str = "last", *, inputs: str = "latest"
+) -> tuple[ProjectContext, Plan]:
+    """Plan the part of a run that failed.
+
+    Args:
+        context: The project.
+        run: A run as in `describe_run`.
+        inputs: Must be ``latest``: a retry reads its inputs as they are now.
+
+    Returns:
+        The context that the plan is of, and the plan.
+
+    Raises:
+        ArgumentError: The run is still running, or its plan is not recorded.
+    """
+    if inputs != "latest":
+        raise ArgumentError(
+            f"a retry reads its inputs as they are now, not {inputs!r}",
+            hint="leave out inputs, or say latest",
+        )
+    run_id = find_run_id(context, run)
+    past = _past_plan(context, run_id)
+    if isinstance(past, str):
+        raise ArgumentError(past, hint="run what is missing: penstock run")
+    context = _with_tables_of(context, [past])
+    return context, _retry(context, [past], past.plan.request, run_id)
+
+
+def plan_retries(
+    context: ProjectContext,
+    models: Sequence[str],
+    *,
+    since: str | datetime = "24h",
+    select: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
+) -> tuple[ProjectContext, Plan]:
+    """Plan the failed parts of all runs that failed or were killed.
+
+    Args:
+        context: The project.
+        models: Models in the selection language; none for all.
+        since: An age such as ``24h``, or a time.
+        select: More models.
+        exclude: Models to leave out.
+
+    Returns:
+        The context that the plan is of, and the plan.
+
+    Raises:
+        ArgumentError: An argument is wrong.
+    """
+    from penstock.engine.planning.run_arguments import selection_of
+    from penstock.engine.planning.slices import RunRequest
+
+    failed = list_runs(context, failed=True, since=since, limit=_MOST_RUNS)
+    pasts = [_past_plan(context, run.run_id) for run in failed]
+    found = [each for each in pasts if not isinstance(each, str)]
+    last = max(found, key=lambda each: each.began, default=None)
+    request = RunRequest() if last is None else last.plan.request
+    if len(found) > 1:
+        request = replace(request, range=None, partition=None)
+    selection, _ = selection_of(models, select, exclude, None, context.models)
+    names: frozenset[str] | None = None
+    if selection:
+        names = select_names(context, selection)
+    said = tuple(each for each in pasts if isinstance(each, str))
+    context = _with_tables_of(context, found)
+    plan = _retry(context, found, request, None if last is None else last.run_id, names)
+    return context, replace(plan, notices=(*said, *plan.notices))
+
+
+def _retry(
+    context: ProjectContext,
+    pasts: Sequence[PastPlan],
+    request: RunRequest,
+    retry_of: str | None,
+    names: frozenset[str] | None = None,
+) -> Plan:
+    from penstock.engine.planning.plan import Plan
+    from penstock.engine.planning.retry import INPUTS, left_of, planner_of
+
+    by_name = {model.name: model for model in context.models}
+    left = left_of(pasts, by_name, partial(_published, context))
+    if names is not None:
+        kept = {name: of for name, of in left.slices.items() if name in names}
+        left = replace(left, slices=kept)
+    if not left.slices:
+        nothing = "nothing is left to do: what was to be made is made"
+        return Plan((), request, notices=(nothing, *left.notices), retry_of=retry_of)
+    plan = plan_with_reasons(context, left.request(request), planner_of(left))
+    notices = (INPUTS, *left.notices, *plan.notices)
+    return replace(plan, notices=notices, retry_of=retry_of)
+
+
+def _with_tables_of(context: ProjectContext, pasts: Sequence[PastPlan]) -> ProjectContext:
+    """Return the context with tables of the environment for what its past runs were to build."""
+    if context.own_models is None:
+        return context
+    names = {step.step for past in pasts for step in past.plan.steps if step.slices}
+    return context.with_own(names & set(context.own_models.by_name))
+
+
+def _past_plan(context: ProjectContext, run_id: str) -> PastPlan | str:
+    """The plan of a run and how its steps ended, or why it cannot be retried."""
+    from penstock.engine.answers.runs import past_run
+    from penstock.engine.planning.recorded_plan import RecordedPlan
+    from penstock.engine.planning.retry import PastPlan
+    from penstock.engine.state.run_history import recorded
+    from penstock.engine.state.store import State
+
+    known = [
+        State(catalog).read(partial(recorded, run_id=run_id), None)
+        for catalog in context.existing_catalogs().values()
+    ]
+    of = [each for each in known if each is not None]
+    run, steps = of[0].run, tuple(step for each in of for step in each.steps)
+    if past_run(run, "", {}).state == "running":
+        return f"run {run_id} is running: there is nothing to retry yet"
+    if _is_of_another(context, run, steps):
+        return f"run {run_id} is of another environment, whose tables it made"
+    if run.plan is None:
+        return f"run {run_id} cannot be retried: an earlier version ran it, without its plan"
+    return PastPlan(run_id, run.started_at, RecordedPlan.parse(run.plan), run.args, steps)
+
+
+def _is_of_another(context: ProjectContext, run: RunRecord, steps: Sequence[StepRecord]) -> bool:
+    """Return whether a run made another environment's tables; of old runs by their names."""
+    if run.environment is not None:
+        return run.environment.suffix != context.settings.runs_in.suffix
+    of_another = partial(
+        is_of_another,
+        own=context.settings.own_tables,
+        suffixes=context.settings.suffixes,
+        tables=[model.target.qualified for model in context.models],
+    )
+    return bool(steps) and all(of_another(step.target) for step in steps)
+
+
+def _published(context: ProjectContext, model: Model) -> Sequence[SliceRecord]:
+    """The records of a model's slices that no rollback has undone."""
+    from penstock.engine.state.store import State
+
+    catalog = context.catalog(model.target.lake)
+    records = [] if catalog is None else State(catalog).slices(model.target.qualified)
+    return [each for each in records if each.rolled_back is None]

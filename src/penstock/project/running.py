@@ -1,0 +1,243 @@
+"""Run plans: of a request, of a saved plan, and of a range to rebuild."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.errors import ArgumentError
+from penstock.events import EventSink
+from penstock.project.planning import find_missing_columns, plan_with_reasons, require_same_plan
+from penstock.project.states import models_in_state, select_names
+
+if TYPE_CHECKING:
+    from penstock.engine.planning.plan import Plan
+    from penstock.engine.planning.restate import Restated
+    from penstock.engine.planning.run_arguments import Fired
+    from penstock.engine.planning.slices import Partition, RunRequest
+    from penstock.engine.results import RunResult
+    from penstock.model.lineage.models import ProjectLineage
+    from penstock.project.context import ProjectContext
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """Settings of how a plan is carried out.
+
+    Attributes:
+        jobs: The number of steps side by side; None to go by cores.
+        on_event: Receives the events of the run; None for the progress of a terminal.
+        new_catalog: Create a catalog beside the files of a lake that has lost its own.
+        wait: Wait for slices that another run is building.
+    """
+
+    jobs: int | None = None
+    on_event: EventSink | None = None
+    new_catalog: bool = False
+    wait: bool = True
+
+
+def run_request(
+    context: ProjectContext,
+    request: RunRequest,
+    plan: Plan | str | Path | None = None,
+    settings: RunSettings = RunSettings(),
+) -> RunResult:
+    """Run the steps of a request in their order.
+
+    Args:
+        context: The project, as `build_request` returns it.
+        request: The request.
+        plan: A saved plan, or its file, to run as it is; the request then has no option.
+        settings: How the plan is carried out.
+
+    Returns:
+        The result of each step.
+
+    Raises:
+        ArgumentError: The request has options beside a saved plan.
+        PlanMoved: What a saved plan was built from has changed.
+    """
+    if plan is None:
+        return run_and_notify(context, plan_with_reasons(context, request), settings)
+    from penstock.engine.planning.saved_plan import require_alone
+
+    require_alone(request)
+    return run_and_notify(context, require_same_plan(context, plan), settings)
+
+
+def preview_restatement(
+    context: ProjectContext,
+    model: str,
+    from_: Partition | None = None,
+    to: Partition | None = None,
+    *,
+    downstream: bool = False,
+) -> tuple[Restated, ...]:
+    """Return what a restatement would do. Starts Spark to count the rows that are there now.
+
+    Args:
+        context: The project.
+        model: A model, or with ``downstream`` a table that others write.
+        from_: The first slice.
+        to: The last slice.
+        downstream: Rebuild what reads the model as well.
+
+    Returns:
+        The steps with their rows.
+
+    Raises:
+        ArgumentError: The model cannot be restated.
+    """
+    from penstock.engine.planning.restate import restated
+
+    context, plan = plan_restatement(context, model, from_, to, downstream=downstream)
+    columns = {name: each.partition_column for name, each in context.settings.lakes.items()}
+    return restated(plan, context.lakes(plan.lakes), columns)
+
+
+def plan_restatement(
+    context: ProjectContext,
+    model: str,
+    from_: Partition | None,
+    to: Partition | None,
+    *,
+    downstream: bool,
+    fire_time: Fired | None = None,
+) -> tuple[ProjectContext, Plan]:
+    """Plan to rebuild the slices of a range.
+
+    Args:
+        context: The project.
+        model: A model, or with ``downstream`` a table that others write.
+        from_: The first slice.
+        to: The last slice.
+        downstream: Rebuild what reads the model as well.
+        fire_time: The time that the run is for.
+
+    Returns:
+        The context that the plan is of, and the plan.
+
+    Raises:
+        ArgumentError: The model cannot be restated.
+    """
+    from penstock.engine.planning.ranges import SliceRange
+    from penstock.engine.planning.restate import Root, planner_of
+    from penstock.engine.planning.run_arguments import fired
+    from penstock.engine.planning.slices import RunRequest
+
+    slice_range = SliceRange.of(from_, to, every=True) if from_ or to else None
+    external = next((each for each in context.externals if each.is_called(model)), None)
+    context = context.with_own(() if external else [context.model(model).name])
+    root = Root.of(external, context.models) if external else Root.at(context.model(model))
+    select = root.select(context.graph, downstream=downstream)
+    if context.own_models is not None:  # what another environment made stays as it is
+        select = tuple(name for name in select if context.model(name).own)
+        if not select:
+            raise ArgumentError(
+                f"this environment has no table of its own that {model} is, or that reads it",
+                hint=f"make one first: penstock run {model}",
+            )
+    root.require(slice_range, downstream=downstream)
+    request = RunRequest(
+        select=select,
+        fire_time=fired(fire_time),
+        trigger="restate",
+        range=slice_range,
+    )
+    return context, plan_with_reasons(context, request, planner_of(root))
+
+
+def run_and_notify(
+    context: ProjectContext, plan: Plan, settings: RunSettings = RunSettings()
+) -> RunResult:
+    """Run a plan, then notify those whom the project's settings name.
+
+    Args:
+        context: The project.
+        plan: The plan.
+        settings: How the plan is carried out.
+
+    Returns:
+        The result of each step.
+    """
+    if not context.settings.notify:
+        return execute_plan(context, plan, settings)
+    from penstock.sinks.notify import Notifier, run_and_tell
+
+    notifier = Notifier.of(context.settings, partial(_names_of_words, context))
+    return run_and_tell(
+        lambda: execute_plan(context, plan, settings),
+        notifier,
+        failing=lambda: models_in_state(context, "failed"),
+        sink=settings.on_event,
+    )
+
+
+def _names_of_words(context: ProjectContext, words: Sequence[str]) -> frozenset[str]:
+    """Return the models that words of the selection language name."""
+    from penstock.engine.planning.run_arguments import selection_of
+
+    return select_names(context, selection_of((), words, (), (), context.models)[0])
+
+
+def execute_plan(
+    context: ProjectContext, plan: Plan, settings: RunSettings = RunSettings()
+) -> RunResult:
+    """Run a plan.
+
+    Args:
+        context: The project.
+        plan: The plan.
+        settings: How the plan is carried out.
+
+    Returns:
+        The result of each step.
+    """
+    from penstock.engine.planning.no_op import all_waits, idle_run, is_idle
+    from penstock.engine.planning.run_arguments import require_jobs
+    from penstock.sinks.progress.live import showing
+
+    require_jobs(settings.jobs)
+    for step in plan.steps:
+        context.require_own(step.model.target)
+    if is_idle(plan):
+        with showing(settings.on_event) as sink:
+            return idle_run(plan, sink)
+    if missing := find_missing_columns(context, plan):
+        from penstock.engine.verifying.reference_check import require_columns
+
+        require_columns(missing)
+    from penstock.engine.running.run import run_plan
+
+    lakes = context.lakes(plan.lakes, new_catalog=settings.new_catalog)
+    with showing(settings.on_event, live=not context.connections.draws_bars()) as sink:
+        return run_plan(
+            plan,
+            settings=context.settings,
+            session=None if all_waits(plan) else context.session(sink),
+            lakes=lakes,
+            sink=_emitting(context, sink),
+            jobs=settings.jobs or context.connections.steps_at_once(),
+            waits=settings.wait,
+        )
+
+
+def _emitting(context: ProjectContext, sink: EventSink) -> EventSink:
+    """A sink that also sends events of OpenLineage, where the settings say so."""
+    to = context.settings.open_lineage
+    if to is None:
+        return sink
+    from penstock.sinks.open_lineage import Emitter, client_of
+
+    lineage = partial(column_lineage, context)
+    return Emitter(context.settings, to.namespace, context.by_name, lineage, client_of(to), sink)
+
+
+def column_lineage(context: ProjectContext) -> ProjectLineage:
+    """Return the columns of all models with what each derives from directly."""
+    context.connections.check_open()
+    return context.lineage()[0]
