@@ -1,6 +1,7 @@
 """The Python API: what a project answers, and when it needs Spark.
 
-Tests ``engine/session/connections.py`` (lakes and sessions, opened when first needed).
+Tests ``engine/session/connections.py`` (lakes and sessions, opened when first needed), and
+``project/reader.py``, ``project/querying.py`` and ``project/checking.py``.
 """
 
 from __future__ import annotations

@@ -52,9 +52,9 @@ def build_request(
         ArgumentError: An argument is wrong.
         PartitionError: A slice is wrong.
     """
-    from penstock.engine.planning.run_arguments import request_of
+    from penstock.engine.planning.run_arguments import build_run_request
 
-    request = request_of(models, context.models, options)
+    request = build_run_request(models, context.models, options)
     if context.own_models is None:
         return context, request
     from penstock.project.states import models_in_state
@@ -84,16 +84,22 @@ def plan_model(
 
 
 def estimate_plan(context: ProjectContext, plan: Plan) -> Mapping[str, Estimate]:
-    """Return what the steps of a `plan` will take, by past runs:
-    ``project.estimates(project.plan())["orders"].seconds``.
-    """
+    """Return what the steps of a plan will take, by past runs."""
     from penstock.engine.planning.estimates import estimates
 
     return estimates(plan, context.catalog)
 
 
 def plan_request(context: ProjectContext, request: RunRequest) -> Plan:
-    """The plan of a request, with what it does to tables and why it makes each slice."""
+    """Plan a request, with what it does to tables and why it builds each slice.
+
+    Args:
+        context: The project, as `build_request` returns it.
+        request: The request.
+
+    Returns:
+        The plan for people and for files; a run records less of it.
+    """
     from penstock.engine.planning.plan_notices import doubts_of
     from penstock.engine.planning.reasons import with_reasons
 
@@ -112,7 +118,7 @@ def plan_request(context: ProjectContext, request: RunRequest) -> Plan:
 
 
 def _with_references(context: ProjectContext, plan: Plan) -> Plan:
-    """The plan where steps fail that name columns which the models above no longer return."""
+    """Return the plan in which steps fail that name columns no model above returns."""
     missing = find_missing_columns(context, plan)
     if not missing:
         return plan
@@ -136,7 +142,7 @@ def find_missing_columns(context: ProjectContext, plan: Plan) -> list[MissingCol
 
 
 def _with_files(context: ProjectContext, plan: Plan) -> Plan:
-    """The plan with the files that its slices read as they are now."""
+    """Return the plan with the files that its slices read, as they are now."""
     steps = [each for each in plan.steps if each.model.query.files and not each.skipped]
     if not steps:
         return plan
@@ -173,7 +179,7 @@ def _changes(context: ProjectContext, plan: Plan, known: Known) -> Iterator[Defi
 
 
 def _compared(context: ProjectContext, change: DefinitionChange, known: Known) -> DefinitionChange:
-    """A change with what differs between the definitions, where that is recorded."""
+    """Return a change with what differs between the definitions, where that is recorded."""
     from penstock.engine.planning.definition_diff import definition_diff
     from penstock.engine.planning.reasons import settings_changed
     from penstock.engine.state.definitions import last_other
@@ -196,9 +202,15 @@ def _compared(context: ProjectContext, change: DefinitionChange, known: Known) -
 
 
 def save_plan(context: ProjectContext, plan: Plan, path: str | Path) -> None:
-    """Write a `plan` to a file, for `run`: ``project.save_plan(project.plan(), "today.json")``.
+    """Write a plan to a file, for a run.
 
-    Raises ArgumentError where the file cannot be written.
+    Args:
+        context: The project.
+        plan: The plan.
+        path: The file.
+
+    Raises:
+        ArgumentError: The file cannot be written.
     """
     from penstock.engine.planning.saved_plan import SavedPlan, write
 
@@ -206,8 +218,18 @@ def save_plan(context: ProjectContext, plan: Plan, path: str | Path) -> None:
 
 
 def require_same_plan(context: ProjectContext, plan: Plan | str | Path) -> Plan:
-    """The plan of the request of a saved one, as it is now. Raises PlanMoved where it differs,
-    and ArgumentError for a file that is not a plan of this project.
+    """Plan the request of a saved plan once more, and require the same plan.
+
+    Args:
+        context: The project.
+        plan: A plan, or the file of one.
+
+    Returns:
+        The plan as it is now.
+
+    Raises:
+        ArgumentError: The file is not a plan of this project.
+        PlanMoved: The plan differs.
     """
     from penstock.engine.planning.plan import Plan as Planned
     from penstock.engine.planning.saved_plan import Now, SavedPlan, moved, read, require_unmoved
@@ -237,7 +259,7 @@ def _rows_changed(context: ProjectContext, table: TableName, since: int) -> bool
 
 
 def _moments(context: ProjectContext) -> dict[str, tuple[int, str]]:
-    """The latest snapshots of the lakes that can be read, with their times."""
+    """Return the latest snapshots of the lakes that can be read, with their times."""
     found = {}
     for lake in dict.fromkeys(model.target.lake for model in context.models):
         with suppress(LakeError):  # a run says that it cannot be read
@@ -270,6 +292,17 @@ def plan_steps(
     planner: Planner | None = None,
     known: Known | None = None,
 ) -> Plan:
+    """Plan the steps of a request, without reasons.
+
+    Args:
+        context: The project.
+        request: The request.
+        planner: Chooses the slices of each model; None for those of the request.
+        known: What the catalogs know; None to ask them.
+
+    Returns:
+        The plan.
+    """
     context.connections.check_open()
     from penstock.engine.planning.make_plan import make_plan
 
@@ -291,7 +324,16 @@ def plan_steps(
 def catalog_knowledge(
     context: ProjectContext, request: RunRequest, *, restates: bool = False
 ) -> Known:
-    """Return what a plan asks of the catalogs: all its answers are of one moment."""
+    """Return what a plan asks of the catalogs. All its answers are of one moment.
+
+    Args:
+        context: The project.
+        request: The request.
+        restates: The plan rebuilds slices that exist.
+
+    Returns:
+        The knowledge.
+    """
     context.connections.check_open()
     from penstock.destinations.capabilities import KINDS
     from penstock.engine.planning.made_from import made_from
@@ -334,7 +376,7 @@ def _old_tables(context: ProjectContext, now: datetime) -> Mapping[str, Sequence
 
 
 def _staged(context: ProjectContext, plan: Plan) -> Plan:
-    """The plan with what its steps do to tables; with a notice where that is not known."""
+    """Return the plan with what its steps do to tables, or with a notice that it is not known."""
     from penstock.engine.planning.known_tables import Columns, KnownTables
 
     # Tables that this run does not make have the columns that they have now.
@@ -353,7 +395,16 @@ def _staged(context: ProjectContext, plan: Plan) -> Plan:
 def plan_with_reasons(
     context: ProjectContext, request: RunRequest, planner: Planner | None = None
 ) -> Plan:
-    """The plan of a request with why each slice is made, which the run records."""
+    """Plan a request with why each slice is built, which the run records.
+
+    Args:
+        context: The project.
+        request: The request.
+        planner: Chooses the slices of each model; None for those of the request.
+
+    Returns:
+        The plan.
+    """
     from penstock.engine.planning.no_op import is_idle
 
     known = catalog_knowledge(context, request, restates=planner is not None or request.changed)
@@ -375,7 +426,7 @@ def _same_files(
 
 
 def _selected(lineage: Callable[[], ProjectLineage], model: Model) -> list[str] | None:
-    """The columns of a model's query, where they are known without Spark."""
+    """Return the columns of a model's query, where they are known without Spark."""
     from penstock.model.lineage.values import SLICE, VALIDITY
 
     known = lineage().of(model.target)

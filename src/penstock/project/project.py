@@ -87,7 +87,12 @@ class Project(ProjectReader):
         """Run the steps in order, as `penstock run` does: ``project.run("orders", force=True)``.
 
         ``to`` ends a range, or names models; ``partition`` may be a moment, and is the slice of
-        ``fire_time`` without it. ``plan``, or its file, is run as it is, or raises PlanMoved."""
+        ``fire_time`` without it. ``plan``, or its file, is run as it is, or raises PlanMoved.
+
+        The options are those of `penstock run`: ``partition``, ``select``, ``exclude``, ``args``,
+        ``fire_time``, ``payload``, ``trigger``, ``full_refresh``, ``from_``, ``to``, ``all_``,
+        ``upstream``, ``allow_missing``, ``behind``, ``changed`` and ``force``. `plan` has them too.
+        """
         self._context, request = planning.build_request(self._context, models, options)
         settings = running.RunSettings(jobs, on_event, new_catalog, wait)
         return running.run_request(self._context, request, plan, settings)

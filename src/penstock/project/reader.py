@@ -128,7 +128,7 @@ class ProjectReader:
     @property
     def edges(self) -> Mapping[str, tuple[Edge, ...]]:
         """Return which slices of what it reads each model needs, by its name:
-        ``project.edges["orders"]``.
+        ``project.edges.get("orders", ())``.
         """
         return self._context.edges
 

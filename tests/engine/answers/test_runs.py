@@ -1,6 +1,6 @@
 """What is known of past runs, over the lakes of a project. No Spark.
 
-Tests ``project/past_runs.py`` as well.
+Tests ``project/past_runs.py`` and ``project/states.py`` as well.
 """
 
 from __future__ import annotations

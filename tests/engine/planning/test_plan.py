@@ -1,4 +1,7 @@
-"""Plans: selection, order, slices, arguments. No Spark, no catalog."""
+"""Plans: selection, order, slices, arguments. No Spark, no catalog.
+
+Tests ``project/planning.py`` as well.
+"""
 
 from __future__ import annotations
 

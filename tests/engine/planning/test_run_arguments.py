@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import fields
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import pytest
@@ -15,10 +14,12 @@ import pytest
 from penstock.cli.plan import command as plan_command
 from penstock.cli.run import command as run_command
 from penstock.engine.planning.run_arguments import (
+    DEFAULTS,
     Ends,
     Positional,
     RunOptions,
     asked,
+    build_run_request,
     ends,
     fired,
     selection_of,
@@ -43,7 +44,7 @@ COMMON = {
     "out",
     "dry_run",
 }
-OPTIONS = {each.name: each.default for each in fields(RunOptions)}
+OPTIONS: dict[str, object] = {**DEFAULTS}
 
 NAMES = ("raw/orders", "2026")
 DAY = date(2026, 1, 2)
@@ -147,9 +148,16 @@ def test_the_time_of_a_run() -> None:
 def test_the_keywords_of_python_are_the_options(
     method: Callable[..., object], more: dict[str, object]
 ) -> None:
-    parameters = inspect.signature(method).parameters.values()
-    keywords = {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
-    assert keywords == OPTIONS | more
+    parameters = inspect.signature(method).parameters
+    keywords = {p.name: p.default for p in parameters.values() if p.kind is p.KEYWORD_ONLY}
+    assert keywords == more
+    assert parameters["options"].annotation == "Unpack[RunOptions]"
+    assert RunOptions.__annotations__.keys() == DEFAULTS.keys()
+
+
+def test_an_option_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"a run has no option 'forced': did you mean force\?"):
+        build_run_request((), (), cast("RunOptions", {"forced": True}))
 
 
 @pytest.mark.parametrize("command", [run_command, plan_command], ids=["run", "plan"])

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.engine.planning.plan import Plan
 from penstock.engine.planning.ranges import SliceRange
-from penstock.engine.planning.saved_plan import SavedPlan, _encoded, request_of
+from penstock.engine.planning.saved_plan import SavedPlan, _encoded, request_as_dict, request_of
 from penstock.engine.planning.slices import RunRequest
 from penstock.errors import ArgumentError, PlanMoved
 from penstock.project.planning import plan_request, require_same_plan
@@ -49,6 +51,29 @@ def moved(shop: Shop, plan: Plan | Path) -> list[str]:
 def edit(shop: Shop, name: str, old: str, new: str) -> None:
     path = shop.project.settings.root / "models" / f"{name}.sql"
     path.write_text(path.read_text().replace(old, new))
+
+
+MOMENTS = st.none() | st.text(max_size=8) | st.dates() | st.datetimes(timezones=st.just(UTC))
+NAMES = st.lists(st.text(min_size=1, max_size=8), max_size=3).map(tuple)
+ANY_REQUEST = st.builds(
+    RunRequest,
+    partition=MOMENTS,
+    select=NAMES,
+    exclude=NAMES,
+    to=NAMES,
+    args=st.dictionaries(st.sampled_from(["date", "range", "n"]), st.none() | st.text()),
+    fire_time=st.datetimes(timezones=st.just(UTC)),
+    payload=st.none() | st.dictionaries(st.text(), st.integers() | st.text() | st.none()),
+    trigger=st.text(),
+    range=st.none() | st.builds(SliceRange, MOMENTS, MOMENTS, st.booleans()),
+    behind=st.booleans(),
+    force=st.booleans(),
+)
+
+
+@given(ANY_REQUEST)
+def test_a_request_is_read_back_from_json(request: RunRequest) -> None:
+    assert request_of(json.loads(json.dumps(request_as_dict(request)))) == request
 
 
 def test_a_plan_that_nothing_moved_is_run_as_it_is(shop: Shop, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Old records and logs of runs go; what says how things are stays. No Spark.
 
-Tests ``engine/state/pruning.py`` and ``cli/state.py`` as well.
+Tests ``engine/state/pruning.py``, ``cli/state.py`` and ``project/maintaining.py`` as well.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ DEFAULTS: RunOptions = {
 }
 
 
-def request_of(
+def build_run_request(
     positions: Sequence[Positional], models: Sequence[Model], options: RunOptions
 ) -> RunRequest:
     """Build the request of a run.
