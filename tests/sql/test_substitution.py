@@ -1,11 +1,14 @@
-"""``${...}`` in SQL stays as written."""
+"""``${...}`` in SQL stays as written.
+
+Tests ``sql/tokens.py``.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from penstock.errors import UnsupportedFeature
-from penstock.sql.substitution import unsubstituted
+from penstock.sql.tokens import unsubstituted
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Call Spark: its functions of columns (``fn``, `penstock.lazy`), SQL as it is written, and rows
 of Arrow.
 
-Spark substitutes ``${...}`` in all SQL that it parses; see `penstock.sql.substitution`.
+Spark substitutes ``${...}`` in all SQL that it parses; see `penstock.sql.tokens`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.lazy import Late, pa
-from penstock.sql.substitution import unsubstituted
+from penstock.sql.tokens import unsubstituted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from penstock.sql.text import wrong
+from penstock.errors import UnsupportedFeature
+from penstock.sql.text import place, wrong
 
 WORD, NAME, STRING, NUMBER = "word", "name", "string", "number"
 MARKER, ARGUMENT, SYMBOL = "marker", "argument", "symbol"  # ``:a``, ``$a``
@@ -316,3 +317,50 @@ def _unescaped_of_duckdb(match: re.Match[str]) -> str:
     if code[0] in "xuU" and len(code) > 1:
         return chr(int(code[1:], 16))
     return chr(int(code, 8)) if code.isdigit() else _DUCKDB_ESCAPES.get(code, code)
+
+
+_OPENS = "${"
+
+
+def unsubstituted(text: str) -> str:
+    """Return SQL of Spark's dialect in which Spark finds nothing to substitute::
+
+        unsubstituted("SELECT '${env:HOME}'") == "SELECT '$' '{env:HOME}'"
+
+    With ``spark.sql.variable.substitute``, on by default, Spark replaces ``'${env:HOME}'`` by a
+    variable before it parses a query or an expression of a DataFrame. Other threads share that
+    setting, so texts are rewritten instead. Adjacent texts are one text.
+
+    Raises UnsupportedFeature where ``${`` is not in a text, as in a name, which cannot be written
+    in two parts.
+    """
+    if _OPENS not in text:
+        return text
+    parts: list[str] = []
+    before = ""
+    for token in scan(text):
+        if before.endswith("$") and token.text.startswith("{"):
+            raise _refusal(text, token.start - 1)
+        parts.append(_apart(text, token) if _OPENS in token.text else token.text)
+        before = token.text
+    return "".join(parts)
+
+
+def _apart(text: str, token: Token) -> str:
+    """The token without ``${``."""
+    if token.kind == COMMENT:
+        return token.text.replace(_OPENS, "$ {")
+    if token.kind != STRING:
+        raise _refusal(text, token.start)
+    quote = token.text[-1]
+    prefix = token.text[: token.text.index(quote)]
+    return token.text.replace(_OPENS, f"${quote} {prefix}{quote}{{")
+
+
+def _refusal(text: str, at: int) -> UnsupportedFeature:
+    line, column = place(text, at)
+    return UnsupportedFeature(
+        f"${{...}} outside of a text, which Spark would replace, at line {line}:{column}",
+        hint="write the value, or bind it as an argument (:name); a name cannot hold ${",
+        data={"line": line, "column": column},
+    )

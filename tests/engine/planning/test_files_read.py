@@ -1,6 +1,6 @@
 """The files that a slice reads, before anything reads them.
 
-``engine/running/read_inputs.py`` records them; runs show it (`test_up_to_date`).
+``engine/running/attempt.py`` records them; runs show it (`test_up_to_date`).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from penstock.model.time.time_range import TimeColumn
 from penstock.sql.dialect import to_spark
 from penstock.sql.identifiers import did_you_mean, quoted
 from penstock.sql.literals import text_literal
-from penstock.sql.substitution import unsubstituted
+from penstock.sql.tokens import unsubstituted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

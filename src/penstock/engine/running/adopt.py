@@ -49,7 +49,7 @@ from penstock.model.time.slice import shown
 from penstock.model.values.strategy import Output
 from penstock.settings.environment_tables import Environment
 from penstock.sql.identifiers import fold, quoted
-from penstock.sql.substitution import unsubstituted
+from penstock.sql.tokens import unsubstituted
 from penstock.uuid7 import new_uuid7
 
 if TYPE_CHECKING:

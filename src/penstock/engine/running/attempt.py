@@ -12,26 +12,29 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from penstock.destinations.capabilities import KINDS
+from penstock.distribution import VERSION
 from penstock.engine.answers import lineage
 from penstock.engine.checks.run import Tester
 from penstock.engine.inputs.pinned_tables import Pins, Readable, pin, table_name
 from penstock.engine.inputs.resolve import FilesRead, Reader, Resolved, Views, resolve
 from penstock.engine.inputs.self_reference import Beginning
+from penstock.engine.planning.files_read import files_of
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.results import CheckResult
 from penstock.engine.running.manual import run_statements
-from penstock.engine.running.read_inputs import read_records
 from penstock.engine.running.writing import Writer
 from penstock.engine.session.run_context import RunContext
-from penstock.engine.state.records import ReadRecord, Requirement, SliceRecord
+from penstock.engine.state.records import InputRead, ReadRecord, Requirement, SliceRecord
 from penstock.engine.state.store import State
 from penstock.events import CheckFinished, Notice, StepProgress
 from penstock.model.definition.model import Model
 from penstock.model.query.query import Query
 from penstock.model.script.constants import Bindings
+from penstock.model.script.file_uris import depends_on_slice
 from penstock.model.script.sources import QuerySource
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import Part, Slice
+from penstock.uuid7 import new_uuid7
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -238,3 +241,37 @@ def _depends_on_records(model: Model) -> bool:
     top of what another run recorded meanwhile. Others find that out by the rows.
     """
     return model.strategy.builds_on_slices or model.reads_changes or model.reads_files
+
+
+def read_records(context: RunContext, planned: PlannedStep, pins: Pins) -> Mapping[str, ReadRecord]:
+    """Return the records of what slices read, by their texts: each its own where its files are, and
+    where some lack something.
+    """
+    slices = planned.slices
+    by_slice = any(depends_on_slice(each.path) for each in planned.model.query.files)
+    if len(slices) == 1 or not (by_slice or planned.without):
+        record = _read_record(context, planned, pins)
+        return dict.fromkeys((slice_.text for slice_ in slices), record)
+    narrowed = ((each, context.plan.narrowed(planned, (each,))) for each in slices)
+    return {slice_.text: _read_record(context, own, pins) for slice_, own in narrowed}
+
+
+def _read_record(context: RunContext, planned: PlannedStep, pins: Pins) -> ReadRecord:
+    """Return the record of what one attempt reads, under an id of its own."""
+    model, root = planned.model, context.settings.root
+    lakes = {table.lake for table in model.inputs} | {model.target.lake}
+    return ReadRecord(
+        read_id=new_uuid7(),
+        target=model.target.qualified,
+        run_id=context.run_id,
+        lakes={lake: at for lake, at in pins.versions.items() if lake in lakes},
+        inputs=(
+            *(InputRead("table", str(table)) for table in model.changing_inputs),
+            *(files_of(model, planned.bindings, root) if model.query.files else ()),
+        ),
+        arguments=model.given(context.plan.args),
+        tests=model.terms,
+        version=VERSION,
+        missing=planned.without.get(planned.slices[0]),
+        settings=context.conf,
+    )

@@ -36,7 +36,7 @@ from penstock.errors import StepError
 from penstock.model.definition.model import Model
 from penstock.model.slicing.slice_condition import NotJoint
 from penstock.model.time.slice import shown
-from penstock.sql.substitution import unsubstituted
+from penstock.sql.tokens import unsubstituted
 
 if TYPE_CHECKING:
     from penstock.destinations.destination import StagedTable

@@ -29,7 +29,7 @@ from penstock.spark.failures import explained
 from penstock.spark.functions import expr, fn
 from penstock.sql.dialect import normalized, to_spark
 from penstock.sql.identifiers import fold, quoted
-from penstock.sql.substitution import unsubstituted
+from penstock.sql.tokens import unsubstituted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row

@@ -20,7 +20,7 @@ from penstock.model.definition.model import Model
 from penstock.model.values.upsert import SOURCE, TARGET, Matched, on_side
 from penstock.sql.dialect import DUCKDB, to_spark
 from penstock.sql.identifiers import fold, quote_identifier, quoted
-from penstock.sql.substitution import unsubstituted
+from penstock.sql.tokens import unsubstituted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -37,9 +37,9 @@ from penstock.lake.writing.spark import Written
 from penstock.spark.functions import as_condition
 from penstock.sql.identifiers import did_you_mean, quoted
 from penstock.sql.literals import text_literal
-from penstock.sql.substitution import unsubstituted
 from penstock.sql.text import And, Compare, Constant, IsNull, Or, Predicate, as_expression
 from penstock.sql.text import Condition as FileCondition
+from penstock.sql.tokens import unsubstituted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
