@@ -231,7 +231,8 @@ def main() -> None:
         limits = lowered_limits(figures, limits)
         BUDGETS.write_text(format_limits(limits), encoding="utf-8")
     problems = [*exceeded_limits(figures, limits), *map(str, raises_in_history(ROOT, BUDGETS))]
-    sys.exit("\n".join(problems))
+    print("\n".join(problems) or "Sizes, names and docstrings: within their budgets.")
+    sys.exit(bool(problems))
 
 
 if __name__ == "__main__":
