@@ -337,7 +337,7 @@ def _by_moments(of: Input, made: Mapping[Slice, int]) -> dict[Slice, Behind]:
         own = span_of(slice_, spec)
         for window in () if own is None else edge.need.moments(own, zone):
             until = own.start if own is not None and edge.is_self else None
-            change = timeline.first_after(read, window, until)
+            change = timeline.first_after(read, window, until, edge.keeps(slice_))
             if change is not None:
                 found.setdefault(slice_, _behind(edge, change, read))
     return found
@@ -366,10 +366,10 @@ class _Timeline:
         return cls(spans, ends, list(accumulate(snapshots, max)), newest_from)
 
     def first_after(
-        self, read: int, window: Interval, until: datetime | None = None
+        self, read: int, window: Interval, until: datetime | None, keeps: Callable[[Slice], bool]
     ) -> Changed | None:
-        """Return the first change in a window that came after a snapshot; ``until``: of slices that
-        end by then.
+        """Return the first change in a window that came after a snapshot, of the slices that the
+        reader ``keeps``; ``until``: of slices that end by then.
         """
         first = bisect_left(self.ends, window.start + _INSTANT)
         if first == 0:  # of what comes before, nothing is newer
@@ -378,7 +378,8 @@ class _Timeline:
             span, change = self.changes[position]
             if span.start >= window.end or self.newest_from[position] <= read:
                 return None
-            if change.snapshot > read and (until is None or span.end <= until):
+            is_earlier = until is None or span.end <= until
+            if change.snapshot > read and is_earlier and keeps(change.slice):
                 return change
         return None
 
@@ -394,11 +395,13 @@ def _by_text(of: Input, made: Mapping[Slice, int]) -> dict[Slice, Behind]:
 
 
 def _any(of: Input, made: Mapping[Slice, int]) -> dict[Slice, Behind]:
-    """Any slice that changed puts a reader of the whole table behind."""
+    """Any slice that changed puts a reader of the whole table behind, if its query keeps that."""
     found: dict[Slice, Behind] = {}
     changes = sorted(of.changes(), key=lambda each: each.snapshot)
     for slice_, read in made.items():
-        late = next((each for each in changes if each.snapshot > read), None)
+        newer = (each for each in changes if each.snapshot > read)
+        keeps = of.edge.keeps(slice_)
+        late = next((each for each in newer if keeps(each.slice)), None)
         if late is not None:
             found[slice_] = _behind(of.edge, late, read)
     return found

@@ -128,7 +128,7 @@ def _widest_slices(edge: Edge, slices: Sequence[Slice], now: datetime) -> Sequen
     """Return slices that lack all that any of them does: where they need everything up to some
     moment, the last of them, and those that are not over.
     """
-    if any(window.first is not None for window in edge.need.windows):
+    if edge.selection or any(window.first is not None for window in edge.need.windows):
         return slices
     span_of_slice = spans_of(edge.reader.partition)
     spans = [(span, each) for each in slices if (span := span_of_slice(each)) is not None]
@@ -179,7 +179,15 @@ def _by_moments(
     for slice_, span, windows in wanted:
         until = span.start if edge.is_self else None
         found = [_within(missing, ends, window, (span, until, now)) for window in windows]
-        yield slice_, found[0] if len(found) == 1 else _merged(found)
+        yield slice_, _kept(edge, slice_, found[0] if len(found) == 1 else _merged(found))
+
+
+def _kept(edge: Edge, slice_: Slice, missing: Iterable[_Missing]) -> Iterable[_Missing]:
+    """Return those slices of an input that a slice of the reader needs."""
+    if edge.selection is None:
+        return missing
+    keeps = edge.keeps(slice_)
+    return (each for each in missing if keeps(each.slice))
 
 
 def _within(
@@ -293,14 +301,14 @@ def _by_value(
 
 
 def _every(
-    _: Edge, slices: Sequence[Slice], there: There, __: datetime, is_made: _IsMade
+    edge: Edge, slices: Sequence[Slice], there: There, __: datetime, is_made: _IsMade
 ) -> _Found:
     """Look for what keeps a table from being whole: slices that failed, and, of one that says
     where it starts, holes before its last one.
     """
     missing = [each for each in _holes(there) if not is_made(each.slice)]
     if missing:
-        yield from ((slice_, missing) for slice_ in slices)
+        yield from ((slice_, _kept(edge, slice_, missing)) for slice_ in slices)
 
 
 def _holes(there: There) -> Iterator[_Missing]:
@@ -397,7 +405,7 @@ def touching(
     spans = list(map(spans_of(edge.upstream.partition), of))
     known = union(span for span in spans if span is not None)
     if rule is not Rule.MOMENTS or len(known) == 0 or None in spans:
-        return lambda _: True
+        return lambda slice_: edge.selection is None or any(map(edge.keeps(slice_), of))
     zone, ends, span = zone_of(spec), [each.end for each in known], spans_of(spec)
     is_outside = edge.need.outside(Interval(known[0].start, known[-1].end))
 
@@ -412,7 +420,14 @@ def touching(
         windows = (edge.need.awaited if before else edge.need.moments)(own, zone)
         if edge.is_self:
             windows = tuple(w for each in windows for w in minus((each,), (own,)))
-        return any(map(has_moments_of, windows))
+        if not any(map(has_moments_of, windows)):
+            return False
+        return edge.selection is None or any(
+            keeps(each)
+            for keeps in (edge.keeps(slice_),)
+            for each, at in zip(of, spans, strict=True)
+            if at is not None and any(at.overlap(window) is not None for window in windows)
+        )
 
     return needs
 

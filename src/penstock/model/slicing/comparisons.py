@@ -12,18 +12,26 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from penstock.lazy import exp
+from penstock.model.slicing.condition_reading import (
+    Condition,
+    Key,
+    either_condition,
+    read_conditions,
+)
 from penstock.model.slicing.moments import (
     MARK,
     Grain,
     Markers,
     Moment,
+    is_day,
     moment_of,
     unwrapped,
 )
 from penstock.model.time.needs import COMMON, EVERYTHING, Bound, Window
+from penstock.model.time.time_macros import as_written
 from penstock.sql.identifiers import fold
 from penstock.sql.query.nesting import Range, Unclear, and_parts
-from penstock.sql.tokens import Token
+from penstock.sql.tokens import ARGUMENT, Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +39,28 @@ class ColumnWindows:
     """The moments that the values of a column lie in: in one of ``windows``.
 
     Not ``certain``: the column is written without its table among several tables, so it is of one
-    that has such a column.
+    that has such a column. The values meet all of ``conditions``, which windows do not say, or not
+    exactly. ``is_day``: a value is a date, or the text of one as Spark writes it.
     """
 
     column: str
     windows: tuple[Window, ...]
     grain: Grain
     certain: bool = True
+    conditions: tuple[Condition, ...] = ()
+    is_day: bool = False
+
+    @property
+    def is_bounded(self) -> bool:
+        """Return whether the windows leave anything out."""
+        return self.windows != (EVERYTHING,)
+
+    @property
+    def rejecting_null(self) -> ColumnWindows:
+        """Return the bounds that no row meets whose column is NULL, as an outer join makes it."""
+        return replace(
+            self, conditions=tuple(each for each in self.conditions if each.rejects_null)
+        )
 
     @property
     def is_closed(self) -> bool:
@@ -45,7 +68,14 @@ class ColumnWindows:
         return all(None not in {each.first, each.last} for each in self.windows)
 
     def both(self, other: ColumnWindows) -> ColumnWindows:
-        """Return the windows of values that lie in those of both."""
+        """Return the bounds of values that lie in those of both."""
+        conditions = tuple(dict.fromkeys((*self.conditions, *other.conditions)))
+        is_day = self.is_day or other.is_day
+        return replace(self._within(other), conditions=conditions, is_day=is_day)
+
+    def _within(self, other: ColumnWindows) -> ColumnWindows:
+        if not (self.is_bounded and other.is_bounded):
+            return self if self.is_bounded else replace(other, column=self.column)
         grain = self.grain.with_other(other.grain)
         if len(self.windows) > 1 or len(other.windows) > 1 or self.is_closed or other.is_closed:
             return self if self.is_closed or not other.is_closed else other
@@ -59,10 +89,9 @@ class ColumnWindows:
         if EVERYTHING in windows:
             windows = (EVERYTHING,)
         grain, certain = self.grain.with_other(other.grain), self.certain and other.certain
-        return replace(self, windows=windows, grain=grain, certain=certain)
-
-
-Key = tuple[str, str]  # the qualifier of a column, "" without one, and its name; both folded
+        conditions = either_condition(self.conditions, other.conditions)
+        is_day = self.is_day and other.is_day
+        return ColumnWindows(self.column, windows, grain, certain, conditions, is_day)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +122,17 @@ class SelectBounds:
     unqualified: dict[str, ColumnWindows] = field(default_factory=dict)
 
     def add(self, windows: Mapping[Key, ColumnWindows], only: int | None = None) -> None:
-        """Add conditions; ``only`` those of one source."""
+        """Add conditions; ``only`` those of one source. Beside other sources a column may be NULL
+        in rows of a join, so only conditions count that reject NULL.
+        """
+        alone = len(self.sources) == 1
         for (qualifier, column), found in windows.items():
+            found = found if alone else found.rejecting_null
             if qualifier:
                 for number, name in enumerate(self.names):
                     if name == qualifier and only in {None, number}:
                         put(self.sources[number], column, found)
             elif only is None:
-                alone = len(self.sources) == 1
                 put(self.unqualified, column, found)
                 for bounds in self.sources:
                     put(bounds, column, found if alone else replace(found, certain=False))
@@ -126,9 +158,24 @@ class SelectBounds:
                 left, right = self.number(qualifier), self.number(other)
                 if left is None or right is None or left == right:
                     continue
-                found = self.sources[left].get(column)
-                if found is not None and found.certain and name not in self.sources[right]:
-                    self.sources[right][name] = replace(found, column=name)
+                found, known = self.sources[left].get(column), self.sources[right].get(name)
+                if found is None or not found.certain:
+                    continue
+                shared = replace(found, column=name, is_day=False)
+                if known is None:
+                    self.sources[right][name] = shared
+                elif known.certain:
+                    self.sources[right][name] = _sharing(known, shared)
+
+
+def _sharing(known: ColumnWindows, other: ColumnWindows) -> ColumnWindows:
+    """Return the bounds of a column with those of one that is equal: its windows only where it has
+    none itself.
+    """
+    conditions = tuple(dict.fromkeys((*known.conditions, *other.conditions)))
+    if known.is_bounded:
+        return replace(known, conditions=conditions)
+    return replace(other, conditions=conditions, is_day=known.is_day)
 
 
 def put(bounds: dict[str, ColumnWindows], column: str, windows: ColumnWindows) -> None:
@@ -148,10 +195,58 @@ def conditions_of(tokens: Sequence[Token], span: Range | None, markers: Markers)
     spans = [span] if span is not None and parts is None else parts or []
     conditions = Conditions()
     for start, stop in spans:
-        tree = markers.parsed(tokens[start:stop])
-        if tree is not None:
-            conditions = conditions.both(_of_tree(tree, markers))
+        conditions = conditions.both(_of_conjunct(tokens[start:stop], markers))
     return conditions
+
+
+def _of_conjunct(tokens: Sequence[Token], markers: Markers) -> Conditions:
+    """Return what a part of an AND requires: as windows, and where they do not say all of it also
+    as a condition to be evaluated.
+    """
+    tree = markers.parsed(tokens)
+    if tree is None:
+        return Conditions()
+    found = _of_tree(tree, markers)
+    if found.equal or (found.windows and _is_exact(tree, markers)):
+        return found
+    in_spark = markers.parsed_in_spark(tokens)
+    if in_spark is None:
+        return found
+    read = read_conditions(in_spark, _text(tokens), markers.slice_of)
+    more = {
+        key: ColumnWindows(key[1], (EVERYTHING,), Grain.VALUE, conditions=(condition,))
+        for key, condition in read.items()
+    }
+    return found.both(Conditions(more))
+
+
+def _text(tokens: Sequence[Token]) -> str:
+    """Return words as one line, spaced as they are written."""
+    parts = [""]
+    for before, token in zip((None, *tokens), tokens, strict=False):
+        is_apart = before is not None and token.start > before.end
+        text = as_written(token.value) if token.kind == ARGUMENT else token.text
+        text = text if text.startswith("@") else token.text
+        parts.append(f" {text}" if is_apart else text)
+    return "".join(parts)
+
+
+def _is_exact(tree: exp.Expr, markers: Markers) -> bool:
+    """Return whether windows say all of a condition, and no more."""
+    kind = type(tree).__name__
+    if kind in {"Paren", "Or", "And"}:
+        sides = (tree.this, tree.expression) if kind != "Paren" else (tree.this,)
+        return all(_is_exact(side, markers) for side in sides)
+    if kind in {"EQ", "GTE", "LTE", "LT"}:
+        sides = (tree.expression,) if kind == "LT" or _column(tree.this) else (tree.this,)
+        moments = [moment_of(side, markers) for side in sides]
+    elif kind == "Between":
+        moments = [moment_of(tree.args[bound], markers) for bound in ("low", "high")]
+    elif kind == "In":
+        moments = [moment_of(value, markers) for value in tree.expressions]
+    else:
+        return False
+    return all(each is not None and not each.shift.months for each in moments)
 
 
 # --- conditions
@@ -283,14 +378,16 @@ def returned(
     inner, is_date = unwrapped(tree)
     if isinstance(inner, exp.Column) and not inner.name.startswith(MARK):
         bounds = lookup((fold(inner.table), fold(inner.name)))
-        if bounds is None or not is_date:
+        if bounds is None or inner is tree:
             return bounds
-        return replace(bounds, grain=bounds.grain.as_date)
+        grain = bounds.grain.as_date if is_date else bounds.grain
+        own = is_day(tree, markers.dialect)
+        return replace(bounds, grain=grain, conditions=(), is_day=own)
     moment = moment_of(tree, markers)
     if moment is None or moment.is_end or moment.shift:
         return None
     grain = Grain.TEXT if moment.grain is Grain.VALUE else moment.grain
-    return ColumnWindows("", (COMMON,), grain)
+    return ColumnWindows("", (COMMON,), grain, is_day=is_day(tree, markers.dialect))
 
 
 def _greatest(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
 
+from penstock.errors import UnsupportedFeature
 from penstock.lazy import exp
 from penstock.model.query.query import Query
 from penstock.model.script.arguments import OF_SLICE, PARTITION, PARTITION_END, PARTITION_START
@@ -85,6 +86,30 @@ class Markers:
         except Unreadable:
             return None
 
+    def parsed_in_spark(self, tokens: Sequence[Token]) -> exp.Expr | None:
+        """Return the tree of an expression in Spark's SQL; None where it has none."""
+        if self.dialect != "duckdb":
+            return self.parsed(tokens)
+        from penstock.sql.duckdb.translate import translate  # late: of another dialect alone
+
+        text = " ".join(
+            token.text if token.kind == STRING else self._marked(token) for token in tokens
+        )
+        try:
+            return parse_expression(translate(text, expression=True))
+        except (Unreadable, UnsupportedFeature):
+            return None
+
+    def slice_of(self, name: str) -> str | None:
+        """Return what the name of a column in a tree stands for; None for a column. Values of
+        other types than these arguments have by themselves are not known.
+        """
+        if not name.startswith(MARK):
+            return None
+        argument = name.removeprefix(MARK)
+        usual = {**OF_SLICE, **TYPES}.get(argument)
+        return argument if self.types.get(argument) == usual else f"{argument} of another type"
+
     def _marked(self, token: Token) -> str:
         name = self.marker(token)
         return token.text if name is None else f"{MARK}{name}"
@@ -121,6 +146,25 @@ def _wraps(tree: exp.Expr) -> bool | None:
         return True if args["unit"].name.upper() in _DAYS else None
     others = any(args.get(name) is not None for name in ("format", "zone", "expression"))
     return None if others or kind not in _DATES | _MOMENTS else kind in _DATES
+
+
+def is_day(tree: exp.Expr, dialect: str) -> bool:
+    """Return whether an expression is a date, or the text of one."""
+    kind, args = type(tree).__name__, tree.args
+    if kind == "Paren":
+        return is_day(tree.this, dialect)
+    if kind in {"Cast", "TryCast"} and args.get("format") is None:
+        name = args["to"].this.name
+        return bool(name == "DATE" or (name in {"TEXT", "VARCHAR"} and _is_date_type(tree.this)))
+    padded = "%Y-%m-%d" if dialect == "duckdb" else "%Y-%mstrict-%dstrict"
+    return _is_date_type(tree) or (kind == "TimeToStr" and args["format"].name == padded)
+
+
+def _is_date_type(tree: exp.Expr) -> bool:
+    kind = type(tree).__name__
+    if kind == "Paren":
+        return _is_date_type(tree.this)
+    return kind in _DATES or (kind in {"Cast", "TryCast"} and tree.args["to"].this.name == "DATE")
 
 
 _NO_SHIFT = Shift()

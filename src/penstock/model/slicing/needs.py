@@ -18,13 +18,18 @@ from penstock.errors import Diagnostic, Location
 from penstock.model.definition.graph import makers_of, table_key
 from penstock.model.definition.model import Model
 from penstock.model.query.query import Query
+from penstock.model.script.arguments import PARTITION
 from penstock.model.script.sources import QuerySource, is_earlier, table_read
 from penstock.model.slicing.comparisons import ColumnWindows
+from penstock.model.slicing.condition_reading import Condition
+from penstock.model.slicing.evaluation import COLUMN
 from penstock.model.slicing.moments import Grain
 from penstock.model.slicing.slice_columns import Comparison, SliceColumns, Slices
+from penstock.model.slicing.slices_read import Selection, SliceColumn, SlicesRead
 from penstock.model.slicing.windows import UNBOUNDED, Columns, Use, windows_of
 from penstock.model.time.needs import COMMON, EARLIER, EVERYTHING, Need, Rule, Shift, Window
 from penstock.model.time.partition import TIME_KINDS
+from penstock.model.time.slice import Slice
 from penstock.model.values.strategy import Output
 from penstock.sql.identifiers import fold
 
@@ -49,12 +54,16 @@ class Sliced(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A model that another reads; ``through`` are the views between them, from the reader on."""
+    """A model that another reads; ``through`` are the views between them, from the reader on.
+
+    ``selection`` chooses among the slices of ``need`` where its windows do not say all.
+    """
 
     reader: Model
     upstream: Model
     need: Need
     through: tuple[str, ...] = ()
+    selection: Selection | None = None
 
     @property
     def is_self(self) -> bool:
@@ -66,7 +75,16 @@ class Edge:
         same slices by time.
         """
         same = self.reader.slicing == self.upstream.slicing and self.reader.partition is not None
-        return same and self.need.rule is Rule.MOMENTS and self.need.windows == (COMMON,)
+        is_common = self.need.rule is Rule.MOMENTS and self.need.windows == (COMMON,)
+        return same and is_common and self.selection is None
+
+    def keeps(self, slice_: Slice) -> Callable[[Slice], bool]:
+        """Return whether a slice needs one of the input, among those that ``need`` says."""
+        return _keep_all if self.selection is None else self.selection.keeps(slice_)
+
+
+def _keep_all(_: Slice) -> bool:
+    return True
 
 
 def sliced(model: Model) -> Sliced:
@@ -119,10 +137,12 @@ def _edges(model: Model, reading: _Reading) -> Iterator[Edge]:
     declared = {table_key(table): need for table, need in model.input_needs}
     for key, uses, through in _read(model, reading):
         upstream = reading.made[key]
-        need = declared.get(key) or _need(model, upstream, uses, reading)
+        need, selection = declared.get(key), None
+        if need is None:
+            need, selection = _need(model, upstream, uses, reading)
         if need.rule is Rule.SAME and _are_alike(model, upstream):
             need = replace(need, rule=Rule.MOMENTS)  # the same slices have the same moments
-        yield Edge(model, upstream, need, through)
+        yield Edge(model, upstream, need, through, selection)
 
 
 def _are_alike(model: Model, upstream: Model) -> bool:
@@ -210,39 +230,85 @@ def _need_by_kinds(model: Model, upstream: Model) -> Need:
     return Need(rule, (EARLIER if model is upstream else COMMON,))
 
 
-def _need(model: Model, upstream: Model, uses: Sequence[Use], reading: _Reading) -> Need:
+def _need(
+    model: Model, upstream: Model, uses: Sequence[Use], reading: _Reading
+) -> tuple[Need, Selection | None]:
     kinds = sliced(model), sliced(upstream)
     if not uses:
-        return _need_by_kinds(model, upstream)
+        return _need_by_kinds(model, upstream), None
     if kinds[1] is Sliced.NOT:
         rule = _RULES[kinds]
         by_time = rule is Rule.TABLE and kinds[0] is Sliced.MOMENTS
-        return Need(rule, by_query=by_time and all(map(table_windows, uses)))
+        return Need(rule, by_query=by_time and all(map(table_windows, uses))), None
     if kinds[0] is Sliced.NOT or kinds[0] is not kinds[1]:
-        return Need(Rule.ALL)
-    windows = _windows_of_slices(model, upstream, uses, reading)
-    if kinds[0] is Sliced.VALUES:
-        same = windows == (COMMON,)
-        return Need(Rule.SAME if same else Rule.ALL, by_query=same, in_doubt=not same)
-    if windows is not None:
-        return Need(Rule.MOMENTS, windows, by_query=windows != (COMMON,))
-    window = EARLIER if model is upstream else EVERYTHING
-    return Need(Rule.MOMENTS, (window,), in_doubt=model is not upstream)
+        return Need(Rule.ALL), None
+    reads = _slices_read(model, upstream, uses, reading)
+    if reads is None:
+        windows = (EARLIER if model is upstream else EVERYTHING,)
+        rule = Rule.ALL if kinds[0] is Sliced.VALUES else Rule.MOMENTS
+        in_doubt = rule is Rule.ALL or model is not upstream
+        return Need(rule, windows if rule is Rule.MOMENTS else (COMMON,), in_doubt=in_doubt), None
+    has_conditions = any(each.conditions for each in reads)
+    selection = Selection(model, upstream, reads, reading.columns.zone) if has_conditions else None
+    return _bounded(model, upstream, reads, selection), selection
 
 
-def _windows_of_slices(
+def _bounded(
+    model: Model, upstream: Model, reads: Sequence[SlicesRead], selection: Selection | None
+) -> Need:
+    """Return what a slice needs of an input that every use bounds."""
+    condition = "" if selection is None else str(selection)
+    if sliced(model) is Sliced.VALUES:
+        rule = Rule.SAME if selection is None else Rule.ALL
+        return Need(rule, by_query=True, condition=condition)
+    windows = _widest(tuple(dict.fromkeys(window for each in reads for window in each.windows)))
+    if EVERYTHING in windows:
+        windows = (EARLIER if model is upstream else EVERYTHING,)
+    by_query = bool(condition) or windows != (COMMON,)
+    return Need(Rule.MOMENTS, windows, by_query=by_query, condition=condition)
+
+
+def _slices_read(
     model: Model, upstream: Model, uses: Sequence[Use], reading: _Reading
-) -> tuple[Window, ...] | None:
-    """Return the windows of all uses of an input; None where one of them is not bounded."""
+) -> tuple[SlicesRead, ...] | None:
+    """Return what each use says of the slices of an input; None where one of them says nothing."""
     comparison = Comparison(Slices.of(model), Slices.of(upstream), reading.columns.zone)
     columns = _with_slice(reading.columns.of(upstream))
-    windows: dict[Window, None] = {}
+    found: dict[SlicesRead, None] = {}
     for use in uses:
-        own = _windows(use, columns, comparison)
-        if own is None or EVERYTHING in own:
-            return None
-        windows |= dict.fromkeys(own)
-    return _widest(tuple(windows))
+        windows = _windows(use, columns, comparison)
+        conditions = _conditions(use, upstream, columns, reading.columns)
+        if windows is None or EVERYTHING in windows:
+            if not conditions:
+                return None
+            windows = (EVERYTHING,)
+        elif conditions and sliced(model) is Sliced.VALUES:
+            conditions = ()  # the same value is one slice already
+        found[SlicesRead(windows, conditions)] = None
+    if sliced(model) is Sliced.VALUES and any(each.conditions for each in found):
+        return tuple(each if each.conditions else _SAME_VALUE for each in found)
+    return tuple(found)
+
+
+def _conditions(
+    use: Use, upstream: Model, columns: Columns, slice_columns: SliceColumns
+) -> tuple[tuple[Condition, SliceColumn], ...]:
+    """Return the conditions of a use on columns whose values tell the slice."""
+    known = ((each, slice_columns.column(upstream, each.column, columns)) for each in use)
+    pairs = ((each, column) for each, column in known if column is not None)
+    return tuple((condition, column) for each, column in pairs for condition in each.conditions)
+
+
+#: the slice that is called as the reader's, beside others that a condition chooses
+_SAME_VALUE = SlicesRead(
+    (COMMON,),
+    (
+        (
+            Condition(("eq", COLUMN, ("slice", PARTITION)), "its own value", rejects_null=True),
+            SliceColumn(Grain.TEXT, is_managed=True),
+        ),
+    ),
+)
 
 
 def _with_slice(columns: Columns) -> Columns:
@@ -272,7 +338,7 @@ def table_windows(use: Use) -> tuple[tuple[str, Window], ...]:
     """Return by which column, and in which windows, a use reads a table without slices; nothing
     where it is not bounded.
     """
-    certain = [each for each in use if each.certain]
+    certain = [each for each in use if each.certain and each.is_bounded]
     closed = [each for each in certain if each.is_closed]
     first = next(iter(closed or certain), None)
     return () if first is None else tuple((first.column, window) for window in first.windows)
@@ -308,7 +374,25 @@ def _joined(edges: Sequence[Edge]) -> Edge:
     said = next((edge.need.said for edge in edges if edge.need.said), "")
     by_query = any(edge.need.by_query for edge in edges)
     in_doubt = any(edge.need.in_doubt for edge in edges)
-    return replace(first, need=Need(rule, tuple(windows), said, by_query, in_doubt))
+    selection = _joined_selection(edges)
+    condition = "" if selection is None or in_doubt else str(selection)
+    need = Need(rule, tuple(windows), said, by_query, in_doubt, condition)
+    return replace(first, need=need, selection=selection)
+
+
+def _joined_selection(edges: Sequence[Edge]) -> Selection | None:
+    """Return what chooses the slices that any of some edges needs."""
+    first = next((edge.selection for edge in edges if edge.selection is not None), None)
+    if first is None or len({edge.need.rule for edge in edges}) > 1:
+        return None
+    if any(edge.selection is None and edge.need.rule is not Rule.MOMENTS for edge in edges):
+        return None
+    uses = dict.fromkeys(
+        use
+        for edge in edges
+        for use in (edge.selection.uses if edge.selection else (SlicesRead(edge.need.windows),))
+    )
+    return replace(first, uses=tuple(uses))
 
 
 def needs_findings(

@@ -19,6 +19,7 @@ from penstock.model.query.query import Query
 from penstock.model.script.arguments import OF_SLICE
 from penstock.model.script.sources import QuerySource
 from penstock.model.slicing.comparisons import ColumnWindows
+from penstock.model.slicing.condition_reading import Condition
 from penstock.model.slicing.moments import Grain
 from penstock.model.slicing.windows import UNBOUNDED, Use, Uses, told_by, windows_of
 from penstock.model.time.needs import Bound, Shift, Window
@@ -26,7 +27,7 @@ from penstock.model.time.needs import Bound, Shift, Window
 Cache = MutableMapping[str, Any]
 T = TypeVar("T")
 #: with every change of what is said of the same texts
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,8 @@ def _to_json(uses: Uses) -> list[Any]:
 
 def _of_column(bounds: ColumnWindows) -> list[Any]:
     windows = [[_bound(window.first), _bound(window.last)] for window in bounds.windows]
-    return [bounds.column, windows, bounds.grain.value, bounds.certain]
+    said = [[each.expression, each.text, each.rejects_null] for each in bounds.conditions]
+    return [bounds.column, windows, bounds.grain.value, bounds.certain, said, bounds.is_day]
 
 
 def _bound(bound: Bound | None) -> Any:
@@ -108,12 +110,19 @@ def _bound(bound: Bound | None) -> Any:
 
 def _of_json(uses: list[Any]) -> Iterator[tuple[int, list[Use]]]:
     for number, of in uses:
-        yield number, [tuple(_read_column(*column) for column in use) for use in of]
+        yield number, [tuple(_read_column(column) for column in use) for use in of]
 
 
-def _read_column(column: str, windows: list[Any], grain: str, certain: bool) -> ColumnWindows:
+def _read_column(said: list[Any]) -> ColumnWindows:
+    column, windows, grain, certain, conditions, is_day = said
     known = tuple(Window(_read_bound(first), _read_bound(last)) for first, last in windows)
-    return ColumnWindows(column, known, Grain(grain), certain)
+    read = tuple(Condition(_read_expression(tree), *more) for tree, *more in conditions)
+    return ColumnWindows(column, known, Grain(grain), certain, read, is_day)
+
+
+def _read_expression(parts: Any) -> Any:
+    """Return an expression, whose tuples JSON has as lists."""
+    return tuple(map(_read_expression, parts)) if isinstance(parts, list | tuple) else parts
 
 
 def _read_bound(said: Any) -> Bound | None:

@@ -15,9 +15,11 @@ from penstock.model.definition.model import Model
 from penstock.model.script.sources import QuerySource, is_earlier, table_read
 from penstock.model.slicing.comparisons import ColumnWindows
 from penstock.model.slicing.moments import CIVIL, Grain
+from penstock.model.slicing.slices_read import SliceColumn
 from penstock.model.slicing.windows import Columns, columns_of_slice
 from penstock.model.time.needs import COMMON, Bound, Window
 from penstock.model.time.partition import TIME_KINDS
+from penstock.model.time.time_format import DEFAULT
 from penstock.sql.identifiers import fold
 
 _SHORTER_THAN_DAYS = frozenset({"hour", "half_hour", "quarter_hour", "five_minute"})
@@ -129,6 +131,22 @@ class SliceColumns:
             self._known[model.name] = {}  # of a model that reads itself nothing is inherited
             known = self._known[model.name] = self._found(model)
         return known
+
+    def column(self, model: Model, name: str, columns: Columns) -> SliceColumn | None:
+        """Return what conditions on a column of a model are evaluated over; None where the column
+        does not tell the slice, or times are written in a format of the model.
+        """
+        bounds = columns.get(name)
+        if bounds is None:
+            return None
+        time_column = None if model.ranges is None else model.ranges.column
+        if time_column is not None:
+            has_format = time_column.format not in (None, DEFAULT)
+            is_time = name == fold(time_column.name)
+            unknown = has_format or time_column.by_expression
+            return None if unknown else SliceColumn(bounds.grain, bounds.is_day, is_time=is_time)
+        is_managed = name == fold(self.partition_column(model.target.lake))
+        return SliceColumn(bounds.grain, bounds.is_day, is_managed)
 
     def _found(self, model: Model) -> Columns:
         column = None if model.ranges is None else model.ranges.column

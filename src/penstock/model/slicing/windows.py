@@ -18,12 +18,12 @@ from penstock.model.script.sources import QuerySource
 from penstock.model.slicing.comparisons import (
     ColumnWindows,
     Conditions,
-    Key,
     SelectBounds,
     conditions_of,
     put,
     returned,
 )
+from penstock.model.slicing.condition_reading import Key
 from penstock.model.slicing.moments import Grain, Markers
 from penstock.model.time.needs import COMMON
 from penstock.sql.identifiers import fold
@@ -295,7 +295,8 @@ class _Reader:
             if place is not None and source.table not in scope:
                 more = self.inherited(place, {n: w for n, w in own.items() if w.certain})
                 for column, found in more.items():
-                    own.setdefault(column, found)
+                    if column not in own or not own[column].is_bounded:
+                        put(own, column, found)
         return bounds
 
     def _conditions(self, span: Range | None) -> Conditions:
@@ -354,11 +355,11 @@ class _Reader:
         named = {item.name: item for item in items if not item.star}
         found: dict[Key, ColumnWindows] = {}
         for column, windows in outer.items():
-            item = named.get(column)
+            item, within = named.get(column), windows.rejecting_null
             if item is not None and not stars and item.key is not None:
-                found[item.key] = windows
+                found[item.key] = within
             elif item is None and len(stars) == 1:
-                found[stars[0].qualifier, column] = windows
+                found[stars[0].qualifier, column] = within
         return found
 
     # --- what is returned

@@ -132,7 +132,8 @@ class Need:
     """``windows`` say the moments of the rule MOMENTS. ``said`` is what the model says of it, as
     written; ``by_query``: the query says it, and not the kinds of the two models. A whole table
     that it reads by the bounds of the slice in every place has late rows. ``in_doubt``: the query
-    does not say it in a way that is understood, so every slice is needed.
+    does not say it in a way that is understood, so every slice is needed. ``condition`` is the one
+    of the query that is evaluated over the slices of the input, as written.
     """
 
     rule: Rule
@@ -140,6 +141,7 @@ class Need:
     said: str = ""
     by_query: bool = False
     in_doubt: bool = False
+    condition: str = ""
 
     def __str__(self) -> str:
         what = self.rule.value
@@ -147,6 +149,9 @@ class Need:
             return f"{Rule.ALL.value}{_UP_TO[self.rule]} (its query does not bound it by its slice)"
         if self.rule is Rule.MOMENTS and self.windows != (COMMON,):
             what = f"the slices from {' and from '.join(map(str, self.windows))} of its own"
+        if self.condition:
+            among = what if self.rule is Rule.MOMENTS and EVERYTHING not in self.windows else ""
+            what = f"{among or 'the slices'} that meet {self.condition}"
         if self.has_late_rows:
             return f"{what}, and rows within its bounds that come late"
         why = f"needs {self.said}" if self.said else "its query" if self.by_query else None

@@ -1,0 +1,441 @@
+"""Read conditions of a query as expressions about one column, for `evaluation`.
+
+The tree is sqlglot's of Spark's SQL. What has no entry here, another column among it, becomes
+`ANYTHING`; a condition that may be anything, whatever the column is, is no condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from zoneinfo import ZoneInfo
+
+from penstock.lazy import exp
+from penstock.model.script.arguments import PARTITION
+from penstock.model.slicing.evaluated_values import Casts
+from penstock.model.slicing.evaluation import ANYTHING, COLUMN, Evaluator, Expression
+from penstock.model.time.partition_token import TOKEN
+from penstock.sql.identifiers import fold
+
+Key = tuple[str, str]  # the qualifier of a column, "" without one, and its name; both folded
+_Read = Callable[[exp.Expr], Expression]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on a column, with its ``text`` for people. It ``rejects_null`` if it is not true
+    where the column is NULL, as it is of rows that an outer join finds no match for.
+    """
+
+    expression: Expression
+    text: str
+    rejects_null: bool
+
+    @classmethod
+    def of(cls, expression: Expression, text: str) -> Condition:
+        truths = Evaluator(_ANY_CASTS, {}).truths(expression, None)
+        return cls(expression, text, True not in truths)
+
+
+_ANY_CASTS = Casts(ZoneInfo("UTC"))
+
+
+def read_conditions(
+    tree: exp.Expr, text: str, slice_of: Callable[[str], str | None]
+) -> Mapping[Key, Condition]:
+    """Return what a conjunct says of each of its columns. ``slice_of`` returns what of the slice
+    the name of a column stands for.
+    """
+    keys = {_key(each): None for each in tree.find_all(exp.Column) if slice_of(each.name) is None}
+    found: dict[Key, Condition] = {}
+    for key in keys:
+        expression = _Reader(key, slice_of).read(tree)
+        if expression != ANYTHING:
+            found[key] = Condition.of(expression, text)
+    return found
+
+
+def either_condition(
+    some: Sequence[Condition], others: Sequence[Condition]
+) -> tuple[Condition, ...]:
+    """Return the condition of values that meet all of some, or all of others."""
+    if not some or not others or tuple(some) == tuple(others):
+        return tuple(some) if tuple(some) == tuple(others) else ()
+    one, other = _all_of(some), _all_of(others)
+    text = f"({one.text}) OR ({other.text})"
+    rejects_null = one.rejects_null and other.rejects_null
+    return (Condition(("or", one.expression, other.expression), text, rejects_null),)
+
+
+def _all_of(conditions: Sequence[Condition]) -> Condition:
+    first, *others = conditions
+    for each in others:
+        expression: Expression = ("and", first.expression, each.expression)
+        rejects_null = first.rejects_null or each.rejects_null
+        first = Condition(expression, f"{first.text} AND {each.text}", rejects_null)
+    return first
+
+
+def _key(column: exp.Expr) -> Key:
+    return fold(str(getattr(column, "table", ""))), fold(column.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Read trees as expressions about the column ``key``."""
+
+    key: Key
+    slice_of: Callable[[str], str | None]
+
+    def read(self, tree: exp.Expr) -> Expression:
+        if isinstance(tree, exp.Column):
+            return self._column(tree)
+        kind = type(tree).__name__
+        reader, known = _READERS.get(kind), _PARTS_OF_TREES | _MORE_PARTS.get(kind, frozenset())
+        unread = any(part for name, part in tree.args.items() if name not in known)
+        return ANYTHING if reader is None or unread else reader(tree, self.read)
+
+    def _column(self, column: exp.Expr) -> Expression:
+        name = self.slice_of(column.name)
+        if name is not None:
+            return ("slice", name)
+        return COLUMN if _key(column) == self.key else ANYTHING
+
+
+def call(operation: str, *arguments: Expression) -> Expression:
+    """Return an operation; what depends on anything may be anything."""
+    return ANYTHING if ANYTHING in arguments else (operation, *arguments)
+
+
+def _literal(tree: exp.Expr, _: _Read) -> Expression:
+    text = str(tree.this)
+    if tree.args.get("is_string"):
+        return ("slice", PARTITION) if text == TOKEN else ("text", text)
+    return ("int", int(text)) if text.isdigit() else ANYTHING
+
+
+def _both(*parts: Expression) -> Expression:
+    """Return a condition whose parts all hold; one that may be anything bounds nothing."""
+    known = [each for each in parts if each != ANYTHING]
+    if not known:
+        return ANYTHING
+    return known[0] if len(known) == 1 else ("and", *known)
+
+
+def _negation(tree: exp.Expr, read: _Read) -> Expression:
+    """Read what ``NOT`` stands before: a negated AND is an OR, and the other way round."""
+    if isinstance(tree, exp.Paren):
+        return _negation(tree.this, read)
+    if isinstance(tree, exp.Not):
+        return read(tree.this)
+    if isinstance(tree, exp.And | exp.Or):
+        parts = (_negation(tree.this, read), _negation(tree.expression, read))
+        return call("or", *parts) if isinstance(tree, exp.And) else _both(*parts)
+    return call("not", read(tree))
+
+
+def _binary(operation: str) -> Callable[[exp.Expr, _Read], Expression]:
+    return lambda tree, read: call(operation, read(tree.this), read(tree.expression))
+
+
+def _unary(operation: str) -> Callable[[exp.Expr, _Read], Expression]:
+    return lambda tree, read: call(operation, read(tree.this))
+
+
+def _between(tree: exp.Expr, read: _Read) -> Expression:
+    value = read(tree.this)
+    low, high = read(tree.args["low"]), read(tree.args["high"])
+    return _both(call("ge", value, low), call("le", value, high))
+
+
+def _in(tree: exp.Expr, read: _Read) -> Expression:
+    if not tree.expressions:
+        return ANYTHING
+    return call("in", read(tree.this), *map(read, tree.expressions))
+
+
+def _is(tree: exp.Expr, read: _Read) -> Expression:
+    kind = type(tree.expression).__name__
+    if kind == "Null":
+        return call("is_null", read(tree.this))
+    if kind == "Boolean":
+        return call("is_true" if tree.expression.this else "is_false", read(tree.this))
+    return ANYTHING
+
+
+def _cast(tree: exp.Expr, read: _Read) -> Expression:
+    kind = str(tree.args["to"].this.name)
+    value = read(tree.this)
+    if kind == "DATE" and value[0] == "text":
+        return _date_literal(str(value[1]))
+    operation = _CASTS.get(kind)
+    return ANYTHING if operation is None else call(operation, value)
+
+
+def _date_literal(text: str) -> Expression:
+    try:
+        return ("date", date.fromisoformat(text).isoformat())
+    except ValueError:
+        return call("as_date", ("text", text))
+
+
+def _to_date(tree: exp.Expr, read: _Read) -> Expression:
+    pattern = tree.args.get("format")
+    if pattern is None:
+        return call("as_date", read(tree.this))
+    return call("parse_date", read(tree.this), read(pattern))
+
+
+def _days_later(tree: exp.Expr, read: _Read) -> Expression:
+    """Read date_add and date_sub, which count days."""
+    unit = tree.args.get("unit")
+    if unit is not None and str(unit.name).upper() != "DAY":
+        return ANYTHING
+    return call("add_days", read(tree.this), read(tree.expression))
+
+
+def _date_diff(tree: exp.Expr, read: _Read) -> Expression:
+    if tree.args.get("unit") is not None:  # of moments it counts whole units, and not their dates
+        return ANYTHING
+    return call("date_diff", read(tree.this), read(tree.expression))
+
+
+def _like(tree: exp.Expr, read: _Read) -> Expression:
+    found = call("like", read(tree.this), read(tree.expression))
+    return call("not", found) if tree.args.get("negate") else found
+
+
+def _add(sign: int) -> Callable[[exp.Expr, _Read], Expression]:
+    """Read a sum: of a date and days, of a time and an INTERVAL, or of numbers."""
+
+    def read_sum(tree: exp.Expr, read: _Read) -> Expression:
+        one, amount = read(tree.this), tree.expression
+        if isinstance(amount, exp.Interval):
+            return _moved(one, amount, sign)
+        other = read(amount)
+        if _is_date(one):
+            days = other if sign > 0 else call("negative", other)
+            return call("add_days", one, days) if _is_number(other) else ANYTHING
+        operation = "add" if sign > 0 else "subtract"
+        return call(operation, one, other) if _is_number(one) and _is_number(other) else ANYTHING
+
+    return read_sum
+
+
+def _moved(one: Expression, interval: exp.Expr, sign: int) -> Expression:
+    """Return a date, or a time in UTC, moved by an INTERVAL."""
+    try:
+        number = sign * int(str(interval.this.name))
+    except (ValueError, AttributeError):
+        return ANYTHING
+    unit = str(getattr(interval.args.get("unit"), "name", "")).upper().removesuffix("S")
+    if _is_date(one) and unit in _DAYS:
+        return call("add_days", one, ("int", number * _DAYS[unit]))
+    if _is_date(one) and unit in _MONTHS:
+        return call("add_months", one, ("int", number * _MONTHS[unit]))
+    if one[0] in _MOMENTS and unit in _SECONDS:
+        return call("add_time", one, ("int", number * _SECONDS[unit]))
+    return ANYTHING
+
+
+def _is_date(expression: Expression) -> bool:
+    return expression[0] in _DATES
+
+
+def _is_number(expression: Expression) -> bool:
+    operation = str(expression[0])
+    return operation in _NUMBERS or operation.startswith("part_")
+
+
+def _truncated(operation: str) -> Callable[[exp.Expr, _Read], Expression]:
+    def read_unit(tree: exp.Expr, read: _Read) -> Expression:
+        unit = _UNITS.get(str(tree.args["unit"].name).upper())
+        if unit is None:
+            return ANYTHING
+        return call(operation, read(tree.this), ("text", unit))
+
+    return read_unit
+
+
+def _extract(tree: exp.Expr, read: _Read) -> Expression:
+    part = _PARTS.get(str(tree.this.name).upper())
+    return ANYTHING if part is None else call(part, read(tree.expression))
+
+
+def _formatted(tree: exp.Expr, read: _Read) -> Expression:
+    inner = tree.this
+    inner = inner.this if type(inner).__name__ == "TimeStrToTime" else inner
+    return call("format_date", read(inner), read(tree.args["format"]))
+
+
+def _substring(tree: exp.Expr, read: _Read) -> Expression:
+    parts = [tree.this, tree.args.get("start"), tree.args.get("length")]
+    value, start, length = (None if each is None else read(each) for each in parts)
+    if value is None or start is None:
+        return ANYTHING
+    if length is not None and start in {("int", 0), ("int", 1)}:
+        return call("left", value, length)
+    return call("substring", value, start, *([] if length is None else [length]))
+
+
+def _concatenated(tree: exp.Expr, read: _Read) -> Expression:
+    return call("concat", *map(read, tree.expressions))
+
+
+def _replaced(tree: exp.Expr, read: _Read) -> Expression:
+    new = tree.args.get("replacement")
+    parts = read(tree.this), read(tree.expression), ("text", "") if new is None else read(new)
+    return call("replace", *parts)
+
+
+def _trimmed(tree: exp.Expr, read: _Read) -> Expression:
+    return ANYTHING if tree.expression else call("trim", read(tree.this))
+
+
+def _listed(operation: str) -> Callable[[exp.Expr, _Read], Expression]:
+    return lambda tree, read: call(operation, read(tree.this), *map(read, tree.expressions))
+
+
+def _if(tree: exp.Expr, read: _Read) -> Expression:
+    default = tree.args.get("false")
+    chosen = ("null",) if default is None else read(default)
+    return call("case", read(tree.this), read(tree.args["true"]), chosen)
+
+
+def _case(tree: exp.Expr, read: _Read) -> Expression:
+    parts: list[Expression] = []
+    for each in tree.args["ifs"]:
+        condition = read(each.this)
+        if tree.this is not None:
+            condition = call("eq", read(tree.this), condition)
+        parts += [condition, read(each.args["true"])]
+    default = tree.args.get("default")
+    return call("case", *parts, ("null",) if default is None else read(default))
+
+
+def _constant(expression: Expression) -> Callable[[exp.Expr, _Read], Expression]:
+    return lambda _, __: expression
+
+
+_DAYS = {"DAY": 1, "WEEK": 7}
+_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_SECONDS = {"HOUR": 3600, "MINUTE": 60, "SECOND": 1}
+_DATES = frozenset(
+    {"as_date", "date", "add_days", "add_months", "trunc_date", "last_day", "parse_date"}
+)
+_MOMENTS = frozenset({"as_moment", "trunc_moment", "add_time"})
+_NUMBERS = frozenset({"int", "as_int", "add", "subtract", "multiply", "remainder", "negative",
+                      "date_diff", "length", "hour"})  # fmt: skip
+_CASTS = {
+    **dict.fromkeys(("TEXT", "VARCHAR"), "as_text"),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ"), "as_moment"),
+    **dict.fromkeys(("INT", "BIGINT"), "as_int"),
+    "DATE": "as_date",
+}
+_UNITS = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
+    **dict.fromkeys(("MONTH", "MON", "MM"), "month"),
+    **dict.fromkeys(("DAY", "DD"), "day"),
+    "QUARTER": "quarter",
+    "WEEK": "week",
+    "HOUR": "hour",
+    "MINUTE": "minute",
+    "SECOND": "second",
+}
+_PARTS = {
+    **{name: f"part_{name.lower()}" for name in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY")},
+    **dict.fromkeys(("DAYOFWEEK", "DOW"), "part_dayofweek"),
+    "DOY": "part_dayofyear",
+    "HOUR": "hour",
+}
+_PARTS_OF_TREES = frozenset({"this", "expression", "expressions"})
+#: parts of trees that are read beside; a tree with any other one is not
+_MORE_PARTS: Mapping[str, frozenset[str]] = {
+    "Literal": frozenset({"is_string"}),
+    "Cast": frozenset({"to"}),
+    "TryCast": frozenset({"to"}),
+    "Between": frozenset({"low", "high"}),
+    "Like": frozenset({"negate"}),
+    "TsOrDsToDate": frozenset({"format", "safe"}),
+    "TsOrDsAdd": frozenset({"unit"}),
+    "DateAdd": frozenset({"unit"}),
+    "DateDiff": frozenset({"unit"}),
+    "TimestampTrunc": frozenset({"unit"}),
+    "DateTrunc": frozenset({"unit"}),
+    "TimeToStr": frozenset({"format"}),
+    "Substring": frozenset({"start", "length"}),
+    "Concat": frozenset({"safe"}),
+    "DPipe": frozenset({"safe"}),
+    "Replace": frozenset({"replacement"}),
+    "Greatest": frozenset({"ignore_nulls"}),
+    "Least": frozenset({"ignore_nulls"}),
+    "If": frozenset({"true", "false"}),
+    "Case": frozenset({"ifs", "default"}),
+}
+_READERS: Mapping[str, Callable[[exp.Expr, _Read], Expression]] = {
+    "Paren": lambda tree, read: read(tree.this),
+    "Literal": _literal,
+    "Null": _constant(("null",)),
+    "Boolean": lambda tree, _: ("truth", bool(tree.this)),
+    "And": lambda tree, read: _both(read(tree.this), read(tree.expression)),
+    "Or": _binary("or"),
+    "Not": lambda tree, read: _negation(tree.this, read),
+    "EQ": _binary("eq"),
+    "NEQ": _binary("ne"),
+    "LT": _binary("lt"),
+    "LTE": _binary("le"),
+    "GT": _binary("gt"),
+    "GTE": _binary("ge"),
+    "NullSafeEQ": _binary("same"),
+    "Between": _between,
+    "In": _in,
+    "Is": _is,
+    "Like": _like,
+    "Cast": _cast,
+    "TryCast": _cast,
+    "Date": lambda tree, read: call("as_date", read(tree.this)),
+    "TsOrDsToDate": _to_date,
+    "TsOrDsAdd": _days_later,
+    "DateAdd": _days_later,
+    "AddMonths": _binary("add_months"),
+    "DateDiff": _date_diff,
+    "Add": _add(1),
+    "Sub": _add(-1),
+    "Mul": _binary("multiply"),
+    "Mod": _binary("remainder"),
+    "Neg": _unary("negative"),
+    "TimestampTrunc": _truncated("trunc_moment"),
+    "DateTrunc": _truncated("trunc_date"),
+    "LastDay": _unary("last_day"),
+    "Year": _unary("part_year"),
+    "Quarter": _unary("part_quarter"),
+    "Month": _unary("part_month"),
+    "WeekOfYear": _unary("part_week"),
+    "DayOfMonth": _unary("part_day"),
+    "Day": _unary("part_day"),
+    "DayOfYear": _unary("part_dayofyear"),
+    "DayOfWeek": _unary("part_dayofweek"),
+    "Hour": _unary("hour"),
+    "Extract": _extract,
+    "TimeToStr": _formatted,
+    "Substring": _substring,
+    "Left": _binary("left"),
+    "Right": _binary("right"),
+    "Concat": _concatenated,
+    "DPipe": _binary("concat"),
+    "Replace": _replaced,
+    "Upper": _unary("upper"),
+    "Lower": _unary("lower"),
+    "Trim": _trimmed,
+    "Length": _unary("length"),
+    "StartsWith": _binary("starts_with"),
+    "EndsWith": _binary("ends_with"),
+    "Contains": _binary("contains"),
+    "Coalesce": _listed("coalesce"),
+    "Nullif": _binary("null_if"),
+    "Greatest": _listed("greatest"),
+    "Least": _listed("least"),
+    "If": _if,
+    "Case": _case,
+}

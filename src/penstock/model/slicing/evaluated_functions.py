@@ -1,0 +1,215 @@
+"""Functions that conditions are evaluated with, by the names that `condition_reading` gives them.
+
+Each takes values of the types that it declares, none of them NULL or unknown. A sign says that a
+function keeps (``+``) or reverses (``-``) the order of an argument; of any other argument it needs a
+single value. What a function does not cover is `UNKNOWN`.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from penstock.model.slicing.evaluated_values import UNKNOWN, Casts, Span, Value
+from penstock.model.slicing.evaluated_values import span_of_values as between
+
+_UNITS = ("year", "quarter", "month", "week", "day")
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """``kinds`` are the types of its arguments, the last one of all that follow; ``signs`` say of
+    the first ones whether it keeps their order.
+    """
+
+    apply: Callable[..., Value]
+    kinds: tuple[str, ...]
+    signs: str = ""
+
+    def call(self, casts: Casts, arguments: list[Value]) -> Value:
+        """Return its value of single values and spans."""
+        spans = [n for n, each in enumerate(arguments) if isinstance(each, Span)]
+        if not spans:
+            return self.apply(casts, *arguments)
+        if any(n >= len(self.signs) or self.signs[n] not in "+-" for n in spans):
+            return UNKNOWN
+        ends = [self.apply(casts, *self._ends(arguments, sign)) for sign in "+-"]
+        if any(each is UNKNOWN for each in ends):
+            return UNKNOWN
+        return between(*ends)
+
+    def _ends(self, arguments: list[Value], sign: str) -> list[Value]:
+        """Return the arguments of the least value (``+``), or the greatest."""
+        return [
+            (each.low if self.signs[n] == sign else each.high) if isinstance(each, Span) else each
+            for n, each in enumerate(arguments)
+        ]
+
+
+def add_days(_: Casts, day: date, number: int) -> date:
+    return day + timedelta(days=number)
+
+
+def add_months(_: Casts, day: date, number: int) -> date:
+    months = day.year * 12 + day.month - 1 + number
+    year, month = divmod(months, 12)
+    return day.replace(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
+
+
+def add_time(_: Casts, moment: datetime, seconds: int) -> datetime:
+    return moment + timedelta(seconds=seconds)
+
+
+def truncate_day(_: Casts, day: date, unit: str) -> Value:
+    """Return the first day of the year, quarter, month or week of a day."""
+    firsts: Mapping[str, Callable[[], date]] = {
+        "year": lambda: day.replace(month=1, day=1),
+        "quarter": lambda: day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1),
+        "month": lambda: day.replace(day=1),
+        "week": lambda: day - timedelta(days=day.weekday()),
+        "day": lambda: day,
+    }
+    first = firsts.get(unit)
+    return UNKNOWN if first is None else first()
+
+
+def truncate_moment(casts: Casts, moment: datetime, unit: str) -> Value:
+    wall = casts.wall(moment)
+    if unit in _UNITS:
+        return casts.midnight(truncate_day(casts, wall.date(), unit))
+    if casts.zone.key != "UTC":  # an hour may come twice
+        return UNKNOWN
+    shorter: Mapping[str, Callable[[], datetime]] = {
+        "hour": lambda: wall.replace(minute=0, second=0, microsecond=0),
+        "minute": lambda: wall.replace(second=0, microsecond=0),
+        "second": lambda: wall.replace(microsecond=0),
+    }
+    truncated = shorter.get(unit)
+    return UNKNOWN if truncated is None else casts.instant(truncated())
+
+
+_PARTS: Mapping[str, Callable[[date], int]] = {
+    "year": lambda day: day.year,
+    "quarter": lambda day: (day.month + 2) // 3,
+    "month": lambda day: day.month,
+    "week": lambda day: day.isocalendar().week,
+    "day": lambda day: day.day,
+    "dayofyear": lambda day: day.timetuple().tm_yday,
+    "dayofweek": lambda day: day.isoweekday() % 7 + 1,
+    "weekday": lambda day: day.weekday(),
+}
+
+
+def part_of_day(name: str) -> Function:
+    """Return the function of one field of a date; only years are in the order of dates."""
+    part = _PARTS[name]
+    return Function(lambda _, day: part(day), ("date",), "+" if name == "year" else "")
+
+
+def last_day(_: Casts, day: date) -> date:
+    return day.replace(day=monthrange(day.year, day.month)[1])
+
+
+_FIELD = re.compile(r"%([YmdHMS])(strict)?")
+
+
+def format_day(_: Casts, day: date, pattern: str) -> Value:
+    """Return a date as a text; ``pattern`` is sqlglot's, whose padded fields are ``strict``."""
+    fields = _FIELD.findall(pattern)
+    separators = _FIELD.sub("", pattern)
+    if any(name not in "Ymd" or (name != "Y") != bool(strict) for name, strict in fields):
+        return UNKNOWN
+    if not fields or not set(separators) <= set("-/._ "):
+        return UNKNOWN
+    texts = {"Y": f"{day.year:04d}", "m": f"{day.month:02d}", "d": f"{day.day:02d}"}
+    return _FIELD.sub(lambda match: texts[match[1]], pattern)
+
+
+def parse_day(casts: Casts, text: str, pattern: str) -> Value:
+    """Return the date of a text; of one that does not fit nothing is known."""
+    if pattern.replace("strict", "") not in {"%Y%m%d", "%Y-%m-%d", "%Y/%m/%d"}:
+        return UNKNOWN
+    separator = pattern.replace("strict", "")[2]
+    separator = "" if separator == "%" else separator
+    try:
+        day = date.fromisoformat(text.replace(separator, "-") if separator else text)
+    except ValueError:
+        return UNKNOWN
+    return day if format_day(casts, day, pattern) == text else UNKNOWN
+
+
+def substring(_: Casts, text: Value, start: int, length: int | None = None) -> Value:
+    """Return a part of a text as Spark counts it: from 1, or from the end if negative."""
+    first = len(text) + start if start < 0 else max(start - 1, 0)
+    last = len(text) if length is None else first + max(length, 0)
+    return text[max(first, 0) : max(last, 0)]
+
+
+def prefix(_: Casts, text: str, length: int) -> str:
+    return text[: max(length, 0)]
+
+
+def suffix(_: Casts, text: str, length: int) -> str:
+    return text[-length:] if length > 0 else ""
+
+
+def is_like(_: Casts, text: str, pattern: str) -> Value:
+    if "\\" in pattern:
+        return UNKNOWN
+    wild = {"%": ".*", "_": "."}
+    regex = "".join(wild.get(each) or re.escape(each) for each in pattern)
+    return re.fullmatch(regex, text, re.DOTALL) is not None
+
+
+def case_of(change: Callable[[str], str]) -> Callable[[Casts, str], Value]:
+    """Return a function that changes the case of a text: Java's other letters are not Python's."""
+    return lambda _, text: change(text) if text.isascii() else UNKNOWN
+
+
+def fitting(number: int) -> Value:
+    """Return a number, if an INT holds it: beyond that Spark's settings decide."""
+    return number if abs(number) < _BEYOND_INT else UNKNOWN
+
+
+_BEYOND_INT = 2**31
+_TEXT, _OF_DATE = ("text",), ("date",)
+FUNCTIONS: Mapping[str, Function] = {
+    "add_days": Function(add_days, ("date", "int"), "++"),
+    "add_months": Function(add_months, ("date", "int"), "+"),
+    "add_time": Function(add_time, ("moment", "int"), "+"),
+    "date_diff": Function(lambda _, end, start: (end - start).days, _OF_DATE, "+-"),
+    "trunc_date": Function(truncate_day, ("date", "text"), "+"),
+    "trunc_moment": Function(truncate_moment, ("moment", "text"), "+"),
+    "last_day": Function(last_day, _OF_DATE, "+"),
+    **{f"part_{name}": part_of_day(name) for name in _PARTS},
+    "hour": Function(lambda casts, moment: casts.wall(moment).hour, ("moment",)),
+    "format_date": Function(format_day, ("day of moment", "text")),
+    "parse_date": Function(parse_day, ("text", "text")),
+    "as_date": Function(lambda _, day: day, _OF_DATE, "+"),
+    "as_moment": Function(lambda _, moment: moment, ("moment",), "+"),
+    "as_text": Function(lambda _, text: text, _TEXT, "+"),
+    "as_int": Function(lambda _, number: number, ("int",), "+"),
+    "substring": Function(substring, ("text", "int", "int")),
+    "left": Function(prefix, ("text", "int"), "+"),
+    "right": Function(suffix, ("text", "int")),
+    "concat": Function(lambda _, *texts: "".join(texts), _TEXT),
+    "replace": Function(lambda _, text, old, new: text.replace(old, new) if old else text, _TEXT),
+    "upper": Function(case_of(str.upper), _TEXT),
+    "lower": Function(case_of(str.lower), _TEXT),
+    "trim": Function(lambda _, text: text.strip(" "), _TEXT),
+    "length": Function(lambda _, text: len(text), _TEXT),
+    "like": Function(is_like, _TEXT),
+    "starts_with": Function(lambda _, text, other: text.startswith(other), _TEXT),
+    "ends_with": Function(lambda _, text, other: text.endswith(other), _TEXT),
+    "contains": Function(lambda _, text, other: other in text, _TEXT),
+    "add": Function(lambda _, one, other: fitting(one + other), ("int",), "++"),
+    "subtract": Function(lambda _, one, other: fitting(one - other), ("int",), "+-"),
+    "multiply": Function(lambda _, one, other: fitting(one * other), ("int",)),
+    "remainder": Function(
+        lambda _, one, other: one % other if one >= 0 and other > 0 else UNKNOWN, ("int",)
+    ),
+    "negative": Function(lambda _, number: -number, ("int",), "-"),
+}
