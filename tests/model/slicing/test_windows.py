@@ -28,7 +28,9 @@ def said(root: Path, query: str, dialect: str = "spark") -> list[str | None]:
 
 def shown(use: Use) -> str | None:
     bounds = [
-        f"{each.column}: {' or '.join(map(str, each.windows))}" for each in use if each.certain
+        f"{each.column}: {' or '.join(map(str, each.windows))}"
+        for each in use
+        if each.certain and each.is_bounded
     ]
     return "; ".join(bounds) or None
 

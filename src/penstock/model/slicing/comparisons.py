@@ -126,8 +126,8 @@ class SelectBounds:
         in rows of a join, so only conditions count that reject NULL.
         """
         alone = len(self.sources) == 1
-        for (qualifier, column), found in windows.items():
-            found = found if alone else found.rejecting_null
+        kept = {k: each if alone else each.rejecting_null for k, each in windows.items()}
+        for (qualifier, column), found in kept.items():
             if qualifier:
                 for number, name in enumerate(self.names):
                     if name == qualifier and only in {None, number}:

@@ -196,9 +196,13 @@ def _days_later(tree: exp.Expr, read: _Read) -> Expression:
 
 
 def _date_diff(tree: exp.Expr, read: _Read) -> Expression:
-    if tree.args.get("unit") is not None:  # of moments it counts whole units, and not their dates
-        return ANYTHING
-    return call("date_diff", read(tree.this), read(tree.expression))
+    sides, unit = (read(tree.this), read(tree.expression)), tree.args.get("unit")
+    if unit is not None:  # of moments it counts whole units, and not their dates
+        dates = [side[0] == "as_date" and side[1] for side in sides]
+        are_dates = all(isinstance(each, tuple) and _is_date(each) for each in dates)
+        if str(unit.name).upper() != "DAY" or not are_dates:
+            return ANYTHING
+    return call("date_diff", *sides)
 
 
 def _like(tree: exp.Expr, read: _Read) -> Expression:
@@ -230,6 +234,8 @@ def _moved(one: Expression, interval: exp.Expr, sign: int) -> Expression:
     except (ValueError, AttributeError):
         return ANYTHING
     unit = str(getattr(interval.args.get("unit"), "name", "")).upper().removesuffix("S")
+    if one[0] == "as_clock" and isinstance(one[1], tuple) and unit in {*_DAYS, *_MONTHS}:
+        return call("as_clock", _moved(one[1], interval, sign)) if _is_date(one[1]) else ANYTHING
     if _is_date(one) and unit in _DAYS:
         return call("add_days", one, ("int", number * _DAYS[unit]))
     if _is_date(one) and unit in _MONTHS:
@@ -324,13 +330,14 @@ _SECONDS = {"HOUR": 3600, "MINUTE": 60, "SECOND": 1}
 _DATES = frozenset(
     {"as_date", "date", "add_days", "add_months", "trunc_date", "last_day", "parse_date"}
 )
-_MOMENTS = frozenset({"as_moment", "trunc_moment", "add_time"})
+_MOMENTS = frozenset({"as_moment", "as_clock", "trunc_moment", "add_time"})
 _NUMBERS = frozenset({"int", "as_int", "add", "subtract", "multiply", "remainder", "negative",
                       "date_diff", "length", "hour"})  # fmt: skip
 _CASTS = {
     **dict.fromkeys(("TEXT", "VARCHAR"), "as_text"),
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ"), "as_moment"),
     **dict.fromkeys(("INT", "BIGINT"), "as_int"),
+    "TIMESTAMPNTZ": "as_clock",
     "DATE": "as_date",
 }
 _UNITS = {

@@ -1,8 +1,8 @@
 """Functions that conditions are evaluated with, by the names that `condition_reading` gives them.
 
 Each takes values of the types that it declares, none of them NULL or unknown. A sign says that a
-function keeps (``+``) or reverses (``-``) the order of an argument; of any other argument it needs a
-single value. What a function does not cover is `UNKNOWN`.
+function keeps (``+``) or reverses (``-``) the order of an argument; of any other argument it needs
+a single value. What a function does not cover is `UNKNOWN`.
 """
 
 from __future__ import annotations
@@ -89,6 +89,12 @@ def truncate_moment(casts: Casts, moment: datetime, unit: str) -> Value:
     }
     truncated = shorter.get(unit)
     return UNKNOWN if truncated is None else casts.instant(truncated())
+
+
+def as_clock(casts: Casts, moment: datetime) -> Value:
+    """Return a time without a zone; where clocks change only midnights are certain."""
+    is_midnight = casts.midnight(casts.wall(moment).date()) == moment
+    return moment if is_midnight or casts.zone.key == "UTC" else UNKNOWN
 
 
 _PARTS: Mapping[str, Callable[[date], int]] = {
@@ -190,6 +196,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "parse_date": Function(parse_day, ("text", "text")),
     "as_date": Function(lambda _, day: day, _OF_DATE, "+"),
     "as_moment": Function(lambda _, moment: moment, ("moment",), "+"),
+    "as_clock": Function(as_clock, ("clock",), "+"),
     "as_text": Function(lambda _, text: text, _TEXT, "+"),
     "as_int": Function(lambda _, number: number, ("int",), "+"),
     "substring": Function(substring, ("text", "int", "int")),

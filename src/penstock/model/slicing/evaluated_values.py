@@ -86,6 +86,9 @@ class Casts:
             return value
         if kind == "day of moment":
             return self.to("date", self.to("moment", value))
+        if kind == "clock":  # of a text it is what stands there, whatever its zone
+            is_text = isinstance(value, LooseText) or kind_of(value) == "text"
+            return UNKNOWN if is_text else self.to("moment", value)
         if isinstance(value, LooseText):
             return {"date": value.day, "moment": value.moment}.get(kind, UNKNOWN)
         if kind_of(value) == kind:

@@ -90,13 +90,15 @@ class Markers:
         """Return the tree of an expression in Spark's SQL; None where it has none."""
         if self.dialect != "duckdb":
             return self.parsed(tokens)
-        from penstock.sql.duckdb.translate import translate  # late: of another dialect alone
+        # Late: of another dialect alone.
+        from penstock.sql.duckdb.guards import unguarded
+        from penstock.sql.duckdb.translate import translate
 
         text = " ".join(
             token.text if token.kind == STRING else self._marked(token) for token in tokens
         )
         try:
-            return parse_expression(translate(text, expression=True))
+            return unguarded(parse_expression(translate(text, expression=True)))
         except (Unreadable, UnsupportedFeature):
             return None
 
