@@ -85,7 +85,7 @@ class Evaluator:
         if any(isinstance(each, Unknown) for each in cast):
             return UNKNOWN
         found = function.call(self.casts, cast)
-        return as_truths(found) if isinstance(found, bool) else found
+        return frozenset({found}) if isinstance(found, bool) else found
 
 
 def depends_on_column(expression: Expression) -> bool:
@@ -101,7 +101,7 @@ def as_truths(value: Value) -> Truths:
         return NULL
     if isinstance(value, frozenset):
         return value
-    return ANY_TRUTH
+    return frozenset({value}) if isinstance(value, bool) else ANY_TRUTH
 
 
 _CONSTANTS: Mapping[str, Callable[..., Value]] = {
