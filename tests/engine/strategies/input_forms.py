@@ -7,6 +7,7 @@ every slice of the reader that `status` calls materialized must be what its quer
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,13 +56,33 @@ CONDITIONS: Mapping[str, bool] = {
     f"_wm_partition = {P}": True,
     f"_wm_partition <= {P}": True,
     f"date_format(ts, 'yyyy-MM-dd') = {P}": True,
-    f"date_add(d, 1) = {P}": False,
-    f"datediff(CAST({P} AS DATE), CAST(d AS DATE)) BETWEEN 0 AND 2": False,
+    f"date_add(d, 1) = {P}": True,
+    f"date_sub(d, 1) = {P}": True,
+    f"date_add(CAST(ts AS DATE), 1) = {P}": True,
+    f"datediff(CAST({P} AS DATE), CAST(d AS DATE)) BETWEEN 0 AND 2": True,
     f"d = {P} OR g = 'a'": False,
-    f"d <> {P}": False,
-    f"substring(_wm_partition, 1, 7) = substring({P}, 1, 7)": False,
-    f"date_trunc('MONTH', CAST(d AS DATE)) = date_trunc('MONTH', CAST({P} AS DATE))": False,
-    f"d LIKE concat(substring({P}, 1, 8), '%')": False,
+    f"(d = {P} AND g = 'a') OR d = date_sub({P}, 1)": True,
+    f"d <> {P}": True,
+    f"d NOT IN ({P})": True,
+    f"d IN ({P}, '2026-01-31')": True,
+    f"NOT (d < {P} OR d > {P})": True,
+    f"d = {P} OR d IS NULL": True,
+    f"nullif(d, {P}) IS NULL": True,
+    f"coalesce(d, '') = {P}": True,
+    f"CASE WHEN d = {P} THEN TRUE ELSE FALSE END": True,
+    f"CASE WHEN g = 'a' THEN d = {P} ELSE TRUE END": False,
+    f"substring(_wm_partition, 1, 7) = substring({P}, 1, 7)": True,
+    f"left(d, 7) = left({P}, 7) AND d <= {P}": True,
+    f"replace(d, '-', '') = replace({P}, '-', '')": True,
+    f"date_trunc('MONTH', CAST(d AS DATE)) = date_trunc('MONTH', CAST({P} AS DATE))": True,
+    "date_trunc('MONTH', ts) = date_trunc('MONTH', $partition_start)": True,
+    f"last_day(CAST(d AS DATE)) = last_day(CAST({P} AS DATE))": True,
+    f"year(CAST(d AS DATE)) = year(CAST({P} AS DATE))": True,
+    f"month(CAST(d AS DATE)) = month(CAST({P} AS DATE)) AND d <= {P}": True,
+    f"d LIKE concat(substring({P}, 1, 8), '%')": True,
+    "d LIKE '2026-01-%'": True,
+    f"d = CAST(date_sub({P}, v) AS STRING)": False,
+    f"v > (SELECT min(v) FROM s WHERE d = {P})": False,
     "v > 0": False,
 }
 _OF_DAY = f"WHERE d = {P}"
@@ -80,6 +101,18 @@ QUERIES: Mapping[str, bool] = {
     f"SELECT a.v FROM s a FULL JOIN s b ON a.d = {P} AND a.v = b.v": False,
     f"SELECT a.v FROM s a LEFT JOIN s b ON a.d = {P} AND b.d = {P} AND a.v = b.v": False,
     f"WITH x AS (SELECT * FROM s) SELECT a.v FROM x a, x b WHERE a.d = {P} AND a.v <> b.v": False,
+    f"SELECT a.v FROM s a LEFT JOIN s b ON b.v = a.v + 1 WHERE b.d IS NULL AND a.d = {P}": False,
+    f"SELECT a.v FROM s a LEFT JOIN s b ON b.v = a.v + 1 "
+    f"WHERE coalesce(b.d, {P}) = {P} AND a.d = {P}": False,
+    f"SELECT v FROM (SELECT d, sum(v) AS v FROM s GROUP BY ROLLUP (d)) x "
+    f"WHERE coalesce(d, {P}) = {P}": False,
+    f"SELECT a.v FROM s a WHERE d = {P} AND EXISTS "
+    f"(SELECT 1 FROM s b WHERE b.d = date_sub({P}, 1) AND b.v <> a.v)": True,
+    f"SELECT v FROM (SELECT d, v FROM s) x WHERE date_add(d, 1) = {P}": True,
+    f"WITH x AS (SELECT d AS e, v FROM s) SELECT v FROM x WHERE left(e, 7) = left({P}, 7)": True,
+    f"SELECT v FROM (SELECT d, v FROM s UNION ALL SELECT d, v + 1 FROM s) x "
+    f"WHERE datediff({P}, d) = 1": True,
+    f"SELECT b.v FROM s a JOIN s b ON a.d = b.d WHERE date_add(a.d, 1) = {P}": True,
     f"SELECT v FROM s WHERE d = {P} UNION ALL SELECT v FROM s WHERE d = date_sub({P}, 1)": True,
     f"SELECT b.v FROM s a JOIN s b ON a.v <> b.v AND b.d = date_sub({P}, 1) WHERE a.d = {P}": True,
     f"SELECT v FROM s WHERE d = (SELECT max(d) FROM s WHERE d < {P}) AND d <= {P}": True,
@@ -98,7 +131,15 @@ BY_TIME: Mapping[str, bool] = {
     "CAST(d AS DATE) >= date_sub(@start_ds, 1) AND d <= @end_ds": True,
     "d IN (@start_ds, date_sub(@start_ds, 1))": True,
     "d >= @start_ds": True,
-    "date_add(d, 1) = @start_ds": False,
+    "date_add(d, 1) = @start_ds": True,
+    "date_sub(d, 1) = @start_ds": True,
+    "datediff(@start_ds, d) BETWEEN 0 AND 1": True,
+    "substring(d, 1, 7) = substring(@start_ds, 1, 7)": True,
+    "left(d, 7) = left(@start_ds, 7) AND d < @start_ds": True,
+    "date_trunc('MONTH', CAST(d AS DATE)) = date_trunc('MONTH', CAST(@start_ds AS DATE))": True,
+    "date_add(CAST(ts AS DATE), 1) = @start_ds": True,
+    "CAST(ts AS DATE) IN (date_sub(@start_ds, 1), CAST(@start_ds AS DATE))": True,
+    "year(CAST(ts AS DATE)) = year(CAST(@start_ds AS DATE))": True,
     "v > 0": False,
 }
 _KEPT = "SELECT {ts}, {d} AS d, 'r' AS g, CAST(coalesce(sum(v), 0) AS BIGINT) AS v FROM ({q}) AS t"
@@ -195,7 +236,7 @@ def in_dialect(query: str, dialect: str) -> str:
     for number, mark in enumerate(_MARKS):
         query = query.replace(mark, f"mark_{number}_")
     (query,) = sqlglot.transpile(query, read="spark", write=dialect)
-    query = query.replace("TRY_CAST", "CAST")
+    query = re.sub(r"\((\d+) \* -1\)", r"(-\1)", query.replace("TRY_CAST", "CAST"))
     for number, mark in enumerate(_MARKS):
         query = query.replace(f"mark_{number}_", mark)
     return query
@@ -364,6 +405,60 @@ def silent(folder: Path, cases: Sequence[Case]) -> list[str]:
     return found
 
 
+class Corrected:
+    """Plain tables of DuckDB with the rows of all days, in which single days are corrected.
+
+    Nothing is run or recorded here: what a slice returns now is compared with what plans say of it.
+    """
+
+    def __init__(self, cases: Sequence[Case]) -> None:
+        self.cases, self.number = cases, 0
+        self.duck = duckdb.connect()
+        self.duck.execute("SET TimeZone = 'UTC'")
+        self.duck.execute("CREATE TABLE ev (ts TIMESTAMPTZ, d VARCHAR, g VARCHAR, v BIGINT)")
+        part = "strftime(ts, '%Y-%m-%d') AS _wm_partition"
+        for name, (_, day) in INPUTS.items():
+            columns = in_dialect(f"SELECT ts, {day}, g, v FROM ev", "duckdb")
+            self.duck.execute(f"CREATE VIEW {name} AS {columns.replace(' FROM', f', {part} FROM')}")
+        for day in DAYS:
+            self.insert(day)
+        self.known: list[list[list[tuple[Any, ...]]]] = []
+        self.units = tuple(map(_unit_of, DAYS))
+        self.queries = [
+            [as_duckdb(_renamed(case.text, case.above), unit) for unit in self.units]
+            for case in cases
+        ]
+
+    def insert(self, day: date, *, early: int = 0) -> None:
+        self.number += 1
+        at = datetime.combine(day, datetime.min.time(), UTC)
+        shown, group = f"{day - early * DAY:%Y-%m-%d}", "ab"[self.number % 2]
+        values = f"({sql_moment(at)}, '{shown}', '{group}', {self.number})"
+        self.duck.execute(f"INSERT INTO ev VALUES {values}")
+
+    def rows(self) -> list[list[list[tuple[Any, ...]]]]:
+        """Return the rows of each slice of each case."""
+        return [
+            [sorted(self.duck.execute(query).fetchall()) for query in queries]
+            for queries in self.queries
+        ]
+
+    def differing(self, day: date) -> list[set[date]]:
+        """Correct a day, and return of each case the slices that return other rows since."""
+        before = self.known or self.rows()
+        self.insert(day, early=1)
+        self.known = self.rows()
+        return [
+            {DAYS[n] for n, (old, new) in enumerate(zip(*both, strict=True)) if old != new}
+            for both in zip(before, self.known, strict=True)
+        ]
+
+
+def _unit_of(day: date) -> Unit:
+    start = datetime.combine(day, datetime.min.time(), UTC)
+    return Unit(f"{day:%Y-%m-%d}", start, start + DAY)
+
+
 def known_cases() -> Sequence[tuple[Case, bool]]:
     """Return all cases, and of each whether what it needs is understood."""
     found: list[tuple[Case, bool]] = []
@@ -374,7 +469,9 @@ def known_cases() -> Sequence[tuple[Case, bool]]:
         query = f"SELECT v FROM s WHERE {condition}"
         found.append((Case(query, by_time=True, above="ut"[number % 2]), is_known))
     plain, by_time = f"SELECT v FROM s WHERE d = {P}", "SELECT v FROM s WHERE d = @start_ds"
+    shifted = f"SELECT v FROM s WHERE date_add(d, 1) = {P}"
     for source in ("view", "embedded"):
+        found += [(Case(shifted, source), True), (Case(shifted, source, above="w"), False)]
         for query, is_timed in ((plain, False), (by_time, True)):
             found += [
                 (Case(query, source, is_timed), True),

@@ -82,17 +82,18 @@ class Casts:
 
     def to(self, kind: str, value: Value) -> Value:
         """Return a value as another type; None stays, and `UNKNOWN` is what is not certain."""
-        if value is None or isinstance(value, Unknown):
+        if value is None or isinstance(value, Unknown) or kind_of(value) == kind:
             return value
         if kind == "day of moment":
             return self.to("date", self.to("moment", value))
         if kind == "clock":  # of a text it is what stands there, whatever its zone
             is_text = isinstance(value, LooseText) or kind_of(value) == "text"
             return UNKNOWN if is_text else self.to("moment", value)
+        return self._cast(kind, value)
+
+    def _cast(self, kind: str, value: Value) -> Value:
         if isinstance(value, LooseText):
             return {"date": value.day, "moment": value.moment}.get(kind, UNKNOWN)
-        if kind_of(value) == kind:
-            return value
         if isinstance(value, Span):
             return self._span(kind, value)
         convert = _CASTS.get((kind_of(value), kind))

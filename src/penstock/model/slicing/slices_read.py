@@ -221,7 +221,10 @@ def _of_moments(span: Interval, is_time: bool, casts: Casts) -> Iterator[Value]:
         for day, until in _pieces(first, final):
             if day != until or start <= casts.midnight(day) <= last:
                 yield span_of_values(day, until)
-        yield LooseText(Span(first - _DAY, final + _DAY), Span(start, last))
+        margin = timedelta() if casts.zone.key == "UTC" else _DAY
+        for low, high in _stretches(start, last, casts):
+            day, until = casts.wall(low).date() - margin, casts.wall(high).date() + margin
+            yield LooseText(span_of_values(day, until), span_of_values(low, high))
     yield None
 
 
@@ -229,10 +232,17 @@ _HOUR = timedelta(hours=1)
 
 
 def _by_days(start: datetime, last: datetime, casts: Casts) -> Iterator[Value]:
+    """Yield the values of a stretch of time, day by day."""
+    yield from (span_of_values(*each) for each in _stretches(start, last, casts))
+
+
+def _stretches(
+    start: datetime, last: datetime, casts: Casts
+) -> Iterator[tuple[datetime, datetime]]:
     """Yield a stretch of time in pieces that do not pass midnight, or as a whole if it is long."""
     for day, final in _pieces(casts.wall(start).date(), casts.wall(last).date()):
         end = casts.midnight(final + _DAY) - _INSTANT
-        yield span_of_values(max(casts.midnight(day), start), min(end, last))
+        yield max(casts.midnight(day), start), min(end, last)
 
 
 def _pieces(first: date, last: date) -> list[tuple[date, date]]:
