@@ -105,7 +105,6 @@ _PARTS: Mapping[str, Callable[[date], int]] = {
     "day": lambda day: day.day,
     "dayofyear": lambda day: day.timetuple().tm_yday,
     "dayofweek": lambda day: day.isoweekday() % 7 + 1,
-    "weekday": lambda day: day.weekday(),
 }
 
 
