@@ -420,8 +420,8 @@ class Corrected:
         for name, (_, day) in INPUTS.items():
             columns = in_dialect(f"SELECT ts, {day}, g, v FROM ev", "duckdb")
             self.duck.execute(f"CREATE VIEW {name} AS {columns.replace(' FROM', f', {part} FROM')}")
-        for day in DAYS:
-            self.insert(day)
+        for start in DAYS:
+            self.insert(start)
         self.known: list[list[list[tuple[Any, ...]]]] = []
         self.units = tuple(map(_unit_of, DAYS))
         self.queries = [

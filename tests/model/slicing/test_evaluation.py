@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from penstock.model.slicing.condition_reading import Condition, either_condition, read_conditions
-from penstock.model.slicing.evaluated_values import UNKNOWN, Casts, Span, Truths, Value
-from penstock.model.slicing.evaluation import ANY_TRUTH, Evaluator, Expression
+from penstock.model.slicing.evaluated_values import ANY_TRUTH, UNKNOWN, Casts, Span, Truths, Value
+from penstock.model.slicing.evaluation import Evaluator, Expression
 from penstock.model.slicing.moments import Grain
 from penstock.model.slicing.slices_read import SliceColumn, values_of
 from penstock.model.time.interval import Interval

@@ -9,11 +9,11 @@ column or a function without an entry, is any value at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
-from functools import reduce
+from functools import lru_cache, partial, reduce
 
-from penstock.model.slicing.evaluated_functions import FUNCTIONS
+from penstock.model.slicing.evaluated_functions import FUNCTIONS, Function
 from penstock.model.slicing.evaluated_values import (
     ANY_TRUTH,
     FALSE,
@@ -33,7 +33,6 @@ from penstock.model.slicing.evaluated_values import (
 Expression = tuple[object, ...]
 COLUMN: Expression = ("column",)
 ANYTHING: Expression = ("anything",)
-_Evaluate = Callable[[Expression], Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,55 +42,126 @@ class Evaluator:
     casts: Casts
     slice_values: Mapping[str, Value]
 
-    def folded(self, expression: Expression) -> Expression:
-        """Return an expression with all that does not depend on the column as its value."""
-        operation, *arguments = expression
-        if operation in _CONSTANTS or operation in {"column", "anything"}:
-            return expression
-        if operation != "slice" and depends_on_column(expression):
-            parts = [self.folded(each) for each in arguments if isinstance(each, tuple)]
-            return (operation, *parts)
-        return ("value", self.value(expression, UNKNOWN))
-
     def truths(self, expression: Expression, column: Value) -> Truths:
         """Return what a condition may be where the column has a value, or those of a span."""
         return as_truths(self.value(expression, column))
 
     def value(self, expression: Expression, column: Value) -> Value:
         """Return the value of an expression; errors of Spark, too, are `UNKNOWN`."""
+        program = Program.of(expression, self.casts)
+        return program.run(column, program.constants(self.slice_values))
+
+
+#: compute a value of the column's, and of those of the parts that are about the slice
+Run = Callable[[Value, Sequence[Value]], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An expression that is made ready for many values of the column, and of many slices.
+
+    ``parts`` are about the slice alone: `constants` computes them once for each.
+    """
+
+    run: Run
+    parts: tuple[Expression, ...]
+    casts: Casts
+
+    @classmethod
+    def of(cls, expression: Expression, casts: Casts) -> Program:
+        compiler = _Compiler(casts)
+        return cls(compiler.compiled(expression), tuple(compiler.parts), casts)
+
+    def constants(self, slice_values: Mapping[str, Value]) -> tuple[Value, ...]:
+        """Return the values of the parts for a slice."""
+        compiler = _Compiler(self.casts)
+        return tuple(compiler.constant(each, slice_values) for each in self.parts)
+
+
+@dataclass(slots=True)
+class _Compiler:
+    """Compile expressions. What depends on the column alone is computed once for each value."""
+
+    casts: Casts
+    parts: list[Expression] = field(default_factory=list)
+
+    def compiled(self, expression: Expression) -> Run:
+        if expression == COLUMN:
+            return lambda column, _: column
+        if not depends_on("column", expression):
+            return self._without_column(expression)
         operation, *arguments = expression
-        if operation == "column":
-            return column
+        runs = [self.compiled(each) for each in arguments if isinstance(each, tuple)]
+        apply = self._applied(str(operation))
+
+        def run(column: Value, constants: Sequence[Value]) -> Value:
+            try:
+                return apply([each(column, constants) for each in runs])
+            except (ValueError, OverflowError):  # beyond the years of a date
+                return UNKNOWN
+
+        return run if depends_on("slice", expression) else _once(run)
+
+    def _without_column(self, expression: Expression) -> Run:
+        if not depends_on("slice", expression):
+            value = self.constant(expression, {})
+            return lambda _, __: value
+        number = len(self.parts)
+        self.parts.append(expression)
+        return lambda _, constants: constants[number]
+
+    def constant(self, expression: Expression, slice_values: Mapping[str, Value]) -> Value:
+        """Return the value of an expression without the column."""
+        operation, *arguments = expression
         if operation == "slice":
-            return self.slice_values.get(str(arguments[0]), UNKNOWN)
+            return slice_values.get(str(arguments[0]), UNKNOWN)
         if operation in _CONSTANTS:
             return _CONSTANTS[str(operation)](*arguments)
-        values = [self.value(each, column) for each in arguments if isinstance(each, tuple)]
+        values = [self.constant(e, slice_values) for e in arguments if isinstance(e, tuple)]
         try:
-            return self._result(str(operation), values)
-        except (ValueError, OverflowError):  # beyond the years of a date
+            return self._applied(str(operation))(values)
+        except (ValueError, OverflowError):
             return UNKNOWN
 
-    def _result(self, operation: str, values: Sequence[Value]) -> Value:
-        if operation in _OPERATIONS:
-            return _OPERATIONS[operation](self.casts, values)
-        function = FUNCTIONS.get(operation)
+    def _applied(self, operation: str) -> Callable[[Sequence[Value]], Value]:
+        """Return what an operation makes of the values of its arguments."""
+        own, function = _OPERATIONS.get(operation), FUNCTIONS.get(operation)
+        if own is not None:
+            return partial(own, self.casts)
         if function is None:
-            return UNKNOWN
-        kinds = function.kinds
-        cast = [self.casts.to(kinds[min(n, len(kinds) - 1)], v) for n, v in enumerate(values)]
-        if any(each is None for each in cast):
-            return None
-        if any(isinstance(each, Unknown) for each in cast):
-            return UNKNOWN
-        found = function.call(self.casts, cast)
-        return frozenset({found}) if isinstance(found, bool) else found
+            return lambda _: UNKNOWN
+        return partial(_call, self.casts, function)
 
 
-def depends_on_column(expression: Expression) -> bool:
-    """Return whether an expression names the column."""
-    return expression == COLUMN or any(
-        depends_on_column(each) for each in expression[1:] if isinstance(each, tuple)
+def _once(run: Run) -> Run:
+    """Return what computes each value of the column once."""
+    known: dict[Value, Value] = {}
+
+    def run_once(column: Value, constants: Sequence[Value]) -> Value:
+        try:
+            return known[column]
+        except KeyError:
+            found = known[column] = run(column, constants)
+            return found
+
+    return run_once
+
+
+def _call(casts: Casts, function: Function, values: Sequence[Value]) -> Value:
+    kinds = function.kinds
+    cast = [casts.to(kinds[min(n, len(kinds) - 1)], each) for n, each in enumerate(values)]
+    if any(each is None for each in cast):
+        return None
+    if any(isinstance(each, Unknown) for each in cast):
+        return UNKNOWN
+    found = function.call(casts, cast)
+    return frozenset({found}) if isinstance(found, bool) else found
+
+
+def depends_on(operation: object, expression: Expression) -> bool:
+    """Return whether an operation is anywhere in an expression: the column, or the slice."""
+    return expression[0] == operation or any(
+        depends_on(operation, each) for each in expression[1:] if isinstance(each, tuple)
     )
 
 
@@ -111,13 +181,13 @@ _CONSTANTS: Mapping[str, Callable[..., Value]] = {
     "date": date.fromisoformat,
     "null": lambda: None,
     "anything": lambda: UNKNOWN,
-    "value": lambda value: value,
 }
 
 
 # --- comparisons
 
 
+@lru_cache(maxsize=65536)
 def orders(casts: Casts, left: Value, right: Value) -> frozenset[int | None]:
     """Return how two values may compare: -1, 0, 1, or None for NULL; empty if not known."""
     if left is None or right is None:

@@ -8,8 +8,8 @@ condition may be true of any of them. Nothing here depends on rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
@@ -24,13 +24,13 @@ from penstock.model.slicing.evaluated_values import (
     Value,
     span_of_values,
 )
-from penstock.model.slicing.evaluation import ANYTHING, Evaluator, Expression
+from penstock.model.slicing.evaluation import Expression, Program, Run, as_truths
 from penstock.model.slicing.moments import Grain
 from penstock.model.time.interval import Interval
-from penstock.model.time.needs import Window
+from penstock.model.time.needs import EVERYTHING, Window
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.time.slice import Part, Slice, span_of, zone_of
-from penstock.model.time.time_macros import TYPES, is_of_interval, value_of
+from penstock.model.time.time_macros import TYPES, value_of
 
 _DAY, _INSTANT = timedelta(days=1), timedelta(microseconds=1)
 #: days of a slice that are looked at one by one
@@ -77,67 +77,86 @@ class Selection:
     upstream: Model
     uses: tuple[SlicesRead, ...]
     zone: str = "UTC"
+    _programs: dict[Expression, Program] = field(default_factory=dict, compare=False, repr=False)
 
     def __str__(self) -> str:
         return " or ".join(dict.fromkeys(use.text for use in self.uses if use.text))
 
     def keeps(self, slice_: Slice) -> Keeps:
         """Return whether a slice of the reader needs one of the input."""
-        casts, spec = Casts(ZoneInfo(self.zone)), self.reader.partition
-        own = span_of(slice_, spec)
-        evaluator = Evaluator(casts, slice_values(slice_, own, casts))
-        keepers = [self._keeps(use, evaluator, own) for use in self.uses]
+        own = span_of(slice_, self.reader.partition)
+        keepers = [self._keeps(use, slice_, own) for use in self.uses]
+        if len(keepers) == 1:
+            return keepers[0]
         return lambda other: any(keeps(other) for keeps in keepers)
 
-    def _keeps(self, use: SlicesRead, evaluator: Evaluator, own: Interval | None) -> Keeps:
-        zone, spec = zone_of(self.reader.partition), self.upstream.partition
-        moments = [] if own is None else [window.of(own, zone) for window in use.windows]
-        folded = [(evaluator.folded(each.expression), of) for each, of in use.conditions]
+    def _keeps(self, use: SlicesRead, slice_: Slice, own: Interval | None) -> Keeps:
+        is_bounded = own is not None and use.windows != (EVERYTHING,)
+        moments = self._moments(use, own) if own is not None and is_bounded else []
+        spec, zone = self.upstream.partition, self.zone
+        conditions = [
+            (program.run, program.constants(_slice_values(program, slice_, own)), column)
+            for program, column in map(self._prepared, use.conditions)
+        ]
 
-        def keeps(slice_: Slice) -> bool:
-            span = span_of(slice_, spec)
-            if own is not None and span is not None and not _meets(span, moments):
+        def keeps(other: Slice) -> bool:
+            if is_bounded and not _meets(span_of(other, spec), moments):
                 return False
-            return all(_may_hold(tree, evaluator, of, slice_, spec) for tree, of in folded)
+            return all(
+                _may_hold(run, constants, values_of(column, other, spec, zone))
+                for run, constants, column in conditions
+            )
 
         return keeps
 
+    def _moments(self, use: SlicesRead, own: Interval) -> list[Interval]:
+        zone = zone_of(self.reader.partition)
+        found = (window.of(own, zone) for window in use.windows)
+        return [each for each in found if each is not None]
 
-def _meets(span: Interval, moments: Iterable[Interval | None]) -> bool:
-    return any(
-        each is not None and span.start < each.end and each.start < span.end for each in moments
-    )
+    def _prepared(self, use: tuple[Condition, SliceColumn]) -> tuple[Program, SliceColumn]:
+        condition, column = use
+        program = self._programs.get(condition.expression)
+        if program is None:
+            program = Program.of(condition.expression, Casts(ZoneInfo(self.zone)))
+            self._programs[condition.expression] = program
+        return program, column
 
 
-def _may_hold(
-    condition: Expression,
-    evaluator: Evaluator,
-    column: SliceColumn,
-    slice_: Slice,
-    spec: PartitionSpec | None,
-) -> bool:
-    """Return whether a condition may be true of a value that a column has in a slice."""
-    if condition == ANYTHING:
+def _meets(span: Interval | None, moments: Iterable[Interval]) -> bool:
+    if span is None:
         return True
-    values = values_of(column, slice_, spec, evaluator.casts.zone.key)
-    return values is None or any(True in evaluator.truths(condition, each) for each in values)
+    return any(span.start < each.end and each.start < span.end for each in moments)
 
 
-def slice_values(slice_: Slice, own: Interval | None, casts: Casts) -> dict[str, Value]:
-    """Return the values of the arguments that stand for a slice; those of other types are left out,
-    and so not known.
+def _may_hold(run: Run, constants: Sequence[Value], values: tuple[Value, ...] | None) -> bool:
+    """Return whether a condition may be true of one of some values; None are unknown ones."""
+    return values is None or any(True in as_truths(run(each, constants)) for each in values)
+
+
+def _slice_values(program: Program, slice_: Slice, own: Interval | None) -> dict[str, Value]:
+    """Return the values of the arguments that an expression has of a slice. Those of other types
+    are left out, and so not known.
     """
-    values: dict[str, Value] = {PARTITION: slice_.text}
-    if own is None:
-        return values
-    values |= {PARTITION_START: own.start, PARTITION_END: own.end}
-    for name in filter(is_of_interval, TYPES):
+    names = {name for part in program.parts for name in _names(part)}
+    bounds = {} if own is None else {PARTITION_START: own.start, PARTITION_END: own.end}
+    values: dict[str, Value] = {PARTITION: slice_.text, **bounds}
+    for name in names & TYPES.keys() if own is not None else ():
         value = value_of(name, own, None)
         if isinstance(value, datetime) and value.tzinfo is None:
-            value = casts.instant(value)
+            value = program.casts.instant(value)
         if not isinstance(value, float):
             values[name] = value
     return values
+
+
+def _names(expression: Expression) -> Iterator[str]:
+    """Yield the arguments of a slice that an expression names."""
+    if expression[0] == "slice":
+        yield str(expression[1])
+    for each in expression[1:]:
+        if isinstance(each, tuple):
+            yield from _names(each)
 
 
 # --- the values of a column
