@@ -399,9 +399,9 @@ def _any(of: Input, made: Mapping[Slice, int]) -> dict[Slice, Behind]:
     found: dict[Slice, Behind] = {}
     changes = sorted(of.changes(), key=lambda each: each.snapshot)
     for slice_, read in made.items():
-        newer = (each for each in changes if each.snapshot > read)
         keeps = of.edge.keeps(slice_)
-        late = next((each for each in newer if keeps(each.slice)), None)
+        newer = (change for change in changes if change.snapshot > read)
+        late = next((change for change in newer if keeps(change.slice)), None)
         if late is not None:
             found[slice_] = _behind(of.edge, late, read)
     return found

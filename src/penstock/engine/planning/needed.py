@@ -187,7 +187,7 @@ def _kept(edge: Edge, slice_: Slice, missing: Iterable[_Missing]) -> Iterable[_M
     if edge.selection is None:
         return missing
     keeps = edge.keeps(slice_)
-    return (each for each in missing if keeps(each.slice))
+    return (absent for absent in missing if keeps(absent.slice))
 
 
 def _within(
@@ -423,10 +423,10 @@ def touching(
         if not any(map(has_moments_of, windows)):
             return False
         return edge.selection is None or any(
-            keeps(each)
+            keeps(needed)
             for keeps in (edge.keeps(slice_),)
-            for each, at in zip(of, spans, strict=True)
-            if at is not None and any(at.overlap(window) is not None for window in windows)
+            for needed, moments in zip(of, spans, strict=True)
+            if moments and any(moments.overlap(window) is not None for window in windows)
         )
 
     return needs

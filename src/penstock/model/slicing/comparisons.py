@@ -59,7 +59,8 @@ class ColumnWindows:
     def rejecting_null(self) -> ColumnWindows:
         """Return the bounds that no row meets whose column is NULL, as an outer join makes it."""
         return replace(
-            self, conditions=tuple(each for each in self.conditions if each.rejects_null)
+            self,
+            conditions=tuple(condition for condition in self.conditions if condition.rejects_null),
         )
 
     @property
@@ -122,12 +123,14 @@ class SelectBounds:
     unqualified: dict[str, ColumnWindows] = field(default_factory=dict)
 
     def add(self, windows: Mapping[Key, ColumnWindows], only: int | None = None) -> None:
-        """Add conditions; ``only`` those of one source. Beside other sources a column may be NULL
-        in rows of a join, so only conditions count that reject NULL.
+        """Add conditions; ``only`` those of one source.
+
+        Beside other sources a column may be NULL in rows of a join: conditions have to reject NULL.
         """
         alone = len(self.sources) == 1
-        kept = {k: each if alone else each.rejecting_null for k, each in windows.items()}
-        for (qualifier, column), found in kept.items():
+        if len(self.sources) > 1:
+            windows = {key: bounds.rejecting_null for key, bounds in windows.items()}
+        for (qualifier, column), found in windows.items():
             if qualifier:
                 for number, name in enumerate(self.names):
                     if name == qualifier and only in {None, number}:
@@ -158,24 +161,25 @@ class SelectBounds:
                 left, right = self.number(qualifier), self.number(other)
                 if left is None or right is None or left == right:
                     continue
-                found, known = self.sources[left].get(column), self.sources[right].get(name)
-                if found is None or not found.certain:
+                bounds, before = self.sources[left].get(column), self.sources[right].get(name)
+                if bounds is None or not bounds.certain:
                     continue
-                shared = replace(found, column=name, is_day=False)
-                if known is None:
+                shared = replace(bounds, column=name, is_day=False)
+                if before is None:
                     self.sources[right][name] = shared
-                elif known.certain:
-                    self.sources[right][name] = _sharing(known, shared)
+                elif before.certain:
+                    self.sources[right][name] = _sharing(before, shared)
 
 
-def _sharing(known: ColumnWindows, other: ColumnWindows) -> ColumnWindows:
-    """Return the bounds of a column with those of one that is equal: its windows only where it has
-    none itself.
+def _sharing(before: ColumnWindows, shared: ColumnWindows) -> ColumnWindows:
+    """Return the bounds of a column with those of one that is equal.
+
+    It gets windows only where it has none itself.
     """
-    conditions = tuple(dict.fromkeys((*known.conditions, *other.conditions)))
-    if known.is_bounded:
-        return replace(known, conditions=conditions)
-    return replace(other, conditions=conditions, is_day=known.is_day)
+    conditions = tuple(dict.fromkeys((*before.conditions, *shared.conditions)))
+    if before.is_bounded:
+        return replace(before, conditions=conditions)
+    return replace(shared, conditions=conditions, is_day=before.is_day)
 
 
 def put(bounds: dict[str, ColumnWindows], column: str, windows: ColumnWindows) -> None:
@@ -200,24 +204,25 @@ def conditions_of(tokens: Sequence[Token], span: Range | None, markers: Markers)
 
 
 def _of_conjunct(tokens: Sequence[Token], markers: Markers) -> Conditions:
-    """Return what a part of an AND requires: as windows, and where they do not say all of it also
-    as a condition to be evaluated.
+    """Return what a part of an AND requires, as windows.
+
+    Where these do not say all of it, it is also a condition that is evaluated.
     """
     tree = markers.parsed(tokens)
     if tree is None:
         return Conditions()
-    found = _of_tree(tree, markers)
-    if found.equal or (found.windows and _is_exact(tree, markers)):
-        return found
+    bounds = _of_tree(tree, markers)
+    if bounds.equal or (bounds.windows and _is_exact(tree, markers)):
+        return bounds
     in_spark = markers.parsed_in_spark(tokens)
     if in_spark is None:
-        return found
-    read = read_conditions(in_spark, _text(tokens), markers.slice_of)
+        return bounds
+    conditions = read_conditions(in_spark, _text(tokens), markers.slice_of)
     more = {
         key: ColumnWindows(key[1], (EVERYTHING,), Grain.VALUE, conditions=(condition,))
-        for key, condition in read.items()
+        for key, condition in conditions.items()
     }
-    return found.both(Conditions(more))
+    return bounds.both(Conditions(more))
 
 
 def _text(tokens: Sequence[Token]) -> str:
@@ -246,7 +251,7 @@ def _is_exact(tree: exp.Expr, markers: Markers) -> bool:
         moments = [moment_of(value, markers) for value in tree.expressions]
     else:
         return False
-    return all(each is not None and not each.shift.months for each in moments)
+    return all(moment is not None and not moment.shift.months for moment in moments)
 
 
 # --- conditions
@@ -381,8 +386,8 @@ def returned(
         if bounds is None or inner is tree:
             return bounds
         grain = bounds.grain.as_date if is_date else bounds.grain
-        own = is_day(tree, markers.dialect)
-        return replace(bounds, grain=grain, conditions=(), is_day=own)
+        is_date = is_day(tree, markers.dialect)
+        return replace(bounds, grain=grain, conditions=(), is_day=is_date)
     moment = moment_of(tree, markers)
     if moment is None or moment.is_end or moment.shift:
         return None

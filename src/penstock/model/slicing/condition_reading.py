@@ -24,8 +24,13 @@ _Read = Callable[[exp.Expr], Expression]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on a column, with its ``text`` for people. It ``rejects_null`` if it is not true
-    where the column is NULL, as it is of rows that an outer join finds no match for.
+    """A condition on a column.
+
+    Attributes:
+        expression: What is evaluated.
+        text: The condition for people, as written.
+        rejects_null: Whether it is not true where the column is NULL, as it is in rows for which
+            an outer join has no match.
     """
 
     expression: Expression
@@ -34,6 +39,15 @@ class Condition:
 
     @classmethod
     def of(cls, expression: Expression, text: str) -> Condition:
+        """Make a condition of an expression.
+
+        Args:
+            expression: What is evaluated.
+            text: The condition as written.
+
+        Returns:
+            The condition, with what NULL makes of it.
+        """
         truths = Evaluator(_ANY_CASTS, {}).truths(expression, None)
         return cls(expression, text, True not in truths)
 
@@ -44,37 +58,50 @@ _ANY_CASTS = Casts(ZoneInfo("UTC"))
 def read_conditions(
     tree: exp.Expr, text: str, slice_of: Callable[[str], str | None]
 ) -> Mapping[Key, Condition]:
-    """Return what a conjunct says of each of its columns. ``slice_of`` returns what of the slice
-    the name of a column stands for.
+    """Read what a conjunct says of each of its columns.
+
+    Args:
+        tree: The conjunct in Spark's SQL.
+        text: The conjunct as written.
+        slice_of: Returns what of the slice the name of a column stands for, None for a column.
+
+    Returns:
+        The conditions by columns, without those that may be true of any value.
     """
-    keys = {_key(each): None for each in tree.find_all(exp.Column) if slice_of(each.name) is None}
-    found: dict[Key, Condition] = {}
+    keys = {_key(item): None for item in tree.find_all(exp.Column) if slice_of(item.name) is None}
+    conditions: dict[Key, Condition] = {}
     for key in keys:
         expression = _Reader(key, slice_of).read(tree)
         if expression != ANYTHING:
-            found[key] = Condition.of(expression, text)
-    return found
+            conditions[key] = Condition.of(expression, text)
+    return conditions
 
 
-def either_condition(
-    some: Sequence[Condition], others: Sequence[Condition]
-) -> tuple[Condition, ...]:
-    """Return the condition of values that meet all of some, or all of others."""
-    if not some or not others or tuple(some) == tuple(others):
-        return tuple(some) if tuple(some) == tuple(others) else ()
-    one, other = _all_of(some), _all_of(others)
-    text = f"({one.text}) OR ({other.text})"
-    rejects_null = one.rejects_null and other.rejects_null
-    return (Condition(("or", one.expression, other.expression), text, rejects_null),)
+def either_condition(some: Sequence[Condition], more: Sequence[Condition]) -> tuple[Condition, ...]:
+    """Join the conditions of values that meet one or the other.
+
+    Args:
+        some: Conditions that hold together.
+        more: Conditions that hold together where those do not.
+
+    Returns:
+        Their OR; nothing where one side has no condition.
+    """
+    if not some or not more or tuple(some) == tuple(more):
+        return tuple(some) if tuple(some) == tuple(more) else ()
+    base, second = _all_of(some), _all_of(more)
+    text = f"({base.text}) OR ({second.text})"
+    rejects_null = base.rejects_null and second.rejects_null
+    return (Condition(("or", base.expression, second.expression), text, rejects_null),)
 
 
 def _all_of(conditions: Sequence[Condition]) -> Condition:
-    first, *others = conditions
-    for each in others:
-        expression: Expression = ("and", first.expression, each.expression)
-        rejects_null = first.rejects_null or each.rejects_null
-        first = Condition(expression, f"{first.text} AND {each.text}", rejects_null)
-    return first
+    whole, *more = conditions
+    for item in more:
+        expression: Expression = ("and", whole.expression, item.expression)
+        rejects_null = whole.rejects_null or item.rejects_null
+        whole = Condition(expression, f"{whole.text} AND {item.text}", rejects_null)
+    return whole
 
 
 def _key(column: exp.Expr) -> Key:
@@ -92,8 +119,8 @@ class _Reader:
         if isinstance(tree, exp.Column):
             return self._column(tree)
         kind = type(tree).__name__
-        reader, known = _READERS.get(kind), _PARTS_OF_TREES | _MORE_PARTS.get(kind, frozenset())
-        unread = any(part for name, part in tree.args.items() if name not in known)
+        reader, present = _READERS.get(kind), _PARTS_OF_TREES | _MORE_PARTS.get(kind, frozenset())
+        unread = any(part for name, part in tree.args.items() if name not in present)
         return ANYTHING if reader is None or unread else reader(tree, self.read)
 
     def _column(self, column: exp.Expr) -> Expression:
@@ -103,7 +130,7 @@ class _Reader:
         return COLUMN if _key(column) == self.key else ANYTHING
 
 
-def call(operation: str, *arguments: Expression) -> Expression:
+def _call(operation: str, *arguments: Expression) -> Expression:
     """Return an operation; what depends on anything may be anything."""
     return ANYTHING if ANYTHING in arguments else (operation, *arguments)
 
@@ -117,131 +144,133 @@ def _literal(tree: exp.Expr, _: _Read) -> Expression:
 
 def _both(*parts: Expression) -> Expression:
     """Return a condition whose parts all hold; one that may be anything bounds nothing."""
-    known = [each for each in parts if each != ANYTHING]
-    if not known:
+    present = [item for item in parts if item != ANYTHING]
+    if not present:
         return ANYTHING
-    return known[0] if len(known) == 1 else ("and", *known)
+    return present[0] if len(present) == 1 else ("and", *present)
 
 
-def _negation(tree: exp.Expr, read: _Read) -> Expression:
+def _negation(tree: exp.Expr, convert: _Read) -> Expression:
     """Read what ``NOT`` stands before: a negated AND is an OR, and the other way round."""
     if isinstance(tree, exp.Paren):
-        return _negation(tree.this, read)
+        return _negation(tree.this, convert)
     if isinstance(tree, exp.Not):
-        return read(tree.this)
+        return convert(tree.this)
     if isinstance(tree, exp.And | exp.Or):
-        parts = (_negation(tree.this, read), _negation(tree.expression, read))
-        return call("or", *parts) if isinstance(tree, exp.And) else _both(*parts)
-    return call("not", read(tree))
+        parts = (_negation(tree.this, convert), _negation(tree.expression, convert))
+        return _call("or", *parts) if isinstance(tree, exp.And) else _both(*parts)
+    return _call("not", convert(tree))
 
 
 def _binary(operation: str) -> Callable[[exp.Expr, _Read], Expression]:
-    return lambda tree, read: call(operation, read(tree.this), read(tree.expression))
+    return lambda tree, convert: _call(operation, convert(tree.this), convert(tree.expression))
 
 
 def _unary(operation: str) -> Callable[[exp.Expr, _Read], Expression]:
-    return lambda tree, read: call(operation, read(tree.this))
+    return lambda tree, convert: _call(operation, convert(tree.this))
 
 
-def _between(tree: exp.Expr, read: _Read) -> Expression:
-    value = read(tree.this)
-    low, high = read(tree.args["low"]), read(tree.args["high"])
-    return _both(call("ge", value, low), call("le", value, high))
+def _between(tree: exp.Expr, convert: _Read) -> Expression:
+    value = convert(tree.this)
+    low, high = convert(tree.args["low"]), convert(tree.args["high"])
+    return _both(_call("ge", value, low), _call("le", value, high))
 
 
-def _in(tree: exp.Expr, read: _Read) -> Expression:
+def _in(tree: exp.Expr, convert: _Read) -> Expression:
     if not tree.expressions:
         return ANYTHING
-    return call("in", read(tree.this), *map(read, tree.expressions))
+    return _call("in", convert(tree.this), *map(convert, tree.expressions))
 
 
-def _is(tree: exp.Expr, read: _Read) -> Expression:
+def _is(tree: exp.Expr, convert: _Read) -> Expression:
     kind = type(tree.expression).__name__
     if kind == "Null":
-        return call("is_null", read(tree.this))
+        return _call("is_null", convert(tree.this))
     if kind == "Boolean":
-        return call("is_true" if tree.expression.this else "is_false", read(tree.this))
+        return _call("is_true" if tree.expression.this else "is_false", convert(tree.this))
     return ANYTHING
 
 
-def _cast(tree: exp.Expr, read: _Read) -> Expression:
+def _cast(tree: exp.Expr, convert: _Read) -> Expression:
     kind = str(tree.args["to"].this.name)
-    value = read(tree.this)
+    value = convert(tree.this)
     if kind == "DATE" and value[0] == "text":
         return _date_literal(str(value[1]))
     operation = _CASTS.get(kind)
-    return ANYTHING if operation is None else call(operation, value)
+    return ANYTHING if operation is None else _call(operation, value)
 
 
 def _date_literal(text: str) -> Expression:
     try:
         return ("date", date.fromisoformat(text).isoformat())
     except ValueError:
-        return call("as_date", ("text", text))
+        return _call("as_date", ("text", text))
 
 
-def _to_date(tree: exp.Expr, read: _Read) -> Expression:
+def _to_date(tree: exp.Expr, convert: _Read) -> Expression:
     pattern = tree.args.get("format")
     if pattern is None:
-        return call("as_date", read(tree.this))
-    return call("parse_date", read(tree.this), read(pattern))
+        return _call("as_date", convert(tree.this))
+    return _call("parse_date", convert(tree.this), convert(pattern))
 
 
-def _days_later(tree: exp.Expr, read: _Read) -> Expression:
+def _days_later(tree: exp.Expr, convert: _Read) -> Expression:
     """Read date_add and date_sub, which count days."""
     unit = tree.args.get("unit")
     if unit is not None and str(unit.name).upper() != "DAY":
         return ANYTHING
-    return call("add_days", read(tree.this), read(tree.expression))
+    return _call("add_days", convert(tree.this), convert(tree.expression))
 
 
-def _date_diff(tree: exp.Expr, read: _Read) -> Expression:
-    sides, unit = (read(tree.this), read(tree.expression)), tree.args.get("unit")
+def _date_diff(tree: exp.Expr, convert: _Read) -> Expression:
+    sides, unit = (convert(tree.this), convert(tree.expression)), tree.args.get("unit")
     if unit is not None:  # of moments it counts whole units, and not their dates
         dates = [side[0] == "as_date" and side[1] for side in sides]
-        are_dates = all(isinstance(each, tuple) and _is_date(each) for each in dates)
+        are_dates = all(isinstance(item, tuple) and _is_date(item) for item in dates)
         if str(unit.name).upper() != "DAY" or not are_dates:
             return ANYTHING
-    return call("date_diff", *sides)
+    return _call("date_diff", *sides)
 
 
-def _like(tree: exp.Expr, read: _Read) -> Expression:
-    found = call("like", read(tree.this), read(tree.expression))
-    return call("not", found) if tree.args.get("negate") else found
+def _like(tree: exp.Expr, convert: _Read) -> Expression:
+    condition = _call("like", convert(tree.this), convert(tree.expression))
+    return _call("not", condition) if tree.args.get("negate") else condition
 
 
 def _add(sign: int) -> Callable[[exp.Expr, _Read], Expression]:
     """Read a sum: of a date and days, of a time and an INTERVAL, or of numbers."""
 
-    def read_sum(tree: exp.Expr, read: _Read) -> Expression:
-        one, amount = read(tree.this), tree.expression
+    def read_sum(tree: exp.Expr, convert: _Read) -> Expression:
+        base, amount = convert(tree.this), tree.expression
         if isinstance(amount, exp.Interval):
-            return _moved(one, amount, sign)
-        other = read(amount)
-        if _is_date(one):
-            days = other if sign > 0 else call("negative", other)
-            return call("add_days", one, days) if _is_number(other) else ANYTHING
+            return _moved(base, amount, sign)
+        second = convert(amount)
+        if _is_date(base):
+            days = second if sign > 0 else _call("negative", second)
+            return _call("add_days", base, days) if _is_number(second) else ANYTHING
         operation = "add" if sign > 0 else "subtract"
-        return call(operation, one, other) if _is_number(one) and _is_number(other) else ANYTHING
+        return (
+            _call(operation, base, second) if _is_number(base) and _is_number(second) else ANYTHING
+        )
 
     return read_sum
 
 
-def _moved(one: Expression, interval: exp.Expr, sign: int) -> Expression:
+def _moved(base: Expression, interval: exp.Expr, sign: int) -> Expression:
     """Return a date, or a time in UTC, moved by an INTERVAL."""
     try:
         number = sign * int(str(interval.this.name))
     except (ValueError, AttributeError):
         return ANYTHING
     unit = str(getattr(interval.args.get("unit"), "name", "")).upper().removesuffix("S")
-    if one[0] == "as_clock" and isinstance(one[1], tuple) and unit in {*_DAYS, *_MONTHS}:
-        return call("as_clock", _moved(one[1], interval, sign)) if _is_date(one[1]) else ANYTHING
-    if _is_date(one) and unit in _DAYS:
-        return call("add_days", one, ("int", number * _DAYS[unit]))
-    if _is_date(one) and unit in _MONTHS:
-        return call("add_months", one, ("int", number * _MONTHS[unit]))
-    if one[0] in _MOMENTS and unit in _SECONDS:
-        return call("add_time", one, ("int", number * _SECONDS[unit]))
+    if base[0] == "as_clock" and isinstance(base[1], tuple) and unit in {*_DAYS, *_MONTHS}:
+        return _call("as_clock", _moved(base[1], interval, sign)) if _is_date(base[1]) else ANYTHING
+    if _is_date(base) and unit in _DAYS:
+        return _call("add_days", base, ("int", number * _DAYS[unit]))
+    if _is_date(base) and unit in _MONTHS:
+        return _call("add_months", base, ("int", number * _MONTHS[unit]))
+    if base[0] in _MOMENTS and unit in _SECONDS:
+        return _call("add_time", base, ("int", number * _SECONDS[unit]))
     return ANYTHING
 
 
@@ -255,69 +284,75 @@ def _is_number(expression: Expression) -> bool:
 
 
 def _truncated(operation: str) -> Callable[[exp.Expr, _Read], Expression]:
-    def read_unit(tree: exp.Expr, read: _Read) -> Expression:
+    def read_unit(tree: exp.Expr, convert: _Read) -> Expression:
         unit = _UNITS.get(str(tree.args["unit"].name).upper())
         if unit is None:
             return ANYTHING
-        return call(operation, read(tree.this), ("text", unit))
+        return _call(operation, convert(tree.this), ("text", unit))
 
     return read_unit
 
 
-def _extract(tree: exp.Expr, read: _Read) -> Expression:
+def _extract(tree: exp.Expr, convert: _Read) -> Expression:
     part = _PARTS.get(str(tree.this.name).upper())
-    return ANYTHING if part is None else call(part, read(tree.expression))
+    return ANYTHING if part is None else _call(part, convert(tree.expression))
 
 
-def _formatted(tree: exp.Expr, read: _Read) -> Expression:
+def _formatted(tree: exp.Expr, convert: _Read) -> Expression:
     inner = tree.this
     inner = inner.this if type(inner).__name__ == "TimeStrToTime" else inner
-    return call("format_date", read(inner), read(tree.args["format"]))
+    return _call("format_date", convert(inner), convert(tree.args["format"]))
 
 
-def _substring(tree: exp.Expr, read: _Read) -> Expression:
+def _substring(tree: exp.Expr, convert: _Read) -> Expression:
     parts = [tree.this, tree.args.get("start"), tree.args.get("length")]
-    value, start, length = (None if each is None else read(each) for each in parts)
+    value, start, length = (None if item is None else convert(item) for item in parts)
     if value is None or start is None:
         return ANYTHING
     if length is not None and start in {("int", 0), ("int", 1)}:
-        return call("left", value, length)
-    return call("substring", value, start, *([] if length is None else [length]))
+        return _call("left", value, length)
+    return _call("substring", value, start, *([] if length is None else [length]))
 
 
-def _concatenated(tree: exp.Expr, read: _Read) -> Expression:
-    return call("concat", *map(read, tree.expressions))
+def _concatenated(tree: exp.Expr, convert: _Read) -> Expression:
+    return _call("concat", *map(convert, tree.expressions))
 
 
-def _replaced(tree: exp.Expr, read: _Read) -> Expression:
+def _replaced(tree: exp.Expr, convert: _Read) -> Expression:
     new = tree.args.get("replacement")
-    parts = read(tree.this), read(tree.expression), ("text", "") if new is None else read(new)
-    return call("replace", *parts)
+    parts = (
+        convert(tree.this),
+        convert(tree.expression),
+        ("text", "") if new is None else convert(new),
+    )
+    return _call("replace", *parts)
 
 
-def _trimmed(tree: exp.Expr, read: _Read) -> Expression:
-    return ANYTHING if tree.expression else call("trim", read(tree.this))
+def _trimmed(tree: exp.Expr, convert: _Read) -> Expression:
+    return ANYTHING if tree.expression else _call("trim", convert(tree.this))
 
 
 def _listed(operation: str) -> Callable[[exp.Expr, _Read], Expression]:
-    return lambda tree, read: call(operation, read(tree.this), *map(read, tree.expressions))
+    return lambda tree, convert: _call(
+        operation, convert(tree.this), *map(convert, tree.expressions)
+    )
 
 
-def _if(tree: exp.Expr, read: _Read) -> Expression:
+def _if(tree: exp.Expr, convert: _Read) -> Expression:
     default = tree.args.get("false")
-    chosen = ("null",) if default is None else read(default)
-    return call("case", read(tree.this), read(tree.args["true"]), chosen)
+    chosen = ("null",) if default is None else convert(default)
+    return _call("case", convert(tree.this), convert(tree.args["true"]), chosen)
 
 
-def _case(tree: exp.Expr, read: _Read) -> Expression:
+def _case(tree: exp.Expr, convert: _Read) -> Expression:
     parts: list[Expression] = []
-    for each in tree.args["ifs"]:
-        condition = read(each.this)
+    for item in tree.args["ifs"]:
+        condition = convert(item.this)
         if tree.this is not None:
-            condition = call("eq", read(tree.this), condition)
-        parts += [condition, read(each.args["true"])]
+            condition = _call("eq", convert(tree.this), condition)
+        parts += [condition, convert(item.args["true"])]
     default = tree.args.get("default")
-    return call("case", *parts, ("null",) if default is None else read(default))
+    return _call("case", *parts, ("null",) if default is None else convert(default))
 
 
 def _constant(expression: Expression) -> Callable[[exp.Expr, _Read], Expression]:
@@ -381,13 +416,13 @@ _MORE_PARTS: Mapping[str, frozenset[str]] = {
     "Case": frozenset({"ifs", "default"}),
 }
 _READERS: Mapping[str, Callable[[exp.Expr, _Read], Expression]] = {
-    "Paren": lambda tree, read: read(tree.this),
+    "Paren": lambda tree, convert: convert(tree.this),
     "Literal": _literal,
     "Null": _constant(("null",)),
     "Boolean": lambda tree, _: ("truth", bool(tree.this)),
-    "And": lambda tree, read: _both(read(tree.this), read(tree.expression)),
+    "And": lambda tree, convert: _both(convert(tree.this), convert(tree.expression)),
     "Or": _binary("or"),
-    "Not": lambda tree, read: _negation(tree.this, read),
+    "Not": lambda tree, convert: _negation(tree.this, convert),
     "EQ": _binary("eq"),
     "NEQ": _binary("ne"),
     "LT": _binary("lt"),
@@ -401,7 +436,7 @@ _READERS: Mapping[str, Callable[[exp.Expr, _Read], Expression]] = {
     "Like": _like,
     "Cast": _cast,
     "TryCast": _cast,
-    "Date": lambda tree, read: call("as_date", read(tree.this)),
+    "Date": lambda tree, convert: _call("as_date", convert(tree.this)),
     "TsOrDsToDate": _to_date,
     "TsOrDsAdd": _days_later,
     "DateAdd": _days_later,

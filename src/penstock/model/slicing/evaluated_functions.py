@@ -21,8 +21,12 @@ _UNITS = ("year", "quarter", "month", "week", "day")
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """``kinds`` are the types of its arguments, the last one of all that follow; ``signs`` say of
-    the first ones whether it keeps their order.
+    """A function over values.
+
+    Attributes:
+        apply: Computes it of the casts and its arguments.
+        kinds: The types of its arguments, the last one of all that follow.
+        signs: Say of the first arguments whether it keeps (``+``) or reverses (``-``) their order.
     """
 
     apply: Callable[..., Value]
@@ -30,40 +34,48 @@ class Function:
     signs: str = ""
 
     def call(self, casts: Casts, arguments: list[Value]) -> Value:
-        """Return its value of single values and spans."""
-        spans = [n for n, each in enumerate(arguments) if isinstance(each, Span)]
+        """Compute the function of single values and spans.
+
+        Args:
+            casts: Converts between types.
+            arguments: Values of the types in ``kinds``.
+
+        Returns:
+            Its value; a span of all values for spans; `UNKNOWN` where that is not certain.
+        """
+        spans = [n for n, item in enumerate(arguments) if isinstance(item, Span)]
         if not spans:
             return self.apply(casts, *arguments)
         if any(n >= len(self.signs) or self.signs[n] not in "+-" for n in spans):
             return UNKNOWN
-        ends = [self.apply(casts, *self._ends(arguments, sign)) for sign in "+-"]
-        if any(each is UNKNOWN for each in ends):
+        bounds = [self.apply(casts, *self._ends(arguments, sign)) for sign in "+-"]
+        if any(item is UNKNOWN for item in bounds):
             return UNKNOWN
-        return between(*ends)
+        return between(*bounds)
 
     def _ends(self, arguments: list[Value], sign: str) -> list[Value]:
         """Return the arguments of the least value (``+``), or the greatest."""
         return [
-            (each.low if self.signs[n] == sign else each.high) if isinstance(each, Span) else each
-            for n, each in enumerate(arguments)
+            (item.low if self.signs[n] == sign else item.high) if isinstance(item, Span) else item
+            for n, item in enumerate(arguments)
         ]
 
 
-def add_days(_: Casts, day: date, number: int) -> date:
+def _add_days(_: Casts, day: date, number: int) -> date:
     return day + timedelta(days=number)
 
 
-def add_months(_: Casts, day: date, number: int) -> date:
+def _add_months(_: Casts, day: date, number: int) -> date:
     months = day.year * 12 + day.month - 1 + number
     year, month = divmod(months, 12)
     return day.replace(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
 
 
-def add_time(_: Casts, moment: datetime, seconds: int) -> datetime:
+def _add_time(_: Casts, moment: datetime, seconds: int) -> datetime:
     return moment + timedelta(seconds=seconds)
 
 
-def truncate_day(_: Casts, day: date, unit: str) -> Value:
+def _truncate_day(_: Casts, day: date, unit: str) -> Value:
     """Return the first day of the year, quarter, month or week of a day."""
     firsts: Mapping[str, Callable[[], date]] = {
         "year": lambda: day.replace(month=1, day=1),
@@ -72,14 +84,14 @@ def truncate_day(_: Casts, day: date, unit: str) -> Value:
         "week": lambda: day - timedelta(days=day.weekday()),
         "day": lambda: day,
     }
-    first = firsts.get(unit)
-    return UNKNOWN if first is None else first()
+    start_index = firsts.get(unit)
+    return UNKNOWN if start_index is None else start_index()
 
 
-def truncate_moment(casts: Casts, moment: datetime, unit: str) -> Value:
+def _truncate_moment(casts: Casts, moment: datetime, unit: str) -> Value:
     wall = casts.wall(moment)
     if unit in _UNITS:
-        return casts.midnight(truncate_day(casts, wall.date(), unit))
+        return casts.midnight(_truncate_day(casts, wall.date(), unit))
     if casts.zone.key != "UTC":  # an hour may come twice
         return UNKNOWN
     shorter: Mapping[str, Callable[[], datetime]] = {
@@ -91,7 +103,7 @@ def truncate_moment(casts: Casts, moment: datetime, unit: str) -> Value:
     return UNKNOWN if truncated is None else casts.instant(truncated())
 
 
-def as_clock(casts: Casts, moment: datetime) -> Value:
+def _as_clock(casts: Casts, moment: datetime) -> Value:
     """Return a time without a zone; where clocks change only midnights are certain."""
     is_midnight = casts.midnight(casts.wall(moment).date()) == moment
     return moment if is_midnight or casts.zone.key == "UTC" else UNKNOWN
@@ -108,20 +120,20 @@ _PARTS: Mapping[str, Callable[[date], int]] = {
 }
 
 
-def part_of_day(name: str) -> Function:
+def _part_of_day(name: str) -> Function:
     """Return the function of one field of a date; only years are in the order of dates."""
     part = _PARTS[name]
     return Function(lambda _, day: part(day), ("date",), "+" if name == "year" else "")
 
 
-def last_day(_: Casts, day: date) -> date:
+def _last_day(_: Casts, day: date) -> date:
     return day.replace(day=monthrange(day.year, day.month)[1])
 
 
 _FIELD = re.compile(r"%([YmdHMS])(strict)?")
 
 
-def format_day(_: Casts, day: date, pattern: str) -> Value:
+def _format_day(_: Casts, day: date, pattern: str) -> Value:
     """Return a date as a text; ``pattern`` is sqlglot's, whose padded fields are ``strict``."""
     fields = _FIELD.findall(pattern)
     separators = _FIELD.sub("", pattern)
@@ -133,7 +145,7 @@ def format_day(_: Casts, day: date, pattern: str) -> Value:
     return _FIELD.sub(lambda match: texts[match[1]], pattern)
 
 
-def parse_day(casts: Casts, text: str, pattern: str) -> Value:
+def _parse_day(casts: Casts, text: str, pattern: str) -> Value:
     """Return the date of a text; of one that does not fit nothing is known."""
     if pattern.replace("strict", "") not in {"%Y%m%d", "%Y-%m-%d", "%Y/%m/%d"}:
         return UNKNOWN
@@ -143,38 +155,38 @@ def parse_day(casts: Casts, text: str, pattern: str) -> Value:
         day = date.fromisoformat(text.replace(separator, "-") if separator else text)
     except ValueError:
         return UNKNOWN
-    return day if format_day(casts, day, pattern) == text else UNKNOWN
+    return day if _format_day(casts, day, pattern) == text else UNKNOWN
 
 
-def substring(_: Casts, text: Value, start: int, length: int | None = None) -> Value:
+def _substring(_: Casts, text: Value, start: int, length: int | None = None) -> Value:
     """Return a part of a text as Spark counts it: from 1, or from the end if negative."""
-    first = len(text) + start if start < 0 else max(start - 1, 0)
-    last = len(text) if length is None else first + max(length, 0)
-    return text[max(first, 0) : max(last, 0)]
+    start_index = len(text) + start if start < 0 else max(start - 1, 0)
+    end_index = len(text) if length is None else start_index + max(length, 0)
+    return text[max(start_index, 0) : max(end_index, 0)]
 
 
-def prefix(_: Casts, text: str, length: int) -> str:
+def _prefix(_: Casts, text: str, length: int) -> str:
     return text[: max(length, 0)]
 
 
-def suffix(_: Casts, text: str, length: int) -> str:
+def _suffix(_: Casts, text: str, length: int) -> str:
     return text[-length:] if length > 0 else ""
 
 
-def is_like(_: Casts, text: str, pattern: str) -> Value:
+def _is_like(_: Casts, text: str, pattern: str) -> Value:
     if "\\" in pattern:
         return UNKNOWN
     wild = {"%": ".*", "_": "."}
-    regex = "".join(wild.get(each) or re.escape(each) for each in pattern)
+    regex = "".join(wild.get(item) or re.escape(item) for item in pattern)
     return re.fullmatch(regex, text, re.DOTALL) is not None
 
 
-def case_of(change: Callable[[str], str]) -> Callable[[Casts, str], Value]:
+def _case_of(change: Callable[[str], str]) -> Callable[[Casts, str], Value]:
     """Return a function that changes the case of a text: Java's other letters are not Python's."""
     return lambda _, text: change(text) if text.isascii() else UNKNOWN
 
 
-def fitting(number: int) -> Value:
+def _fitting(number: int) -> Value:
     """Return a number, if an INT holds it: beyond that Spark's settings decide."""
     return number if abs(number) < _BEYOND_INT else UNKNOWN
 
@@ -182,40 +194,40 @@ def fitting(number: int) -> Value:
 _BEYOND_INT = 2**31
 _TEXT, _OF_DATE = ("text",), ("date",)
 FUNCTIONS: Mapping[str, Function] = {
-    "add_days": Function(add_days, ("date", "int"), "++"),
-    "add_months": Function(add_months, ("date", "int"), "+"),
-    "add_time": Function(add_time, ("moment", "int"), "+"),
+    "add_days": Function(_add_days, ("date", "int"), "++"),
+    "add_months": Function(_add_months, ("date", "int"), "+"),
+    "add_time": Function(_add_time, ("moment", "int"), "+"),
     "date_diff": Function(lambda _, end, start: (end - start).days, _OF_DATE, "+-"),
-    "trunc_date": Function(truncate_day, ("date", "text"), "+"),
-    "trunc_moment": Function(truncate_moment, ("moment", "text"), "+"),
-    "last_day": Function(last_day, _OF_DATE, "+"),
-    **{f"part_{name}": part_of_day(name) for name in _PARTS},
+    "trunc_date": Function(_truncate_day, ("date", "text"), "+"),
+    "trunc_moment": Function(_truncate_moment, ("moment", "text"), "+"),
+    "last_day": Function(_last_day, _OF_DATE, "+"),
+    **{f"part_{name}": _part_of_day(name) for name in _PARTS},
     "hour": Function(lambda casts, moment: casts.wall(moment).hour, ("moment",)),
-    "format_date": Function(format_day, ("day of moment", "text")),
-    "parse_date": Function(parse_day, ("text", "text")),
+    "format_date": Function(_format_day, ("day of moment", "text")),
+    "parse_date": Function(_parse_day, ("text", "text")),
     "as_date": Function(lambda _, day: day, _OF_DATE, "+"),
     "as_moment": Function(lambda _, moment: moment, ("moment",), "+"),
-    "as_clock": Function(as_clock, ("clock",), "+"),
+    "as_clock": Function(_as_clock, ("clock",), "+"),
     "as_text": Function(lambda _, text: text, _TEXT, "+"),
     "as_int": Function(lambda _, number: number, ("int",), "+"),
-    "substring": Function(substring, ("text", "int", "int")),
-    "left": Function(prefix, ("text", "int"), "+"),
-    "right": Function(suffix, ("text", "int")),
+    "substring": Function(_substring, ("text", "int", "int")),
+    "left": Function(_prefix, ("text", "int"), "+"),
+    "right": Function(_suffix, ("text", "int")),
     "concat": Function(lambda _, *texts: "".join(texts), _TEXT),
     "replace": Function(lambda _, text, old, new: text.replace(old, new) if old else text, _TEXT),
-    "upper": Function(case_of(str.upper), _TEXT),
-    "lower": Function(case_of(str.lower), _TEXT),
+    "upper": Function(_case_of(str.upper), _TEXT),
+    "lower": Function(_case_of(str.lower), _TEXT),
     "trim": Function(lambda _, text: text.strip(" "), _TEXT),
     "length": Function(lambda _, text: len(text), _TEXT),
-    "like": Function(is_like, _TEXT),
-    "starts_with": Function(lambda _, text, other: text.startswith(other), _TEXT),
-    "ends_with": Function(lambda _, text, other: text.endswith(other), _TEXT),
-    "contains": Function(lambda _, text, other: other in text, _TEXT),
-    "add": Function(lambda _, one, other: fitting(one + other), ("int",), "++"),
-    "subtract": Function(lambda _, one, other: fitting(one - other), ("int",), "+-"),
-    "multiply": Function(lambda _, one, other: fitting(one * other), ("int",)),
+    "like": Function(_is_like, _TEXT),
+    "starts_with": Function(lambda _, text, rhs: text.startswith(rhs), _TEXT),
+    "ends_with": Function(lambda _, text, rhs: text.endswith(rhs), _TEXT),
+    "contains": Function(lambda _, text, rhs: rhs in text, _TEXT),
+    "add": Function(lambda _, lhs, rhs: _fitting(lhs + rhs), ("int",), "++"),
+    "subtract": Function(lambda _, lhs, rhs: _fitting(lhs - rhs), ("int",), "+-"),
+    "multiply": Function(lambda _, lhs, rhs: _fitting(lhs * rhs), ("int",)),
     "remainder": Function(
-        lambda _, one, other: one % other if one >= 0 and other > 0 else UNKNOWN, ("int",)
+        lambda _, lhs, rhs: lhs % rhs if lhs >= 0 and rhs > 0 else UNKNOWN, ("int",)
     ),
     "negative": Function(lambda _, number: -number, ("int",), "-"),
 }

@@ -49,12 +49,27 @@ ANY_TRUTH: Truths = frozenset({True, False, None})
 
 
 def span_of_values(low: Value, high: Value) -> Value:
-    """Return all values between two, which may be one value."""
+    """Return all values between two.
+
+    Args:
+        low: The least.
+        high: The greatest.
+
+    Returns:
+        A span, or the value where both are the same.
+    """
     return low if low == high else Span(low, high)
 
 
 def kind_of(value: Value) -> str:
-    """Return the type of a value: ``text``, ``int``, ``date``, ``moment``, ``truth`` or ``""``."""
+    """Return the type of a value.
+
+    Args:
+        value: A single value or a span.
+
+    Returns:
+        ``text``, ``int``, ``date``, ``moment`` or ``truth``; ``""`` for anything else.
+    """
     value = value.low if isinstance(value, Span) else value
     return next((name for type_, name in _KINDS if isinstance(value, type_)), "")
 
@@ -81,7 +96,15 @@ class Casts:
     zone: ZoneInfo
 
     def to(self, kind: str, value: Value) -> Value:
-        """Return a value as another type; None stays, and `UNKNOWN` is what is not certain."""
+        """Cast a value.
+
+        Args:
+            kind: A type as `kind_of` has it, ``day of moment`` or ``clock``.
+            value: Any value; NULL and `UNKNOWN` stay.
+
+        Returns:
+            The value in that type; `UNKNOWN` where that is not certain.
+        """
         if value is None or isinstance(value, Unknown) or kind_of(value) == kind:
             return value
         if kind == "day of moment":
@@ -100,33 +123,61 @@ class Casts:
         return UNKNOWN if convert is None else convert(self, value)
 
     def _span(self, kind: str, span: Span) -> Value:
-        ends = [self.to(kind, each) for each in (span.low, span.high)]
-        if any(isinstance(each, Unknown) for each in ends) or kind not in _IN_ORDER:
+        bounds = [self.to(kind, item) for item in (span.low, span.high)]
+        if any(isinstance(item, Unknown) for item in bounds) or kind not in _IN_ORDER:
             return UNKNOWN
-        low, high = ends
+        low, high = bounds
         if kind_of(span) == "moment" and not self.is_even(span):
             return Span(low - _DAY, high + _DAY) if kind == "date" else UNKNOWN
         return span_of_values(low, high)
 
     def is_even(self, span: Span) -> bool:
-        """Return whether clocks do not change between two moments, as far as their offsets say."""
-        low, high = (each.astimezone(self.zone).utcoffset() for each in (span.low, span.high))
+        """Return whether both ends of a span of moments have one offset from UTC.
+
+        Args:
+            span: The moments.
+
+        Returns:
+            False where clocks change between them.
+        """
+        low, high = (item.astimezone(self.zone).utcoffset() for item in (span.low, span.high))
         return bool(low == high)
 
     def wall(self, moment: datetime) -> datetime:
-        """Return a moment as the clocks of the zone show it."""
+        """Return a moment as the clocks of the zone show it.
+
+        Args:
+            moment: A moment in UTC.
+
+        Returns:
+            A time without a zone.
+        """
         return moment.astimezone(self.zone).replace(tzinfo=None)
 
     def instant(self, wall: datetime) -> datetime:
-        """Return the moment at which clocks of the zone show a time."""
+        """Return the moment at which clocks of the zone show a time.
+
+        Args:
+            wall: A time without a zone.
+
+        Returns:
+            A moment in UTC, the earlier one of two.
+        """
         return wall.replace(tzinfo=self.zone).astimezone(UTC)
 
     def midnight(self, day: date) -> datetime:
-        """Return the moment at which a day begins."""
+        """Return the moment at which a day begins.
+
+        Args:
+            day: A date.
+
+        Returns:
+            A moment in UTC.
+        """
         return self.instant(datetime.combine(day, time()))
 
 
-def day_of_text(text: str) -> Value:
+def _day_of_text(text: str) -> Value:
     """Return the date that Spark reads in a text; `UNKNOWN` for forms beside years to days."""
     match = _DATE.fullmatch(text)
     if match is None:
@@ -142,10 +193,10 @@ def _moment_of_text(casts: Casts, text: str) -> Value:
     if _MOMENT.fullmatch(text) is None:
         return UNKNOWN
     try:
-        read = datetime.fromisoformat(text)
+        parsed = datetime.fromisoformat(text)
     except ValueError:
         return UNKNOWN
-    return casts.instant(read) if read.tzinfo is None else read.astimezone(UTC)
+    return casts.instant(parsed) if parsed.tzinfo is None else parsed.astimezone(UTC)
 
 
 def _text_of_moment(casts: Casts, moment: datetime) -> str:
@@ -160,7 +211,7 @@ def _number_of_text(_: Casts, text: str) -> Value:
 #: types whose values a cast leaves in their order
 _IN_ORDER = frozenset({"date", "moment", "text"})
 _CASTS: Mapping[tuple[str, str], Callable[[Casts, Value], Value]] = {
-    ("text", "date"): lambda _, text: day_of_text(text),
+    ("text", "date"): lambda _, text: _day_of_text(text),
     ("text", "moment"): _moment_of_text,
     ("text", "int"): _number_of_text,
     ("date", "moment"): lambda casts, day: casts.midnight(day),

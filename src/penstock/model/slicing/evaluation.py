@@ -43,11 +43,27 @@ class Evaluator:
     slice_values: Mapping[str, Value]
 
     def truths(self, expression: Expression, column: Value) -> Truths:
-        """Return what a condition may be where the column has a value, or those of a span."""
+        """Evaluate a condition.
+
+        Args:
+            expression: The condition.
+            column: The value of the column, or a span of values.
+
+        Returns:
+            What the condition may be.
+        """
         return as_truths(self.value(expression, column))
 
     def value(self, expression: Expression, column: Value) -> Value:
-        """Return the value of an expression; errors of Spark, too, are `UNKNOWN`."""
+        """Evaluate an expression.
+
+        Args:
+            expression: The expression.
+            column: The value of the column, or a span of values.
+
+        Returns:
+            Its value; `UNKNOWN` also where Spark has an error.
+        """
         program = Program.of(expression, self.casts)
         return program.run(column, program.constants(self.slice_values))
 
@@ -69,13 +85,29 @@ class Program:
 
     @classmethod
     def of(cls, expression: Expression, casts: Casts) -> Program:
+        """Prepare an expression.
+
+        Args:
+            expression: The expression.
+            casts: Converts between types.
+
+        Returns:
+            The program.
+        """
         compiler = _Compiler(casts)
         return cls(compiler.compiled(expression), tuple(compiler.parts), casts)
 
     def constants(self, slice_values: Mapping[str, Value]) -> tuple[Value, ...]:
-        """Return the values of the parts for a slice."""
+        """Compute the parts that are about the slice alone.
+
+        Args:
+            slice_values: The values of a slice, by the arguments that stand for them.
+
+        Returns:
+            The values of the parts, in their order.
+        """
         compiler = _Compiler(self.casts)
-        return tuple(compiler.constant(each, slice_values) for each in self.parts)
+        return tuple(compiler._constant(item, slice_values) for item in self.parts)
 
 
 @dataclass(slots=True)
@@ -88,36 +120,36 @@ class _Compiler:
     def compiled(self, expression: Expression) -> Run:
         if expression == COLUMN:
             return lambda column, _: column
-        if not depends_on("column", expression):
+        if not _depends_on("column", expression):
             return self._without_column(expression)
         operation, *arguments = expression
-        runs = [self.compiled(each) for each in arguments if isinstance(each, tuple)]
+        runs = [self.compiled(item) for item in arguments if isinstance(item, tuple)]
         apply = self._applied(str(operation))
 
         def run(column: Value, constants: Sequence[Value]) -> Value:
             try:
-                return apply([each(column, constants) for each in runs])
+                return apply([item(column, constants) for item in runs])
             except (ValueError, OverflowError):  # beyond the years of a date
                 return UNKNOWN
 
-        return run if depends_on("slice", expression) else _once(run)
+        return run if _depends_on("slice", expression) else _once(run)
 
     def _without_column(self, expression: Expression) -> Run:
-        if not depends_on("slice", expression):
-            value = self.constant(expression, {})
+        if not _depends_on("slice", expression):
+            value = self._constant(expression, {})
             return lambda _, __: value
         number = len(self.parts)
         self.parts.append(expression)
         return lambda _, constants: constants[number]
 
-    def constant(self, expression: Expression, slice_values: Mapping[str, Value]) -> Value:
+    def _constant(self, expression: Expression, slice_values: Mapping[str, Value]) -> Value:
         """Return the value of an expression without the column."""
         operation, *arguments = expression
         if operation == "slice":
             return slice_values.get(str(arguments[0]), UNKNOWN)
         if operation in _CONSTANTS:
             return _CONSTANTS[str(operation)](*arguments)
-        values = [self.constant(e, slice_values) for e in arguments if isinstance(e, tuple)]
+        values = [self._constant(e, slice_values) for e in arguments if isinstance(e, tuple)]
         try:
             return self._applied(str(operation))(values)
         except (ValueError, OverflowError):
@@ -125,9 +157,9 @@ class _Compiler:
 
     def _applied(self, operation: str) -> Callable[[Sequence[Value]], Value]:
         """Return what an operation makes of the values of its arguments."""
-        own, function = _OPERATIONS.get(operation), FUNCTIONS.get(operation)
-        if own is not None:
-            return partial(own, self.casts)
+        builtin, function = _OPERATIONS.get(operation), FUNCTIONS.get(operation)
+        if builtin is not None:
+            return partial(builtin, self.casts)
         if function is None:
             return lambda _: UNKNOWN
         return partial(_call, self.casts, function)
@@ -135,38 +167,45 @@ class _Compiler:
 
 def _once(run: Run) -> Run:
     """Return what computes each value of the column once."""
-    known: dict[Value, Value] = {}
+    results: dict[Value, Value] = {}
 
     def run_once(column: Value, constants: Sequence[Value]) -> Value:
         try:
-            return known[column]
+            return results[column]
         except KeyError:
-            found = known[column] = run(column, constants)
-            return found
+            result = results[column] = run(column, constants)
+            return result
 
     return run_once
 
 
 def _call(casts: Casts, function: Function, values: Sequence[Value]) -> Value:
     kinds = function.kinds
-    cast = [casts.to(kinds[min(n, len(kinds) - 1)], each) for n, each in enumerate(values)]
-    if any(each is None for each in cast):
+    cast = [casts.to(kinds[min(n, len(kinds) - 1)], item) for n, item in enumerate(values)]
+    if any(item is None for item in cast):
         return None
-    if any(isinstance(each, Unknown) for each in cast):
+    if any(isinstance(item, Unknown) for item in cast):
         return UNKNOWN
-    found = function.call(casts, cast)
-    return frozenset({found}) if isinstance(found, bool) else found
+    result = function.call(casts, cast)
+    return frozenset({result}) if isinstance(result, bool) else result
 
 
-def depends_on(operation: object, expression: Expression) -> bool:
+def _depends_on(operation: object, expression: Expression) -> bool:
     """Return whether an operation is anywhere in an expression: the column, or the slice."""
     return expression[0] == operation or any(
-        depends_on(operation, each) for each in expression[1:] if isinstance(each, tuple)
+        _depends_on(operation, item) for item in expression[1:] if isinstance(item, tuple)
     )
 
 
 def as_truths(value: Value) -> Truths:
-    """Return a value as what a condition may be."""
+    """Return a value as what a condition may be.
+
+    Args:
+        value: Any value.
+
+    Returns:
+        A set of truths.
+    """
     if value is None:
         return NULL
     if isinstance(value, frozenset):
@@ -188,42 +227,42 @@ _CONSTANTS: Mapping[str, Callable[..., Value]] = {
 
 
 @lru_cache(maxsize=65536)
-def orders(casts: Casts, left: Value, right: Value) -> frozenset[int | None]:
+def _orders(casts: Casts, lhs: Value, rhs: Value) -> frozenset[int | None]:
     """Return how two values may compare: -1, 0, 1, or None for NULL; empty if not known."""
-    if left is None or right is None:
+    if lhs is None or rhs is None:
         return frozenset({None})
-    one, other = _alike(casts, left, right)
-    if isinstance(one, Unknown) or isinstance(other, Unknown):
+    lhs, rhs = _alike(casts, lhs, rhs)
+    if isinstance(lhs, Unknown) or isinstance(rhs, Unknown):
         return frozenset()
-    if isinstance(one, LooseText) or kind_of(one) != kind_of(other):
+    if isinstance(lhs, LooseText) or kind_of(lhs) != kind_of(rhs):
         return frozenset()
-    if kind_of(one) == "truth":
+    if kind_of(lhs) == "truth":
         return frozenset()
-    low, high = _ends(one)
-    other_low, other_high = _ends(other)
-    found: set[int | None] = set()
+    low, high = _ends(lhs)
+    other_low, other_high = _ends(rhs)
+    result: set[int | None] = set()
     if low < other_high:
-        found.add(-1)
+        result.add(-1)
     if high > other_low:
-        found.add(1)
+        result.add(1)
     if low <= other_high and other_low <= high:
-        found.add(0)
-    return frozenset(found)
+        result.add(0)
+    return frozenset(result)
 
 
 def _ends(value: Value) -> tuple[Value, Value]:
     return (value.low, value.high) if isinstance(value, Span) else (value, value)
 
 
-def _alike(casts: Casts, left: Value, right: Value) -> tuple[Value, Value]:
+def _alike(casts: Casts, lhs: Value, rhs: Value) -> tuple[Value, Value]:
     """Return two values as those of the type in which Spark compares them."""
-    kinds = {_kind(left), _kind(right)}
+    kinds = {_kind(lhs), _kind(rhs)}
     if len(kinds) == 1:
-        return (UNKNOWN, UNKNOWN) if isinstance(left, LooseText) else (left, right)
-    wider = next((each for each in ("moment", "date", "int") if each in kinds), None)
+        return (UNKNOWN, UNKNOWN) if isinstance(lhs, LooseText) else (lhs, rhs)
+    wider = next((item for item in ("moment", "date", "int") if item in kinds), None)
     if wider is None or not kinds <= _COMPARED[wider]:
         return UNKNOWN, UNKNOWN
-    return casts.to(wider, left), casts.to(wider, right)
+    return casts.to(wider, lhs), casts.to(wider, rhs)
 
 
 def _kind(value: Value) -> str:
@@ -237,74 +276,75 @@ _COMPARED: Mapping[str, frozenset[str]] = {
 }
 
 
-def _compare(wanted: frozenset[int]) -> Callable[[Casts, Sequence[Value]], Truths]:
+def _compare(matching: frozenset[int]) -> Callable[[Casts, Sequence[Value]], Truths]:
     def compare(casts: Casts, values: Sequence[Value]) -> Truths:
-        found = orders(casts, *values)
-        if not found:
+        result = _orders(casts, *values)
+        if not result:
             return ANY_TRUTH
-        return frozenset(None if each is None else each in wanted for each in found)
+        return frozenset(None if item is None else item in matching for item in result)
 
     return compare
 
 
 def _same(casts: Casts, values: Sequence[Value]) -> Truths:
     """Compare so that NULL equals NULL and nothing else."""
-    left, right = values
-    if left is None or right is None:
-        other = right if left is None else left
-        if isinstance(other, Unknown):
+    lhs, rhs = values
+    if lhs is None or rhs is None:
+        rhs = rhs if lhs is None else lhs
+        if isinstance(rhs, Unknown):
             return frozenset({True, False})
-        return TRUE if other is None else FALSE
-    found = orders(casts, left, right)
-    return frozenset(each == 0 for each in found) if found else frozenset({True, False})
+        return TRUE if rhs is None else FALSE
+    result = _orders(casts, lhs, rhs)
+    return frozenset(item == 0 for item in result) if result else frozenset({True, False})
 
 
 def _is_in(casts: Casts, values: Sequence[Value]) -> Truths:
-    """Compare with each of a list, as values of one type: settings decide which, so values whose
-    texts do not tell are not compared.
+    """Compare with each of a list, as values of one type.
+
+    Settings decide which type that is, so values whose texts do not tell are not compared.
     """
-    one, *others = values
-    kinds = {_kind(each) for each in values if each is not None and each is not UNKNOWN}
+    lhs, *options = values
+    kinds = {_kind(item) for item in values if item is not None and item is not UNKNOWN}
     if len(kinds) > 1 and not _are_plain(casts, values):
         return ANY_TRUTH
     equal = _compare(frozenset({0}))
-    found = [equal(casts, (one, other)) for other in others]
+    result = [equal(casts, (lhs, rhs)) for rhs in options]
     if "moment" in kinds and len(kinds) > 1:  # as texts they may differ
-        found = [each | FALSE if True in each else each for each in found]
-    return reduce(lambda left, right: or_(casts, (left, right)), found, FALSE)
+        result = [item | FALSE if True in item else item for item in result]
+    return reduce(lambda lhs, rhs: _ors(casts, (lhs, rhs)), result, FALSE)
 
 
 def _are_plain(casts: Casts, values: Sequence[Value]) -> bool:
     """Return whether texts beside dates are written as dates are."""
-    texts = [each for each in values if _kind(each) == "text"]
-    if any(isinstance(each, LooseText | Span) for each in texts):
+    texts = [item for item in values if _kind(item) == "text"]
+    if any(isinstance(item, LooseText | Span) for item in texts):
         return False
-    if any(_kind(each) in {"int", "truth"} for each in values):
+    if any(_kind(item) in {"int", "truth"} for item in values):
         return False
-    return all(casts.to("text", casts.to("date", each)) == each for each in texts)
+    return all(casts.to("text", casts.to("date", item)) == item for item in texts)
 
 
 # --- logic
 
 
-def and_(_: Casts, values: Sequence[Value]) -> Truths:
-    left, right = map(as_truths, values)
-    return frozenset(_and(one, other) for one in left for other in right)
+def _ands(_: Casts, values: Sequence[Value]) -> Truths:
+    lefts, rights = map(as_truths, values)
+    return frozenset(_and(lhs, rhs) for lhs in lefts for rhs in rights)
 
 
-def or_(_: Casts, values: Sequence[Value]) -> Truths:
-    left, right = map(as_truths, values)
-    return frozenset(_negated(_and(_negated(a), _negated(b))) for a in left for b in right)
+def _ors(casts: Casts, values: Sequence[Value]) -> Truths:
+    negated = [_not(casts, (value,)) for value in values]
+    return _not(casts, (_ands(casts, negated),))
 
 
 def _not(_: Casts, values: Sequence[Value]) -> Truths:
     return frozenset(map(_negated, as_truths(values[0])))
 
 
-def _and(one: bool | None, other: bool | None) -> bool | None:
-    if one is False or other is False:
+def _and(lhs: bool | None, rhs: bool | None) -> bool | None:
+    if lhs is False or rhs is False:
         return False
-    return None if one is None or other is None else True
+    return None if lhs is None or rhs is None else True
 
 
 def _negated(truth: bool | None) -> bool | None:
@@ -316,16 +356,16 @@ def _is_null(_: Casts, values: Sequence[Value]) -> Truths:
     if isinstance(value, Unknown):
         return TRUE | FALSE
     if isinstance(value, frozenset):
-        return frozenset(each is None for each in value)
+        return frozenset(item is None for item in value)
     return TRUE if value is None else FALSE
 
 
 def _is_true(_: Casts, values: Sequence[Value]) -> Truths:
-    return frozenset(each is True for each in as_truths(values[0]))
+    return frozenset(item is True for item in as_truths(values[0]))
 
 
 def _is_false(_: Casts, values: Sequence[Value]) -> Truths:
-    return frozenset(each is False for each in as_truths(values[0]))
+    return frozenset(item is False for item in as_truths(values[0]))
 
 
 # --- choices
@@ -335,13 +375,13 @@ def _coalesce(_: Casts, values: Sequence[Value]) -> Value:
     """Return the first value that is not NULL, where all are of one type."""
     if not _are_of_one_type(values):
         return UNKNOWN
-    if all(each is None or isinstance(each, frozenset) for each in values):
+    if all(item is None or isinstance(item, frozenset) for item in values):
         return reduce(_first_truth, map(as_truths, values))
-    return next((each for each in values if each is not None), None)
+    return next((item for item in values if item is not None), None)
 
 
-def _first_truth(one: Truths, other: Truths) -> Truths:
-    return (one - NULL) | other if None in one else one
+def _first_truth(lhs: Truths, rhs: Truths) -> Truths:
+    return (lhs - NULL) | rhs if None in lhs else lhs
 
 
 def _case(_: Casts, values: Sequence[Value]) -> Value:
@@ -350,18 +390,18 @@ def _case(_: Casts, values: Sequence[Value]) -> Value:
     branches = (*pairs[1::2], default)
     if not _are_of_one_type(branches):
         return UNKNOWN
-    found: list[Value] = []
+    result: list[Value] = []
     for condition, value in zip(pairs[::2], pairs[1::2], strict=True):
         truths = as_truths(condition)
         if True in truths:
-            found.append(value)
+            result.append(value)
         if truths == TRUE:
             break
     else:
-        found.append(default)
-    if all(each is None or isinstance(each, frozenset) for each in branches):
-        return frozenset[bool | None]().union(*map(as_truths, found))
-    return found[0] if all(each == found[0] for each in found) else UNKNOWN
+        result.append(default)
+    if all(item is None or isinstance(item, frozenset) for item in branches):
+        return frozenset[bool | None]().union(*map(as_truths, result))
+    return result[0] if all(item == result[0] for item in result) else UNKNOWN
 
 
 def _null_if(casts: Casts, values: Sequence[Value]) -> Value:
@@ -372,8 +412,8 @@ def _null_if(casts: Casts, values: Sequence[Value]) -> Value:
 
 
 def _are_of_one_type(values: Sequence[Value]) -> bool:
-    kinds = {_kind(each) for each in values if each is not None}
-    return len(kinds) <= 1 and not any(isinstance(each, Unknown | LooseText) for each in values)
+    kinds = {_kind(item) for item in values if item is not None}
+    return len(kinds) <= 1 and not any(isinstance(item, Unknown | LooseText) for item in values)
 
 
 def _greatest(_: Casts, values: Sequence[Value]) -> Value:
@@ -385,11 +425,11 @@ def _least(_: Casts, values: Sequence[Value]) -> Value:
 
 
 def _most(values: Sequence[Value], choose: Callable[[Sequence[Value]], Value]) -> Value:
-    known = [each for each in values if each is not None]
-    is_single = not any(isinstance(each, Span | frozenset) for each in known)
+    results = [item for item in values if item is not None]
+    is_single = not any(isinstance(item, Span | frozenset) for item in results)
     if not is_single or not _are_of_one_type(values):
         return UNKNOWN
-    return choose(known) if known else None
+    return choose(results) if results else None
 
 
 _OPERATIONS: Mapping[str, Callable[[Casts, Sequence[Value]], Value]] = {
@@ -401,8 +441,8 @@ _OPERATIONS: Mapping[str, Callable[[Casts, Sequence[Value]], Value]] = {
     "ge": _compare(frozenset({0, 1})),
     "same": _same,
     "in": _is_in,
-    "and": and_,
-    "or": or_,
+    "and": _ands,
+    "or": _ors,
     "not": _not,
     "is_null": _is_null,
     "is_true": _is_true,

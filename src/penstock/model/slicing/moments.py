@@ -87,7 +87,14 @@ class Markers:
             return None
 
     def parsed_in_spark(self, tokens: Sequence[Token]) -> exp.Expr | None:
-        """Return the tree of an expression in Spark's SQL; None where it has none."""
+        """Parse an expression as Spark's SQL, in which columns stand for the slice.
+
+        Args:
+            tokens: The words of the expression, in the dialect of the query.
+
+        Returns:
+            Its tree; None where it has no meaning in Spark's SQL.
+        """
         if self.dialect != "duckdb":
             return self.parsed(tokens)
         # Late: of another dialect alone.
@@ -103,8 +110,13 @@ class Markers:
             return None
 
     def slice_of(self, name: str) -> str | None:
-        """Return what the name of a column in a tree stands for; None for a column. Values of
-        other types than these arguments have by themselves are not known.
+        """Return what of the slice the name of a column in a tree stands for.
+
+        Args:
+            name: The name.
+
+        Returns:
+            The argument, with a note where a script declares another type of it; None for a column.
         """
         if not name.startswith(MARK):
             return None
@@ -151,7 +163,15 @@ def _wraps(tree: exp.Expr) -> bool | None:
 
 
 def is_day(tree: exp.Expr, dialect: str) -> bool:
-    """Return whether an expression is a date, or the text of one."""
+    """Return whether an expression is a date, or the text of one as Spark writes it.
+
+    Args:
+        tree: The expression.
+        dialect: The dialect that it is written in.
+
+    Returns:
+        False where it may have any other text.
+    """
     kind, args = type(tree).__name__, tree.args
     if kind == "Paren":
         return is_day(tree.this, dialect)

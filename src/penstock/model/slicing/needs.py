@@ -79,7 +79,14 @@ class Edge:
         return same and is_common and self.selection is None
 
     def keeps(self, slice_: Slice) -> Callable[[Slice], bool]:
-        """Return whether a slice needs one of the input, among those that ``need`` says."""
+        """Return what tells whether a slice needs one of the input, among those of ``need``.
+
+        Args:
+            slice_: A slice of the reader.
+
+        Returns:
+            A function of a slice of the input.
+        """
         return _keep_all if self.selection is None else self.selection.keeps(slice_)
 
 
@@ -248,7 +255,7 @@ def _need(
         rule = Rule.ALL if kinds[0] is Sliced.VALUES else Rule.MOMENTS
         in_doubt = rule is Rule.ALL or model is not upstream
         return Need(rule, windows if rule is Rule.MOMENTS else (COMMON,), in_doubt=in_doubt), None
-    has_conditions = any(each.conditions for each in reads)
+    has_conditions = any(use.conditions for use in reads)
     selection = Selection(model, upstream, reads, reading.columns.zone) if has_conditions else None
     return _bounded(model, upstream, reads, selection), selection
 
@@ -261,7 +268,7 @@ def _bounded(
     if sliced(model) is Sliced.VALUES:
         rule = Rule.SAME if selection is None else Rule.ALL
         return Need(rule, by_query=True, condition=condition)
-    windows = _widest(tuple(dict.fromkeys(window for each in reads for window in each.windows)))
+    windows = _widest(tuple(dict.fromkeys(window for use in reads for window in use.windows)))
     if EVERYTHING in windows:
         windows = (EARLIER if model is upstream else EVERYTHING,)
     by_query = bool(condition) or windows != (COMMON,)
@@ -274,7 +281,7 @@ def _slices_read(
     """Return what each use says of the slices of an input; None where one of them says nothing."""
     comparison = Comparison(Slices.of(model), Slices.of(upstream), reading.columns.zone)
     columns = _with_slice(reading.columns.of(upstream))
-    found: dict[SlicesRead, None] = {}
+    reads: dict[SlicesRead, None] = {}
     for use in uses:
         windows = _windows(use, columns, comparison)
         conditions = _conditions(use, upstream, columns, reading.columns)
@@ -284,19 +291,23 @@ def _slices_read(
             windows = (EVERYTHING,)
         elif conditions and sliced(model) is Sliced.VALUES:
             conditions = ()  # the same value is one slice already
-        found[SlicesRead(windows, conditions)] = None
-    if sliced(model) is Sliced.VALUES and any(each.conditions for each in found):
-        return tuple(each if each.conditions else _SAME_VALUE for each in found)
-    return tuple(found)
+        reads[SlicesRead(windows, conditions)] = None
+    if sliced(model) is Sliced.VALUES and any(slices.conditions for slices in reads):
+        return tuple(slices if slices.conditions else _SAME_VALUE for slices in reads)
+    return tuple(reads)
 
 
 def _conditions(
     use: Use, upstream: Model, columns: Columns, slice_columns: SliceColumns
 ) -> tuple[tuple[Condition, SliceColumn], ...]:
     """Return the conditions of a use on columns whose values tell the slice."""
-    known = ((each, slice_columns.column(upstream, each.column, columns)) for each in use)
-    pairs = ((each, column) for each, column in known if column is not None)
-    return tuple((condition, column) for each, column in pairs for condition in each.conditions)
+    pairs = ((bounds, slice_columns.column(upstream, bounds.column, columns)) for bounds in use)
+    return tuple(
+        (condition, column)
+        for bounds, column in pairs
+        for condition in bounds.conditions
+        if column is not None
+    )
 
 
 #: the slice that is called as the reader's, beside others that a condition chooses
@@ -382,8 +393,8 @@ def _joined(edges: Sequence[Edge]) -> Edge:
 
 def _joined_selection(edges: Sequence[Edge]) -> Selection | None:
     """Return what chooses the slices that any of some edges needs."""
-    first = next((edge.selection for edge in edges if edge.selection is not None), None)
-    if first is None or len({edge.need.rule for edge in edges}) > 1:
+    selection = next((edge.selection for edge in edges if edge.selection is not None), None)
+    if selection is None or len({edge.need.rule for edge in edges}) > 1:
         return None
     if any(edge.selection is None and edge.need.rule is not Rule.MOMENTS for edge in edges):
         return None
@@ -392,7 +403,7 @@ def _joined_selection(edges: Sequence[Edge]) -> Selection | None:
         for edge in edges
         for use in (edge.selection.uses if edge.selection else (SlicesRead(edge.need.windows),))
     )
-    return replace(first, uses=tuple(uses))
+    return replace(selection, uses=tuple(uses))
 
 
 def needs_findings(

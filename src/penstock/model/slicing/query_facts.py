@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -97,8 +97,8 @@ def _to_json(uses: Uses) -> list[Any]:
 
 def _of_column(bounds: ColumnWindows) -> list[Any]:
     windows = [[_bound(window.first), _bound(window.last)] for window in bounds.windows]
-    said = [[each.expression, each.text, each.rejects_null] for each in bounds.conditions]
-    return [bounds.column, windows, bounds.grain.value, bounds.certain, said, bounds.is_day]
+    conditions = [list(astuple(condition)) for condition in bounds.conditions]
+    return [bounds.column, windows, bounds.grain.value, bounds.certain, conditions, bounds.is_day]
 
 
 def _bound(bound: Bound | None) -> Any:
@@ -113,11 +113,11 @@ def _of_json(uses: list[Any]) -> Iterator[tuple[int, list[Use]]]:
         yield number, [tuple(_read_column(column) for column in use) for use in of]
 
 
-def _read_column(said: list[Any]) -> ColumnWindows:
-    column, windows, grain, certain, conditions, is_day = said
-    known = tuple(Window(_read_bound(first), _read_bound(last)) for first, last in windows)
-    read = tuple(Condition(_read_expression(tree), *more) for tree, *more in conditions)
-    return ColumnWindows(column, known, Grain(grain), certain, read, is_day)
+def _read_column(parts: list[Any]) -> ColumnWindows:
+    column, pairs, grain, certain, listed, is_day = parts
+    windows = tuple(Window(*map(_read_bound, pair)) for pair in pairs)
+    conditions = tuple(Condition(_read_expression(tree), *more) for tree, *more in listed)
+    return ColumnWindows(column, windows, Grain(grain), certain, conditions, is_day)
 
 
 def _read_expression(parts: Any) -> Any:

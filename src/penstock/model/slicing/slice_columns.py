@@ -133,8 +133,15 @@ class SliceColumns:
         return known
 
     def column(self, model: Model, name: str, columns: Columns) -> SliceColumn | None:
-        """Return what conditions on a column of a model are evaluated over; None where the column
-        does not tell the slice, or times are written in a format of the model.
+        """Return what conditions on a column of a model are evaluated over.
+
+        Args:
+            model: The model that makes the column.
+            name: The column, folded.
+            columns: The columns that tell the slice of a row.
+
+        Returns:
+            The column; None where it does not tell the slice, or times have a format of the model.
         """
         bounds = columns.get(name)
         if bounds is None:

@@ -54,8 +54,11 @@ class SliceColumn:
 
 @dataclass(frozen=True, slots=True)
 class SlicesRead:
-    """One way on which a reader uses an input: ``windows`` of moments, and conditions, each with
-    the column of the input that it is about. All of them hold for what is read.
+    """One way on which a reader uses an input; all of it holds for what is read.
+
+    Attributes:
+        windows: The moments of the slices, in one of which they are.
+        conditions: Conditions, each with the column of the input that it is about.
     """
 
     windows: tuple[Window, ...]
@@ -64,13 +67,18 @@ class SlicesRead:
     @property
     def text(self) -> str:
         """Return the conditions for people."""
-        return " AND ".join(dict.fromkeys(each.text for each, _ in self.conditions))
+        return " AND ".join(dict.fromkeys(item.text for item, _ in self.conditions))
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Choose the slices of an input that the slices of a reader need: those of any use. ``zone`` is
-    the time zone of the session.
+    """Choose the slices of an input that the slices of a reader need: those of any use.
+
+    Attributes:
+        reader: The model that reads.
+        upstream: The input.
+        uses: How the reader uses the input.
+        zone: The time zone of the session.
     """
 
     reader: Model
@@ -80,39 +88,47 @@ class Selection:
     _programs: dict[Expression, Program] = field(default_factory=dict, compare=False, repr=False)
 
     def __str__(self) -> str:
+        """Return the conditions for people."""
         return " or ".join(dict.fromkeys(use.text for use in self.uses if use.text))
 
     def keeps(self, slice_: Slice) -> Keeps:
-        """Return whether a slice of the reader needs one of the input."""
-        own = span_of(slice_, self.reader.partition)
-        keepers = [self._keeps(use, slice_, own) for use in self.uses]
+        """Return what tells whether a slice of the reader needs one of the input.
+
+        Args:
+            slice_: A slice of the reader.
+
+        Returns:
+            A function of a slice of the input.
+        """
+        own_span = span_of(slice_, self.reader.partition)
+        keepers = [self._keeps(use, slice_, own_span) for use in self.uses]
         if len(keepers) == 1:
             return keepers[0]
-        return lambda other: any(keeps(other) for keeps in keepers)
+        return lambda input_slice: any(keeps(input_slice) for keeps in keepers)
 
-    def _keeps(self, use: SlicesRead, slice_: Slice, own: Interval | None) -> Keeps:
-        is_bounded = own is not None and use.windows != (EVERYTHING,)
-        moments = self._moments(use, own) if own is not None and is_bounded else []
+    def _keeps(self, use: SlicesRead, slice_: Slice, own_span: Interval | None) -> Keeps:
+        is_bounded = own_span is not None and use.windows != (EVERYTHING,)
+        moments = self._moments(use, own_span) if own_span is not None and is_bounded else []
         spec, zone = self.upstream.partition, self.zone
         conditions = [
-            (program.run, program.constants(_slice_values(program, slice_, own)), column)
+            (program.run, program.constants(_slice_values(program, slice_, own_span)), column)
             for program, column in map(self._prepared, use.conditions)
         ]
 
-        def keeps(other: Slice) -> bool:
-            if is_bounded and not _meets(span_of(other, spec), moments):
+        def keeps(input_slice: Slice) -> bool:
+            if is_bounded and not _meets(span_of(input_slice, spec), moments):
                 return False
             return all(
-                _may_hold(run, constants, values_of(column, other, spec, zone))
+                _may_hold(run, constants, values_of(column, input_slice, spec, zone))
                 for run, constants, column in conditions
             )
 
         return keeps
 
-    def _moments(self, use: SlicesRead, own: Interval) -> list[Interval]:
+    def _moments(self, use: SlicesRead, own_span: Interval) -> list[Interval]:
         zone = zone_of(self.reader.partition)
-        found = (window.of(own, zone) for window in use.windows)
-        return [each for each in found if each is not None]
+        spans = (window.of(own_span, zone) for window in use.windows)
+        return [item for item in spans if item is not None]
 
     def _prepared(self, use: tuple[Condition, SliceColumn]) -> tuple[Program, SliceColumn]:
         condition, column = use
@@ -126,23 +142,26 @@ class Selection:
 def _meets(span: Interval | None, moments: Iterable[Interval]) -> bool:
     if span is None:
         return True
-    return any(span.start < each.end and each.start < span.end for each in moments)
+    return any(span.start < item.end and item.start < span.end for item in moments)
 
 
 def _may_hold(run: Run, constants: Sequence[Value], values: tuple[Value, ...] | None) -> bool:
     """Return whether a condition may be true of one of some values; None are unknown ones."""
-    return values is None or any(True in as_truths(run(each, constants)) for each in values)
+    return values is None or any(True in as_truths(run(item, constants)) for item in values)
 
 
-def _slice_values(program: Program, slice_: Slice, own: Interval | None) -> dict[str, Value]:
-    """Return the values of the arguments that an expression has of a slice. Those of other types
-    are left out, and so not known.
+def _slice_values(program: Program, slice_: Slice, own_span: Interval | None) -> dict[str, Value]:
+    """Return the values of the arguments that an expression has of a slice.
+
+    Those of other types are left out, and so not known.
     """
     names = {name for part in program.parts for name in _names(part)}
-    bounds = {} if own is None else {PARTITION_START: own.start, PARTITION_END: own.end}
+    bounds = (
+        {} if own_span is None else {PARTITION_START: own_span.start, PARTITION_END: own_span.end}
+    )
     values: dict[str, Value] = {PARTITION: slice_.text, **bounds}
-    for name in names & TYPES.keys() if own is not None else ():
-        value = value_of(name, own, None)
+    for name in names & TYPES.keys() if own_span is not None else ():
+        value = value_of(name, own_span, None)
         if isinstance(value, datetime) and value.tzinfo is None:
             value = program.casts.instant(value)
         if not isinstance(value, float):
@@ -154,9 +173,9 @@ def _names(expression: Expression) -> Iterator[str]:
     """Yield the arguments of a slice that an expression names."""
     if expression[0] == "slice":
         yield str(expression[1])
-    for each in expression[1:]:
-        if isinstance(each, tuple):
-            yield from _names(each)
+    for item in expression[1:]:
+        if isinstance(item, tuple):
+            yield from _names(item)
 
 
 # --- the values of a column
@@ -166,8 +185,16 @@ def _names(expression: Expression) -> Iterator[str]:
 def values_of(
     column: SliceColumn, slice_: Slice, spec: PartitionSpec | None, zone: str
 ) -> tuple[Value, ...] | None:
-    """Return the values that a column may have in a slice of its table, whatever its type is; None
-    where that is not known. A column may be NULL unless it is Penstock's own.
+    """Return the values that a column may have in a slice of its table, whatever its type is.
+
+    Args:
+        column: The column.
+        slice_: A slice of the table that has the column.
+        spec: The ``partitioned`` line of the table; None if its slices are intervals.
+        zone: The time zone of the session.
+
+    Returns:
+        Values and spans, and NULL unless the column is Penstock's own; None where nothing is known.
     """
     casts, grain, span = Casts(ZoneInfo(zone)), column.grain, span_of(slice_, spec)
     if grain in {Grain.TEXT, Grain.VALUE}:
@@ -184,8 +211,10 @@ def values_of(
 
 
 def _of_text(text: str, is_managed: bool, casts: Casts) -> tuple[Value, ...] | None:
-    """Return what a column may be that equals the text of a slice: that, or what it is as a date or
-    a time. Of numbers and truths, whose texts vary, nothing is known.
+    """Return what a column may be that equals the text of a slice.
+
+    That is the text, or what it is as a date or a time. Of numbers and truths, whose texts vary,
+    nothing is known.
     """
     day = casts.to("date", text)
     if not isinstance(day, date):
@@ -204,13 +233,14 @@ _OTHER_TYPES = frozenset(
 
 
 def _of_days(span: Interval, is_day: bool, zone: ZoneInfo, casts: Casts) -> Iterator[Value]:
-    """Yield what a column may be whose date is one of a slice's: in other zones than UTC also the
-    days beside these.
+    """Yield what a column may be whose date is one of a slice's.
+
+    In other zones than UTC the days beside these are among them.
     """
     margin = timedelta() if {casts.zone.key, zone.key} == {"UTC"} else _DAY
-    first = span.start.astimezone(zone).date() - margin
-    last = (span.end - _INSTANT).astimezone(zone).date() + margin
-    for day, final in _pieces(first, last):
+    first_day = span.start.astimezone(zone).date() - margin
+    latest = (span.end - _INSTANT).astimezone(zone).date() + margin
+    for day, final in _pieces(first_day, latest):
         start, end = casts.midnight(day), casts.midnight(final + _DAY)
         yield span_of_values(day, final)
         if is_day:
@@ -223,25 +253,27 @@ def _of_days(span: Interval, is_day: bool, zone: ZoneInfo, casts: Casts) -> Iter
 
 
 def _of_moments(span: Interval, is_time: bool, casts: Casts) -> Iterator[Value]:
-    """Yield what a column may be whose moment is one of a slice's: a time day by day, a date, or a
-    text. A time column has dates, times without a zone and texts of UTC.
+    """Yield what a column may be whose moment is one of a slice's.
+
+    That is a time, day by day, a date, or a text. A time column has dates, times without a zone
+    and texts of UTC.
     """
-    start, last = span.start, span.end - _INSTANT
-    yield from _by_days(start, last, casts)
+    start, latest = span.start, span.end - _INSTANT
+    yield from _by_days(start, latest, casts)
     if is_time:
-        for day, final in _pieces(start.astimezone(UTC).date(), last.astimezone(UTC).date()):
+        for day, final in _pieces(start.astimezone(UTC).date(), latest.astimezone(UTC).date()):
             yield span_of_values(day, final)
             yield span_of_values(day.isoformat(), final.isoformat())
         if casts.zone.key != "UTC":
-            walls = [casts.instant(moment.replace(tzinfo=None)) for moment in (start, last)]
+            walls = [casts.instant(moment.replace(tzinfo=None)) for moment in (start, latest)]
             yield from _by_days(min(walls) - _HOUR, max(walls) + _HOUR, casts)
     else:
-        first, final = casts.wall(start).date(), casts.wall(last).date()
-        for day, until in _pieces(first, final):
-            if day != until or start <= casts.midnight(day) <= last:
+        first_day, final = casts.wall(start).date(), casts.wall(latest).date()
+        for day, until in _pieces(first_day, final):
+            if day != until or start <= casts.midnight(day) <= latest:
                 yield span_of_values(day, until)
         margin = timedelta() if casts.zone.key == "UTC" else _DAY
-        for low, high in _stretches(start, last, casts):
+        for low, high in _stretches(start, latest, casts):
             day, until = casts.wall(low).date() - margin, casts.wall(high).date() + margin
             yield LooseText(span_of_values(day, until), span_of_values(low, high))
     yield None
@@ -250,23 +282,23 @@ def _of_moments(span: Interval, is_time: bool, casts: Casts) -> Iterator[Value]:
 _HOUR = timedelta(hours=1)
 
 
-def _by_days(start: datetime, last: datetime, casts: Casts) -> Iterator[Value]:
+def _by_days(start: datetime, latest: datetime, casts: Casts) -> Iterator[Value]:
     """Yield the values of a stretch of time, day by day."""
-    yield from (span_of_values(*each) for each in _stretches(start, last, casts))
+    yield from (span_of_values(*item) for item in _stretches(start, latest, casts))
 
 
 def _stretches(
-    start: datetime, last: datetime, casts: Casts
+    start: datetime, latest: datetime, casts: Casts
 ) -> Iterator[tuple[datetime, datetime]]:
     """Yield a stretch of time in pieces that do not pass midnight, or as a whole if it is long."""
-    for day, final in _pieces(casts.wall(start).date(), casts.wall(last).date()):
+    for day, final in _pieces(casts.wall(start).date(), casts.wall(latest).date()):
         end = casts.midnight(final + _DAY) - _INSTANT
-        yield max(casts.midnight(day), start), min(end, last)
+        yield max(casts.midnight(day), start), min(end, latest)
 
 
-def _pieces(first: date, last: date) -> list[tuple[date, date]]:
+def _pieces(first_day: date, latest: date) -> list[tuple[date, date]]:
     """Return the days from one to another, each by itself; all together if they are many."""
-    number = (last - first).days + 1
+    number = (latest - first_day).days + 1
     if number > _MOST_DAYS:
-        return [(first, last)]
-    return [(first + n * _DAY, first + n * _DAY) for n in range(number)]
+        return [(first_day, latest)]
+    return [(first_day + n * _DAY, first_day + n * _DAY) for n in range(number)]
