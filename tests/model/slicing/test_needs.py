@@ -11,6 +11,7 @@ import pytest
 
 from penstock.model.slicing.needs import edges_of, needs_findings
 from penstock.model.time.needs import COMMON, EARLIER, Rule
+from penstock.model.time.slice import Part
 from penstock.project.project import Project
 from tests.engine.toy import write_project
 
@@ -136,3 +137,24 @@ def test_what_a_model_says_is_checked(
     found = [each.message for each in needs_findings(models, edges_of(models))]
     assert len(found) == (message is not None)
     assert message is None or message in found[0]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("t = '{partition}'", ["eu", "es", "us", "all"]),  # the rule says the value itself
+        ("substring(t, 1, 1) = substring('{partition}', 1, 1)", ["eu", "es"]),
+        ("t = '{partition}' OR t = 'all'", ["eu", "all"]),
+    ],
+)
+def test_conditions_choose_among_values(
+    tmp_path: Path, condition: str, expected: list[str]
+) -> None:
+    head = '-- pipeline\n-- partitioned dynamic key="$.t"\n-- materialize ducklake://main/'
+    scripts = {
+        "models/u": f"{head}u\nSELECT '{{partition}}' AS t, 1 AS v",
+        "models/r": f"{head}r\nSELECT v FROM u WHERE {condition}",
+    }
+    (edge,) = Project.load(write_project(tmp_path, scripts)).edges["r"]
+    keeps = edge.keeps(Part("eu"))
+    assert [text for text in ("eu", "es", "us", "all") if keeps(Part(text))] == expected
