@@ -18,10 +18,11 @@ import pytest
 from penstock.engine.planning.no_op import ended
 from penstock.engine.planning.plan import Given, Plan, PlannedStep
 from penstock.engine.planning.slices import RunRequest
+from penstock.engine.planning.up_to_date import UP_TO_DATE
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.run import Pace, Runner
 from penstock.engine.session.run_context import RunContext
-from penstock.events import RunProgress
+from penstock.events import Event, EventSink, RunProgress, StepFinished
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import WHOLE, Slice
 from penstock.model.values.strategy import REPLACE
@@ -52,12 +53,15 @@ class Session:
         self.interrupted += 1
 
 
-def run(steps: tuple[PlannedStep, ...], do: Any, jobs: int = 2) -> tuple[RunResult, Session]:
+def run(
+    steps: tuple[PlannedStep, ...],
+    do: Any,
+    jobs: int = 2,
+    sink: EventSink = lambda event: None,
+) -> tuple[RunResult, Session]:
     session = Session()
     plan = Plan(steps, RunRequest())
-    context = RunContext(
-        "r", plan, cast(Any, None), cast(Any, session), {}, {}, sink=lambda event: None
-    )
+    context = RunContext("r", plan, cast(Any, None), cast(Any, session), {}, {}, sink=sink)
     runner = Runner(plan, context, do, jobs, skip=lambda context, step, state, reason: None)
     return runner.execute(), session
 
@@ -79,6 +83,22 @@ def test_a_step_runs_after_those_it_needs() -> None:
     steps = (planned("a"), planned("b", "a"), planned("c", "a", "b"))
     assert run(steps, do)[0].state == "done"
     assert order == ["a", "b", "c"]
+
+
+def test_a_step_that_is_up_to_date_beside_others_has_rows_and_snapshot() -> None:
+    """As in a run that has nothing else to do."""
+    events: list[Event] = []
+    there = {WHOLE: cast(Any, SimpleNamespace(rows=3, made_in=7))}
+    current = replace(planned("a"), skipped=UP_TO_DATE, is_current=True, there=there)
+
+    def do(context: RunContext, step: PlannedStep) -> Results:
+        return result(step)
+
+    made, _ = run((current, planned("b")), do, sink=events.append)
+    (event,) = (e for e in events if isinstance(e, StepFinished) and e.step == "a")
+    (step,) = (step for step in made.steps if step.name == "a")
+    assert (event.state, event.rows, event.snapshot_id) == ("unchanged", 3, 7)
+    assert (step.state, step.rows, step.snapshot_id) == ("unchanged", 3, 7)
 
 
 def test_independent_steps_run_side_by_side() -> None:

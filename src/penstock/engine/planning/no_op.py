@@ -70,18 +70,24 @@ def idle_run(plan: Plan, sink: EventSink) -> RunResult:
 
 def finished_as(step: PlannedStep, results: Sequence[StepResult]) -> StepFinished:
     """The event of a step whose slices all ended without being built."""
-    rows = [each.rows for each in results if each.rows is not None]
+    rows, snapshot_id = rows_and_snapshot(results)
     return StepFinished(
         step.name,
         step.ends_as,
         0.0,
-        rows=sum(rows) if rows and len(rows) == len(results) else None,
-        snapshot_id=max(
-            (r.snapshot_id for r in results if r.snapshot_id is not None), default=None
-        ),
+        rows=rows,
+        snapshot_id=snapshot_id,
         reason=step.skipped,
         slice=step.slice,
     )
+
+
+def rows_and_snapshot(results: Sequence[StepResult]) -> tuple[int | None, int | None]:
+    """Return the rows of all results, None unless each has its own, and their latest snapshot."""
+    rows = [result.rows for result in results if result.rows is not None]
+    snapshots = (result.snapshot_id for result in results if result.snapshot_id is not None)
+    total = sum(rows) if rows and len(rows) == len(results) else None
+    return total, max(snapshots, default=None)
 
 
 def skipped(step: PlannedStep) -> Iterator[StepResult]:

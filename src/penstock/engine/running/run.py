@@ -20,7 +20,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 from penstock.engine.planning.needed import edge_to, missing_to, touching
-from penstock.engine.planning.no_op import ended, nothing_to_do
+from penstock.engine.planning.no_op import ended, nothing_to_do, rows_and_snapshot
 from penstock.engine.planning.plan import Plan, PlannedStep, count_of
 from penstock.engine.planning.ranges import WAITING
 from penstock.engine.planning.recorded_plan import RecordedPlan
@@ -438,12 +438,12 @@ class Runner:
         """What is left of a model's slices never begins."""
         line.ended = True
         left = [slice_ for slice_ in line.step.slices if not line.has(slice_)]
-        line.results |= zip(
-            left, ended(replace(line.step, slices=tuple(left)), state, reason), strict=True
-        )
+        results = ended(replace(line.step, slices=tuple(left)), state, reason)
+        line.results |= zip(left, results, strict=True)
         name, states = line.step.name, {state: count_of(line.step.model, left)}
+        rows, made_in = rows_and_snapshot(results)
         self._world.sink(
-            StepFinished(name, state, 0.0, reason=reason, slices=len(left), states=states)
+            StepFinished(name, state, 0.0, rows, made_in, reason, slices=len(left), states=states)
         )
 
     def states(self) -> dict[str, int]:
