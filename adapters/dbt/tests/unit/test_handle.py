@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from dbt_common.events import get_event_manager
+from dbt_common.events.base_types import EventMsg
 
 from dbt.adapters.penstock.credentials import PenstockCredentials
 from dbt.adapters.penstock.handle import Handle, Origin
@@ -107,6 +110,46 @@ def test_without_a_fence_two_appends_are_both_there(handle: Handle, lakes: Lakes
     assert sorted(row["id"] for row in rows(lakes.lake())) == [1, 2]
 
 
+def test_a_batch_waits_until_the_one_before_has_ended(handle: Handle, lakes: Lakes) -> None:
+    for end in (handle.commit, handle.rollback, handle.close):
+        assert handle.begin_batch("lake.main.t", "rows", None) is False
+        next_batch = Thread(target=_replace_row, args=(lakes, 2))
+        handle.begin(Origin())
+        handle.fence("lake", '"main"."t"')
+        handle.run("insert into t values (1, 'first')")
+        next_batch.start()
+        next_batch.join(0.2)
+        assert next_batch.is_alive()
+        end()
+        next_batch.join(60)
+        assert not next_batch.is_alive()
+    assert sorted(row["id"] for row in rows(lakes.lake())) == [1, 2, 2, 2]
+
+
+def test_a_batch_of_another_table_does_not_wait(handle: Handle, lakes: Lakes) -> None:
+    handle.begin_batch("lake.main.u", "rows", None)
+    _replace_row(lakes, 1)
+    assert rows(lakes.lake()) == [{"id": 1, "name": "next"}]
+
+
+def test_a_batch_whose_query_fails_lets_others_write(handle: Handle, lakes: Lakes) -> None:
+    handle.begin_batch("lake.main.t", "rows", None)
+    with pytest.raises(PenstockError):
+        Handle(lakes).begin_batch("lake.main.t", "rows", "select * from nowhere")
+    handle.close()
+    _replace_row(lakes, 1)
+    assert rows(lakes.lake()) == [{"id": 1, "name": "next"}]
+
+
+def _replace_row(lakes: Lakes, key: int) -> None:
+    other = Handle(lakes)
+    other.begin_batch("LAKE.main.t", "rows", None)
+    other.begin(Origin())
+    other.fence("lake", '"main"."t"')
+    other.run(f"insert into t values ({key}, 'next')")
+    other.commit()
+
+
 def test_projects_with_the_same_relative_catalog_have_a_lake_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +160,22 @@ def test_projects_with_the_same_relative_catalog_have_a_lake_each(
         Handle(lakes_of(credentials)).run(f"create table {name} (id bigint)")
     assert [table.name for table in lakes_of(credentials).lake().tables()] == ["two"]
     assert (tmp_path / "two" / "lake.sqlite").exists()
+
+
+def test_a_catalog_that_does_not_exist_is_named_where_it_is_created(
+    lakes: Lakes, tmp_path: Path
+) -> None:
+    events: list[EventMsg] = []
+    callbacks = get_event_manager().callbacks
+    callbacks.append(events.append)
+    try:
+        lakes.lake("other")
+        lakes.lake("other")
+    finally:
+        callbacks.remove(events.append)
+    catalog = f"ducklake:sqlite:{tmp_path / 'other'}.sqlite"
+    (event,) = events
+    assert f"the catalog {catalog} does not exist: it is created now" in event.info.msg
 
 
 @pytest.mark.parametrize(

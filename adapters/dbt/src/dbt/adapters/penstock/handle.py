@@ -14,6 +14,7 @@ from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.penstock import information_schema, texts
+from dbt.adapters.penstock.batches import Batch
 from dbt.adapters.penstock.lakes import Lakes
 from dbt.adapters.penstock.types import answer_columns, described
 from penstock.errors import PenstockError, UnsupportedFeature
@@ -71,6 +72,7 @@ class Handle:
         self.lakes = lakes
         self.views: dict[str, DataFrame] = {}
         self._begun = False
+        self._batch: Batch | None = None
         self._origin = Origin()
         self._transactions: dict[str, Transaction] = {}
         self._responses: list[tuple[str, PenstockResponse]] = []
@@ -89,11 +91,14 @@ class Handle:
         transactions, responses = dict(self._transactions), list(self._responses)
         self._transactions.clear()
         self._responses.clear()
-        for name, transaction in transactions.items():
-            snapshot = transaction.commit()
-            for lake, response in responses:
-                if lake == name and snapshot is not None:
-                    _say_snapshot(response, snapshot.id)
+        try:
+            for name, transaction in transactions.items():
+                snapshot = transaction.commit()
+                for lake, response in responses:
+                    if lake == name and snapshot is not None:
+                        _say_snapshot(response, snapshot.id)
+        finally:
+            self._end_batch()
 
     def rollback(self) -> None:
         """Undo what was done since `begin`."""
@@ -101,8 +106,11 @@ class Handle:
         transactions = list(self._transactions.values())
         self._transactions.clear()
         self._responses.clear()
-        for transaction in transactions:
-            transaction.rollback()
+        try:
+            for transaction in transactions:
+                transaction.rollback()
+        finally:
+            self._end_batch()
 
     def close(self) -> None:
         """End the transaction and forget the temporary relations; the lakes stay open."""
@@ -139,6 +147,33 @@ class Handle:
     def stage(self, name: str, query: str) -> None:
         """Keep the rows of a query as a temporary relation."""
         self.views[name] = self._answer(query, None)[1]
+
+    def begin_batch(self, table: str, rows: str, query: str | None) -> bool:
+        """Wait until no other batch writes a table; return whether ``rows`` was computed meanwhile.
+
+        Without a ``query`` nothing is computed before. The batch ends with its transaction.
+        """
+        self._end_batch()
+        batch = Batch(self.lakes.write_lock(table))
+        if batch.begins_at_once():
+            self._batch = batch
+            return False
+        is_computed = False
+        try:
+            if query is not None:
+                self.stage(rows, query)
+                is_computed = batch.compute(self.views[rows])
+            batch.wait()
+        except BaseException:
+            batch.end()
+            raise
+        self._batch = batch
+        return is_computed
+
+    def _end_batch(self) -> None:
+        if self._batch is not None:
+            self._batch.end()
+            self._batch = None
 
     def transaction(self, name: str | None = None) -> Transaction:
         """The open transaction of a lake, begun where there is none."""

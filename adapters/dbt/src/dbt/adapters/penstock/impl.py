@@ -76,6 +76,7 @@ class PenstockAdapter(SQLAdapter):
             Capability.GetCatalogForSingleRelation: _FULL,
             Capability.TableLastModifiedMetadata: _FULL,
             Capability.TableLastModifiedMetadataBatch: _FULL,
+            Capability.MicrobatchConcurrency: _FULL,
         }
     )
 
@@ -186,6 +187,16 @@ class PenstockAdapter(SQLAdapter):
         """Let the transaction only commit where nobody else has changed a table that it read."""
         table = f"{quoted(relation.schema or 'main')}.{quoted(relation.identifier or '')}"
         self.handle.fence(relation.database, table)
+
+    @available.parse(lambda *_, **__: False)
+    def begin_batch(
+        self, table: PenstockRelation, rows: PenstockRelation, query: str | None
+    ) -> bool:
+        """Wait until no other batch writes a table; return whether ``query``'s rows, as the
+        temporary relation ``rows``, were computed meanwhile.
+        """
+        with self.connections.exception_handler(query or ""):
+            return self.handle.begin_batch(table.render(), rows.identifier or "", query)
 
     @available
     @classmethod

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import defaultdict
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ class Lakes:
         self._opened: dict[str, Lake] = {}
         self._session: SparkSession | None = None
         self._lock = Lock()
+        self._write_locks: defaultdict[str, Lock] = defaultdict(Lock)
         self._starting = Lock()  # of its own: what needs no Spark does not wait for its start
 
     def lake(self, name: str | None = None) -> Lake:
@@ -68,6 +70,11 @@ class Lakes:
         except CatalogMissing:  # said, as a wrong name would make another lake
             logger.warning(f"the catalog {masked(uri)} does not exist: it is created now")
             return Lake.attach(uri, spark=self.session, **arguments)
+
+    def write_lock(self, table: str) -> Lock:
+        """The lock of those batches that write a table of this full name."""
+        with self._lock:
+            return self._write_locks[fold(table)]
 
     @property
     def names(self) -> frozenset[str]:

@@ -14,11 +14,14 @@
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
+  {# Batches that run at once compute their rows together and write in turn, but for those that read the table itself. #}
+  {% set is_computed = strategy == 'microbatch' and not anew and adapter.begin_batch(
+       target_relation, temp_relation, none if language != 'sql' or this.render() in compiled_code else compiled_code) %}
   {# What is read and what is written are of one snapshot. A model in Python begins no transaction itself. #}
   {% do penstock__begin() %}
   {% do penstock__check_options() %}
   {% set is_staged = not anew or (keys and not config.get('sql_header')) %}
-  {% if is_staged %}
+  {% if is_staged and not is_computed %}
     {% call statement('stage', language=language) -%}
       {{ create_table_as(True, temp_relation, compiled_code, language) }}
     {%- endcall %}
