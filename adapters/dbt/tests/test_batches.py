@@ -25,7 +25,8 @@ READS_ITSELF = (
 """
 )
 FAILING = BATCHED.replace(
-    "amount from", "assert_true(at <> timestamp_ntz '2026-01-04') as fine, amount from"
+    "amount from",
+    "cast(assert_true(at <> timestamp_ntz '2026-01-04') as string) as fine, amount from",
 )
 DAYS = ["--event-time-start", "2026-01-01", "--event-time-end", "2026-01-09", "--threads", "4"]
 

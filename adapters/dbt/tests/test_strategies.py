@@ -38,6 +38,12 @@ LACKING = """
 {{ config(materialized="incremental", unique_key="id") }}
 select 1 as id {% if not is_incremental() %}, 2 as c{% endif %}
 """
+UNTYPED = """
+{{ config(materialized="incremental", unique_key="id", on_schema_change="sync_all_columns") }}
+select {{ "2" if is_incremental() else "1" }} as id, null as x, array() as l,
+  {{ "null" if is_incremental() else "'1'" }} as text
+{% if is_incremental() %}, null as y{% endif %}
+"""
 GRANTED = "{{ config(materialized='table', grants={'select': ['ada']}) }} select 1 as id"
 DELTA = "{{ config(materialized='table', file_format='delta', OPTION) }} select 1 as id"
 KEPT = """
@@ -70,6 +76,7 @@ class TestStrategies:
         others = {
             "lacking": LACKING,
             "granted": GRANTED,
+            "untyped": UNTYPED,
             "located": DELTA.replace("OPTION", "location='custom/place'"),
             "tuned": DELTA.replace("OPTION", "table_properties={'delta.appendOnly': 'true'}"),
             "arch": "{{ config(materialized='table', database='archive') }} select 1 as id",
@@ -102,6 +109,8 @@ class TestStrategies:
             assert {(1, "A"), (2, "B"), (4, "D")} <= set(rows)
             assert len(rows) == len(set(rows)), name
         assert (1, "a") not in rows
+        rows = project.run_sql("select * from {schema}.untyped order by id", fetch="all")
+        assert rows == [(1, None, [], "1", None), (2, None, [], None, None)]
 
     @pytest.mark.parametrize(
         ("model", "said"),

@@ -33,6 +33,7 @@ from dbt.adapters.penstock.texts import unquoted
 from dbt.adapters.penstock.types import columns_of
 from penstock.errors import NotFound, SchemaMismatch, UnsupportedFeature
 from penstock.lake.format.naming import fold
+from penstock.lake.reading.conversions.align import known, typed
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class PenstockAdapter(SQLAdapter):
         """The columns of a table, a view or a temporary relation; none of what is not there."""
         handle, name = self.handle, relation.identifier or ""
         if name in handle.views and (relation.schema is None or relation.is_temporary):
-            pairs = columns_of(handle.views[name])
+            pairs = columns_of(known(handle.views[name]))
         elif relation.travel or relation.files:
             with self.connections.exception_handler(text := f"SELECT * FROM {relation.render()}"):
                 pairs = columns_of(handle.run(text).frame)
@@ -217,6 +218,15 @@ class PenstockAdapter(SQLAdapter):
         query = keys.guarded(relation.render(), columns, unique_key, table.render())
         with self.connections.exception_handler(query):
             self.handle.stage(name, query)
+
+    @available.parse_none
+    def type_nulls(self, rows: PenstockRelation, table: PenstockRelation) -> None:
+        """Give columns of untyped NULLs in a temporary relation the types that a table has."""
+        name = f"{quoted(table.schema or 'main')}.{quoted(table.identifier or '')}"
+        with self.connections.exception_handler(f"DESCRIBE {name}"):
+            schema = self.handle.transaction(table.database).table(name).schema
+            views = self.handle.views
+            views[rows.identifier or ""] = typed(views[rows.identifier or ""], schema)
 
     @available
     @classmethod

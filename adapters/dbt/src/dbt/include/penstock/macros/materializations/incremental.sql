@@ -37,6 +37,7 @@
       {%- endif %}
     {%- endcall %}
   {% else %}
+    {% do adapter.type_nulls(temp_relation, target_relation) %}
     {% set dest_columns = process_schema_changes(on_schema_change, temp_relation, existing_relation) %}
     {% if not dest_columns %}
       {% set dest_columns = adapter.get_columns_in_relation(existing_relation) %}
