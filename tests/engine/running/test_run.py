@@ -88,7 +88,7 @@ def test_a_step_runs_after_those_it_needs() -> None:
 def test_a_step_that_is_up_to_date_beside_others_has_rows_and_snapshot() -> None:
     """As in a run that has nothing else to do."""
     events: list[Event] = []
-    there = {WHOLE: cast(Any, SimpleNamespace(rows=3, made_in=7))}
+    there: dict[Slice, Any] = {WHOLE: SimpleNamespace(rows=3, made_in=7)}
     current = replace(planned("a"), skipped=UP_TO_DATE, is_current=True, there=there)
 
     def do(context: RunContext, step: PlannedStep) -> Results:

@@ -83,7 +83,14 @@ def finished_as(step: PlannedStep, results: Sequence[StepResult]) -> StepFinishe
 
 
 def rows_and_snapshot(results: Sequence[StepResult]) -> tuple[int | None, int | None]:
-    """Return the rows of all results, None unless each has its own, and their latest snapshot."""
+    """Return the rows of all results and their latest snapshot.
+
+    Args:
+        results: The results of the slices of a step.
+
+    Returns:
+        The number of rows, None unless each result has its own, and the snapshot.
+    """
     rows = [result.rows for result in results if result.rows is not None]
     snapshots = (result.snapshot_id for result in results if result.snapshot_id is not None)
     total = sum(rows) if rows and len(rows) == len(results) else None
