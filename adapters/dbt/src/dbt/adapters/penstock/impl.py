@@ -221,12 +221,14 @@ class PenstockAdapter(SQLAdapter):
 
     @available.parse_none
     def type_nulls(self, rows: PenstockRelation, table: PenstockRelation) -> None:
-        """Give columns of untyped NULLs in a temporary relation the types that a table has."""
+        """Give columns of untyped NULLs in a temporary relation the types that a table has, and
+        those that it lacks the type that the lake gives them.
+        """
         name = f"{quoted(table.schema or 'main')}.{quoted(table.identifier or '')}"
         with self.connections.exception_handler(f"DESCRIBE {name}"):
             schema = self.handle.transaction(table.database).table(name).schema
             views = self.handle.views
-            views[rows.identifier or ""] = typed(views[rows.identifier or ""], schema)
+            views[rows.identifier or ""] = known(typed(views[rows.identifier or ""], schema))
 
     @available
     @classmethod
