@@ -19,7 +19,7 @@ from penstock.model.time.partition_token import TOKEN
 from penstock.sql.identifiers import fold
 
 Key = tuple[str, str]  # the qualifier of a column, "" without one, and its name; both folded
-_Read = Callable[[exp.Expr], Expression]
+_Read = Callable[["exp.Expr"], Expression]
 
 
 @dataclass(frozen=True, slots=True)
