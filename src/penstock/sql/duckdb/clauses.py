@@ -15,13 +15,33 @@ def _select(node: exp.Expr) -> exp.Expr:
     unnested = [
         expression for expression in node.expressions for _ in expression.find_all(exp.Explode)
     ]
-    if len(unnested) > 1:  # DuckDB goes through them side by side, Spark through each pair
-        raise placed(refused("unnest twice in one SELECT"), unnested[1])
+    if len(unnested) > 1:
+        _unnest_side_by_side(node, unnested)
     _check_order(node)
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on") and isinstance(node, exp.Select):
         return _first_of_each(node, distinct.args["on"])
     return node
+
+
+def _unnest_side_by_side(select: exp.Expr, items: list[exp.Expr]) -> None:
+    """Write one generator for several: DuckDB takes an item of each list, Spark each combination.
+
+    A shorter list, and one that is NULL, is NULL in the rows that it lacks.
+    """
+    expressions = list(select.expressions)
+    first = next(index for index, item in enumerate(expressions) if item is items[0])
+    are_neighbors = expressions[first : first + len(items)] == items
+    are_named = all(isinstance(item, exp.Alias) for item in items)
+    are_plain = all(isinstance(item.unalias(), exp.Explode) for item in items)
+    if not (are_neighbors and are_named and are_plain):
+        advice = "them beside each other: unnest(a) AS x, unnest(b) AS y"
+        raise placed(refused("unnest twice in this form of SELECT", advice), items[1])
+    lists = [spark("COALESCE(:items, ARRAY())", items=item.unalias().this) for item in items]
+    generator = exp.Inline(this=exp.ArraysZip(expressions=lists))
+    names = [item.args["alias"].copy() for item in items]
+    expressions[first : first + len(items)] = [exp.Aliases(this=generator, expressions=names)]
+    select.set("expressions", expressions)
 
 
 def _check_order(select: exp.Expr) -> None:
