@@ -72,4 +72,4 @@ def test_how_it_ends(project: Path, arguments: tuple[str, ...], code: int) -> No
 def test_a_file_that_is_gone(project: Path) -> None:
     min(project.rglob("data/**/*.parquet")).unlink()
     ended = maintain(project, "merge-adjacent-files")
-    assert (ended.exit_code, "is missing" in ended.stderr) == (1, True), ended.stderr
+    assert (ended.exit_code, " of main.t is missing" in ended.stderr) == (1, True), ended.stderr

@@ -27,6 +27,12 @@ def test_when_one_is_due(tmp_path: Path) -> None:
     ]
 
 
+def test_none_is_due_where_another_engine_protects_its_own(tmp_path: Path) -> None:
+    protected = {"delta.requireCheckpointProtectionBeforeVersion": "1"}
+    make(tmp_path, options={"delta.checkpointInterval": "1", **protected})
+    assert not is_due(land(tmp_path, None, added=(file("f"),)))
+
+
 def test_ten_commits_are_usual(tmp_path: Path) -> None:
     make(tmp_path)
     due = [is_due(land(tmp_path, None, added=(file(f"f{at}"),))) for at in range(10)]

@@ -94,6 +94,8 @@ def test_append_and_time_travel(delta: Delta, orders: Table) -> None:
     assert orders.append([{"id": 10, "name": "é"}]).change.rows_inserted == 1
     first = orders.history()[-1]
     assert (first.version, first.operation) == (0, "CREATE TABLE AS SELECT")
+    appended = orders.history(1)[0]
+    assert (appended.metrics["numOutputRows"], appended.parameters["mode"]) == ("1", "Append")
     assert orders.to_df(timestamp=first.time).count() == 5
     assert delta.tables() == ["shop.orders"]
     check(orders)
@@ -113,6 +115,13 @@ def test_delete_and_update(orders: Table, options: dict[str, str]) -> None:
     kept = [(at, f"n{at}", at * 10) for at in range(10) if at not in (1, 7, 8)]
     check(orders, [*kept, (1, "N1", 11), (8, "N8", 81)])
     assert {p for p in data_files(orders) if p.endswith("parquet")} == all_files(orders)
+
+
+def test_an_option_that_is_not_done_is_refused(delta: Delta, orders: Table) -> None:
+    with pytest.raises(UnsupportedFeature, match="delta.enableRowTracking"):
+        orders.set_options({"delta.enableRowTracking": "true"})
+    with pytest.raises(UnsupportedFeature, match="delta.enableRowTracking"):
+        delta.table("shop.new").create(orders.to_df(), options={"delta.enableRowTracking": "true"})
 
 
 def test_a_file_of_which_all_rows_go_is_not_read(orders: Table) -> None:

@@ -49,8 +49,8 @@ class Proposal:
     removed: tuple[Add, ...] = ()
     reads: tuple[Predicate, ...] = ()
     operation: str = "WRITE"
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    metrics: Mapping[str, int] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
     message: str | None = None
     user_metadata: Mapping[str, str] = field(default_factory=dict)
     app: tuple[str, int] | None = None
@@ -175,19 +175,15 @@ def _info(proposal: Proposal, state: LogState | None, transaction: str, now: int
     return {
         "timestamp": now,
         "operation": proposal.operation,
-        "operationParameters": {k: _text(v) for k, v in proposal.parameters.items()},
+        "operationParameters": dict(proposal.parameters),
         **({} if state is None else {"readVersion": state.number}),
         "isolationLevel": "Serializable",
         "isBlindAppend": proposal.is_blind,
-        "operationMetrics": {name: str(value) for name, value in proposal.metrics.items()},
+        "operationMetrics": dict(proposal.metrics),
         "engineInfo": f"Penstock/{VERSION}",
         "txnId": transaction,
         **({"userMetadata": json.dumps(metadata)} if metadata else {}),
     }
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def user_metadata(info: Mapping[str, Any]) -> dict[str, str]:

@@ -20,6 +20,16 @@ from penstock.delta.actions import Add, Metadata
 from penstock.delta.commit import Proposal
 from penstock.delta.commit import commit as land
 from penstock.delta.features import VECTORS, check_writable, protocol_for
+from penstock.delta.history_entries import (
+    BYTES,
+    DELETED,
+    FILES,
+    INSERTED,
+    UPDATED,
+    WRITTEN,
+    name_metrics,
+    name_parameters,
+)
 from penstock.delta.options import checked_options
 from penstock.delta.place import Place, Version
 from penstock.delta.pruning import matching
@@ -69,6 +79,16 @@ class Change:
     rows_deleted: int = 0
     rows_written: int = 0
     fingerprint: str | None = None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers of rows by their names in `history_entries`."""
+        return {
+            INSERTED: self.rows_inserted,
+            UPDATED: self.rows_updated,
+            DELETED: self.rows_deleted,
+            WRITTEN: self.rows_written,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,14 +404,27 @@ class Staged:
         state = None if self.base is None else self.base.state
         before = {} if state is None else state.by_key
         keys = {file.key for file in self.files}
+        added = tuple(file for file in self.files if file.key not in before)
+        removed = tuple(file for key, file in before.items() if key not in keys)
+        operation = _operation(self.operations, created=state is None)
         return Proposal(
             base=state,
             metadata=self.of_table,
-            added=tuple(file for file in self.files if file.key not in before),
-            removed=tuple(file for key, file in before.items() if key not in keys),
+            added=added,
+            removed=removed,
             reads=self.reads,
-            operation=_operation(self.operations, created=state is None),
-            metrics=_metrics(self.last),
+            operation=operation,
+            parameters=name_parameters(
+                operation, self.of_table.partition_by, replaces=bool(removed)
+            ),
+            metrics=name_metrics(
+                operation,
+                {
+                    **self.last.counts,
+                    FILES: len(added),
+                    BYTES: sum(file.size for file in added),
+                },
+            ),
             message=message,
             user_metadata=user_metadata,
             app=app,
@@ -417,15 +450,6 @@ def _operation(operations: Sequence[str], *, created: bool) -> str:
     if not rows:
         return "SET TBLPROPERTIES" if "SET" in operations else "CREATE OR REPLACE TABLE"
     return rows[-1] if len(set(rows)) == 1 else "MERGE"
-
-
-def _metrics(last: Change) -> dict[str, int]:
-    return {
-        "numOutputRows": last.rows_written,
-        "numInsertedRows": last.rows_inserted,
-        "numUpdatedRows": last.rows_updated,
-        "numDeletedRows": last.rows_deleted,
-    }
 
 
 def _schema(like: DataFrame | TableSchema) -> TableSchema:

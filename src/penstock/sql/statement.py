@@ -180,9 +180,10 @@ class Reader:
         if len(parts) != most + 1:
             return parts
         if fold(parts[0]) not in self.lakes:
+            form = "schema.table" if most > 1 else "its name alone, as no schema is inside another"
             error = self.wrong(
                 f"{'.'.join(parts)} names a catalog {parts[0]!r}, which is not this lake",
-                f"the lake is called {called(self.lakes)}: write schema.table",
+                f"the lake is called {called(self.lakes)}: write {form}",
                 at,
             )
             error.data["catalog"] = parts[0]

@@ -75,6 +75,9 @@ def test_each_strategy(tmp_path: Path, spark: Any, quick_session: None) -> None:
             assert delta_rows(root / "main" / name) == FIRST
         assert delta_rows(root / "shop/daily") == [("2026-01-02", 2, "2026-01-02")]
         assert [id_ for _, id_ in delta_rows(root / "main/ranged")] == [2]
+        entry = DeltaTable(str(root / "shop/daily")).history(1)[0]  # as delta-rs shows it
+        assert entry["operationMetrics"]["numOutputRows"] == "1"
+        assert entry["operationParameters"]["partitionBy"] == '["_wm_partition"]'
         assert rows(project, "SELECT n FROM main.in_lake") == [(2,)]
         again = states(project.run(partition="2026-01-02"))
         assert again == {**dict.fromkeys(again, "unchanged"), "added": "done"}  # as in a lake

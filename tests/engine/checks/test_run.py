@@ -171,6 +171,8 @@ LENIENT = """
     -- data_test accepted_range id min=1 max=9
     -- data_test row_count min=1
     -- data_test expression id <> 7 severity=warn
+    -- data_test expression code <> 'b'
+    -- data_test expression (code <> 'b') IS TRUE severity=warn
     -- data_test tests/at_most column=id limit=9
     -- data_test tests/at_most column=id limit=2 severity=warn
     SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, NULL), (3, NULL) AS v(id, code)
@@ -194,13 +196,19 @@ def test_a_warning_lets_the_slice_be_published_and_is_recorded(make: Make) -> No
         ("accepted_range id", "passed", 0),
         ("row_count", "passed", 0),
         ("expression id <> 7", "passed", 0),
+        ("expression code <> 'b'", "passed", 0),  # a condition that is NULL passes
+        ("expression (code <> 'b') IS TRUE", "warned", 2),
         ("tests/at_most column=id limit=9", "passed", 0),
         ("tests/at_most column=id limit=2", "warned", 1),
     ]
     warned = [event for event in events if isinstance(event, CheckFinished) and not event.passed]
-    assert [(event.severity, event.failures) for event in warned] == [("warn", 2), ("warn", 1)]
+    assert [(event.severity, event.failures) for event in warned] == [
+        ("warn", 2),
+        ("warn", 2),
+        ("warn", 1),
+    ]
     (slice_,) = project.status("lenient")[0].slices
-    assert (slice_.tests, slice_.tests_failed, slice_.tests_warned) == (7, 0, 2)
+    assert (slice_.tests, slice_.tests_failed, slice_.tests_warned) == (9, 0, 3)
     found = project.query(done.checks[0].query).rows
     assert found == ((2, None), (3, None))
 

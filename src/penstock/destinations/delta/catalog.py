@@ -27,6 +27,7 @@ from penstock.delta.features import (
     check_writable,
     protocol_for,
 )
+from penstock.delta.history_entries import BYTES, FILES, WRITTEN, name_metrics, name_parameters
 from penstock.destinations.delta import actions, log, versions
 from penstock.destinations.delta.marking import Settled, discard, needs_settling, settled
 from penstock.destinations.delta.versions import Known
@@ -283,7 +284,7 @@ class _Version:
         made = Known(known.version + 1, snapshot_id, metadata, protocol)
         names = metadata.partition_by
         lines = [
-            self._info_action(known, snapshot_id, now),
+            self._info_action(known, snapshot_id, now, names),
             {"txn": {"appId": self._catalog.root_id, "version": snapshot_id, "lastUpdated": now}},
             *(protocol.json() for _ in (0,) if protocol != known.protocol),
             *(metadata.json() for _ in (0,) if metadata != known.metadata),
@@ -309,18 +310,26 @@ class _Version:
         infos = log.only(log.read(path, version), "commitInfo")
         return any(info.get("txnId") == self._id for info in infos)
 
-    def _info_action(self, known: Known, snapshot_id: int, now: int) -> Json:
+    def _info_action(
+        self, known: Known, snapshot_id: int, now: int, partition_by: Sequence[str]
+    ) -> Json:
         change = self._change
         adds_only = change.only_adds and not change.depends_on_rows
         replaces = bool(change.end or change.deletes)
         operation = "MERGE" if replaces and change.depends_on_rows else "WRITE"
         if change.create is not None:
             operation = "CREATE TABLE AS SELECT" if known.version < 0 else "REPLACE TABLE AS SELECT"
+        counts = {
+            WRITTEN: sum(file.record_count for file in change.add),
+            FILES: len(change.add),
+            BYTES: sum(file.size_bytes for file in change.add),
+        }
         return {
             "commitInfo": {
                 "timestamp": now,
                 "operation": operation,
-                "operationParameters": {},
+                "operationParameters": name_parameters(operation, partition_by, replaces=replaces),
+                "operationMetrics": name_metrics(operation, counts),
                 "readVersion": known.version,
                 "isBlindAppend": adds_only,
                 "engineInfo": "Penstock",

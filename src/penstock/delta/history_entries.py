@@ -1,0 +1,62 @@
+"""What a commit tells DESCRIBE HISTORY: parameters and metrics under the names of Delta's writers.
+
+The names are those of delta-spark 4.4, seen in the logs of tests/delta/fixtures.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+INSERTED, UPDATED, DELETED, WRITTEN = "inserted", "updated", "deleted", "written"  # rows
+FILES, BYTES = "files", "bytes"  # that were added
+# The counts that an operation reports. Another operation reports what it wrote.
+_METRICS: Mapping[str, Mapping[str, str]] = {
+    "MERGE": {
+        INSERTED: "numTargetRowsInserted",
+        UPDATED: "numTargetRowsUpdated",
+        DELETED: "numTargetRowsDeleted",
+        WRITTEN: "numOutputRows",
+    },
+    "DELETE": {DELETED: "numDeletedRows"},
+    "UPDATE": {UPDATED: "numUpdatedRows"},
+}
+_OF_WRITES: Mapping[str, str] = {
+    WRITTEN: "numOutputRows",
+    FILES: "numFiles",
+    BYTES: "numOutputBytes",
+}
+
+
+def name_metrics(operation: str, counts: Mapping[str, int]) -> dict[str, str]:
+    """Return the metrics of a commit.
+
+    Args:
+        operation: What the commit is, as ``WRITE``.
+        counts: Numbers by INSERTED, UPDATED, DELETED, WRITTEN, FILES and BYTES.
+
+    Returns:
+        The counts that Delta's writers report for the operation, as texts.
+    """
+    names = _METRICS.get(operation, _OF_WRITES)
+    return {name: str(counts[count]) for count, name in names.items() if count in counts}
+
+
+def name_parameters(
+    operation: str, partition_by: Sequence[str], *, replaces: bool
+) -> dict[str, str]:
+    """Return the parameters of a commit.
+
+    Args:
+        operation: What the commit is, as ``WRITE``.
+        partition_by: The columns by which the table is partitioned.
+        replaces: Whether files of the version before are gone.
+
+    Returns:
+        The mode of a write, and the partitions of a write or of a new table. Other operations have
+        none: their conditions are Spark's expressions, which no statement of the user has.
+    """
+    partitions = json.dumps(list(partition_by))
+    if operation == "WRITE":
+        return {"mode": "Overwrite" if replaces else "Append", "partitionBy": partitions}
+    return {"partitionBy": partitions} if "TABLE" in operation and "SET" not in operation else {}
