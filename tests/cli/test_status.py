@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from penstock.cli.main import main
 from penstock.cli.status import print_models
 from penstock.engine.results import ModelStatus, SliceStatus
+from penstock.states import SliceState
 from tests.engine.toy import write_project
 
 
@@ -46,8 +47,8 @@ def test_show_says_what_a_slice_is(tmp_path: Path) -> None:
 def test_a_table_was_last_made_when_rows_of_it_were(capsys: pytest.CaptureFixture[str]) -> None:
     made, tried = (datetime(2026, 1, day, 12, tzinfo=UTC) for day in (1, 2))
     slices = (
-        SliceStatus("2026-01-01", "materialized", 1, 7, made),
-        SliceStatus("2026-01-02", "skipped", time=tried),
+        SliceStatus("2026-01-01", SliceState.MATERIALIZED, 1, 7, made),
+        SliceStatus("2026-01-02", SliceState.SKIPPED, time=tried),
     )
     print_models((ModelStatus("m", "main.m", "replace", "daily", slices),))
     assert "2026-01-01 " in (told := capsys.readouterr().out)

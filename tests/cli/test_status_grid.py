@@ -6,10 +6,11 @@ import pytest
 
 from penstock.cli.status_grid import SIGNS, grid
 from penstock.engine.results import SliceStatus
+from penstock.states import SliceState
 
 
 def of(*states: tuple[str, str]) -> list[str]:
-    return list(grid([SliceStatus(text, state) for text, state in states]))
+    return list(grid([SliceStatus(text, SliceState(state)) for text, state in states]))
 
 
 def test_days_are_months_of_signs() -> None:
@@ -51,7 +52,7 @@ def test_other_values_are_ranges_of_one_state() -> None:
         "x: failed",
         "y to z: 2 missing",
     ]
-    assert list(grid([SliceStatus(None, "materialized")])) == ["whole table: materialized"]
+    assert list(grid([SliceStatus(None, SliceState.MATERIALIZED)])) == ["whole table: materialized"]
     assert of() == []
 
 

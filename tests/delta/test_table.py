@@ -118,9 +118,9 @@ def test_delete_and_update(orders: Table, options: dict[str, str]) -> None:
 
 
 def test_an_option_that_is_not_done_is_refused(delta: Delta, orders: Table) -> None:
-    with pytest.raises(UnsupportedFeature, match="delta.enableRowTracking"):
+    with pytest.raises(UnsupportedFeature, match=r"delta\.enableRowTracking"):
         orders.set_options({"delta.enableRowTracking": "true"})
-    with pytest.raises(UnsupportedFeature, match="delta.enableRowTracking"):
+    with pytest.raises(UnsupportedFeature, match=r"delta\.enableRowTracking"):
         delta.table("shop.new").create(orders.to_df(), options={"delta.enableRowTracking": "true"})
 
 

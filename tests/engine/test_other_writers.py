@@ -35,7 +35,8 @@ def states(project: Project, **asked: Any) -> list[tuple[str | None, str]]:
 def planned(project: Project, **asked: Any) -> tuple[str | None, dict[str, int]]:
     (step,) = project.plan(fire_time=at(5), **asked).steps
     assert step.tally is not None
-    return (None if step.skipped else step.slice), dict(step.tally.states)
+    counts = {state.value: number for state, number in step.tally.states.items()}
+    return (None if step.skipped else step.slice), counts
 
 
 def test_an_interval_that_was_damaged_is_made_again(make: Make) -> None:

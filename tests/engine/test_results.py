@@ -12,6 +12,7 @@ from penstock.engine.results import (
     Statuses,
     StepResult,
 )
+from penstock.states import SliceState
 
 NASTY = "<script>alert('x')</script>\x1b[2J&"
 SAFE = "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;\\x1b[2J&amp;"
@@ -28,7 +29,9 @@ def test_a_query_result_is_a_table() -> None:
 def test_runs_and_statuses_are_tables() -> None:
     step = StepResult(NASTY, "main.t", "replace", None, "failed", reason=NASTY)
     assert RunResult(NASTY, "failed", None, (step,), 1.0)._repr_html_().count(SAFE) == 3
-    slice_ = SliceStatus(NASTY, "failed", time=datetime(2026, 1, 1, tzinfo=UTC), reason=NASTY)
+    slice_ = SliceStatus(
+        NASTY, SliceState.FAILED, time=datetime(2026, 1, 1, tzinfo=UTC), reason=NASTY
+    )
     status = ModelStatus(NASTY, "main.t", "replace", "dynamic", (slice_,))
     assert status._repr_html_().count(SAFE) == 3
     assert Statuses((status,))._repr_html_().count(SAFE) == 1

@@ -16,6 +16,7 @@ from penstock.cli.status import clock, state_text
 from penstock.cli.tables import Look
 from penstock.project.past_runs import LAST_RUNS
 from penstock.sinks.progress.view import count, seconds
+from penstock.states import PUBLISHED, StepState
 
 if TYPE_CHECKING:
     from penstock.engine.answers.runs import PastStep, RunDetail
@@ -236,8 +237,8 @@ def _row(step: PastStep) -> tuple[object, ...]:
 def _print_failure(step: PastStep) -> None:
     """Print why a slice ended badly, with the rows that its data tests found."""
     failed = [test for test in step.tests if not test.passed]
-    bad = step.state not in ("done", "unchanged", "running")
-    if not bad and not failed:
+    is_bad = step.state not in PUBLISHED | {StepState.RUNNING}
+    if not is_bad and not failed:
         return
     named = f"{step.step} {step.slice}" if step.slice else step.step
     say(f"\n{named}: {state_text(step.state)}")

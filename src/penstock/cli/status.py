@@ -24,6 +24,7 @@ from penstock.errors import ArgumentError
 from penstock.model.values.strategy import strategy_named
 from penstock.sinks.progress.view import count, one_line
 from penstock.sql.identifiers import nearest
+from penstock.states import SliceState
 
 if TYPE_CHECKING:
     from penstock.engine.results import ModelStatus, SliceStatus
@@ -160,7 +161,9 @@ def _monitored(statuses: tuple[ModelStatus, ...], wrong: tuple[str, ...]) -> int
 def _failed(statuses: tuple[ModelStatus, ...]) -> Iterator[ModelStatus]:
     """Yield the models with slices that failed or were skipped, with those slices alone."""
     for status in statuses:
-        slices = tuple(each for each in status.slices if each.state in ("failed", "skipped"))
+        slices = tuple(
+            each for each in status.slices if each.state in (SliceState.FAILED, SliceState.SKIPPED)
+        )
         if slices:
             yield replace(status, slices=slices)
 

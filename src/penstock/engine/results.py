@@ -12,8 +12,7 @@ from penstock.errors import PenstockError, StepError
 from penstock.events import Notice
 from penstock.model.values.strategy import strategy_named
 from penstock.notebook import count, line, listed, seconds, table
-
-_HOLD_ROWS = ("materialized", "behind", "stale", "unfinished")  # states of slices that are there
+from penstock.states import SliceState
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +223,7 @@ class SliceStatus:
     """
 
     slice: str | None
-    state: str
+    state: SliceState
     rows: int | None = None
     snapshot_id: int | None = None
     time: datetime | None = None
@@ -239,9 +238,6 @@ class SliceStatus:
     def __repr__(self) -> str:
         named = f"{self.slice}: {self.state}" if self.slice else self.state
         return line(self, named, count(self.rows, "row"), self.reason)
-
-
-_CHANGED = ("no model", "changed outside", "other kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,12 +258,8 @@ class ModelStatus:
         """The most pressing state of its slices; `embedded` of what makes none."""
         if not strategy_named(self.strategy).runs:
             return self.strategy
-        pressing = (
-            *("failed", "skipped", "waiting", "running", *_CHANGED),
-            *("behind", "stale", "unfinished", "materialized"),
-        )
-        states = {slice_.state for slice_ in self.slices}
-        return next((state for state in pressing if state in states), "missing")
+        states = (slice_.state for slice_ in self.slices)
+        return min(states, key=lambda state: state.urgency, default=SliceState.MISSING)
 
     @property
     def makes(self) -> str:
@@ -278,7 +270,7 @@ class ModelStatus:
 
     @property
     def rows(self) -> int | None:
-        if any(each.rows is None and each.state in _HOLD_ROWS for each in self.slices):
+        if any(each.rows is None and each.state.is_as_recorded for each in self.slices):
             return None  # a part of a batch, of which no count is recorded
         known = [slice_.rows for slice_ in self.slices if slice_.rows is not None]
         return sum(known) if known else None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import ArgumentError
 from penstock.project.past_runs import find_run_id, moment_since
 from penstock.project.states import list_snapshots
+from penstock.states import PUBLISHED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,7 +30,6 @@ Point = int | str | date | datetime  # a snapshot, a time, an age or a run
 SAMPLES = 5
 _COME = ("insert", "update_postimage")  # in a change feed
 DONE = "done"  # the state of a step that has written its slice
-PUBLISHED = (DONE, "unchanged")
 
 
 def compare_tables(

@@ -21,6 +21,7 @@ from penstock.errors import InputError, PenstockError, PlanMoved
 from penstock.events import EventSink, Notice
 from penstock.masking import masked
 from penstock.settings.notify_settings import NotifySettings
+from penstock.states import PUBLISHED
 
 if TYPE_CHECKING:
     from penstock.engine.results import RunResult, StepResult
@@ -31,7 +32,6 @@ _TIMEOUT = 10.0  # seconds that a webhook may take
 _COMMAND_TIMEOUT = 60.0
 _AGAIN = 1.0  # seconds after which a webhook that was not reached, or was busy, is called again
 _BUSY = range(500, 600)
-_MADE = frozenset({"done", "unchanged"})
 _NAMED = 5  # models that the sentence names
 
 
@@ -200,7 +200,7 @@ def run_and_tell(
         if not isinstance(error, InputError | PlanMoved):
             _notices(notifier.broken(error), sink)
         raise
-    made = {step.name for step in result.steps if step.state in _MADE}
+    made = {step.name for step in result.steps if step.state in PUBLISHED}
     notices = _notices(notifier.ended(result, (before - still) & made), sink)
     return replace(result, notices=(*result.notices, *notices)) if notices else result
 

@@ -10,11 +10,12 @@ import pytest
 from penstock.cli.status import print_ranges
 from penstock.engine.answers.range_status import in_range
 from penstock.engine.planning.intervals import Event, IntervalHistory
-from penstock.engine.planning.ranges import FAILED, MATERIALIZED, SliceRange
+from penstock.engine.planning.ranges import SliceRange
 from penstock.engine.results import ModelStatus, SliceStatus, Statuses
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval
 from penstock.project.project import Project
+from penstock.states import SliceState
 from tests.engine.toy import write_project
 
 SCRIPTS = {
@@ -40,11 +41,13 @@ def statuses(tmp_path: Path) -> Statuses:
     project = Project.load(write_project(tmp_path / "p", SCRIPTS))
     t, partitioned = project.model("t"), project.model("days")
     batch, failed = days(1, 5), days(6, 6)
-    painted = IntervalHistory((Event("a", batch, MATERIALIZED), Event("b", failed, FAILED)))
+    painted = IntervalHistory(
+        (Event("a", batch, SliceState.MATERIALIZED), Event("b", failed, SliceState.FAILED))
+    )
     known = Statuses(
         [
-            known_of(partitioned, SliceStatus("2026-01-02", MATERIALIZED, rows=3)),
-            known_of(t, SliceStatus(str(batch), MATERIALIZED, rows=50)),
+            known_of(partitioned, SliceStatus("2026-01-02", SliceState.MATERIALIZED, rows=3)),
+            known_of(t, SliceStatus(str(batch), SliceState.MATERIALIZED, rows=50)),
         ]
     )
     return in_range(known, [t, partitioned], ASKED, lambda models: {t.name: painted}, NOW)
@@ -53,8 +56,8 @@ def statuses(tmp_path: Path) -> Statuses:
 def test_what_a_batch_made_stands_for_its_intervals(tmp_path: Path) -> None:
     _, t = statuses(tmp_path)
     assert [(each.slice, each.state, each.rows, each.intervals) for each in t.slices] == [
-        ("2026-01-01 to 2026-01-05", MATERIALIZED, 50, 5),
-        ("2026-01-06", FAILED, None, 1),
+        ("2026-01-01 to 2026-01-05", SliceState.MATERIALIZED, 50, 5),
+        ("2026-01-06", SliceState.FAILED, None, 1),
         ("2026-01-07 to 2026-01-20", "missing", None, 14),
     ]
 

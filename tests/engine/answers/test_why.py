@@ -21,6 +21,7 @@ from penstock.engine.state.records import InputRead, ReadRecord
 from penstock.engine.state.store import insert_read
 from penstock.errors import ArgumentError
 from penstock.project.project import Project
+from penstock.states import SliceState
 from tests.engine.planning.test_reasons import DAYS, Shop
 from tests.engine.state.builders import run_record, step_record
 from tests.engine.toy import write_project
@@ -109,12 +110,14 @@ def test_a_slice_may_follow_the_model(shop: Shop) -> None:
 
 
 def test_the_slice_that_a_date_is_in() -> None:
-    one, many = SliceStatus("2026-01-01", "a"), SliceStatus("2026-01-02 to 2026-01-09", "b")
+    one = SliceStatus("2026-01-01", SliceState.FAILED)
+    many = SliceStatus("2026-01-02 to 2026-01-09", SliceState.STALE)
+    whole = SliceStatus(None, SliceState.MISSING)
     assert chosen((one, many), "2026-01-01") == one
     assert chosen((one, many), "2026-01-05") == many
     assert chosen((one, many), "2026-02-05") is None
     assert chosen((one, many), None) is None
-    assert chosen((SliceStatus(None, "c"),), None) == SliceStatus(None, "c")
+    assert chosen((whole,), None) == whole
 
 
 def penstock(shop: Shop, *arguments: str) -> Result:

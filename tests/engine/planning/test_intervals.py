@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.planning.ranges import BEHIND, MATERIALIZED
 from penstock.errors import ArgumentError
 from penstock.events import Notice, ignore
 from penstock.project.project import Project
+from penstock.states import SliceState
 from tests import duck
 from tests.engine.conftest import Make
 from tests.engine.toy import rows
@@ -67,8 +67,8 @@ def test_only_what_is_missing_is_made(make: Make) -> None:
     uri = toy.lake("main").catalog.uri
     assert duck.rows(uri, "SELECT n FROM t ORDER BY n") == [(1,), (2,), (3,), (4,)]
     assert recorded(toy) == [
-        ("2026-01-01 to 2026-01-03", MATERIALIZED, 3),
-        ("2026-01-04", MATERIALIZED, 1),
+        ("2026-01-01 to 2026-01-03", SliceState.MATERIALIZED, 3),
+        ("2026-01-04", SliceState.MATERIALIZED, 1),
     ]
     assert [row[1] for row in toy.read("t", "2026-01-02").rows] == [2]
 
@@ -82,9 +82,9 @@ def test_lookback_does_the_days_before_again(make: Make) -> None:
     assert made(toy, at(5)) == [("2026-01-03 to 2026-01-04", "done")]
     assert rows(toy, "SELECT n FROM t ORDER BY n") == [(1,), (2,), (3,), (9,), (9,)]
     assert recorded(toy) == [
-        ("2026-01-01", BEHIND, None),  # the row that went was of this day
-        ("2026-01-02", MATERIALIZED, None),
-        ("2026-01-03 to 2026-01-04", MATERIALIZED, 3),
+        ("2026-01-01", SliceState.BEHIND, None),  # the row that went was of this day
+        ("2026-01-02", SliceState.MATERIALIZED, None),
+        ("2026-01-03 to 2026-01-04", SliceState.MATERIALIZED, 3),
     ]
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.planning.needed import There, lacking, missing_to
-from penstock.engine.planning.ranges import FAILED, MATERIALIZED, SliceStates
+from penstock.engine.planning.ranges import SliceStates
 from penstock.model.slicing.needs import Edge, edges_of
 from penstock.model.time.slice import WHOLE, Part, Slice
 from penstock.project.project import Project
+from penstock.states import SliceState
 from tests.engine.toy import write_project
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
@@ -44,7 +45,7 @@ def edge_of(root: Path, of_raw: str, of_mart: str, query: str = "") -> Edge:
 
 
 def lacks(edge: Edge, *slices: Slice, made: tuple[str, ...] = (), failed: tuple[str, ...] = ()):  # type: ignore[no-untyped-def]
-    states = dict.fromkeys(made, MATERIALIZED) | dict.fromkeys(failed, FAILED)
+    states = dict.fromkeys(made, SliceState.MATERIALIZED) | dict.fromkeys(failed, SliceState.FAILED)
     found = lacking(edge, slices, There(edge.upstream, SliceStates(states)), NOW)
     return {slice_.text: [str(each.slice) for each in found[slice_]] for slice_ in found}
 

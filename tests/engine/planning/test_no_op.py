@@ -7,10 +7,10 @@ from pathlib import Path
 from penstock.engine.planning.made_from import MadeFrom
 from penstock.engine.planning.no_op import ended
 from penstock.engine.planning.plan import PlannedStep
-from penstock.engine.planning.ranges import WAITING
 from penstock.events import Event, RunFinished, RunStarted, SparkStarting, StepFinished
 from penstock.model.time.slice import Part, Slice
 from penstock.project.project import Project
+from penstock.states import SliceState
 from tests.engine.toy import write_project
 
 LATER = (
@@ -42,13 +42,13 @@ def test_a_run_in_which_everything_waits_starts_no_spark(tmp_path: Path) -> None
     project = Project.load(write_project(tmp_path / "p", models))
     events: list[Event] = []
     result = project.run(select=["mart"], partition="2026-01-02", on_event=events.append)
-    assert (result.state, result.exit_code) == (WAITING, 3)
+    assert (result.state, result.exit_code) == (SliceState.WAITING, 3)
     assert [(step.state, step.reason) for step in result.steps] == [
-        (WAITING, "raw 2026-01-02 missing")
+        (SliceState.WAITING, "raw 2026-01-02 missing")
     ]
     assert not any(isinstance(event, SparkStarting) for event in events)
     (past,) = project.runs()
-    assert (past.state, past.steps) == (WAITING, {WAITING: 1})
+    assert (past.state, past.steps) == (SliceState.WAITING, {SliceState.WAITING: 1})
 
 
 def test_a_step_that_is_up_to_date_has_the_rows_that_are_recorded(tmp_path: Path) -> None:

@@ -14,10 +14,16 @@ import pytest
 
 from penstock.engine.planning.make_plan import make_plan
 from penstock.engine.planning.plan import Known, Plan
-from penstock.engine.planning.ranges import STALE, SliceRange, SliceStates, Tally, idle
+from penstock.engine.planning.ranges import (
+    SliceRange,
+    SliceStates,
+    Tally,
+    idle,
+)
 from penstock.engine.planning.slices import RunRequest
 from penstock.errors import ArgumentError, PartitionError
 from penstock.project.project import Project
+from penstock.states import SliceState
 from tests.engine.toy import write_project
 
 HEAD = "-- pipeline\n-- partitioned {kind}\n-- materialize ducklake://main/{name}\n"
@@ -43,7 +49,10 @@ def plan(
     project = Project.load(write_project(root / "p", models))
     asked = RunRequest(fire_time=NOW, range=SliceRange.of(first, last, every=every), **request)
     by_name = {model.name: model for model in project.models}
-    states = {name: SliceStates(own) for name, own in (known or {}).items()}
+    states = {
+        name: SliceStates({text: SliceState(word) for text, word in own.items()})
+        for name, own in (known or {}).items()
+    }
     return make_plan(by_name, project.graph, asked, Known(slices=lambda _: states))
 
 
@@ -152,6 +161,6 @@ def test_batches_are_made_when_asked_for(tmp_path: Path) -> None:
 
 
 def test_what_nothing_rebuilds_stays() -> None:
-    tally = Tally({STALE: 1})
+    tally = Tally({SliceState.STALE: 1})
     assert idle(tally).endswith("1 stale; penstock run --changed rebuilds what is stale")
     assert idle(tally, "rows are added").endswith("1 stale; what is stale stays: rows are added")

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import pytest
 
 from penstock.engine.planning.intervals import Event, IntervalHistory
-from penstock.engine.planning.ranges import MATERIALIZED
 from penstock.engine.planning.restatement_scope import (
     BuildTimes,
     Cascade,
@@ -20,6 +19,7 @@ from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import WHOLE, Part
 from penstock.project.project import Project
+from penstock.states import SliceState
 from tests.engine.toy import write_project
 
 KIND = "MODEL (name main.{}, kind {});\nSELECT ds, n FROM {}"
@@ -50,7 +50,7 @@ def days(first: int, last: int) -> Interval:
 def made(*events: tuple[datetime, Interval]) -> BuildTimes:
     texts = ((at.isoformat(timespec="microseconds"), each) for at, each in events)
     return BuildTimes(
-        painted=IntervalHistory.of(Event(at, each, MATERIALIZED) for at, each in texts)
+        painted=IntervalHistory.of(Event(at, each, SliceState.MATERIALIZED) for at, each in texts)
     )
 
 

@@ -13,18 +13,11 @@ import pytest
 from penstock.engine.planning.intervals import Event, IntervalHistory
 from penstock.engine.planning.make_plan import OF_MOMENT
 from penstock.engine.planning.plan import Plan
-from penstock.engine.planning.ranges import (
-    BEHIND,
-    FAILED,
-    LATE,
-    MATERIALIZED,
-    SKIPPED,
-    STALE,
-    SliceRange,
-)
+from penstock.engine.planning.ranges import SliceRange
 from penstock.engine.planning.slices import RunRequest
 from penstock.errors import ArgumentError, PartitionError
 from penstock.model.time.interval import Interval
+from penstock.states import SliceState
 from tests.engine.planning.test_waiting import BY_TIME, DAILY, DAY, RAW, plan_of
 
 TODAY = "2026-01-05"  # the plans are of its noon
@@ -36,21 +29,26 @@ MODELS = {
     "tenants": "-- partitioned dynamic key=\"$.t\"\nSELECT '{partition}' AS t FROM src",
 }
 STATES = {
-    "raw": {TODAY: FAILED, "2026-01-04": STALE, "2026-01-03": MATERIALIZED, "2026-01-02": BEHIND},
-    "mart": {TODAY: MATERIALIZED, "2026-01-04": SKIPPED},
-    "whole": {"": STALE},
-    "tenants": {"eu": FAILED},
+    "raw": {
+        TODAY: SliceState.FAILED,
+        "2026-01-04": SliceState.STALE,
+        "2026-01-03": SliceState.MATERIALIZED,
+        "2026-01-02": SliceState.BEHIND,
+    },
+    "mart": {TODAY: SliceState.MATERIALIZED, "2026-01-04": SliceState.SKIPPED},
+    "whole": {"": SliceState.STALE},
+    "tenants": {"eu": SliceState.FAILED},
 }
 
 
-def line(*states: str) -> IntervalHistory:
+def line(*states: SliceState) -> IntervalHistory:
     """The intervals of January, from its first day on."""
     days = [datetime(2026, 1, day, tzinfo=UTC) for day in range(1, len(states) + 2)]
     spans = zip(days, days[1:], states, strict=False)
     return IntervalHistory(tuple(Event("", Interval(a, b), state) for a, b, state in spans))
 
 
-LINES = {"days": line(MATERIALIZED, FAILED, STALE)}
+LINES = {"days": line(SliceState.MATERIALIZED, SliceState.FAILED, SliceState.STALE)}
 
 
 def planned(root: Path, *select: str, known: Any = None, **request: Any) -> Plan:
@@ -96,13 +94,13 @@ def test_models_with_slices_in_a_state(
 
 
 def test_late_rows_are_behind(tmp_path: Path) -> None:
-    known = {"whole": {"": LATE}}
+    known = {"whole": {"": SliceState.LATE}}
     assert names(planned(tmp_path, "state:behind", known=known)) == {"whole"}
 
 
 def test_what_waits_in_the_plan_is_waiting(tmp_path: Path) -> None:
     models = {"raw": RAW.replace("01-01", "01-03"), "mart": f"{DAILY}SELECT * FROM raw {DAY}"}
-    known = {"raw": {"2026-01-04": FAILED}, "mart": {"2026-01-03": "waiting"}}
+    known = {"raw": {"2026-01-04": SliceState.FAILED}, "mart": {"2026-01-03": SliceState.WAITING}}
     asked = RunRequest(select=("state:waiting",))
     assert names(plan_of(tmp_path, models, known, asked)) == set()
     asked = replace(asked, partition="2026-01-03")
@@ -155,4 +153,4 @@ def test_to_names_models_for_a_full_refresh(tmp_path: Path) -> None:
 def test_what_changes_are_followed_to_leaves_out_the_excluded(tmp_path: Path) -> None:
     models = {"a": "SELECT 1 AS n", "b": "SELECT n FROM a", "c": "SELECT n FROM b"}
     asked = RunRequest(select=("a",), exclude=("c",), changed=True)
-    assert names(plan_of(tmp_path, models, {"a": {"": STALE}}, asked)) == {"a", "b"}
+    assert names(plan_of(tmp_path, models, {"a": {"": SliceState.STALE}}, asked)) == {"a", "b"}

@@ -16,18 +16,13 @@ import pytest
 from penstock.engine.planning.made_from import AsAsked, MadeFrom
 from penstock.engine.planning.make_plan import make_plan
 from penstock.engine.planning.plan import Known, Made, Plan
-from penstock.engine.planning.ranges import (
-    MATERIALIZED,
-    MISSING,
-    UNFINISHED,
-    SliceRange,
-    SliceStates,
-)
+from penstock.engine.planning.ranges import SliceRange, SliceStates
 from penstock.engine.planning.slices import RunRequest
 from penstock.engine.state.records import ReadRecord
 from penstock.model.definition.model import Model
 from penstock.model.slicing.undated import views_read
 from penstock.project.project import Project
+from penstock.states import SliceState
 from tests.engine.toy import write_project
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -74,11 +69,15 @@ class Fake:
         }
 
     def states(self, models: Sequence[Model]) -> Mapping[str, SliceStates]:
-        def of(model: Model) -> dict[str, str]:
-            state = MISSING if self.made(model.name) is None else MATERIALIZED
+        def of(model: Model) -> dict[str, SliceState]:
+            state = SliceState.MISSING if self.made(model.name) is None else SliceState.MATERIALIZED
             days = ("2026-01-01", TODAY) if model.partition else ("",)
             of_days = dict.fromkeys(days, state)
-            return of_days | {TODAY: UNFINISHED} if model.name in self.unfinished else of_days
+            return (
+                of_days | {TODAY: SliceState.UNFINISHED}
+                if model.name in self.unfinished
+                else of_days
+            )
 
         return {model.name: SliceStates(of(model)) for model in models}
 

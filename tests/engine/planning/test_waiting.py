@@ -13,18 +13,12 @@ from pathlib import Path
 from penstock.engine.planning.intervals import Event, IntervalHistory
 from penstock.engine.planning.make_plan import make_plan
 from penstock.engine.planning.plan import Known, Plan
-from penstock.engine.planning.ranges import (
-    BEHIND,
-    FAILED,
-    MATERIALIZED,
-    MISSING,
-    SliceRange,
-    SliceStates,
-)
+from penstock.engine.planning.ranges import SliceRange, SliceStates
 from penstock.engine.planning.slices import RunRequest
 from penstock.model.slicing.undated import views_read
 from penstock.model.time.interval import Interval
 from penstock.project.project import Project
+from penstock.states import SliceState
 from tests.engine.toy import write_project
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -42,7 +36,7 @@ BY_TIME = (
 def plan_of(
     root: Path,
     models: Mapping[str, str],
-    known: Mapping[str, Mapping[str, str]],
+    known: Mapping[str, Mapping[str, SliceState]],
     request: RunRequest,
     lines: Mapping[str, IntervalHistory] | None = None,
 ) -> Plan:
@@ -78,13 +72,13 @@ def days(*numbers: int) -> list[str]:
     return [f"2026-01-0{number}" for number in numbers]
 
 
-def states(state: str, numbers: Sequence[int]) -> dict[str, str]:
+def states(state: SliceState, numbers: Sequence[int]) -> dict[str, SliceState]:
     return dict.fromkeys(days(*numbers), state)
 
 
 def test_what_is_missing_above_is_made_first(tmp_path: Path) -> None:
     models = {"raw": RAW, "mart": f"{DAILY}SELECT * FROM raw {LAG}"}
-    plan = plan_of(tmp_path, models, {"raw": states(MATERIALIZED, (1, 2))}, RunRequest())
+    plan = plan_of(tmp_path, models, {"raw": states(SliceState.MATERIALIZED, (1, 2))}, RunRequest())
     assert made(plan, "raw") == days(3, 4, 5)
     assert made(plan, "mart") == days(5)
 
@@ -92,20 +86,20 @@ def test_what_is_missing_above_is_made_first(tmp_path: Path) -> None:
 def test_what_is_made_first_is_counted(tmp_path: Path) -> None:
     models = {"raw": RAW, "mart": f"{DAILY}SELECT * FROM raw {LAG}"}
     asked = RunRequest(range=SliceRange("2026-01-03", "2026-01-04"))
-    plan = plan_of(tmp_path, models, {"raw": states(FAILED, (2,))}, asked)
+    plan = plan_of(tmp_path, models, {"raw": states(SliceState.FAILED, (2,))}, asked)
     assert made(plan, "raw") == days(1, 2, 3, 4)
     (tally, of_mart) = (step.tally for step in plan.steps)
     assert tally is not None
-    assert (tally.states, tally.to_make) == ({MISSING: 3, FAILED: 1}, 4)
+    assert (tally.states, tally.to_make) == ({SliceState.MISSING: 3, SliceState.FAILED: 1}, 4)
     assert of_mart is not None
-    assert of_mart.states == {MISSING: 2}
+    assert of_mart.states == {SliceState.MISSING: 2}
 
 
 def test_alone_it_waits_and_with_upstream_it_does_not(tmp_path: Path) -> None:
     models = {"raw": RAW, "mid": f"{DAILY}SELECT * FROM raw {DAY}"}
     models["mart"] = f"{DAILY}SELECT * FROM mid {LAG}"
-    known = {"raw": states(MATERIALIZED, (3,)) | states(FAILED, (4,))}
-    known["mid"] = states(MATERIALIZED, (3,))
+    known = {"raw": states(SliceState.MATERIALIZED, (3,)) | states(SliceState.FAILED, (4,))}
+    known["mid"] = states(SliceState.MATERIALIZED, (3,))
     alone = RunRequest(select=("mart",), partition="2026-01-04")
     plan = plan_of(tmp_path, models, known, alone)
     assert waits(plan, "mart") == {"2026-01-04": "mid 2026-01-02 missing"}
@@ -120,7 +114,7 @@ def test_alone_it_waits_and_with_upstream_it_does_not(tmp_path: Path) -> None:
 def test_upstream_makes_nothing_that_is_there(tmp_path: Path) -> None:
     models = {"raw": RAW, "mart": f"{DAILY}SELECT * FROM raw {DAY}"}
     asked = RunRequest(select=("mart",), partition="2026-01-04", upstream=True)
-    plan = plan_of(tmp_path, models, {"raw": states(MATERIALIZED, (4,))}, asked)
+    plan = plan_of(tmp_path, models, {"raw": states(SliceState.MATERIALIZED, (4,))}, asked)
     assert [step.name for step in plan.steps] == ["mart"]
 
 
@@ -128,7 +122,7 @@ def test_who_reads_what_waits_waits_for_the_same(tmp_path: Path) -> None:
     models = {"raw": RAW, "mid": f"{DAILY}SELECT * FROM raw {DAY}"}
     models["mart"] = f"{DAILY}SELECT * FROM mid {DAY}"
     asked = RunRequest(select=("mid", "mart"), range=SliceRange("2026-01-03", "2026-01-04"))
-    plan = plan_of(tmp_path, models, {"raw": states(MATERIALIZED, (3,))}, asked)
+    plan = plan_of(tmp_path, models, {"raw": states(SliceState.MATERIALIZED, (3,))}, asked)
     assert (made(plan, "mid"), made(plan, "mart")) == (days(3), days(3))
     assert waits(plan, "mart") == {"2026-01-04": "raw 2026-01-04 missing"} == waits(plan, "mid")
 
@@ -136,8 +130,11 @@ def test_who_reads_what_waits_waits_for_the_same(tmp_path: Path) -> None:
 def test_a_range_makes_what_reads_what_it_makes(tmp_path: Path) -> None:
     models = {"raw": RAW, "month": "-- partitioned monthly\nSELECT count(*) AS n FROM raw"}
     models["mart"] = f"{DAILY}SELECT * FROM raw {DAY}"
-    known = {"raw": states(MATERIALIZED, (1, 2)), "month": {"2026-01": MATERIALIZED}}
-    known["mart"] = states(MATERIALIZED, (1,)) | states(BEHIND, (2,))
+    known = {
+        "raw": states(SliceState.MATERIALIZED, (1, 2)),
+        "month": {"2026-01": SliceState.MATERIALIZED},
+    }
+    known["mart"] = states(SliceState.MATERIALIZED, (1,)) | states(SliceState.BEHIND, (2,))
     asked = RunRequest(range=SliceRange("2026-01-01", "2026-01-03"))
     plan = plan_of(tmp_path, models, known, asked)
     assert made(plan, "raw") == days(3, 4)  # the month needs all that are over
@@ -150,7 +147,7 @@ def test_a_range_makes_what_reads_what_it_makes(tmp_path: Path) -> None:
 def test_a_running_slice_is_waited_for(tmp_path: Path) -> None:
     models = {"raw": RAW, "mart": f"{DAILY}SELECT * FROM raw {DAY}"}
     asked = RunRequest(partition="2026-01-04", select=("mart",))
-    plan = plan_of(tmp_path, models, {"raw": states("running", (4,))}, asked)
+    plan = plan_of(tmp_path, models, {"raw": states(SliceState.RUNNING, (4,))}, asked)
     assert waits(plan, "mart") == {"2026-01-04": "raw 2026-01-04 running"}
 
 
@@ -158,7 +155,7 @@ def test_intervals_wait_for_intervals(tmp_path: Path) -> None:
     models = {"ext": "SELECT 1 AS day", "raw": BY_TIME.format(name="raw", of="ext")}
     models["mart"] = BY_TIME.format(name="mart", of="raw")
     made_until = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
-    lines = {"raw": IntervalHistory((Event("a", made_until, MATERIALIZED),))}
+    lines = {"raw": IntervalHistory((Event("a", made_until, SliceState.MATERIALIZED),))}
     plan = plan_of(tmp_path, models, {}, RunRequest(select=("mart",)), lines)
     assert waits(plan, "mart") == {"2026-01-03 to 2026-01-04": "raw 2026-01-03 missing"}
     assert made(plan, "mart") == ["2026-01-01 to 2026-01-02"]
@@ -172,7 +169,7 @@ def test_what_is_added_is_in_the_order_of_time_and_is_counted(tmp_path: Path) ->
     bounds = "at >= $partition_start AND at < $partition_end"
     month = f"-- partitioned monthly\nSELECT count(*) AS n FROM raw WHERE {bounds}"
     asked = RunRequest(partition="2026-01", select=("month",), upstream=True)
-    known = {"raw": {"01.01.2026": MATERIALIZED}}
+    known = {"raw": {"01.01.2026": SliceState.MATERIALIZED}}
     plan = plan_of(tmp_path, {"raw": raw, "month": month}, known, asked)
     assert made(plan, "raw") == ["02.01.2026", "03.01.2026", "04.01.2026"]
     late = replace(asked, partition="2025-12")
@@ -184,7 +181,7 @@ def test_a_table_that_is_made_from_nothing_waits_as_a_whole(tmp_path: Path) -> N
     models = {"ext": "SELECT 1 AS day", "raw": BY_TIME.format(name="raw", of="ext")}
     models["mart"] = BY_TIME.format(name="mart", of="raw")
     two_days = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
-    lines = {"raw": IntervalHistory((Event("a", two_days, MATERIALIZED),))}
+    lines = {"raw": IntervalHistory((Event("a", two_days, SliceState.MATERIALIZED),))}
     asked = RunRequest(select=("mart",), full_refresh=True)
     plan = plan_of(tmp_path, models, {}, asked, lines)
     assert made(plan, "mart") == []  # else its rows of the third day would be gone
@@ -193,7 +190,10 @@ def test_a_table_that_is_made_from_nothing_waits_as_a_whole(tmp_path: Path) -> N
 
 def test_a_reader_that_needs_all_is_made_with_any_of_it(tmp_path: Path) -> None:
     mart = f"{DAILY}-- needs raw all\nSELECT * FROM raw {DAY}"
-    known = {"raw": states(MATERIALIZED, (1,)), "mart": states(MATERIALIZED, (1,))}
+    known = {
+        "raw": states(SliceState.MATERIALIZED, (1,)),
+        "mart": states(SliceState.MATERIALIZED, (1,)),
+    }
     asked = RunRequest(range=SliceRange("2026-01-01", "2026-01-02"))
     plan = plan_of(tmp_path, {"raw": RAW, "mart": mart}, known, asked)
     assert made(plan, "mart") == days(1, 2)
@@ -205,10 +205,13 @@ def test_what_is_made_first_for_one_reader_is_read_by_the_others(tmp_path: Path)
     models["month"] = "-- partitioned monthly\nSELECT count(*) AS n FROM raw"
     models["whole"] = "SELECT count(*) AS n FROM raw"
     models["interval"] = BY_TIME.format(name="interval", of="raw")
-    known = {"raw": states(MATERIALIZED, (1, 4)), "every": states(MATERIALIZED, (1, 2, 3, 4))}
-    known |= {"month": {"2026-01": MATERIALIZED}, "whole": {"": MATERIALIZED}}
+    known = {
+        "raw": states(SliceState.MATERIALIZED, (1, 4)),
+        "every": states(SliceState.MATERIALIZED, (1, 2, 3, 4)),
+    }
+    known |= {"month": {"2026-01": SliceState.MATERIALIZED}, "whole": {"": SliceState.MATERIALIZED}}
     four = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 5, tzinfo=UTC))
-    lines = {"interval": IntervalHistory((Event("a", four, MATERIALIZED),))}
+    lines = {"interval": IntervalHistory((Event("a", four, SliceState.MATERIALIZED),))}
     asked = RunRequest(range=SliceRange("2026-01-04", "2026-01-04"))
     plan = plan_of(tmp_path, models, known, asked, lines)
     assert (made(plan, "raw"), made(plan, "mart")) == (days(2, 3), days(4))
@@ -222,15 +225,17 @@ def test_what_is_made_first_for_one_reader_is_read_by_the_others(tmp_path: Path)
     assert [step.name for step in plan.steps] == ["raw", "mart", "whole"]
     assert made(plan, "whole") == ["whole table"]
     plain = replace(asked, range=None)
-    plan = plan_of(tmp_path, models, known | {"raw": states(MATERIALIZED, (1, 4, 5))}, plain, lines)
+    plan = plan_of(
+        tmp_path, models, known | {"raw": states(SliceState.MATERIALIZED, (1, 4, 5))}, plain, lines
+    )
     assert made(plan, "interval") == ["2026-01-02 to 2026-01-03"]
 
 
 def test_a_range_makes_the_intervals_that_read_what_it_makes(tmp_path: Path) -> None:
     models = {"raw": RAW, "mart": BY_TIME.format(name="mart", of="raw")}
     four = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 5, tzinfo=UTC))
-    lines = {"mart": IntervalHistory((Event("a", four, MATERIALIZED),))}
-    known = {"raw": states(MATERIALIZED, (1, 4))}
+    lines = {"mart": IntervalHistory((Event("a", four, SliceState.MATERIALIZED),))}
+    known = {"raw": states(SliceState.MATERIALIZED, (1, 4))}
     asked = RunRequest(range=SliceRange("2026-01-01", "2026-01-02"))
     plan = plan_of(tmp_path, models, known, asked, lines)
     assert made(plan, "raw") == days(2)
@@ -248,8 +253,8 @@ def test_where_late_rows_are_asked_for_a_whole_table_that_is_made_may_have_them(
         "mart": f"{DAILY}SELECT * FROM raw {DAY}",
     }
     models["seen"] = f"{DAILY}SELECT * FROM raw"
-    known = {"raw": {"": FAILED}, "mart": states(MATERIALIZED, (1,))}
-    known["seen"] = states(MATERIALIZED, (1,))
+    known = {"raw": {"": SliceState.FAILED}, "mart": states(SliceState.MATERIALIZED, (1,))}
+    known["seen"] = states(SliceState.MATERIALIZED, (1,))
     asked = RunRequest(range=SliceRange("2026-01-01", "2026-01-01"))
     assert made(plan_of(tmp_path, models, known, asked), "mart") == []
     plan = plan_of(tmp_path, models, known, replace(asked, late=True))
@@ -262,7 +267,7 @@ def test_what_reads_the_slice_before_it_is_made_after_that(tmp_path: Path) -> No
         "SELECT count(*) AS n FROM mart "
         "WHERE _wm_partition = CAST(date_sub('{partition}', 1) AS STRING)"
     )
-    known = {"mart": states(MATERIALIZED, (1, 3, 4)) | states(BEHIND, (2,))}
+    known = {"mart": states(SliceState.MATERIALIZED, (1, 3, 4)) | states(SliceState.BEHIND, (2,))}
     asked = RunRequest(range=SliceRange("2026-01-01", "2026-01-04"))
     plan = plan_of(tmp_path, {"mart": own}, known, asked)
     assert made(plan, "mart") == days(2, 3, 4)
@@ -271,7 +276,7 @@ def test_what_reads_the_slice_before_it_is_made_after_that(tmp_path: Path) -> No
 
 def test_what_is_made_without_its_input_says_without_what(tmp_path: Path) -> None:
     models = {"raw": RAW, "day": f"{DAILY}SELECT * FROM raw {LAG}"}
-    known = {"raw": {"2026-01-01": MATERIALIZED, "2026-01-03": FAILED}}
+    known = {"raw": {"2026-01-01": SliceState.MATERIALIZED, "2026-01-03": SliceState.FAILED}}
     asked = RunRequest(
         range=SliceRange("2026-01-01", "2026-01-03"), select=("day",), allow_missing=True
     )
@@ -290,22 +295,22 @@ def test_a_slice_waits_for_the_one_of_its_own_table_that_waits_before_it(tmp_pat
     own = "UNION ALL SELECT n, day FROM mart WHERE day = CAST(date_sub('{partition}', 1) AS STRING)"
     models = {"raw": RAW, "mart": f"{DAILY}SELECT n, day FROM raw {DAY} {own}"}
     asked = RunRequest(select=("mart",), partition="2026-01-03", upstream=False)
-    known = {"raw": states(MATERIALIZED, (1, 3))}
+    known = {"raw": states(SliceState.MATERIALIZED, (1, 3))}
     plan = plan_of(tmp_path, models, known, asked)
     assert made(plan, "mart") == days(1)
     assert waits(plan, "mart") == dict.fromkeys(days(2, 3), "raw 2026-01-02 missing")
-    known["mart"] = states(MATERIALIZED, (1, 2))
+    known["mart"] = states(SliceState.MATERIALIZED, (1, 2))
     assert made(plan_of(tmp_path, models, known, asked), "mart") == days(3)
 
 
 def test_an_append_says_that_it_will_be_behind(tmp_path: Path) -> None:
     log = f"-- pipeline\n-- materialize ducklake://main/log append\n{DAILY}SELECT * FROM raw {LAG}"
-    there = states(MATERIALIZED, (1, 2, 3, 4))
+    there = states(SliceState.MATERIALIZED, (1, 2, 3, 4))
     one = RunRequest(range=SliceRange("2026-01-01", "2026-01-01", all=True), select=("raw",))
     both = replace(one, select=("raw", "log"), range=SliceRange("2026-01-01", "2026-01-02"))
     plan = plan_of(tmp_path, {"raw": RAW, "log": log}, {"raw": there, "log": there}, both)
     assert plan.notices == (), "nothing is made"
-    some = {"raw": there | states(FAILED, (1,)), "log": there}
+    some = {"raw": there | states(SliceState.FAILED, (1,)), "log": there}
     plan = plan_of(tmp_path, {"raw": RAW, "log": log}, some, both)
     assert made(plan, "raw") == days(1)
     assert plan.notices == (
@@ -322,8 +327,11 @@ def test_a_history_says_what_it_leaves_behind(tmp_path: Path) -> None:
         "SELECT n FROM raw WHERE day = @start_ds"
     )
     spans = [Interval(NOON.replace(day=n, hour=0), NOON.replace(day=n + 1, hour=0)) for n in (1, 2)]
-    events = (Event("a", spans[0], BEHIND), Event("b", spans[1], MATERIALIZED))
-    raw = {"raw": states(MATERIALIZED, (1, 3, 4, 5)) | states(FAILED, (2,))}
+    events = (
+        Event("a", spans[0], SliceState.BEHIND),
+        Event("b", spans[1], SliceState.MATERIALIZED),
+    )
+    raw = {"raw": states(SliceState.MATERIALIZED, (1, 3, 4, 5)) | states(SliceState.FAILED, (2,))}
     asked = RunRequest(range=SliceRange("2026-01-01", "2026-01-04"))
     lines = {"h": IntervalHistory(events, remakes=False)}
     plan = plan_of(tmp_path, {"raw": RAW, "h": history}, raw, asked, lines)
@@ -343,7 +351,13 @@ RANGE = SliceRange("2026-01-01", "2026-01-03")
 
 
 def test_a_view_waits_for_no_slice_and_its_readers_for_their_own(tmp_path: Path) -> None:
-    known = {"raw": {"2026-01-01": MATERIALIZED, "2026-01-02": FAILED, "2026-01-03": MATERIALIZED}}
+    known = {
+        "raw": {
+            "2026-01-01": SliceState.MATERIALIZED,
+            "2026-01-02": SliceState.FAILED,
+            "2026-01-03": SliceState.MATERIALIZED,
+        }
+    }
     request = RunRequest(range=RANGE, select=("seen", "day"))
     plan = plan_of(tmp_path, VIEWED, known, request)
     assert made(plan, "seen") == ["whole table"]
@@ -352,8 +366,8 @@ def test_a_view_waits_for_no_slice_and_its_readers_for_their_own(tmp_path: Path)
 
 
 def test_what_reads_a_view_is_made_again_where_that_has_another_query(tmp_path: Path) -> None:
-    each = dict.fromkeys(days(1, 2, 3), MATERIALIZED)
-    for state, again in ((MISSING, days(1, 2, 3)), (MATERIALIZED, [])):
+    each = dict.fromkeys(days(1, 2, 3), SliceState.MATERIALIZED)
+    for state, again in ((SliceState.MISSING, days(1, 2, 3)), (SliceState.MATERIALIZED, [])):
         known = {"raw": each, "day": each, "seen": {"": state}}
         plan = plan_of(tmp_path, VIEWED, known, RunRequest(range=RANGE))
         step = next(step for step in plan.steps if step.name == "day")

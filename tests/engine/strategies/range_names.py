@@ -14,13 +14,14 @@ from itertools import combinations
 from penstock.engine.answers.range_status import in_range
 from penstock.engine.planning.make_plan import make_plan
 from penstock.engine.planning.plan import Known, Plan
-from penstock.engine.planning.ranges import BEHIND, FAILED, LATE, MISSING, SliceRange
+from penstock.engine.planning.ranges import SliceRange
 from penstock.engine.planning.restate import Root, planner_of
 from penstock.engine.planning.slice_states import KnownSlices
 from penstock.engine.planning.slices import RunRequest
 from penstock.engine.results import ModelStatus
 from penstock.model.time.interval import Interval
 from penstock.project.project import Project
+from penstock.states import SliceState
 from tests.engine.strategies.range_reference import DAY, Form, Slice, units_of
 
 Days = tuple[date, date]
@@ -35,18 +36,18 @@ def differing(
     if form.slices != "whole":
         ranged = dict(_shown(_in_range(project, now, days), form, days))
     for unit in ranged:
-        named = known.get(unit, MISSING)
-        others = {shown.get(unit, MISSING), ranged[unit]} - {named}
-        if others and not (unit in interrupted and named == FAILED):
+        named = known.get(unit, SliceState.MISSING)
+        others = {shown.get(unit, SliceState.MISSING), ranged[unit]} - {named}
+        if others and not (unit in interrupted and named == SliceState.FAILED):
             return f"{unit}: a plan names it {named}, status {others}"
     if form.slices == "whole":
         return None
-    counts = Counter(known.get(unit, MISSING) for unit in ranged)
+    counts = Counter(known.get(unit, SliceState.MISSING) for unit in ranged)
     for command, plan in _plans(project, form, now, days).items():
         (step,) = plan.steps
         assert step.tally is not None
         told = Counter(step.tally.states)
-        told[BEHIND] += told.pop(LATE, 0)  # which this run leaves
+        told[SliceState.BEHIND] += told.pop(SliceState.LATE, 0)  # which this run leaves
         if told != counts:
             return f"{command} counts {dict(step.tally.states)}, there are {dict(counts)}"
     return None

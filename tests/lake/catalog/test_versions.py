@@ -65,7 +65,9 @@ def test_read_and_not_written(place: Place, version: str, statements: tuple[str,
         assert (lake.version, table.schema_version) == (version, 1)
         assert table.schema.columns[0].name == "id"
         assert lake.files(table, 1).files == ()
-        with pytest.raises(UnsupportedFeature, match=f"{version} of the format, which is read") as e:
+        with pytest.raises(
+            UnsupportedFeature, match=f"{version} of the format, which is read"
+        ) as e:
             staging.create(lake, "u", COLUMNS)
         assert version != "1.1" or "DUCKLAKE_VERSION '1.0'" in str(e.value.hint)
 

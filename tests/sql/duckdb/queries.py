@@ -58,7 +58,7 @@ QUERIES = (
     "SELECT t.* EXCLUDE (l, st), w FROM t JOIN u ON t.id = u.id",
     "SELECT unnest([1, 2, 3]) AS x",
     "SELECT id, unnest(l) AS item FROM t",
-    "SELECT unnest([3, 1]) AS id, unnest(['Sarah', 'John', 'Eve']) AS name, unnest(NULL::INT[]) AS n",
+    "SELECT unnest([3, 1]) AS id, unnest(['Sue', 'Jo', 'Eve']) AS name, unnest(NULL::INT[]) AS n",
     "SELECT unnest(l), unnest([1, 2]), id FROM t WHERE id < 3",
     "SELECT * FROM unnest([1, 2, 3])",
     "SELECT * FROM unnest(['a', NULL]) AS k(n)",

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from functools import cache
 
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
-from penstock.engine.planning.ranges import MISSING, Calendar, SliceRange
+from penstock.engine.planning.ranges import Calendar, SliceRange
 from penstock.engine.planning.selection import Selection
 from penstock.engine.results import ModelStatus, SliceStatus, Statuses
 from penstock.model.definition.graph import Graph
 from penstock.model.definition.model import Model
+from penstock.states import SliceState
 
 Intervals = Callable[[Sequence[Model]], Mapping[str, IntervalHistory]]
 
@@ -33,7 +34,8 @@ def of_selection(
         return {
             each.model
             for each in known()
-            if each.model and STATES[word] & ({of.state for of in each.slices} or {MISSING})
+            if each.model
+            and STATES[word] & ({of.state for of in each.slices} or {SliceState.MISSING})
         }
 
     names = selection.of(models, graph, in_state).names
@@ -66,7 +68,9 @@ def in_range(
         if model.by_time is None:
             slices = {each.slice: each for each in status.slices}
             values = (part.value for part in calendar.of(model).slices)
-            ordered = tuple(slices.get(value) or SliceStatus(value, "missing") for value in values)
+            ordered = tuple(
+                slices.get(value) or SliceStatus(value, SliceState.MISSING) for value in values
+            )
         else:
             line = ModelIntervals(model.by_time, painted.get(model.name, IntervalHistory()), now)
             ordered = tuple(_of_intervals(status, line, asked))

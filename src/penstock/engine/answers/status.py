@@ -14,19 +14,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.planning.behind import Inputs, Read, TableChanges, inputs_of
-from penstock.engine.planning.ranges import (
-    CHANGED,
-    FAILED,
-    MATERIALIZED,
-    MISSING,
-    OTHER,
-    RUNNING,
-    SKIPPED,
-    WAITING,
-)
 from penstock.engine.planning.slice_states import (
+    DerivedState,
     Recorded,
-    SliceState,
     TableReads,
     files_of,
     recorded_of,
@@ -71,6 +61,7 @@ from penstock.model.values.strategy import strategy_named
 from penstock.settings.config import Settings, SparkSettings
 from penstock.settings.environment_tables import is_of_another
 from penstock.sql.identifiers import fold
+from penstock.states import INTERRUPTED, SliceState
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -78,10 +69,11 @@ if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog, Catalogs
 
 
-#: attempts that say more than what was published before
-_PRESSING = (RUNNING, FAILED, SKIPPED, WAITING)
-_INTERRUPTED = ("cancelled", "abandoned")  # which published nothing: a run makes the slice again
-_UNPUBLISHED = (*_PRESSING, *_INTERRUPTED)
+# What was interrupted published nothing: a run makes the slice again.
+_UNPUBLISHED = (
+    *(state.value for state in SliceState if state.is_attempt),
+    *(state.value for state in INTERRUPTED),
+)
 LAST_RUNS = 10
 
 
@@ -107,9 +99,9 @@ class Reads:
 
 @dataclass(frozen=True, slots=True)
 class LakeState:
-    """The state tables of one lake, read at one moment. ``attempts`` are those of interest, of the
-    latest at each slice: `_PRESSING`, and what was interrupted. Of models by time the latest of
-    these count, whatever was published since: records say so, and a rollback undoes them.
+    """The state tables of one lake, read at one moment. ``attempts`` are the latest at each slice,
+    where they have published nothing. Of models by time the latest such attempts count, whatever
+    was published since: records say so, and a rollback undoes them.
     """
 
     slices: tuple[SliceRecord, ...] = ()
@@ -300,7 +292,7 @@ def model_status(
     else:
         states = made.states(model) if model.strategy.runs else {}
         if model.partition is None and model.strategy.runs:
-            states = {WHOLE: SliceState.of(MISSING)} | states
+            states = {WHOLE: DerivedState.of(SliceState.MISSING)} | states
         found = tuple(
             _slice_status(
                 value,
@@ -329,13 +321,15 @@ def _pressing(state: LakeState, target: str, alive: Collection[str]) -> dict[str
     for each in state.attempts:
         if each.target != target:
             continue
-        is_killed = each.state == RUNNING and each.run_id not in alive
-        if is_killed or each.state in _INTERRUPTED:
+        is_killed = each.state == SliceState.RUNNING and each.run_id not in alive
+        if is_killed or each.state in INTERRUPTED:
             why = "its run was cancelled" if each.state == "cancelled" else "its run was killed"
-            found[each.slice] = replace(each, state=FAILED, reason=each.reason or why)
-        elif each.state in _PRESSING:
+            found[each.slice] = replace(each, state=SliceState.FAILED, reason=each.reason or why)
+        elif each.state in _UNPUBLISHED:
             found[each.slice] = each
-    held = state.holders(target, [text for text, each in found.items() if each.state == RUNNING])
+    held = state.holders(
+        target, [text for text, each in found.items() if each.state == SliceState.RUNNING]
+    )
     return found | {text: replace(found[text], reason=str(by)) for text, by in held.items()}
 
 
@@ -357,7 +351,7 @@ def _of_intervals(
             slices.get(text) or _piece(slices.get(event.of), text),
             attempts.get(event.of),
             checks.get(text, ()),
-            SliceState(event.state, event.state, event.since, event.behind),
+            DerivedState(event.state, event.state, event.since, event.behind),
         )
         yield replace(status, intervals=_units(model, event.interval))
     known = {event.of for event in line.events}
@@ -370,10 +364,14 @@ def _of_intervals(
     ]
     for record in others:
         yield _slice_status(
-            record.slice, record, None, checks.get(record.slice, ()), SliceState.of(OTHER)
+            record.slice,
+            record,
+            None,
+            checks.get(record.slice, ()),
+            DerivedState.of(SliceState.OTHER),
         )
     if not line.events and not others:
-        yield _slice_status(WHOLE, None, None, (), SliceState.of(MISSING))
+        yield _slice_status(WHOLE, None, None, (), DerivedState.of(SliceState.MISSING))
 
 
 def _units(model: Model, interval: Interval) -> int:
@@ -401,7 +399,7 @@ def unmade(state: LakeState, lake: str, models: Iterable[Model]) -> list[ModelSt
             strategy=records[-1].strategy,
             partitioned=None,
             slices=tuple(
-                _slice_status(record.slice, record, None, (), SliceState.of("no model"))
+                _slice_status(record.slice, record, None, (), DerivedState.of(SliceState.NO_MODEL))
                 for record in records
             ),
         )
@@ -509,20 +507,25 @@ def _slice_status(
     known: SliceRecord | None,
     pressing: StepRecord | None,
     checks: Iterable[CheckRecord],
-    state: SliceState,
+    derived: DerivedState,
 ) -> SliceStatus:
     """``pressing`` is the last attempt, where that is what the state is of."""
     results = [check.result for check in checks]
-    if state.name not in _PRESSING:
+    state = derived.state
+    if not state.is_attempt:
         pressing = None
-    lacked = known.lacked if known and state.name == MATERIALIZED else None
-    said = state.behind or (lacked and f"made with --allow-missing: {lacked}")
+    lacked = known.lacked if known and state is SliceState.MATERIALIZED else None
+    said = derived.behind or (lacked and f"made with --allow-missing: {lacked}")
     moment = (pressing.finished_at or pressing.started_at) if pressing else None
-    counted = known and strategy_named(known.strategy).counts_rows and state.made != CHANGED
+    is_counted = (
+        known
+        and strategy_named(known.strategy).counts_rows
+        and derived.recorded_state is not SliceState.CHANGED
+    )
     return SliceStatus(
         slice=shown(value),
-        state=state.name,
-        rows=known.rows if known and counted else None,
+        state=state,
+        rows=known.rows if known and is_counted else None,
         snapshot_id=known.made_in if known else None,
         time=moment or (known.published_at if known else None),
         tests=len(results),
@@ -530,7 +533,7 @@ def _slice_status(
         tests_warned=sum(result.outcome == "warned" for result in results),
         run_id=pressing.run_id if pressing else known.run_id if known else None,
         reason=pressing.reason if pressing else said,
-        outside_snapshot=state.since,
+        outside_snapshot=derived.since,
     )
 
 

@@ -20,13 +20,13 @@ from functools import partial
 from itertools import accumulate
 from typing import ClassVar, Protocol
 
-from penstock.engine.planning.ranges import BEHIND, LATE, MATERIALIZED
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Edge
 from penstock.model.slicing.table_reads import TableRead
 from penstock.model.time.interval import Interval
 from penstock.model.time.needs import Rule
 from penstock.model.time.slice import WHOLE, Slice, span_of, spans_of, zone_of
+from penstock.states import SliceState
 
 _INSTANT = timedelta(microseconds=1)
 Read = Mapping[str, int]  # the snapshot at which tables of each lake were read
@@ -40,7 +40,7 @@ class Behind:
     slice: Slice
     snapshot: int
     read: int
-    state: ClassVar[str] = BEHIND
+    state: ClassVar[SliceState] = SliceState.BEHIND
 
     def __str__(self) -> str:
         """As people read it: ``raw/orders 2026-01-02: snapshot 41, read 37``."""
@@ -75,7 +75,7 @@ class Late:
     files: int
     rows: int
     certain: bool
-    state: ClassVar[str] = LATE
+    state: ClassVar[SliceState] = SliceState.LATE
 
     def __str__(self) -> str:
         """As people read it: ``late rows in raw.events: 1 file``."""
@@ -92,7 +92,7 @@ class CannotTell:
 
     table: str
     why: str
-    state: ClassVar[str] = MATERIALIZED
+    state: ClassVar[SliceState] = SliceState.MATERIALIZED
 
     def __str__(self) -> str:
         return f"cannot tell whether {self.table} has changed: {self.why}"
@@ -230,7 +230,7 @@ class Inputs:
 
     every: tuple[Input, ...] = ()
     tables: tuple[TableChanges, ...] = ()
-    late: str = LATE
+    late: SliceState = SliceState.LATE
     views: tuple[tuple[str, str, int], ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
 
@@ -252,7 +252,7 @@ class Inputs:
                 continue
             for slice_, why in table.causes(_left(table.read.table.lake, made, {}, table.newest)):
                 known = found.get(slice_)
-                if known is None or _WEIGHT.index(known.state) < _WEIGHT.index(why.state):
+                if known is None or why.state.urgency < known.state.urgency:
                     found[slice_] = why
         return found
 
@@ -278,9 +278,9 @@ class Inputs:
         found = self.behind({slice_: read}).get(slice_)
         return None if found is None else str(found)
 
-    def state(self, cause: Cause) -> str:
+    def state(self, cause: Cause) -> SliceState:
         """Return the state of a slice that was made, and would be behind for this."""
-        return self.late if cause.state == LATE else cause.state
+        return self.late if cause.state == SliceState.LATE else cause.state
 
 
 class HasChanges(Protocol):
@@ -296,7 +296,7 @@ def inputs_of(
     edges: Sequence[Edge],
     known: Mapping[str, HasChanges],
     tables: Sequence[TableChanges] = (),
-    late: str = BEHIND,
+    late: SliceState = SliceState.BEHIND,
     views: Sequence[Model] = (),
 ) -> Inputs:
     """Return what a model reads; ``known`` are the records of the models that it does, those of
@@ -313,9 +313,6 @@ def inputs_of(
         if (made := known.get(view.name)) is not None and (changes := made.changes(view))
     )
     return Inputs(tuple(inputs), tuple(tables), late, queries)
-
-
-_WEIGHT = (MATERIALIZED, LATE, BEHIND)
 
 
 def _left(

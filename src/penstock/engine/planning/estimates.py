@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.planning.plan import Plan, PlannedStep
-from penstock.engine.planning.ranges import WAITING
 from penstock.engine.state.past_runs import MadeOnce, Pace, last_made, pace_of
 from penstock.engine.state.store import State
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import interval_of
+from penstock.states import SliceState
 
 if TYPE_CHECKING:
     from penstock.destinations.catalog import Catalog
@@ -58,7 +58,7 @@ def _units(model: Model, text: str) -> int:
 
 
 def _estimate(step: PlannedStep, pace: Pace | None) -> Estimate:
-    number = sum(each.count for each in step.ranges if each.state != WAITING)
+    number = sum(each.count for each in step.ranges if each.state != SliceState.WAITING)
     if pace is None or not number:
         return Estimate(number)
     rows = None if pace.rows is None else round(pace.rows * number)

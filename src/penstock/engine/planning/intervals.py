@@ -5,20 +5,13 @@ What runs did is painted over a line of time, the oldest first: the last word on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 from types import MappingProxyType
 
 from penstock.engine.planning.ranges import (
-    BEHIND,
-    CHANGED,
-    LATE,
-    MATERIALIZED,
-    MISSING,
-    RUNNING,
-    STALE,
     SliceRange,
     Tally,
     idle,
@@ -33,9 +26,8 @@ from penstock.model.time.interval import Interval, Intervals, intersect, interva
 from penstock.model.time.moments import read_moment, read_range
 from penstock.model.time.partition import MAX_SLICES, Moment
 from penstock.model.time.time_range import TimeRange
+from penstock.states import SliceState
 
-MADE = (MATERIALIZED, STALE, BEHIND, LATE)
-_PENDING = {STALE, CHANGED, BEHIND, LATE}
 _INSTANT = timedelta(microseconds=1)
 
 
@@ -51,7 +43,7 @@ class Event:
 
     at: str
     interval: Interval
-    state: str
+    state: SliceState
     since: int | None = None
     of: str = ""
     changed: int | None = None
@@ -90,18 +82,28 @@ class IntervalHistory:
             known.append(event)
         return cls(tuple(sorted(known, key=lambda each: each.interval)), runs, remakes)
 
-    def of_states(self, *states: str) -> Intervals:
-        return union(each.interval for each in self.events if each.state in states)
+    def of_states(self, *states: SliceState) -> Intervals:
+        return self.where(lambda state: state in states)
+
+    def where(self, is_wanted: Callable[[SliceState], bool]) -> Intervals:
+        """Return what has a state of a kind.
+
+        Args:
+            is_wanted: Tells whether a state is of the kind.
+
+        Returns:
+            The intervals, those that touch joined.
+        """
+        return union(event.interval for event in self.events if is_wanted(event.state))
 
     @property
     def made(self) -> Intervals:
-        return self.of_states(*MADE)
+        return self.where(lambda state: state.is_as_recorded)
 
     @property
     def recorded(self) -> Intervals:
         """Return what no run has to make."""
-        there = {MATERIALIZED, STALE, LATE} | (set() if self.remakes else {CHANGED, BEHIND})
-        return self.of_states(*there)
+        return self.where(lambda state: not state.is_due(can_rebuild=self.remakes))
 
     def before(self, moment: datetime) -> Intervals:
         """Return what was made before a moment and not since."""
@@ -113,7 +115,7 @@ class IntervalHistory:
         from penstock.engine.state.tables import to_text
 
         text = to_text(moment)
-        made = (each for each in self.events if each.state in MADE and each.at >= text)
+        made = (each for each in self.events if each.state.is_as_recorded and each.at >= text)
         return union(each.interval for each in made)
 
 
@@ -145,7 +147,7 @@ class ModelIntervals:
 
     def due(self, again: Intervals = ()) -> Due:
         """All that are missing or have failed, what ``lookback`` does again, and ``again``."""
-        recorded, begun = self._recorded, self.painted.of_states(*MADE, RUNNING, CHANGED)
+        recorded, begun = self._recorded, self.painted.where(_has_begun)
         start = self.start
         if start is None and begun:  # it continues from where it once began
             start = begun[0].start
@@ -158,7 +160,7 @@ class ModelIntervals:
         first = self.by_time.start(self.now)
         if not expected and first is not None and first > self.now:
             return Due((), tally, f"nothing is due before {_said(first)}, where it starts")
-        if _PENDING & set(tally.states):
+        if any(state.exists and state is not SliceState.MATERIALIZED for state in tally.states):
             return Due((), tally, idle(tally, self.why_kept))
         return Due((), tally, f"up to date: {said(tally)}")
 
@@ -174,7 +176,7 @@ class ModelIntervals:
         outside = minus((asked,), expected)
         early = [each for each in outside if not expected or each.start < expected[0].start]
         later = [each for each in outside if each not in early]
-        begun = sum(1 for _ in takewhile(self._has_begun, self.by_time.units(later)))
+        begun = sum(1 for _ in takewhile(self._is_past, self.by_time.units(later)))
         tally = replace(
             self._tally(within, chosen),
             early=self.count(early),
@@ -185,12 +187,12 @@ class ModelIntervals:
             chosen, tally, None if chosen else idle(tally, self.why_kept), lacking=not request.all
         )
 
-    def _has_begun(self, unit: Interval) -> bool:
+    def _is_past(self, unit: Interval) -> bool:
         return unit.start <= self.now
 
     def materialized(self, request: SliceRange | None) -> Intervals:
         """Return what is up to date, of a range where one is asked for."""
-        made = self.painted.of_states(MATERIALIZED)
+        made = self.painted.of_states(SliceState.MATERIALIZED)
         return made if request is None else intersect(made, (self._asked(request),))
 
     def states_of(self, request: SliceRange) -> tuple[Event, ...]:
@@ -203,7 +205,7 @@ class ModelIntervals:
             for part in intersect((event.interval,), within)
         ]
         lacking = minus(within, (event.interval for event in known))
-        found = [*known, *(Event("", each, MISSING) for each in lacking)]
+        found = [*known, *(Event("", each, SliceState.MISSING) for each in lacking)]
         return tuple(sorted(found, key=lambda event: event.interval))
 
     def count(self, intervals: Iterable[Interval]) -> int:
@@ -250,8 +252,12 @@ class ModelIntervals:
         states = dict.fromkeys(each.state for each in self.painted.events)
         found = {state: intersect(expected, self.painted.of_states(state)) for state in states}
         counts = {state: self.count(intervals) for state, intervals in found.items()}
-        counts[MISSING] = self.count(minus(expected, union(*found.values())))
+        counts[SliceState.MISSING] = self.count(minus(expected, union(*found.values())))
         return Tally({s: n for s, n in counts.items() if n}, self.count(chosen))
+
+
+def _has_begun(state: SliceState) -> bool:
+    return state.exists or state is SliceState.RUNNING
 
 
 def without_start(lines: Mapping[str, ModelIntervals]) -> Iterator[str]:

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
-from penstock.engine.planning.ranges import BEHIND, LATE, MATERIALIZED, UNFINISHED
 from penstock.engine.planning.slice_states import KnownSlices, Recorded
 from penstock.engine.state import reading
 from penstock.engine.state.records import ReadRecord, SliceRecord
@@ -92,7 +91,6 @@ def _rows(records: Iterable[SliceRecord]) -> int | None:
     return sum(known) if counts and len(known) == len(counts) else None
 
 
-_THERE = (MATERIALIZED, UNFINISHED, BEHIND, LATE)  # which input of it moved is told apart
 _Of = tuple[Slice, SliceRecord]  # a part of a slice, with its record
 
 
@@ -105,12 +103,14 @@ def _records(model: Model, recorded: Recorded, slice_: Slice) -> Iterator[_Of]:
             return
         tried = tuple(each for each in recorded.tried if each.value == slice_.text)
         state = replace(recorded, slices=(record,), tried=tried).states(model)[slice_.text]
-        if state.name in _THERE and _is_of(record, model):
+        if state.state.has_current_definition and _is_of(record, model):
             yield slice_, record
         return
     events = [e for e in recorded.painted(model).events if e.interval.overlap(slice_) is not None]
     there = [
-        e for e in events if e.state in _THERE and e.of in by_text and _is_of(by_text[e.of], model)
+        e
+        for e in events
+        if e.state.has_current_definition and e.of in by_text and _is_of(by_text[e.of], model)
     ]
     if not minus((slice_,), tuple(e.interval for e in there)):
         yield from ((event.interval, by_text[event.of]) for event in there)

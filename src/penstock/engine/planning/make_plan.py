@@ -13,7 +13,6 @@ from penstock.engine.planning.intervals import Due, IntervalHistory, ModelInterv
 from penstock.engine.planning.plan import Asked, Known, Plan, PlannedStep, count_of
 from penstock.engine.planning.plan_notices import notices_of, with_lagging
 from penstock.engine.planning.ranges import (
-    BEHIND,
     Calendar,
     InRange,
     SliceRange,
@@ -61,9 +60,10 @@ from penstock.model.time.moments import is_moment
 from penstock.model.time.partition import TIME_KINDS, Moment, value_from
 from penstock.model.time.slice import WHOLE, Part, Slice
 from penstock.model.time.time_range import TimeRange
+from penstock.states import SliceState
 
 Planner = Callable[[Asked], list[PlannedStep]]
-First = Mapping[str, Mapping[Slice, str]]  # slices of models, each with its state
+First = Mapping[str, Mapping[Slice, SliceState]]  # slices of models, each with its state
 
 
 def make_plan(
@@ -323,7 +323,7 @@ def _behind(model: Model, asked: Asked) -> list[Slice]:
     states = asked.known.slices([model]).get(model.name, SliceStates())
     if not states.remakes:
         return []
-    behind = (text for text, state in states.items() if text and state == BEHIND)
+    behind = (text for text, state in states.items() if text and state == SliceState.BEHIND)
     return [Part(text) for text in behind if asked.request.late or text in states.late]
 
 

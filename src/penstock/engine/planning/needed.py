@@ -14,20 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
-from penstock.engine.planning.ranges import (
-    BEHIND,
-    CHANGED,
-    FAILED,
-    LATE,
-    MATERIALIZED,
-    MISSING,
-    RUNNING,
-    SKIPPED,
-    STALE,
-    UNFINISHED,
-    WAITING,
-    SliceStates,
-)
+from penstock.engine.planning.ranges import SliceStates
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Edge, Sliced, edge_by_kinds, sliced
 from penstock.model.time import partition
@@ -36,10 +23,8 @@ from penstock.model.time.needs import Rule
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.time.slice import WHOLE, Part, Slice, span_of, spans_of, zone_of
 from penstock.model.values.strategy import Output
+from penstock.states import SliceState
 
-PRESENT = (MATERIALIZED, STALE, BEHIND, LATE, CHANGED, UNFINISHED)
-#: of a table that is needed as it is: it is there, and is not right
-_HELD = (FAILED, SKIPPED, WAITING)
 _INSTANT = timedelta(microseconds=1)
 
 
@@ -65,8 +50,8 @@ class There:
     states: SliceStates = field(default_factory=SliceStates)
     line: ModelIntervals | None = None
 
-    def state(self, text: str) -> str:
-        return self.states.get(text, MISSING)
+    def state(self, text: str) -> SliceState:
+        return self.states.state(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +60,7 @@ class _Missing:
 
     span: Interval
     slice: Slice
-    state: str
+    state: SliceState
 
 
 def lacking(
@@ -116,12 +101,12 @@ def lacked(
     there: There,
     now: datetime,
     planned: Collection[Slice] = (),
-) -> dict[Slice, str]:
+) -> dict[Slice, SliceState]:
     """Return the slices of an input that any slice of the reader lacks, each with its state."""
     if edge.need.rule is Rule.MOMENTS and not edge.is_self:
         slices = _widest_slices(edge, slices, now)
-    found = lacking(edge, slices, there, now, planned)
-    return {each.slice: each.state for of in found.values() for each in of}
+    found = _RULES[edge.need.rule](edge, slices, there, now, _made_by(planned))
+    return {missing.slice: missing.state for _, of_slice in found for missing in of_slice}
 
 
 def _widest_slices(edge: Edge, slices: Sequence[Slice], now: datetime) -> Sequence[Slice]:
@@ -161,7 +146,7 @@ def _by_moments(
     edge: Edge, slices: Sequence[Slice], there: There, now: datetime, is_made: _IsMade
 ) -> _Found:
     if edge.is_equal:  # what is there needs no look at the calendar
-        slices = [slice_ for slice_ in slices if there.state(slice_.text) not in PRESENT]
+        slices = [slice_ for slice_ in slices if not there.state(slice_.text).exists]
     zone = zone_of(edge.reader.partition)
     span_of_slice = spans_of(edge.reader.partition)
     spans = [(slice_, span_of_slice(slice_)) for slice_ in slices]
@@ -235,7 +220,7 @@ def _missing(there: There, moments: Intervals, least: datetime | None = None) ->
     for each in moments:
         within = _begun(there, each, least)
         for value, span in () if within is None else _slices_in(spec, within):
-            if there.state(value) not in PRESENT:
+            if not there.state(value).exists:
                 found[value] = _Missing(span, Part(value), there.state(value))
     return list(found.values())
 
@@ -270,7 +255,7 @@ def _slices_in(spec: PartitionSpec, within: Interval) -> tuple[tuple[str, Interv
 def _intervals_missing(line: ModelIntervals, moments: Intervals) -> Iterator[_Missing]:
     """Yield the units of a model by time that were not made, and have begun."""
     by_time, unit = line.by_time, line.by_time.unit
-    made = line.painted.of_states(*PRESENT)
+    made = line.painted.where(lambda state: state.exists)
     known = made or line.painted.recorded
     start = by_time.start(line.now) or line.start or (known[0].start if known else None)
     if start is None:
@@ -285,9 +270,14 @@ def _intervals_missing(line: ModelIntervals, moments: Intervals) -> Iterator[_Mi
             yield _Missing(whole, whole, _state_at(line.painted, whole))
 
 
-def _state_at(painted: IntervalHistory, interval: Interval) -> str:
+def _state_at(painted: IntervalHistory, interval: Interval) -> SliceState:
     states = {e.state for e in painted.events if e.interval.overlap(interval) is not None}
-    return next((state for state in (RUNNING, *_HELD) if state in states), MISSING)
+    attempts = (state for state in states if state.is_attempt)
+    return min(attempts, key=_attempt_order, default=SliceState.MISSING)
+
+
+def _attempt_order(state: SliceState) -> tuple[bool, int]:
+    return state is not SliceState.RUNNING, state.urgency
 
 
 def _by_value(
@@ -296,7 +286,7 @@ def _by_value(
     """Look for the same slices, by their texts."""
     for slice_ in slices:
         state = there.state(slice_.text)
-        if state not in PRESENT and not is_made(slice_):
+        if not state.exists and not is_made(slice_):
             yield slice_, [_Missing(_NEVER, slice_, state)]
 
 
@@ -315,7 +305,7 @@ def _holes(there: There) -> Iterator[_Missing]:
     model = there.model
     if sliced(model) is not Sliced.MOMENTS:
         for text, state in sorted(there.states.items()):
-            if state in _HELD and (text or _is_held(model)):
+            if state.blocks_readers and (text or _is_held(model)):
                 yield _Missing(_NEVER, Part(text) if text else WHOLE, state)
         return
     known, start = _known(there), starts(there)
@@ -324,7 +314,7 @@ def _holes(there: There) -> Iterator[_Missing]:
     first = known.start if start is None else start
     if first < known.end:
         for each in _missing(there, (Interval(first, known.end),)):
-            if each.state in _HELD or start is not None:
+            if each.state.blocks_readers or start is not None:
                 yield each
 
 
@@ -354,7 +344,7 @@ def _as_it_is(
     _: Edge, slices: Sequence[Slice], there: There, __: datetime, is_made: _IsMade
 ) -> _Found:
     state = there.state(WHOLE.text)
-    is_held = sliced(there.model) is Sliced.NOT and state in _HELD and _is_held(there.model)
+    is_held = sliced(there.model) is Sliced.NOT and state.blocks_readers and _is_held(there.model)
     if is_held and not is_made(WHOLE):
         yield from ((slice_, [_Missing(_NEVER, WHOLE, state)]) for slice_ in slices)
 

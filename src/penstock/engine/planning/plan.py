@@ -26,6 +26,7 @@ from penstock.model.slicing.query_facts import QueryFacts
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import WHOLE, Slice, described
 from penstock.notebook import count, line, listed, table
+from penstock.states import SliceState
 
 if TYPE_CHECKING:
     from penstock.engine.planning.freshness import OldTable
@@ -307,7 +308,7 @@ class Asked:
     cascade: Cascade = field(default_factory=Cascade)
     roots: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
-    first: Mapping[str, Mapping[Slice, str]] = field(default_factory=dict)
+    first: Mapping[str, Mapping[Slice, SliceState]] = field(default_factory=dict)
 
     def above(self, model: Model) -> Iterator[Model]:
         """The models that one reads, however far."""

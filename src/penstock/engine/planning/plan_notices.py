@@ -7,21 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.engine.planning.intervals import without_start
-from penstock.engine.planning.ranges import (
-    BEHIND,
-    CHANGED,
-    FAILED,
-    LATE,
-    MATERIALIZED,
-    SKIPPED,
-    STALE,
-)
 from penstock.engine.planning.waiting import touched
 from penstock.errors import ArgumentError
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import doubt_of, needs_hint
 from penstock.model.time.interval import Interval, minus
 from penstock.model.time.slice import WHOLE, Part, Slice
+from penstock.states import SliceState
 
 if TYPE_CHECKING:
     from penstock.engine.planning.plan import Asked, Plan, PlannedStep
@@ -29,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.engine.planning.slices import RunRequest
 
 MANY = 10_000  # slices of a run, above which a notice says how many
-_LAGGING = (FAILED, SKIPPED, CHANGED, STALE)
+_LAGGING = (SliceState.FAILED, SliceState.SKIPPED, SliceState.CHANGED, SliceState.STALE)
 
 
 def notices_of(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
@@ -88,7 +80,7 @@ def _behind(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
         left = [
             text
             for text, state in states.items()
-            if state in (BEHIND, LATE) and text not in planned[name]
+            if state in (SliceState.BEHIND, SliceState.LATE) and text not in planned[name]
         ]
         if left:
             number = len(left)
@@ -104,7 +96,7 @@ def _behind_by_time(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]
         if line is None or line.painted.remakes or step.anew:
             continue
         own = [each for each in step.slices if isinstance(each, Interval)]
-        if number := line.count(minus(line.painted.of_states(BEHIND), own)):
+        if number := line.count(minus(line.painted.of_states(SliceState.BEHIND), own)):
             what = f"{number:,} slice{'' if number == 1 else 's'} behind {_ITS[number > 1]} input"
             yield f"{step.name}: this run leaves {what}: {_ways(step.model)}"
 
@@ -138,7 +130,9 @@ def _kept(step: PlannedStep, asked: Asked) -> list[Slice]:
     states = asked.known.slices([step.model]).get(step.name)
     if states is None or states.remakes:
         return []
-    made = (Part(text) for text, state in states.items() if text and state == MATERIALIZED)
+    made = (
+        Part(text) for text, state in states.items() if text and state == SliceState.MATERIALIZED
+    )
     return [each for each in made if each not in planned]
 
 
@@ -162,7 +156,7 @@ _NOT_TAKEN_BACK = (
 def _changed(step: PlannedStep) -> str | None:
     """That a step rebuilds what another writer changed."""
     model, tally = step.model, step.tally
-    number = 0 if tally is None else tally.states.get(CHANGED, 0)
+    number = 0 if tally is None else tally.states.get(SliceState.CHANGED, 0)
     by_time = model.by_time is not None
     if not number or not step.slices or not model.strategy.rerun_restores(by_time=by_time):
         return None

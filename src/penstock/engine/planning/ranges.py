@@ -18,41 +18,13 @@ from penstock.model.definition.model import Model
 from penstock.model.time import partition
 from penstock.model.time.partition import TIME_KINDS, Moment, PartitionSpec
 from penstock.model.time.slice import WHOLE, Part, Slice
+from penstock.states import SliceState
 
-(
-    MATERIALIZED,
-    STALE,
-    RUNNING,
-    FAILED,
-    MISSING,
-    SKIPPED,
-    CHANGED,
-    UNFINISHED,
-    OTHER,
-    BEHIND,
-    WAITING,
-    LATE,
-) = (
-    "materialized",
-    "stale",
-    "running",
-    "failed",
-    "missing",
-    "skipped",
-    "changed outside",
-    "unfinished",
-    "other kind",
-    "behind",
-    "waiting",
-    "late",
-)
 REBUILD = "penstock run --changed"  # of slices that another definition made
-_TO_MAKE = frozenset({MISSING, FAILED, SKIPPED, WAITING, RUNNING})  # running: if it fails
-_TO_REMAKE = frozenset({CHANGED, BEHIND, UNFINISHED})
 
 
 @dataclass(frozen=True, slots=True)
-class SliceStates(Mapping[str, str]):
+class SliceStates(Mapping[str, SliceState]):
     """The states of slices that are there or were tried, by their texts.
 
     ``runs`` are those that recorded them. ``remakes``: what another writer changed, what is behind
@@ -60,13 +32,13 @@ class SliceStates(Mapping[str, str]):
     what put them behind, or who changed them; ``late`` are behind because of late rows.
     """
 
-    of: Mapping[str, str] = field(default_factory=dict)
+    of: Mapping[str, SliceState] = field(default_factory=dict)
     runs: Mapping[str, str] = field(default_factory=dict)
     remakes: bool = True
     causes: Mapping[str, str] = field(default_factory=dict)
     late: frozenset[str] = frozenset()
 
-    def __getitem__(self, text: str) -> str:
+    def __getitem__(self, text: str) -> SliceState:
         return self.of[text]
 
     def __iter__(self) -> Iterator[str]:
@@ -75,10 +47,13 @@ class SliceStates(Mapping[str, str]):
     def __len__(self) -> int:
         return len(self.of)
 
+    def state(self, text: str) -> SliceState:
+        """Return the state of a slice. One that nothing is known of is missing."""
+        return self.of.get(text, SliceState.MISSING)
+
     def lacks(self, text: str) -> bool:
         """Return whether a run has to make a slice."""
-        state = self.of.get(text, MISSING)
-        return state in _TO_MAKE or (state in _TO_REMAKE and self.remakes)
+        return self.state(text).is_due(can_rebuild=self.remakes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +101,7 @@ class Tally:
     over; ``to_make`` is what a run would do.
     """
 
-    states: Mapping[str, int] = field(default_factory=dict)
+    states: Mapping[SliceState, int] = field(default_factory=dict)
     to_make: int = 0
     early: int = 0
     later: int = 0
@@ -136,7 +111,7 @@ class Tally:
     def total(self) -> int:
         return sum(self.states.values())
 
-    def with_more(self, states: Iterable[str], to_make: int) -> Tally:
+    def with_more(self, states: Iterable[SliceState], to_make: int) -> Tally:
         """Return it with slices outside of the range, which those in it need."""
         return replace(self, states=dict(Counter(self.states) + Counter(states)), to_make=to_make)
 
@@ -241,7 +216,7 @@ def _first(spec: PartitionSpec, request: SliceRange) -> datetime:
 
 def choose(found: InRange, states: SliceStates, *, every: bool) -> tuple[tuple[Slice, ...], Tally]:
     """The slices to make, in order, and the count of all."""
-    known = [states.get(part.text, MISSING) for part in found.slices]
+    known = [states.state(part.text) for part in found.slices]
     chosen: Sequence[Slice] = found.slices
     if not every:
         chosen = [part for part in found.slices if states.lacks(part.text)]
@@ -254,7 +229,7 @@ def choose_whole(
     states: SliceStates, *, every: bool, inputs_change: bool
 ) -> tuple[tuple[Slice, ...], Tally]:
     """A whole table: made where it is missing or failed, and after slices that it reads are."""
-    state = states.get(WHOLE.text, MISSING)
+    state = states.state(WHOLE.text)
     needed = every or inputs_change or states.lacks(WHOLE.text)
     return (WHOLE,) if needed else (), Tally({state: 1}, int(needed))
 
@@ -262,17 +237,17 @@ def choose_whole(
 def said(tally: Tally) -> str:
     """``3 missing, 1 failed, 361 materialized``."""
     order = (
-        MISSING,
-        FAILED,
-        SKIPPED,
-        WAITING,
-        UNFINISHED,
-        RUNNING,
-        CHANGED,
-        BEHIND,
-        LATE,
-        STALE,
-        MATERIALIZED,
+        SliceState.MISSING,
+        SliceState.FAILED,
+        SliceState.SKIPPED,
+        SliceState.WAITING,
+        SliceState.UNFINISHED,
+        SliceState.RUNNING,
+        SliceState.CHANGED,
+        SliceState.BEHIND,
+        SliceState.LATE,
+        SliceState.STALE,
+        SliceState.MATERIALIZED,
     )
     parts = [f"{tally.states[state]:,} {state}" for state in order if tally.states.get(state)]
     parts += [f"{tally.early:,} before start"] if tally.early else []
@@ -286,12 +261,15 @@ def idle(tally: Tally, why_kept: str | None = None) -> str:
     ``why_kept`` says why no run rebuilds it.
     """
     hint = ""
-    if tally.states.get(STALE):
+    if tally.states.get(SliceState.STALE):
         hint += f"; {REBUILD} rebuilds what is stale" if why_kept is None else ""
         hint += "" if why_kept is None else f"; what is stale stays: {why_kept}"
-    if tally.states.get(LATE):
+    if tally.states.get(SliceState.LATE):
         hint += "; penstock run --behind makes slices with late rows again"
-    whose = {CHANGED: "what another writer changed", BEHIND: "what is behind its input"}
+    whose = {
+        SliceState.CHANGED: "what another writer changed",
+        SliceState.BEHIND: "what is behind its input",
+    }
     left = " and ".join(what for state, what in whose.items() if tally.states.get(state))
     if left:
         hint += (

@@ -16,22 +16,7 @@ from types import MappingProxyType
 
 from penstock.engine.planning.intervals import IntervalHistory
 from penstock.engine.planning.plan import Known, Plan, PlannedStep, Seen, count_of
-from penstock.engine.planning.ranges import (
-    BEHIND,
-    CHANGED,
-    FAILED,
-    LATE,
-    MATERIALIZED,
-    MISSING,
-    OTHER,
-    RUNNING,
-    SKIPPED,
-    STALE,
-    UNFINISHED,
-    WAITING,
-    SliceStates,
-    by_others,
-)
+from penstock.engine.planning.ranges import SliceStates, by_others
 from penstock.engine.planning.restatement_scope import why_not
 from penstock.engine.planning.slice_reason import HELD, PLANNED, Reason, ReasonedRange
 from penstock.engine.planning.slices import RunRequest
@@ -41,26 +26,27 @@ from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, intersect, minus
 from penstock.model.time.partition import TIME_KINDS, PartitionSpec, between
 from penstock.model.time.slice import WHOLE, Part, Slice
+from penstock.states import SliceState
 
-_OF_STATE: Mapping[str, Reason] = {
-    MISSING: Reason.MISSING,
-    OTHER: Reason.MISSING,
-    WAITING: Reason.MISSING,
-    RUNNING: Reason.MISSING,
-    FAILED: Reason.FAILED,
-    SKIPPED: Reason.FAILED,
-    BEHIND: Reason.BEHIND,
-    LATE: Reason.LATE,
-    STALE: Reason.CHANGED,
-    CHANGED: Reason.CHANGED,
-    UNFINISHED: Reason.NOT_OVER,
+_OF_STATE: Mapping[SliceState, Reason] = {
+    SliceState.MISSING: Reason.MISSING,
+    SliceState.OTHER: Reason.MISSING,
+    SliceState.WAITING: Reason.MISSING,
+    SliceState.RUNNING: Reason.MISSING,
+    SliceState.FAILED: Reason.FAILED,
+    SliceState.SKIPPED: Reason.FAILED,
+    SliceState.BEHIND: Reason.BEHIND,
+    SliceState.LATE: Reason.LATE,
+    SliceState.STALE: Reason.CHANGED,
+    SliceState.CHANGED: Reason.CHANGED,
+    SliceState.UNFINISHED: Reason.NOT_OVER,
 }
 _OF_DEFINITION = "its definition"
-_WHY: Mapping[str, str] = {
-    SKIPPED: "its input failed",
-    WAITING: "it waited for its input",
-    RUNNING: "another run is making it",
-    STALE: _OF_DEFINITION,
+_WHY: Mapping[SliceState, str] = {
+    SliceState.SKIPPED: "its input failed",
+    SliceState.WAITING: "it waited for its input",
+    SliceState.RUNNING: "another run is making it",
+    SliceState.STALE: _OF_DEFINITION,
 }
 IF_CHANGED = "if its input changes in this run"
 _FIXED = frozenset({*_WHY.values(), IF_CHANGED})
@@ -114,10 +100,10 @@ def stale_slices(models: Sequence[Model], known: Known) -> dict[str, tuple[Slice
     for model in models:
         if model.by_time is not None:
             line = painted.get(model.name)
-            slices: tuple[Slice, ...] = () if line is None else line.of_states(STALE)
+            slices: tuple[Slice, ...] = () if line is None else line.of_states(SliceState.STALE)
         else:
             of = states.get(model.name, SliceStates())
-            slices = tuple(_slice(text) for text, state in of.items() if state == STALE)
+            slices = tuple(_slice(text) for text, state in of.items() if state == SliceState.STALE)
         if slices:
             found[model.name] = slices
     return found
@@ -151,10 +137,10 @@ def settings_changed(model: Model, known: Known) -> tuple[str, ...] | None:
     """
     if model.by_time is not None:
         line = known.intervals([model])[model.name]
-        causes = {event.behind for event in line.events if event.state == STALE}
+        causes = {event.behind for event in line.events if event.state == SliceState.STALE}
     else:
         of = known.slices([model])[model.name]
-        causes = {of.causes.get(text) for text, state in of.items() if state == STALE}
+        causes = {of.causes.get(text) for text, state in of.items() if state == SliceState.STALE}
     said = sorted(cause for cause in causes if cause is not None)
     return tuple(said) if said and None not in causes else None
 
@@ -176,7 +162,7 @@ class _Reasons:
         held = self.held(step.model, [each.text for each in step.slices])
         for slice_ in step.slices:
             waits, holder = step.waits.get(slice_), held.get(slice_.text)
-            state = WAITING if waits else HELD if holder else PLANNED
+            state = SliceState.WAITING if waits else HELD if holder else PLANNED
             for part, reason, why in self._parts(step, slice_):
                 yield _Piece(part, reason, why, state, waits or holder)
 
@@ -185,28 +171,28 @@ class _Reasons:
     ) -> Iterator[tuple[Slice, Reason, str | None]]:
         if not isinstance(slice_, Interval):
             states = self.states.get(step.name, SliceStates())
-            state = LATE if slice_.text in states.late else states.get(slice_.text, MISSING)
+            state = SliceState.LATE if slice_.text in states.late else states.state(slice_.text)
             yield slice_, *self._reason(step, slice_, state, states.causes.get(slice_.text))
             return
         painted = self.painted.get(step.name, IntervalHistory())
-        known: list[tuple[Interval, str, str | None]] = []
+        known: list[tuple[Interval, SliceState, str | None]] = []
         for event in painted.events:
-            state = LATE if event.is_late else event.state
+            state = SliceState.LATE if event.is_late else event.state
             cause = event.behind or (None if event.since is None else by_others(event.since))
             within = intersect((event.interval,), (slice_,))
             known += ((part, state, cause) for part in within)
         lacking = minus((slice_,), (part for part, _, _ in known))
-        known += ((part, MISSING, None) for part in lacking)
+        known += ((part, SliceState.MISSING, None) for part in lacking)
         for part, state, cause in sorted(known, key=lambda each: each[0]):
             yield part, *self._reason(step, slice_, state, cause)
 
     def _reason(
-        self, step: PlannedStep, slice_: Slice, state: str, cause: str | None
+        self, step: PlannedStep, slice_: Slice, state: SliceState, cause: str | None
     ) -> tuple[Reason, str | None]:
         reason = _OF_STATE.get(state)
         if self.request.full_refresh:
             return Reason.FORCED, "--full-refresh"
-        if slice_ in step.causes and state in (MATERIALIZED, UNFINISHED):
+        if slice_ in step.causes and state in (SliceState.MATERIALIZED, SliceState.UNFINISHED):
             return step.causes[slice_]
         if reason is not None and not (step.again and reason is Reason.CHANGED):
             return reason, cause or _WHY.get(state)

@@ -24,12 +24,12 @@ from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, interval_of, minus, union
 from penstock.model.time.slice import Slice
 from penstock.model.time.time_range import TimeRange
+from penstock.states import PUBLISHED
 
 if TYPE_CHECKING:
     from penstock.engine.state.records import SliceRecord, StepRecord
 
 INPUTS = "inputs are the latest, not those of then"
-_WELL = ("done", "unchanged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def _left(
             hint="run what is missing: penstock run",
         ) from error
     ended = {each.slice: each.state for each in run.steps if each.step == step.step}
-    bad = {text for text, state in ended.items() if state not in _WELL}
+    bad = {text for text, state in ended.items() if state not in PUBLISHED}
     texts = {each.slice for each in made}
     intervals = [own for each in made if (own := interval_of(each.slice)) is not None]
     for slice_ in planned:
@@ -148,10 +148,10 @@ def _left(
         if slice_ in idle and slice_.text not in bad:
             continue
         if not isinstance(slice_, Interval):
-            if slice_.text not in texts and ended.get(slice_.text) not in _WELL:
+            if slice_.text not in texts and ended.get(slice_.text) not in PUBLISHED:
                 yield slice_
             continue
-        if ended.get(slice_.text) in _WELL:
+        if ended.get(slice_.text) in PUBLISHED:
             continue
         yield from minus((slice_,), intervals)
 

@@ -11,9 +11,6 @@ from contextlib import suppress
 
 from penstock.engine.planning.plan import Asked, Plan
 from penstock.engine.planning.ranges import (
-    BEHIND,
-    MISSING,
-    WAITING,
     Calendar,
     SliceRange,
     SliceStates,
@@ -25,6 +22,7 @@ from penstock.model.definition.model import Model
 from penstock.model.time.moments import is_moment
 from penstock.model.time.partition import TIME_KINDS, start_of
 from penstock.model.time.slice import WHOLE, Part
+from penstock.states import SliceState
 
 
 def in_state(
@@ -36,7 +34,7 @@ def in_state(
     """
     wanted = STATES[word]
     found = {name for name, states in _states(asked, chains) if wanted.intersection(states)}
-    if WAITING in wanted:
+    if SliceState.WAITING in wanted:
         with suppress(PenstockError):  # of models that nobody may have asked for
             found |= {step.name for step in plan().steps if step.waits and not step.skipped}
     return frozenset(found)
@@ -54,12 +52,14 @@ def _states(
         if model.by_time is not None:
             yield model.name, _by_time(model, asked)
         elif model.partition is None:
-            yield model.name, {states.get(WHOLE.text, MISSING)}
+            yield model.name, {states.state(WHOLE.text)}
         elif range_ is not None and _has_range(model, range_):
-            yield model.name, {states.get(p.text, MISSING) for p in calendar.of(model).slices}
+            yield model.name, {states.state(p.text) for p in calendar.of(model).slices}
         elif (own := slices.get(model.name)) is not None and not own.early:
-            behind = {BEHIND} & set(states.values()) if asked.request.late else set[str]()
-            yield model.name, {states.get(Part(own.value).text, MISSING), *behind}
+            behind = (
+                {SliceState.BEHIND} & set(states.values()) if asked.request.late else set[str]()
+            )
+            yield model.name, {states.state(Part(own.value).text), *behind}
 
 
 def _has_range(model: Model, asked: SliceRange) -> bool:

@@ -15,30 +15,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from penstock.engine.planning.ranges import (
-    BEHIND,
-    CHANGED,
-    FAILED,
-    LATE,
-    MISSING,
-    SKIPPED,
-    STALE,
-    UNFINISHED,
-    WAITING,
-)
 from penstock.errors import ArgumentError
 from penstock.sql.identifiers import nearest
+from penstock.states import SliceState
 
 #: of ``state:``, with the states of slices that each stands for
 STATES: Mapping[str, frozenset[str]] = {
-    "changed": frozenset({STALE}),
-    "failed": frozenset({FAILED}),
-    "behind": frozenset({BEHIND, LATE}),
-    "missing": frozenset({MISSING}),
-    "waiting": frozenset({WAITING}),
-    "skipped": frozenset({SKIPPED}),
-    "unfinished": frozenset({UNFINISHED}),
-    "outside": frozenset({CHANGED}),
+    "changed": frozenset({SliceState.STALE}),
+    "failed": frozenset({SliceState.FAILED}),
+    "behind": frozenset({SliceState.BEHIND, SliceState.LATE}),
+    "missing": frozenset({SliceState.MISSING}),
+    "waiting": frozenset({SliceState.WAITING}),
+    "skipped": frozenset({SliceState.SKIPPED}),
+    "unfinished": frozenset({SliceState.UNFINISHED}),
+    "outside": frozenset({SliceState.CHANGED}),
 }
 PROPERTIES = ("tag", "owner", "strategy", "state")
 _OTHERS = {

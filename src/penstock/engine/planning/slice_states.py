@@ -18,18 +18,6 @@ from typing import TYPE_CHECKING
 from penstock.engine.planning.behind import Changed, Inputs, Read, TableChanges, inputs_of
 from penstock.engine.planning.intervals import Event, IntervalHistory
 from penstock.engine.planning.ranges import (
-    BEHIND,
-    CHANGED,
-    FAILED,
-    LATE,
-    MATERIALIZED,
-    MISSING,
-    OTHER,
-    RUNNING,
-    SKIPPED,
-    STALE,
-    UNFINISHED,
-    WAITING,
     SliceStates,
     by_others,
     is_unfinished,
@@ -56,6 +44,7 @@ from penstock.model.time.interval import Interval, interval_of
 from penstock.model.time.slice import WHOLE as WHOLE_TABLE
 from penstock.model.time.slice import Part, Slice
 from penstock.settings.config import Settings, SparkSettings
+from penstock.states import SliceState
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -66,21 +55,31 @@ TableReads = Mapping[str, Sequence[TableRead]]  # of models, by their names
 
 
 @dataclass(frozen=True, slots=True)
-class SliceState:
-    """``name`` is the state of a slice; ``made`` that of what is recorded of it, whatever was tried
-    since; ``since`` the snapshot of other writers behind it. ``behind`` says of which input it is,
-    and ``is_late`` that this is because of late rows.
+class DerivedState:
+    """The state of a slice, and what it was derived from.
+
+    Attributes:
+        state: What is the case now.
+        recorded_state: What is the case of what is recorded, whatever was tried since.
+        since: The snapshot of other writers behind it.
+        behind: Why the slice is behind its input, or stale.
+        is_late: Whether it is behind because of late rows.
     """
 
-    name: str
-    made: str
+    state: SliceState
+    recorded_state: SliceState
     since: int | None = None
     behind: str | None = None
     is_late: bool = False
 
     @classmethod
-    def of(cls, state: str, since: int | None = None) -> SliceState:
-        """One that nothing was tried of since."""
+    def of(cls, state: SliceState, since: int | None = None) -> DerivedState:
+        """Return the state of a slice that nothing was tried of since.
+
+        Args:
+            state: The state of what is recorded.
+            since: The snapshot of other writers behind it.
+        """
         return cls(state, state, since)
 
 
@@ -102,7 +101,7 @@ class Recorded:
     inputs: Inputs = field(default_factory=Inputs)
     dropped: Mapping[str, int] = field(default_factory=dict)
 
-    def states(self, model: Model) -> dict[str, SliceState]:
+    def states(self, model: Model) -> dict[str, DerivedState]:
         """Of a model that is not by time, by the texts of the slices recorded or tried.
 
         A slice has failed where the last attempt at it failed, was cancelled or killed; it was
@@ -118,29 +117,33 @@ class Recorded:
             if known is None and model.partition is None and each.value != WHOLE:
                 continue  # of an earlier kind of slices
             pressing = self._pressing(each)
-            if pressing == RUNNING or record is None or record.run_id != each.run_id:
-                made = MISSING if known is None else known.made
-                found[each.value] = SliceState(pressing, made)
+            if pressing == SliceState.RUNNING or record is None or record.run_id != each.run_id:
+                made = SliceState.MISSING if known is None else known.recorded_state
+                found[each.value] = DerivedState(pressing, made)
         return found
 
     def _behind(
-        self, states: Mapping[str, SliceState], records: Mapping[str, SliceRecord]
-    ) -> Iterator[tuple[str, SliceState]]:
+        self, states: Mapping[str, DerivedState], records: Mapping[str, SliceRecord]
+    ) -> Iterator[tuple[str, DerivedState]]:
         """Yield those that are materialized, and were made from input that has changed since."""
         if not self.inputs:
             return
         made = {
             _slice_of(text): read
             for text, state in states.items()
-            if state.name == MATERIALIZED and (read := self._read(records[text])) is not None
+            if state.state is SliceState.MATERIALIZED
+            and (read := self._read(records[text])) is not None
         }
         for slice_, why in self.inputs.behind(made).items():
             name = self.inputs.state(why)
-            is_late = why.state == LATE
-            yield slice_.text, SliceState(name, name, behind=str(why), is_late=is_late)
+            is_late = why.state == SliceState.LATE
+            yield slice_.text, DerivedState(name, name, behind=str(why), is_late=is_late)
         for slice_ in made:
             if (changed := self.inputs.files.get(slice_.text)) is not None:
-                yield slice_.text, SliceState(BEHIND, BEHIND, behind=changed)
+                yield (
+                    slice_.text,
+                    DerivedState(SliceState.BEHIND, SliceState.BEHIND, behind=changed),
+                )
 
     def _read(self, record: SliceRecord) -> Read | None:
         return None if record.read_id is None else self.reads.get(record.read_id)
@@ -196,19 +199,24 @@ class Recorded:
         made = [at for at in map(last, self.slices) if at is not None]
         return max((*made, *parts, *self.dropped.values()), default=-1)
 
-    def _pressing(self, tried: Tried) -> str:
-        if tried.state == RUNNING and tried.run_id in self.alive:
-            return RUNNING
-        return tried.state if tried.state in (SKIPPED, WAITING) else FAILED
+    def _pressing(self, tried: Tried) -> SliceState:
+        if tried.state == SliceState.RUNNING and tried.run_id in self.alive:
+            return SliceState.RUNNING
+        if tried.state in (SliceState.SKIPPED, SliceState.WAITING):
+            return SliceState(tried.state)
+        return SliceState.FAILED
 
-    def _of_records(self, model: Model) -> Callable[[SliceRecord], SliceState]:
+    def _of_records(self, model: Model) -> Callable[[SliceRecord], DerivedState]:
         """Return `_of_record`, quick for records as most are: of the model as it is, and nothing
         was done to their slices since.
         """
         gone, changed, is_unfinished = self.lost.gone, self.outside.changed, unfinished_of(model)
-        as_now, materialized = (model.slicing, model.definition_hash), SliceState.of(MATERIALIZED)
+        as_now, materialized = (
+            (model.slicing, model.definition_hash),
+            DerivedState.of(SliceState.MATERIALIZED),
+        )
 
-        def of(record: SliceRecord) -> SliceState:
+        def of(record: SliceRecord) -> DerivedState:
             is_plain = (
                 (record.slicing, record.definition_hash) == as_now
                 and record.other_settings is None
@@ -221,29 +229,29 @@ class Recorded:
 
         return of
 
-    def _of_record(self, record: SliceRecord, model: Model) -> SliceState:
+    def _of_record(self, record: SliceRecord, model: Model) -> DerivedState:
         if not record.is_slice_of(model):
-            return SliceState.of(OTHER)
+            return DerivedState.of(SliceState.OTHER)
         state, since = self._state_of(record, model)
-        return SliceState(state, state, since, _why_stale(state, record, model))
+        return DerivedState(state, state, since, _why_stale(state, record, model))
 
-    def _state_of(self, record: SliceRecord, model: Model) -> tuple[str, int | None]:
+    def _state_of(self, record: SliceRecord, model: Model) -> tuple[SliceState, int | None]:
         """The state of a record of the model's slices, and the snapshot of others behind it."""
         key = (record.target, record.slice)
         is_gone = record.slice in self.lost.gone and record.rolled_back is None
         if is_gone and record.slice == WHOLE:
-            return CHANGED, self.lost.last
+            return SliceState.CHANGED, self.lost.last
         if is_gone and all(each.slice != record.slice for each in self.lost.there):
-            return MISSING, None
+            return SliceState.MISSING, None
         if key in self.outside.changed:
-            return CHANGED, self.outside.changed[key]
+            return SliceState.CHANGED, self.outside.changed[key]
         if is_gone or record.rolled_back is not None:
-            return STALE, None  # rows of an earlier run
+            return SliceState.STALE, None  # rows of an earlier run
         if is_unfinished(record.slice, record.published_at, model):
-            return UNFINISHED, None
+            return SliceState.UNFINISHED, None
         is_as_now = record.definition_hash == model.definition_hash
         same = model.forward_only or (is_as_now and record.other_settings is None)
-        return MATERIALIZED if same else STALE, None
+        return SliceState.MATERIALIZED if same else SliceState.STALE, None
 
     def painted(self, model: Model) -> IntervalHistory:
         """The line of a model by time: what was made of it and tried, the last word on each moment.
@@ -259,17 +267,17 @@ class Recorded:
         made: dict[Slice, Read] = {
             event.interval: event.read
             for event in found.events
-            if event.state == MATERIALIZED and event.read is not None
+            if event.state == SliceState.MATERIALIZED and event.read is not None
         }
         behind, files = self.inputs.behind(made), self.inputs.files
         if not behind and not files:
             return found
         told: list[Event] = []
         for event in found.events:
-            if event.state != MATERIALIZED:
+            if event.state != SliceState.MATERIALIZED:
                 told.append(event)
             elif event.of in files:
-                told.append(replace(event, state=BEHIND, behind=files[event.of]))
+                told.append(replace(event, state=SliceState.BEHIND, behind=files[event.of]))
             else:
                 told += self._by_cause(event, model) if event.interval in behind else [event]
         return replace(found, events=tuple(told))
@@ -303,8 +311,10 @@ class Recorded:
             why = _why_stale(state, record, model)
             yield Event(at, interval, state, since, record.slice, changed, read, why)
             parts = self.outside.parts.get((record.target, record.slice), ())
-            if state != CHANGED:
-                yield from (Event(at, part, CHANGED, by, record.slice, by) for part, by in parts)
+            if state != SliceState.CHANGED:
+                yield from (
+                    Event(at, part, SliceState.CHANGED, by, record.slice, by) for part, by in parts
+                )
 
     @property
     def runs(self) -> dict[str, str]:
@@ -317,10 +327,10 @@ class Recorded:
         return model.strategy.restores if model.by_time is None else model.strategy.time_column
 
 
-def _why_stale(state: str, record: SliceRecord, model: Model) -> str | None:
+def _why_stale(state: SliceState, record: SliceRecord, model: Model) -> str | None:
     """Return which settings of Spark were others, where no other definition says it all."""
     is_as_now = record.definition_hash == model.definition_hash
-    return record.other_settings if state == STALE and is_as_now else None
+    return record.other_settings if state == SliceState.STALE and is_as_now else None
 
 
 def _slice_of(text: str) -> Slice:
@@ -422,7 +432,7 @@ class KnownSlices:
                         self.edges.get(name, ()),
                         known,
                         tables.get(name, ()),
-                        BEHIND if name in run else LATE,
+                        SliceState.BEHIND if name in run else SliceState.LATE,
                         self.views().get(name, ()),
                     ),
                     files=files.get(name, {}),
@@ -520,13 +530,17 @@ def files_of(
 
 def _slice_states(model: Model, recorded: Recorded) -> SliceStates:
     known = recorded.states(model)
-    states = {text: state.name for text, state in known.items() if state.name != OTHER}
+    states = {
+        text: derived.state
+        for text, derived in known.items()
+        if derived.state is not SliceState.OTHER
+    }
     causes = {text: why for text, state in known.items() if (why := _cause(state)) is not None}
     late = frozenset(text for text, state in known.items() if state.is_late)
     return SliceStates(states, recorded.runs, recorded.remakes(model), causes, late)
 
 
-def _cause(state: SliceState) -> str | None:
+def _cause(state: DerivedState) -> str | None:
     return state.behind or (None if state.since is None else by_others(state.since))
 
 

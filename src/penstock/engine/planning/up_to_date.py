@@ -15,19 +15,13 @@ from dataclasses import replace
 from penstock.engine.planning.made_from import MadeFrom
 from penstock.engine.planning.needed import edge_to, touching
 from penstock.engine.planning.plan import Asked, PlannedStep, count_of
-from penstock.engine.planning.ranges import (
-    BEHIND,
-    LATE,
-    MATERIALIZED,
-    STALE,
-    UNFINISHED,
-    SliceStates,
-)
+from penstock.engine.planning.ranges import SliceStates
 from penstock.engine.planning.slice_reason import Cause, Reason
 from penstock.engine.planning.slices import bindings_of
 from penstock.model.definition.model import Model
 from penstock.model.slicing.undated import why_undated
 from penstock.model.time.slice import WHOLE, Slice
+from penstock.states import SliceState
 
 UP_TO_DATE = "up to date"
 Finish = Callable[[PlannedStep], PlannedStep]
@@ -66,10 +60,14 @@ def redefined(models: Sequence[Model], asked: Asked) -> frozenset[str]:
     """
     rerun = [model for model in models if not model.strategy.may_repeat]
     states = asked.known.slices(rerun)
-    found = {name for name, of in states.items() if of.get(WHOLE.text) == STALE}
+    found = {name for name, of in states.items() if of.get(WHOLE.text) == SliceState.STALE}
     if asked.known.made_from is None:
         return frozenset(found)
-    there = [m for m in rerun if states.get(m.name, SliceStates()).get(WHOLE.text) in _BUILT]
+    there = [
+        model
+        for model in rerun
+        if states.get(model.name, SliceStates()).state(WHOLE.text).has_current_definition
+    ]
     wanted = {model.name: (WHOLE,) for model in there}
     known = asked.known.made_from(wanted, there) if there else {}
     for model in there:
@@ -77,9 +75,6 @@ def redefined(models: Sequence[Model], asked: Asked) -> frozenset[str]:
         if made is not None and _is_redefined(model, made):
             found.add(model.name)
     return frozenset(found)
-
-
-_BUILT = (MATERIALIZED, BEHIND, LATE)
 
 
 def _is_redefined(model: Model, made: MadeFrom) -> bool:
@@ -107,7 +102,7 @@ def _unfinished(step: PlannedStep, asked: Asked) -> Iterator[Slice]:
     states = asked.known.slices([step.model]).get(step.name, SliceStates())
     for slice_ in step.slices:
         alone = slice_ not in step.waits and slice_ not in step.if_changed
-        if alone and states.get(slice_.text) == UNFINISHED:
+        if alone and states.get(slice_.text) == SliceState.UNFINISHED:
             yield slice_
 
 

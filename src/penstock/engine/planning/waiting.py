@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals, start_above
 from penstock.engine.planning.needed import Lack, There, first_lacking, lacked, touching
 from penstock.engine.planning.plan import Asked, PlannedStep, count_of
-from penstock.engine.planning.ranges import BEHIND, LATE, MATERIALIZED, SliceStates
+from penstock.engine.planning.ranges import SliceStates
 from penstock.engine.planning.restatement_scope import together
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Edge, Sliced, sliced
@@ -25,6 +25,7 @@ from penstock.model.time.needs import Rule
 from penstock.model.time.slice import WHOLE, Slice
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.strategy import Output
+from penstock.states import SliceState
 
 if TYPE_CHECKING:
     from penstock.engine.planning.freshness import OldTable
@@ -60,7 +61,7 @@ class Completed:
     """
 
     steps: list[PlannedStep]
-    added: Mapping[str, Mapping[Slice, str]] = field(default_factory=dict)
+    added: Mapping[str, Mapping[Slice, SliceState]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -72,7 +73,7 @@ class _Completion:
     there: Mapping[str, There]
     old: Mapping[str, Sequence[OldTable]]
     waits: dict[str, dict[Slice, Lack]] = field(default_factory=dict)
-    added: dict[str, dict[Slice, str]] = field(default_factory=dict)
+    added: dict[str, dict[Slice, SliceState]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, planned: Sequence[PlannedStep], asked: Asked) -> _Completion | None:
@@ -199,7 +200,7 @@ class _Completion:
                 yield Interval(run[0].start, run[-1].end)
 
 
-def with_more(step: PlannedStep, more: Mapping[Slice, str], make: Make) -> PlannedStep:
+def with_more(step: PlannedStep, more: Mapping[Slice, SliceState], make: Make) -> PlannedStep:
     """Return a step with ``more`` slices, which are given with their states. Of a step that was
     skipped only they are made.
     """
@@ -279,7 +280,7 @@ def _is_another(view: Model, steps: Mapping[str, PlannedStep], asked: Asked) -> 
     if step is None or step.skipped or step.blocked:
         return False
     states = asked.known.slices([view]).get(view.name, SliceStates())
-    return states.get(WHOLE.text) not in (MATERIALIZED, BEHIND, LATE)  # rows are its inputs'
+    return not states.state(WHOLE.text).has_current_definition  # its rows are its inputs'
 
 
 def following(

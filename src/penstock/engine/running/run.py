@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, cast
 from penstock.engine.planning.needed import edge_to, missing_to, touching
 from penstock.engine.planning.no_op import ended, nothing_to_do, rows_and_snapshot
 from penstock.engine.planning.plan import Plan, PlannedStep, count_of
-from penstock.engine.planning.ranges import WAITING
 from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.planning.up_to_date import UP_TO_DATE
 from penstock.engine.python.files import remove_abandoned
@@ -52,6 +51,7 @@ from penstock.model.time.slice import Slice
 from penstock.model.values.strategy import Output
 from penstock.settings.config import Settings
 from penstock.settings.retention import Keep
+from penstock.states import PUBLISHED, StepState
 from penstock.uuid7 import new_uuid7
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ Ends = tuple[str, str]  # a state, and why
 _PACE = 2.0
 _LEAST, _SHARE = 20.0, 0.05  # seconds, and share of the slices, before the rest is estimated
 _POLL = 0.2  # seconds; only how soon a signal is noticed on systems that do not wake the wait
-GOOD = frozenset({"done", "unchanged"})
 
 
 def run_plan(
@@ -213,12 +212,16 @@ class _Line:
         """What readers cannot do without."""
         if self.step.skipped:
             return {}
-        return {slice_: made for slice_, made in self.results.items() if made.state not in GOOD}
+        return {
+            slice_: made for slice_, made in self.results.items() if made.state not in PUBLISHED
+        }
 
     @property
     def failed(self) -> dict[Slice, StepResult]:
         """Return what ended badly, and not because it waits."""
-        return {slice_: made for slice_, made in self.bad.items() if made.state != WAITING}
+        return {
+            slice_: made for slice_, made in self.bad.items() if made.state != StepState.WAITING
+        }
 
     @property
     def done(self) -> list[Slice]:
@@ -249,7 +252,7 @@ class _Line:
         """Return how a slice ends that cannot be made, and why."""
         waits = self.step.waits.get(slice_)
         if waits is not None:
-            return WAITING, waits
+            return StepState.WAITING, waits
         assert self.lost is not None, "set where it is due"
         ends = self.lost(slice_)
         if ends is not None:
@@ -380,7 +383,7 @@ class Runner:
                 self._end_rest(line, "skipped", f"an interval before it failed: {_why(line)}")
                 return None
             if line.held and line.step.model.in_order:
-                self._end_rest(line, WAITING, _why_held(line))
+                self._end_rest(line, StepState.WAITING, _why_held(line))
                 return None
             lost = {slice_: line.lacks(slice_) for slice_ in batch.slices}
             parts = line.divide(batch.only) if len(lost) == 1 and any(lost.values()) else []
@@ -405,7 +408,9 @@ class Runner:
             line = self._lines[batch.name]
             results = future.result()
             line.results |= results
-            line.held |= {each: made for each, made in results.items() if made.state == WAITING}
+            line.held |= {
+                each: made for each, made in results.items() if made.state == StepState.WAITING
+            }
             if len(batch.slices) == 1:
                 line.parts[batch.only] = tuple(results)
             line.count += len(batch.slices)
@@ -421,9 +426,9 @@ class Runner:
         (result,) = ended(step, state, reason)
         line.results[step.only] = result
         line.count += 1
-        if state == WAITING and step.only not in line.step.waits:
+        if state == StepState.WAITING and step.only not in line.step.waits:
             line.held[step.only] = result
-        if state in {"skipped", WAITING}:
+        if state in {"skipped", StepState.WAITING}:
             with contextlib.suppress(PenstockError):  # it is only for the next run to know
                 self._skip(self._world, step, state, reason)
         states = {state: count_of(step.model, step.slices)}
@@ -473,7 +478,7 @@ class Runner:
             return "cancelled"
         if any(line.failed for line in self._lines.values()):
             return "failed"
-        return WAITING if any(line.bad for line in self._lines.values()) else "done"
+        return StepState.WAITING if any(line.bad for line in self._lines.values()) else "done"
 
 
 def _losses(own: _Line, above: Sequence[_Line], plan: Plan) -> Callable[[Slice], Ends | None]:
@@ -493,7 +498,7 @@ def _losses(own: _Line, above: Sequence[_Line], plan: Plan) -> Callable[[Slice],
 
     found = [
         *((needs(e, e.failed), ("skipped", _cause(e))) for e in above if e.failed),
-        *((needs(e, e.held), (WAITING, _why_held(e))) for e in above if e.held),
+        *((needs(e, e.held), (StepState.WAITING, _why_held(e))) for e in above if e.held),
     ]
 
     def lost(slice_: Slice) -> Ends | None:
@@ -502,7 +507,7 @@ def _losses(own: _Line, above: Sequence[_Line], plan: Plan) -> Callable[[Slice],
             if touching(itself, own.failed)(slice_):
                 return "skipped", _cause(own)
             if touching(itself, own.held)(slice_):
-                return WAITING, _why_held(own)
+                return StepState.WAITING, _why_held(own)
         return ends
 
     return lost

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from penstock.engine.planning.no_op import ended
 from penstock.engine.planning.plan import PlannedStep, count_of
-from penstock.engine.planning.ranges import WAITING
 from penstock.engine.results import StepResult
 from penstock.engine.running.bisect import Divide, bisect, halves, singly
 from penstock.engine.running.concurrent_runs import Meanwhile, claim, meanwhile, require_claim
@@ -35,6 +34,7 @@ from penstock.model.time.slice import Slice
 from penstock.model.values.strategy import strategy_named
 from penstock.settings.durations import seconds_of
 from penstock.spark.failures import MORE_MEMORY, explained
+from penstock.states import StepState
 
 # Conditions of Spark that a retry cannot change: the text, or a name in it, is wrong.
 _HOPELESS = ("PARSE_", "UNRESOLVED_", "TABLE_OR_VIEW_NOT_FOUND", "DATATYPE_MISMATCH", "AMBIGUOUS_")
@@ -114,11 +114,13 @@ def run_step(context: RunContext, planned: PlannedStep) -> Results:
 def _told_held(run: _Run, slice_: Slice, why: str) -> StepResult:
     """The result of a slice that another run holds."""
     context, planned = run.context, replace(run.planned, slices=(slice_,))
-    states = {WAITING: count_of(planned.model, planned.slices)}
+    states = {StepState.WAITING.value: count_of(planned.model, planned.slices)}
     context.sink(
-        StepFinished(planned.name, WAITING, 0.0, reason=why, slice=planned.slice, states=states)
+        StepFinished(
+            planned.name, StepState.WAITING, 0.0, reason=why, slice=planned.slice, states=states
+        )
     )
-    return _ended(planned, slice_, WAITING, why)
+    return _ended(planned, slice_, StepState.WAITING, why)
 
 
 def _claimed(context: RunContext, planned: PlannedStep) -> Results:

@@ -15,8 +15,7 @@ from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import Publication
 from penstock.engine.state.store import StepRecords
 from penstock.events import Notice
-
-_INTERRUPTED = frozenset({"abandoned", "cancelled"})
+from penstock.states import INTERRUPTED
 
 
 def take_up(context: RunContext, planned: PlannedStep) -> list[MadeSlice] | None:
@@ -31,7 +30,7 @@ def take_up(context: RunContext, planned: PlannedStep) -> list[MadeSlice] | None
     run = state.run(known.run_id)
     if (
         run is None
-        or run.state not in _INTERRUPTED
+        or run.state not in INTERRUPTED
         or run.partition != context.plan.partition
         or dict(run.args) != dict(context.plan.args)
     ):

@@ -24,6 +24,7 @@ from sqlalchemy import (
     true,
 )
 
+from penstock import states
 from penstock.engine.results import CheckResult, ColumnInfo, SchemaVersion
 from penstock.engine.state.records import (
     WHOLE,
@@ -204,7 +205,7 @@ class Tried(NamedTuple):
 
 
 _AT_ONCE = 500  # ids of one query: each is bound
-PUBLISHED = ("done", "unchanged")  # states of steps that left their slice as it is recorded
+PUBLISHED = tuple(state.value for state in states.PUBLISHED)  # for SQL
 
 
 def slices_of(connection: Connection, targets: Sequence[str]) -> dict[str, list[SliceRecord]]:

@@ -14,7 +14,6 @@ from penstock.engine.planning.files_read import is_as_it_was
 from penstock.engine.planning.recorded_plan import RecordedPlan, RecordedStep
 from penstock.engine.planning.saved_plan import slice_of
 from penstock.engine.planning.slices import bindings_at
-from penstock.engine.state.reading import PUBLISHED
 from penstock.engine.state.records import InputRead, ReadRecord, StepRecord
 from penstock.model.definition.model import EXPANDED, SCRIPT, Model, part_of_embedded
 from penstock.model.project.loader import Loaded, model_of_text
@@ -22,6 +21,7 @@ from penstock.model.script.constants import Bindings
 from penstock.model.slicing.undated import views_read, why_unrepeatable
 from penstock.model.time.slice import Slice
 from penstock.model.values.strategy import Output
+from penstock.states import PUBLISHED
 from penstock.uuid7 import uuid7_time
 
 DONE = "done"

@@ -24,6 +24,7 @@ from penstock.sinks.progress.lines import (
     text_line,
 )
 from penstock.sinks.progress.view import Progress, Row, View, count, seconds, visible
+from penstock.states import PUBLISHED, StepState
 
 # State of a finished step: mark and style. Any other state is a phase of a running step.
 MARKS = {
@@ -34,7 +35,7 @@ MARKS = {
     "skipped": ("-", "yellow"),
     "cancelled": ("-", "yellow"),
 }
-SETTLED = frozenset({"waiting", "done", "unchanged"})
+SETTLED = PUBLISHED | {StepState.WAITING}
 MARGIN = 6  # lines reserved for the heading, notices and the prompt
 
 
@@ -142,11 +143,7 @@ def _slice(row: Row) -> str:
 
 
 def _state(row: Row) -> str:
-    tests = (
-        f", {count(row.checks, 'test')}"
-        if row.checks and row.state in {"done", "unchanged"}
-        else ""
-    )
+    tests = f", {count(row.checks, 'test')}" if row.checks and row.state in PUBLISHED else ""
     if row.is_over and len(row.states) > 1:
         return row_text(row, tests)
     return state_text(f"{row.state}{tests}", row.reason, row.worst)
