@@ -65,7 +65,7 @@ def test_nothing_known_is_missing(model: Model) -> None:
 
 
 def test_a_published_slice_is_materialized(model: Model) -> None:
-    (statuses,) = status(model, slices=[slice_of(model)], attempts=[attempt("done")]).slices
+    (statuses,) = status(model, slices=[slice_of(model)]).slices
     assert (statuses.slice, statuses.state, statuses.rows, statuses.snapshot_id, statuses.time) == (
         DAY,
         "materialized",
@@ -149,10 +149,6 @@ def test_a_slice_of_another_kind_is_listed(model: Model) -> None:
         "other kind",
     ]
     assert statuses.state == "other kind"
-
-
-def test_a_published_slice_that_was_dropped_is_no_slice(model: Model) -> None:
-    assert status(model, attempts=[attempt("done")]).slices == ()
 
 
 def test_a_table_that_no_model_makes_is_listed_while_it_is_there(model: Model) -> None:

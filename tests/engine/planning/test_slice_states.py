@@ -12,10 +12,8 @@ from penstock.engine.planning.behind import Changed, Input, Inputs, Read, inputs
 from penstock.engine.planning.intervals import parts_made
 from penstock.engine.planning.slice_states import Recorded
 from penstock.engine.state.other_writers import Outside, Undone
-from penstock.engine.state.reading import Tried
-from penstock.engine.state.records import Publication, SliceRecord
+from penstock.engine.state.records import Publication, SliceRecord, StepRecord
 from penstock.engine.state.store import State
-from penstock.engine.state.tables import to_text
 from penstock.lake.catalog.catalog import Catalog
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import Part, Slice
@@ -97,7 +95,7 @@ def test_an_attempt_that_failed_does_not_hide_what_changed_before(tmp_path: Path
     script = SCRIPT.format(KIND.format("ds"))
     model = Project.load(write_project(tmp_path / "p", {"models/t": script})).model("t")
     made = publication(target="main.t", slice=WEEK.text, strategy="time_range", slicing="time")
-    tried = Tried(WEEK.text, to_text(at(1)), "r2", "failed")
+    tried = StepRecord("r2", "t", "main.t", WEEK.text, "failed", at(1))
     recorded = Recorded((made.record(7, 7),), tried=(tried,))
     assert [event.state for event in recorded.painted(model).events] == ["failed"]
     assert recorded.changes(model) == [Changed(WEEK, 7)]

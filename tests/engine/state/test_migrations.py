@@ -65,7 +65,7 @@ def test_records_of_version_1_are_read_as_they_are_and_migrated(catalog: Catalog
     before = state.slices("main.a")
     with state.reading() as connection:
         assert connection is not None
-        assert reading.last_attempts(connection) == []
+        assert reading.unpublished_attempts(connection) == []
     state.begin_run(run_record())
     assert state.slices("main.a") == before
     (record,) = before

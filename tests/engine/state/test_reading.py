@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Table, create_engine, insert, inspect
 
 from penstock.engine.state import reading
 from penstock.engine.state.migrations import MIGRATIONS
-from penstock.engine.state.reading import SliceDrop, SlicesAlike, Tried
+from penstock.engine.state.reading import SliceDrop, SlicesAlike
 from penstock.engine.state.tables import (
     BUILT,
     CHECK,
@@ -143,12 +143,12 @@ READERS: Mapping[str, Callable[[Connection], object]] = {
     "running": lambda c: len(reading.running(c)),
     "slices": lambda c: [each.slice for each in reading.slices(c, "main.a", unless="hourly")],
     "is_recorded": lambda c: reading.is_recorded(c, "main.a", 4),
-    "last_attempts": lambda c: [each.state for each in reading.last_attempts(c, "main.a")],
+    "unpublished_attempts": lambda c: [
+        attempt.state for attempt in reading.unpublished_attempts(c, ["main.a"])
+    ],
     "slices_of": lambda c: {t: len(found) for t, found in reading.slices_of(c, ["main.a"]).items()},
     "slices_named": lambda c: len(reading.slices_named(c, ["main.a"], ["2026-01-01"])),
     "slices_alike": lambda c: [each.last for each in reading.slices_alike(c, ["main.a"])["main.a"]],
-    "last_outcomes": lambda c: reading.last_outcomes(c, ["main.a"]),
-    "attempts": lambda c: [each.state for each in reading.attempts(c, "main.a")],
     "publications": lambda c: [each[0] for each in reading.publications(c, "main.a")],
     "built": lambda c: reading.built(c, "main.a"),
     "schema_versions": lambda c: [v.version for v in reading.schema_versions(c, "main.a")],
@@ -157,12 +157,10 @@ EXPECTED = {
     "running": 1,
     "slices": ["2026-01-01"],
     "is_recorded": True,
-    "last_attempts": ["failed"],
+    "unpublished_attempts": ["failed"],
     "slices_of": {"main.a": 1},
     "slices_named": 1,
     "slices_alike": [4],
-    "last_outcomes": {"main.a": {"2026-01-01": ("failed", "r5")}},
-    "attempts": ["failed"],
     "publications": ["2026-01-01"],
     "built": to_text(START),
     "schema_versions": [1],
@@ -209,18 +207,23 @@ def test_the_last_attempt_is_the_newest_however_it_ended() -> None:
         put(connection, STEP, a_step(minute=1), a_step(minute=2, state="failed"))
         put(connection, STEP, a_step(minute=3, state="cancelled"))
         put(connection, STEP, a_step(minute=4, state="abandoned"), a_step("b", 5, state="skipped"))
-        last = {each.slice: each.state for each in reading.last_attempts(connection, "main.a")}
-        assert last == {"2026-01-01": "abandoned", "b": "skipped"}
-        (skipped,) = reading.last_attempts(connection, states=["failed", "skipped"])
-        assert skipped.run_id == "r5"
-        outcomes = reading.last_outcomes(connection, ["main.a"])["main.a"]
-        assert outcomes == {"2026-01-01": ("abandoned", "r4"), "b": ("skipped", "r5")}
-        assert not reading.last_attempts(connection, "main.b")
+        attempts = reading.unpublished_attempts(connection, ["main.a"])
+        states = {attempt.slice: (attempt.state, attempt.run_id) for attempt in attempts}
+        assert states == {"2026-01-01": ("abandoned", "r4"), "b": ("skipped", "r5")}
+        assert reading.unpublished_attempts(connection) == attempts
+        assert not reading.unpublished_attempts(connection, ["main.b"])
         put(connection, STEP, a_step(minute=6))
-        tried = ("failed", "abandoned")
-        assert reading.last_attempts(connection, states=tried) == []
-        (before,) = reading.last_attempts(connection, states=tried, among=True)
-        assert before.run_id == "r4"
+        (skipped,) = reading.unpublished_attempts(connection)
+        assert skipped.slice == "b"
+
+
+def test_of_a_model_by_time_what_failed_counts_whatever_was_published_since() -> None:
+    with tables() as connection:
+        put(connection, STEP, a_step(minute=1, state="failed"), a_step(minute=2, state="failed"))
+        put(connection, STEP, a_step(minute=3))
+        (failed,) = reading.unpublished_attempts(connection, by_time=["main.a"])
+        assert failed.run_id == "r2"
+        assert reading.unpublished_attempts(connection, by_time=["main.b"]) == []
 
 
 @pytest.mark.parametrize("dropped", ["2026-01-01", ""])
@@ -229,20 +232,17 @@ def test_attempts_of_before_a_drop_do_not_count(dropped: str) -> None:
     with tables() as connection:
         put(connection, STEP, a_step(minute=1), a_step(minute=2, state="failed"))
         put(connection, DROPPED, of)
-        assert reading.last_attempts(connection, "main.a") == []
-        assert reading.attempts(connection, "main.a") == []
+        assert reading.unpublished_attempts(connection, ["main.a"]) == []
+        assert reading.unpublished_attempts(connection, by_time=["main.a"]) == []
         left = [each.slice for each in reading.publications(connection, "main.a")]
         assert left == ([dropped] if dropped else [])  # a rollback may have undone the drop
         drops = [SliceDrop(dropped, to_text(at(3)), 9)] if dropped else []
         assert reading.slice_drops(connection, "main.a") == drops
-        assert reading.last_outcomes(connection, ["main.a"]) == {}
         assert reading.dropped(connection) == {"main.a": {dropped: 9}}
         assert reading.dropped(connection, ["main.b"]) == {}
         put(connection, STEP, a_step(minute=4, state="failed"))
-        assert [each.run_id for each in reading.last_attempts(connection, "main.a")] == ["r4"]
-        assert reading.attempts(connection, "main.a") == [
-            Tried("2026-01-01", to_text(at(4)), "r4", "failed")
-        ]
+        (failed,) = reading.unpublished_attempts(connection, ["main.a"])
+        assert (failed.run_id, failed.started_at) == ("r4", at(4))
 
 
 def test_a_drop_whose_snapshot_is_not_known_is_not_told() -> None:

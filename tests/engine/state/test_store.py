@@ -180,7 +180,7 @@ def test_the_last_attempt_counts_however_it_ended(state: State) -> None:
         state.end_step((run_id, "clean/a", "2026-01-01"), outcome, None)
     with state.reading() as connection:
         assert connection is not None
-        (attempt,) = reading.last_attempts(connection, "main.a")
+        (attempt,) = reading.unpublished_attempts(connection, ["main.a"])
         history = run_history.step_runs(connection, "main.a", 3)
     assert attempt.state == "abandoned"
     assert [one.state for one in history] == ["abandoned", "cancelled", "failed"]
@@ -214,7 +214,7 @@ def test_a_table_made_anew_forgets_its_other_slices(state: State) -> None:
     assert [slice_.slice for slice_ in state.slices("main.a")] == ["2026-01"]
     with state.reading() as connection:
         assert connection is not None
-        assert reading.last_attempts(connection) == []
+        assert reading.unpublished_attempts(connection) == []
         assert len(run_history.step_runs(connection, "main.a", 9)) == 3
 
 
@@ -239,8 +239,10 @@ def test_outcomes_that_published_nothing_are_known_by_slice(state: State) -> Non
         assert connection is not None
         (record,) = reading.slices_of(connection, ["main.a"])["main.a"]
         assert (record.slice, record.run_id, record.definition_hash) == ("a", "r1", "d1")
-        assert reading.last_outcomes(connection, ["main.a"]) == {
-            "main.a": {"b": ("cancelled", "r1"), "c": ("running", "r1")}
+        attempts = reading.unpublished_attempts(connection, ["main.a"])
+        assert {(attempt.slice, attempt.state, attempt.run_id) for attempt in attempts} == {
+            ("b", "cancelled", "r1"),
+            ("c", "running", "r1"),
         }
 
 

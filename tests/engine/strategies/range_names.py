@@ -1,13 +1,9 @@
-"""The states that plan, restate and status name of each slice of a model: they are the same.
-
-But for intervals that a run was interrupted at, and that a rollback has taken since: a plan calls
-them failed, status missing.
-"""
+"""The states that plan, restate and status name of each slice of a model: they are the same."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, time
 from itertools import combinations
 
@@ -27,9 +23,7 @@ from tests.engine.strategies.range_reference import DAY, Form, Slice, units_of
 Days = tuple[date, date]
 
 
-def differing(
-    project: Project, form: Form, now: datetime, days: Days, interrupted: Collection[Slice]
-) -> str | None:
+def differing(project: Project, form: Form, now: datetime, days: Days) -> str | None:
     """What is named differently, and None."""
     known, shown = dict(_known(project, form)), dict(_shown(project.status("t")[0], form, days))
     ranged = shown
@@ -38,7 +32,7 @@ def differing(
     for unit in ranged:
         named = known.get(unit, SliceState.MISSING)
         others = {shown.get(unit, SliceState.MISSING), ranged[unit]} - {named}
-        if others and not (unit in interrupted and named == SliceState.FAILED):
+        if others:
             return f"{unit}: a plan names it {named}, status {others}"
     if form.slices == "whole":
         return None

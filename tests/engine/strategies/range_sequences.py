@@ -115,8 +115,6 @@ class Play:
         self.log: list[str] = [self.form.script]
         self.kept: list[tuple[int, State]] = []
         self.made = 0
-        self.interrupted: set[Slice] = set()  # units whose last attempt a killed run began
-        self.killed: set[Slice] = set()  # those of all killed runs: a rollback takes later attempts
         self.in_parts: set[Slice] = set()  # recorded slices that status shows in parts
         self.undone: set[Slice] = set()  # units that a rollback took, until they are tried again
         self.project = self._open()
@@ -245,11 +243,8 @@ class Play:
         except Killed:
             self._die()
         tried = {unit for piece in pieces for unit in units_of(self.form, piece)}
-        self.interrupted -= tried
         self.undone -= tried
         if death.killed:
-            self.interrupted |= tried
-            self.killed |= tried
             run.interrupted = not isinstance(death.heard[-1], RunFinished)
             self.log.append(f"  killed at {death.heard[-1]}")
             states = list(self._half_done(states, pieces, death))
@@ -273,7 +268,7 @@ class Play:
 
     def _names_differ(self) -> str | None:
         days = self._all_days(Request(self.now))
-        return differing(self.project, self.form, self.now, days, self.interrupted)
+        return differing(self.project, self.form, self.now, days)
 
     def _ask(self, request: Request, death: Death) -> None:
         asked: dict[str, Any] = {"fire_time": request.now, "on_event": death}
@@ -315,7 +310,6 @@ class Play:
         before, request, forgotten = self.state, Request(self.now), Record(Run(object()), 0)
         self.log.append(f"rolled back to {snapshot}")
         self.project.lake("main").table("t").rollback(snapshot)
-        self.interrupted |= self.killed
         records = {
             key: replace(each if _same(then.records.get(key), each) else forgotten, sure=False)
             for key, each in before.records.items()

@@ -48,7 +48,6 @@ from penstock.engine.state.records import (
     is_gone,
 )
 from penstock.engine.state.store import State, find_tables, holders_in
-from penstock.engine.state.tables import to_text
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.definitions.tables import describe
 from penstock.lake.format.objects import COMMENT
@@ -69,11 +68,6 @@ if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog, Catalogs
 
 
-# What was interrupted published nothing: a run makes the slice again.
-_UNPUBLISHED = (
-    *(state.value for state in SliceState if state.is_attempt),
-    *(state.value for state in INTERRUPTED),
-)
 LAST_RUNS = 10
 
 
@@ -119,17 +113,13 @@ class LakeState:
         cls, connection: Connection, target: str | None = None, by_time: Collection[str] = ()
     ) -> LakeState:
         """``by_time`` are the targets of models by time."""
-        attempts = reading.last_attempts(connection, target, _UNPUBLISHED)
-        if by_time:
-            timed = reading.last_attempts(connection, target, _UNPUBLISHED, among=True)
-            attempts = [each for each in attempts if each.target not in by_time]
-            attempts += [each for each in timed if each.target in by_time]
+        targets = None if target is None else [target]
         return cls(
             slices=tuple(reading.slices(connection, target)),
-            attempts=tuple(attempts),
+            attempts=tuple(reading.unpublished_attempts(connection, targets, by_time)),
             checks=tuple(reading.last_checks(connection, target)),
             running=tuple(reading.running(connection)),
-            dropped=reading.dropped(connection, None if target is None else [target]),
+            dropped=reading.dropped(connection, targets),
             holders=holders_in(connection),
         )
 
@@ -282,10 +272,7 @@ def model_status(
     checks = _by_slice(check for check in state.checks if check.target == target)
     alive = {run.run_id for run in state.running if not is_gone(run.process)}
     pressing = _pressing(state, target, alive)
-    tried = tuple(
-        reading.Tried(value, to_text(each.started_at), each.run_id, each.state)
-        for value, each in pressing.items()
-    )
+    tried = tuple(pressing.values())
     made = Recorded(records, state.outside, lost, tried, alive, state.reads, inputs or Inputs())
     if model.by_time is not None:
         found = tuple(_of_intervals(model, made, slices, pressing, checks))
@@ -325,7 +312,7 @@ def _pressing(state: LakeState, target: str, alive: Collection[str]) -> dict[str
         if is_killed or each.state in INTERRUPTED:
             why = "its run was cancelled" if each.state == "cancelled" else "its run was killed"
             found[each.slice] = replace(each, state=SliceState.FAILED, reason=each.reason or why)
-        elif each.state in _UNPUBLISHED:
+        else:
             found[each.slice] = each
     held = state.holders(
         target, [text for text, each in found.items() if each.state == SliceState.RUNNING]

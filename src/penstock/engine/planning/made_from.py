@@ -101,7 +101,7 @@ def _records(model: Model, recorded: Recorded, slice_: Slice) -> Iterator[_Of]:
         record = by_text.get(slice_.text)
         if record is None:
             return
-        tried = tuple(each for each in recorded.tried if each.value == slice_.text)
+        tried = tuple(attempt for attempt in recorded.tried if attempt.slice == slice_.text)
         state = replace(recorded, slices=(record,), tried=tried).states(model)[slice_.text]
         if state.state.has_current_definition and _is_of(record, model):
             yield slice_, record

@@ -26,11 +26,11 @@ from penstock.engine.planning.ranges import (
 from penstock.engine.planning.restatement_scope import BuildTimes, rebuilds
 from penstock.engine.state import reading
 from penstock.engine.state.other_writers import Outside, Undone, Where, look, undone
-from penstock.engine.state.reading import Tried
 from penstock.engine.state.records import (
     WHOLE,
     ProcessId,
     SliceRecord,
+    StepRecord,
     is_gone,
     may_be_slice,
 )
@@ -95,7 +95,7 @@ class Recorded:
     slices: Sequence[SliceRecord] = ()
     outside: Outside = field(default_factory=Outside)
     lost: Undone = field(default_factory=Undone)
-    tried: Sequence[Tried] = ()
+    tried: Sequence[StepRecord] = ()
     alive: Collection[str] = ()
     reads: Mapping[str, Read] = field(default_factory=dict)
     inputs: Inputs = field(default_factory=Inputs)
@@ -112,14 +112,14 @@ class Recorded:
         found = {text: of_record(record) for text, record in records.items()}
         if model.looks_at_rows:
             found |= self._behind(found, records)
-        for each in self.tried:
-            known, record = found.get(each.value), records.get(each.value)
-            if known is None and model.partition is None and each.value != WHOLE:
+        for attempt in self.tried:
+            known, record = found.get(attempt.slice), records.get(attempt.slice)
+            if known is None and model.partition is None and attempt.slice != WHOLE:
                 continue  # of an earlier kind of slices
-            pressing = self._pressing(each)
-            if pressing == SliceState.RUNNING or record is None or record.run_id != each.run_id:
+            pressing = self._pressing(attempt)
+            if pressing == SliceState.RUNNING or record is None or record.run_id != attempt.run_id:
                 made = SliceState.MISSING if known is None else known.recorded_state
-                found[each.value] = DerivedState(pressing, made)
+                found[attempt.slice] = DerivedState(pressing, made)
         return found
 
     def _behind(
@@ -199,7 +199,7 @@ class Recorded:
         made = [at for at in map(last, self.slices) if at is not None]
         return max((*made, *parts, *self.dropped.values()), default=-1)
 
-    def _pressing(self, tried: Tried) -> SliceState:
+    def _pressing(self, tried: StepRecord) -> SliceState:
         if tried.state == SliceState.RUNNING and tried.run_id in self.alive:
             return SliceState.RUNNING
         if tried.state in (SliceState.SKIPPED, SliceState.WAITING):
@@ -260,9 +260,10 @@ class Recorded:
         """
         events = list(self._events(model))
         for tried in self.tried:
-            interval = interval_of(tried.value)
+            interval = interval_of(tried.slice)
             if interval is not None:
-                events.append(Event(tried.at, interval, self._pressing(tried), of=tried.value))
+                at = to_text(tried.started_at)
+                events.append(Event(at, interval, self._pressing(tried), of=tried.slice))
         found = IntervalHistory.of(events, runs=self.runs, remakes=self.remakes(model))
         made: dict[Slice, Read] = {
             event.interval: event.read
@@ -467,26 +468,24 @@ class KnownSlices:
         known = reading.slices_of(connection, targets)
         slices = {target: known.get(target, []) for target in targets}
         made = recorded_of(connection, slices, where, self.settings.spark)
-        last, running = reading.last_outcomes(connection, targets), reading.running(connection)
+        by_time = [model.target.qualified for model in models if model.by_time is not None]
+        attempts: dict[str, list[StepRecord]] = defaultdict(list)
+        for attempt in reading.unpublished_attempts(connection, targets, by_time):
+            attempts[attempt.target].append(attempt)
+        running = reading.running(connection)
         alive = frozenset(run.run_id for run in running if not self.is_gone(run.process))
         reads = reading.lakes_read(connection, targets)
         dropped = reading.dropped(connection, targets)
-        found: dict[str, Recorded] = {}
-        for model, target in zip(models, targets, strict=True):
-            attempts: Sequence[Tried]
-            if model.by_time is not None:
-                attempts = reading.attempts(connection, target)
-            else:
-                of_target = last.get(target, {}).items()
-                attempts = [Tried(value, "", run, state) for value, (state, run) in of_target]
-            found[model.name] = replace(
+        return {
+            model.name: replace(
                 made.get(target, Recorded()),
                 dropped=dropped.get(target, {}),
-                tried=attempts,
+                tried=attempts.get(target, ()),
                 alive=alive,
                 reads=reads,
             )
-        return found
+            for model, target in zip(models, targets, strict=True)
+        }
 
 
 def table_changes(

@@ -134,8 +134,8 @@ def unmade_target(
 def _known(state: State, target: TableName) -> _Known:
     with state.reading() as connection:
         assert connection is not None, "it was prepared"
-        attempts = reading.last_outcomes(connection, [target.qualified])
-        tried = frozenset(attempts.get(target.qualified, ()))
+        attempts = reading.unpublished_attempts(connection, [target.qualified])
+        tried = frozenset(attempt.slice for attempt in attempts)
         records = reading.slices(connection, target.qualified)
         lost = undone_of(connection, target.qualified, records)
         return _Known(records, tried, tuple(each.slice for each in lost.back))

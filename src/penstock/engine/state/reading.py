@@ -160,48 +160,40 @@ def is_recorded(connection: Connection, target: str, since: int) -> bool:
     return connection.execute(select(SLICE.c.slice).where(*known).limit(1)).first() is not None
 
 
-def last_attempts(
-    connection: Connection,
-    target: str | None = None,
-    states: Collection[str] = (),
-    *,
-    among: bool = False,
+def unpublished_attempts(
+    connection: Connection, targets: Sequence[str] | None = None, by_time: Collection[str] = ()
 ) -> list[StepRecord]:
-    """The latest attempt at each slice; with ``states`` only those that are in one of them, and
-    with ``among`` the latest of those. Attempts that began before the slice or its table was
-    dropped do not count.
+    """Return the latest attempt at each slice, where that has published nothing.
+
+    Attempts that began before the slice or its table was dropped do not count. A later batch of a
+    model by time may have published a part of a slice. So of these models the latest attempt that
+    published nothing counts, whatever was published since: the records say what is newer.
+
+    Args:
+        connection: The catalog.
+        targets: The tables; None for all.
+        by_time: The tables of models by time.
     """
-    counted = true() if _is_old(connection) else ~_dropped_since()
+    counts = true() if _is_old(connection) else ~_dropped_since()
+    if targets is not None:
+        counts = and_(counts, STEP.c.target.in_(targets))
+    is_unpublished = STEP.c.state.not_in(PUBLISHED)
+    in_turn = STEP.c.target.not_in(list(by_time)) if by_time else true()
     latest = (
         select(STEP.c.target, STEP.c.slice, func.max(STEP.c.started_at).label("started_at"))
-        .where(counted)
+        .where(counts, or_(is_unpublished, in_turn))
         .group_by(STEP.c.target, STEP.c.slice)
+        .subquery()
     )
-    if target is not None:
-        latest = latest.where(STEP.c.target == target)
-    if among:
-        latest = latest.where(STEP.c.state.in_(states))
-    newest = latest.subquery()
     query = select(STEP).join(
-        newest,
+        latest,
         and_(
-            STEP.c.target == newest.c.target,
-            STEP.c.slice == newest.c.slice,
-            STEP.c.started_at == newest.c.started_at,
+            STEP.c.target == latest.c.target,
+            STEP.c.slice == latest.c.slice,
+            STEP.c.started_at == latest.c.started_at,
         ),
     )
-    if states:
-        query = query.where(STEP.c.state.in_(states))
-    return [as_step(row) for row in connection.execute(query.where(counted))]
-
-
-class Tried(NamedTuple):
-    """An attempt at a slice that published nothing."""
-
-    value: str
-    at: str
-    run_id: str
-    state: str
+    return [as_step(row) for row in connection.execute(query.where(counts, is_unpublished))]
 
 
 _AT_ONCE = 500  # ids of one query: each is bound
@@ -341,43 +333,6 @@ def as_read(row: Row[Any]) -> ReadRecord:
         missing=row.missing,
         settings=None if row.settings is None else json.loads(row.settings),
     )
-
-
-def last_outcomes(
-    connection: Connection, targets: Sequence[str]
-) -> dict[str, dict[str, tuple[str, str]]]:
-    """By target and slice, the latest attempt that published nothing: its state and its run."""
-    latest = select(STEP.c.target, STEP.c.slice, func.max(STEP.c.started_at).label("started_at"))
-    latest = latest.where(STEP.c.target.in_(targets)).group_by(STEP.c.target, STEP.c.slice)
-    newest = latest.subquery()
-    query = (
-        select(STEP.c.target, STEP.c.slice, STEP.c.state, STEP.c.run_id)
-        .join(
-            newest,
-            and_(
-                STEP.c.target == newest.c.target,
-                STEP.c.slice == newest.c.slice,
-                STEP.c.started_at == newest.c.started_at,
-            ),
-        )
-        .where(STEP.c.state.not_in(PUBLISHED))
-    )
-    if not _is_old(connection):
-        query = query.where(~_dropped_since())
-    found: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
-    for target, value, state, run_id in connection.execute(query):
-        found[target][value] = state, run_id
-    return found
-
-
-def attempts(connection: Connection, target: str) -> list[Tried]:
-    """The attempts at slices of a target that published nothing."""
-    tried = select(STEP.c.slice, STEP.c.started_at, STEP.c.run_id, STEP.c.state).where(
-        STEP.c.target == target, STEP.c.state.not_in(PUBLISHED)
-    )
-    if not _is_old(connection):
-        tried = tried.where(~_dropped_since())
-    return [Tried(*row) for row in connection.execute(tried)]
 
 
 class Published(NamedTuple):
