@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from penstock.errors import QueryFailed
@@ -196,6 +196,11 @@ def parse_query(text: str, dialect: str = "spark") -> exp.Expr:
 
 def parse_expression(text: str, dialect: str = "spark") -> exp.Expr:
     """sqlglot's tree of one condition or value. Raises Unreadable."""
+    return _parsed_condition(text, dialect).copy()
+
+
+@lru_cache(maxsize=1024)  # conditions on the slice come in each query of a project
+def _parsed_condition(text: str, dialect: str) -> exp.Expr:
     return _parsed(text, dialect, exp.Condition)
 
 

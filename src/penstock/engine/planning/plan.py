@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -289,7 +290,7 @@ class Known:
         return all(need in known[lake].can for lake, need in model.needs if lake in known)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # not slots: models by name are looked up once a plan
 class Asked:
     """Values that all steps of a plan share: ``steps`` are its models, in the order of ``order``,
     that of all; ``lines`` are those of models by time, ``cascade`` what is restated with them.
@@ -312,13 +313,21 @@ class Asked:
 
     def above(self, model: Model) -> Iterator[Model]:
         """The models that one reads, however far."""
-        by_name = {each.name: each for each in self.order}
+        by_name = self._by_name
         return (by_name[name] for name in self.graph.upstream(model.name) if name in by_name)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Model]:
+        return {model.name: model for model in self.order}
 
     def after(self, model: Model) -> tuple[str, ...]:
         """The models of the plan that must have ended before."""
-        names = {each.name for each in self.steps}
+        names = self._step_names
         return tuple(name for name in self.graph.upstream(model.name) if name in names)
+
+    @cached_property
+    def _step_names(self) -> frozenset[str]:
+        return frozenset(model.name for model in self.steps)
 
 
 def without_slices(name: str, partition: object) -> ArgumentError:

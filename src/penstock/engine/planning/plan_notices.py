@@ -57,7 +57,8 @@ def with_lagging(steps: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep
         if step is not None and step.slices and not step.skipped:
             continue  # this run makes it
         states[name] = frozenset(known.values())
-    return [_lagging(step, states, asked) if step in idle else step for step in steps]
+    names = {step.name for step in idle}
+    return [_lagging(step, states, asked) if step.name in names else step for step in steps]
 
 
 def _lagging(step: PlannedStep, states: Mapping[str, frozenset[str]], asked: Asked) -> PlannedStep:

@@ -88,8 +88,11 @@ class Graph:
         return {name: tuple(children) for name, children in found.items()}
 
     def _reach(self, name: str, edges: Edges) -> tuple[str, ...]:
-        reached = _reachable(name, edges)
-        return tuple(other for other in self.order() if other in reached)
+        return tuple(sorted(_reachable(name, edges), key=self._positions.__getitem__))
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: position for position, name in enumerate(self.order())}
 
 
 def chains(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:
