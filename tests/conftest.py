@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from tests import s3
-from tests.quick import quick
+from tests.quick import QUICK, quick
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,13 +68,17 @@ def _has_room() -> bool:
 
 
 @pytest.hookimpl(tryfirst=True)  # before the workers read the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Start with what needs a session, the comparisons with DuckDB first: they take longest.
 
     Tests of one file that need a session run in one worker, as they share what they set up, and
     each worker takes the next file when it is done with one. The short tests without a session
     come last, so that the workers end together.
     """
+    if not os.environ.get("PENSTOCK_TEST_EXTENDED"):
+        left_out = [item for item in items if item.get_closest_marker("extended") is not None]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.get_closest_marker("extended") is None]
     for item in items:
         if _needs_session(item):
             item.add_marker(pytest.mark.spark)
@@ -120,7 +124,7 @@ def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
 
     # A join keeps a page of each side: small ones, as tests join dozens of tables in one job.
     pages = {"spark.buffer.pageSize": "1m"}
-    conf = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2", **pages}
+    conf = {"spark.driver.memory": "1g", **pages, **QUICK}
     if jars := s3.spark_jars():
         conf["spark.jars"] = ",".join(jars)
     settings = SparkSettings(master="local[2]", conf=conf)

@@ -15,7 +15,7 @@ from penstock.errors import EnvironmentMissing
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SETTINGS = {
+QUICK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
@@ -29,9 +29,9 @@ def no_session() -> SparkSession:
 
 @contextmanager
 def quick(spark: SparkSession) -> Iterator[None]:
-    before = {key: spark.conf.get(key) for key in _SETTINGS}
+    before = {key: spark.conf.get(key) for key in QUICK}
     try:
-        for key, value in _SETTINGS.items():
+        for key, value in QUICK.items():
             spark.conf.set(key, value)
         yield
     finally:

@@ -330,7 +330,8 @@ class _Version:
                 "operation": operation,
                 "operationParameters": name_parameters(operation, partition_by, replaces=replaces),
                 "operationMetrics": name_metrics(operation, counts),
-                "readVersion": known.version,
+                # delta-rs reads no history with a version below 0.
+                **({"readVersion": known.version} if known.version >= 0 else {}),
                 "isBlindAppend": adds_only,
                 "engineInfo": "Penstock",
                 "txnId": self._id,

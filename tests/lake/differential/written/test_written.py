@@ -23,9 +23,9 @@ from tests.lake.differential.written.script import Script, load
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 _EXAMPLES = os.environ.get("PENSTOCK_TEST_EXAMPLES")
-# Three and one on each catalog: `hunt` plays thousands, and what it found is in `cases`.
-_COUNT = int(_EXAMPLES or 6)
-_ALTERING = int(_EXAMPLES or 3)
+# One on each catalog: `hunt` plays thousands, and what it found is in `cases`.
+_COUNT = int(_EXAMPLES or 3)
+_ALTERING = int(_EXAMPLES or 2)
 _STEPS = (3, 6) if _EXAMPLES is None else (7, 14)  # jobs of Spark are what takes the time
 _BATCH = 12
 _CASES = sorted((Path(__file__).parent / "cases").glob("*.sql"))
