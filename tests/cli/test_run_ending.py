@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from penstock.cli.run_ending import print_failures, print_warnings
-from penstock.engine.results import CheckResult, RunResult, StepResult
+from penstock.cli.run_ending import print_failures, print_stale, print_warnings
+from penstock.engine.results import CheckResult, RunResult, StaleSlices, StepResult
 from penstock.errors import QueryFailed
 
 
@@ -55,4 +57,23 @@ def test_a_test_that_warns_in_many_slices_is_named_once(
     assert capsys.readouterr().out.splitlines()[:2] == [
         "",
         "raw: test unique id warns of 6 rows in 3 slices, 2026-09-01 to 2026-09-03",
+    ]
+
+
+def test_slices_that_the_run_left_are_counted_with_what_rebuilds_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    left = tuple(StaleSlices(name, 1, "penstock run --changed") for name in "abcd")
+    others = tuple(StaleSlices(name, 2, f"penstock run {name} --all") for name in "abcde")
+    ended = replace(results("done"), stale=left[:1], untested=others[:1])
+    print_stale(ended)
+    print_stale(replace(ended, stale=left, untested=others))
+    assert capsys.readouterr().out.splitlines() == [
+        "1 slice of a is stale: penstock run --changed",
+        "2 slices of a were published under other data tests: penstock run a --all",
+        "4 slices of a, b, c and 1 more are stale: penstock run --changed",
+        "2 slices of a were published under other data tests: penstock run a --all",
+        "2 slices of b were published under other data tests: penstock run b --all",
+        "2 slices of c were published under other data tests: penstock run c --all",
+        "4 more slices of 2 other models: penstock plan",
     ]

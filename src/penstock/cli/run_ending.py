@@ -41,16 +41,20 @@ def print_ending(result: RunResult, left: Mapping[str, str], *, as_json: bool) -
 
 
 def print_stale(result: RunResult) -> None:
-    """Count the slices that other definitions built and the run left, with what rebuilds them."""
+    """Count the slices that the run left as they were, with the commands that rebuild them."""
     if result.stale:
-        # Late: most runs leave none.
-        from penstock.engine.planning.ranges import REBUILD
-
         number = sum(each.slices for each in result.stale)
         names = ", ".join(each.model for each in result.stale[:_NAMED])
         more = f" and {len(result.stale) - _NAMED} more" if len(result.stale) > _NAMED else ""
         verb = "is" if number == 1 else "are"
-        say(f"{count(number, 'slice')} of {names}{more} {verb} stale: {REBUILD}")
+        rebuild = result.stale[0].rebuild
+        say(f"{count(number, 'slice')} of {names}{more} {verb} stale: {rebuild}")
+    for each in result.untested[:_NAMED]:
+        published = f"{'was' if each.slices == 1 else 'were'} published under other data tests"
+        say(f"{count(each.slices, 'slice')} of {each.model} {published}: {each.rebuild}")
+    if others := result.untested[_NAMED:]:
+        number = sum(each.slices for each in others)
+        say(f"{count(number, 'more slice')} of {count(len(others), 'other model')}: penstock plan")
 
 
 def plain_result(result: RunResult) -> Any:

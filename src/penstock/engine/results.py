@@ -104,10 +104,11 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class StaleSlices:
-    """Slices of a model that a run leaves although another definition built them."""
+    """Slices of a model that a run leaves as they are, and the command that rebuilds them."""
 
     model: str
     slices: int
+    rebuild: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ class RunResult:
     ``cancelled``. Steps are in the order of the graph.
 
     ``notices`` are what is worth knowing and stopped nothing, in the order it was said. ``stale``
-    are slices that the run left: ``penstock run --changed`` rebuilds them.
+    are slices of other definitions that the run left, ``untested`` those that were published under
+    other data tests.
     """
 
     run_id: str
@@ -126,6 +128,7 @@ class RunResult:
     seconds: float
     notices: tuple[Notice, ...] = ()
     stale: tuple[StaleSlices, ...] = ()
+    untested: tuple[StaleSlices, ...] = ()
 
     @property
     def exit_code(self) -> int:

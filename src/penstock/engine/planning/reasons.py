@@ -24,6 +24,7 @@ from penstock.engine.planning.ranges import (
     MATERIALIZED,
     MISSING,
     OTHER,
+    REBUILD,
     RUNNING,
     SKIPPED,
     STALE,
@@ -141,7 +142,7 @@ def left_stale(steps: Sequence[PlannedStep], known: Known) -> tuple[StaleSlices,
             left = minus(intervals, (each for each in planned if isinstance(each, Interval)))
         number = count_of(step.model, left)
         if number and not why_not(step.model):
-            found.append(StaleSlices(name, number))
+            found.append(StaleSlices(name, number, REBUILD))
     return tuple(found)
 
 
