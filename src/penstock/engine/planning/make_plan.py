@@ -10,6 +10,7 @@ from functools import partial
 
 from penstock.destinations.capabilities import refusals
 from penstock.engine.planning.intervals import Due, IntervalHistory, ModelIntervals, start_above
+from penstock.engine.planning.needed import Wanted
 from penstock.engine.planning.plan import Asked, Known, Plan, PlannedStep, count_of
 from penstock.engine.planning.plan_notices import notices_of, with_lagging
 from penstock.engine.planning.ranges import (
@@ -47,6 +48,7 @@ from penstock.engine.planning.waiting import (
     Completed,
     complete,
     following,
+    readers_of,
     touched,
     with_more,
 )
@@ -63,7 +65,7 @@ from penstock.model.time.slice import WHOLE, Part, Slice
 from penstock.model.time.time_range import TimeRange
 
 Planner = Callable[[Asked], list[PlannedStep]]
-First = Mapping[str, Mapping[Slice, str]]  # slices of models, each with its state
+First = Mapping[str, Mapping[Slice, Wanted]]
 
 
 def make_plan(
@@ -453,7 +455,7 @@ def _slices_of_range(
     first, again = asked.first.get(model.name, {}), frozenset[Slice]()
     if first:
         chosen = together(*chosen, *first, spec=model.partition)
-        tally = tally.with_more(first.values(), len(chosen))
+        tally = tally.with_more((wanted.state for wanted in first.values()), len(chosen))
     if not range_.all and own.remakes and asked.request.behind:
         taken = frozenset(chosen)
         left = [each for each in found.slices if each not in taken]
@@ -461,7 +463,7 @@ def _slices_of_range(
         again = frozenset((*reached, *following(model, left, (*chosen, *reached), asked)))
         chosen = together(*chosen, *again, spec=model.partition) if again else chosen
         tally = replace(tally, to_make=len(chosen))
-    step = _of_states(model, chosen, tally, asked)
+    step = replace(_of_states(model, chosen, tally, asked), readers=readers_of(first))
     return step if range_.all else replace(step, seen=own.runs, if_changed=again)
 
 

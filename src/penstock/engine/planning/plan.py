@@ -29,6 +29,7 @@ from penstock.notebook import count, line, listed, table
 
 if TYPE_CHECKING:
     from penstock.engine.planning.freshness import OldTable
+    from penstock.engine.planning.needed import Wanted
     from penstock.engine.planning.slice_reason import Cause, DefinitionChange, ReasonedRange
 
 
@@ -65,7 +66,8 @@ class PlannedStep:
     were asked for by themselves. A step that ``is_current`` is skipped as all its slices are up to
     date. ``without`` are slices that are made although they lack something, each with what;
     ``given`` is what slices have been given that are not made as the plan says: those of runs that
-    are retried together. ``there`` has what slices that may be up to date were made from.
+    are retried together. ``there`` has what slices that may be up to date were made from, and
+    ``readers`` for whom slices are made that were not asked for.
     """
 
     model: Model
@@ -91,6 +93,7 @@ class PlannedStep:
     without: Mapping[Slice, str] = field(default_factory=dict)
     given: Mapping[Slice, Given] = field(default_factory=dict)
     there: Mapping[Slice, MadeFrom] = field(default_factory=dict)
+    readers: Mapping[Slice, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         named = f"{self.name} {self.slice}" if self.slice else self.name
@@ -142,6 +145,7 @@ class PlannedStep:
             causes=_of_parts(self.causes, slice_, parts),
             without=_of_parts(self.without, slice_, parts),
             given=_of_parts(self.given, slice_, parts),
+            readers=_of_parts(self.readers, slice_, parts),
         )
 
 
@@ -294,7 +298,7 @@ class Asked:
     that of all; ``lines`` are those of models by time, ``cascade`` what is restated with them.
     ``roots`` are the names of the models that were selected; others may be added to ``steps``.
     Nothing adds models that are ``excluded``. ``first`` are slices that are made since readers lack
-    them, each with its state, by the names of models.
+    them, by the names of models.
     """
 
     request: RunRequest
@@ -307,7 +311,7 @@ class Asked:
     cascade: Cascade = field(default_factory=Cascade)
     roots: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
-    first: Mapping[str, Mapping[Slice, str]] = field(default_factory=dict)
+    first: Mapping[str, Mapping[Slice, Wanted]] = field(default_factory=dict)
 
     def above(self, model: Model) -> Iterator[Model]:
         """The models that one reads, however far."""

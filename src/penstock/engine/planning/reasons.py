@@ -78,13 +78,15 @@ class _Piece:
     why: str | None
     state: str
     until: str | None
+    reader: str | None
 
     @property
-    def kind(self) -> tuple[Reason, str, str | None]:
+    def kind(self) -> tuple[Reason, str, str | None, bool]:
         """The kind that pieces of one range share. Texts that differ from slice to slice, such as
         the snapshots of inputs, are no other kind.
         """
-        return self.reason, self.state, self.why if self.why in _FIXED else None
+        why = self.why if self.why in _FIXED else None
+        return self.reason, self.state, why, self.reader is not None
 
 
 def with_reasons(
@@ -179,7 +181,8 @@ class _Reasons:
             waits, holder = step.waits.get(slice_), held.get(slice_.text)
             state = WAITING if waits else HELD if holder else PLANNED
             for part, reason, why in self._parts(step, slice_):
-                yield _Piece(part, reason, why, state, waits or holder)
+                for piece, reader in _by_readers(step, part):
+                    yield _Piece(piece, reason, why, state, waits or holder, reader)
 
     def _parts(
         self, step: PlannedStep, slice_: Slice
@@ -234,6 +237,19 @@ class _Reasons:
         return Reason.FORCED, "made in each run"
 
 
+def _by_readers(step: PlannedStep, part: Slice) -> Iterator[tuple[Slice, str | None]]:
+    """Yield a slice with the reader that it is made for; an interval in parts, by their readers."""
+    if not isinstance(part, Interval) or not step.readers:
+        yield part, step.readers.get(part)
+        return
+    left, found = (part,), list[tuple[Interval, str | None]]()
+    for slice_, reader in step.readers.items():
+        if isinstance(slice_, Interval):
+            found += ((each, reader) for each in intersect(left, (slice_,)))
+            left = minus(left, (slice_,))
+    yield from sorted([*found, *((each, None) for each in left)], key=lambda pair: pair[0])
+
+
 def _reasoned(step: PlannedStep, reasons: _Reasons) -> PlannedStep:
     if not step.slices or step.skipped:
         return step
@@ -280,12 +296,14 @@ def _places(spec: PartitionSpec, first: str, last: str) -> Mapping[str, int]:
 
 def _range(pieces: Sequence[_Piece], model: Model) -> ReasonedRange:
     first, last = pieces[0], pieces[-1]
+    reader = _first_of([each.reader for each in pieces])
+    whys = (_first_of([each.why for each in pieces]), reader and f"for {reader}")
     return ReasonedRange(
         first.slice,
         last.slice,
         _count(pieces, model),
         first.reason,
-        _first_of([each.why for each in pieces]),
+        "; ".join(why for why in whys if why) or None,
         first.state,
         _first_of([each.until for each in pieces]),
     )

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals, start_above
-from penstock.engine.planning.needed import Lack, There, first_lacking, lacked, touching
+from penstock.engine.planning.needed import Lack, There, Wanted, first_lacking, lacked, touching
 from penstock.engine.planning.plan import Asked, PlannedStep, count_of
 from penstock.engine.planning.ranges import BEHIND, LATE, MATERIALIZED, SliceStates
 from penstock.engine.planning.restatement_scope import together
@@ -55,12 +55,12 @@ def complete(planned: Sequence[PlannedStep], asked: Asked, make: Make, finish: F
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The steps of a plan, and the slices that were ``added`` as their readers lack them, each with
-    its state, by the names of models.
+    """The steps of a plan, and the slices that were ``added`` as their readers lack them, by the
+    names of models.
     """
 
     steps: list[PlannedStep]
-    added: Mapping[str, Mapping[Slice, str]] = field(default_factory=dict)
+    added: Mapping[str, Mapping[Slice, Wanted]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class _Completion:
     there: Mapping[str, There]
     old: Mapping[str, Sequence[OldTable]]
     waits: dict[str, dict[Slice, Lack]] = field(default_factory=dict)
-    added: dict[str, dict[Slice, str]] = field(default_factory=dict)
+    added: dict[str, dict[Slice, Wanted]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, planned: Sequence[PlannedStep], asked: Asked) -> _Completion | None:
@@ -199,13 +199,12 @@ class _Completion:
                 yield Interval(run[0].start, run[-1].end)
 
 
-def with_more(step: PlannedStep, more: Mapping[Slice, str], make: Make) -> PlannedStep:
-    """Return a step with ``more`` slices, which are given with their states. Of a step that was
-    skipped only they are made.
-    """
+def with_more(step: PlannedStep, more: Mapping[Slice, Wanted], make: Make) -> PlannedStep:
+    """Return a step with ``more`` slices. Of a step that was skipped only they are made."""
     known = () if step.skipped else step.slices
     made = make(step.model, together(*known, *more, spec=step.model.partition))
-    tally = step.tally and step.tally.with_more(more.values(), count_of(step.model, made.slices))
+    states = (wanted.state for wanted in more.values())
+    tally = step.tally and step.tally.with_more(states, count_of(step.model, made.slices))
     return replace(
         step,
         slices=made.slices,
@@ -213,7 +212,13 @@ def with_more(step: PlannedStep, more: Mapping[Slice, str], make: Make) -> Plann
         bindings=made.bindings,
         skipped=None,
         tally=tally,
+        readers={**step.readers, **readers_of(more)},
     )
+
+
+def readers_of(wanted: Mapping[Slice, Wanted]) -> dict[Slice, str]:
+    """Return for whom slices are made."""
+    return {slice_: each.reader for slice_, each in wanted.items()}
 
 
 def _cause(lack: Lack, held: Mapping[Slice, Lack]) -> Lack:
