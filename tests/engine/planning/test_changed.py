@@ -137,7 +137,8 @@ def test_data_tests_that_slices_were_not_published_under(shop: Shop) -> None:
         result = project.run("days", from_="2026-01-01", to="2026-01-02")
         assert (result.state, result.stale) == ("done", ())
         assert result.untested == (StaleSlices("days", 2, again),)
-        assert {each.state for of in project.status() if of.model == "days" for each in of.slices} == {"materialized"}
+        status = next(each for each in project.status() if each.model == "days")
+        assert {each.state for each in status.slices} == {"materialized"}
 
 
 def test_what_a_change_touches_is_rebuilt_and_nothing_else(shop: Shop) -> None:

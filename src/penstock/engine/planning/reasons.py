@@ -296,16 +296,15 @@ def _places(spec: PartitionSpec, first: str, last: str) -> Mapping[str, int]:
 
 def _range(pieces: Sequence[_Piece], model: Model) -> ReasonedRange:
     first, last = pieces[0], pieces[-1]
-    reader = _first_of([each.reader for each in pieces])
-    whys = (_first_of([each.why for each in pieces]), reader and f"for {reader}")
     return ReasonedRange(
         first.slice,
         last.slice,
         _count(pieces, model),
         first.reason,
-        "; ".join(why for why in whys if why) or None,
+        _first_of([each.why for each in pieces]),
         first.state,
         _first_of([each.until for each in pieces]),
+        _first_of([each.reader for each in pieces]),
     )
 
 
