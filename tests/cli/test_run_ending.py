@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from penstock.cli.run_ending import print_failures, print_stale, print_warnings
+from penstock.cli.run_ending import print_failures, print_stale, print_warnings, what_is_left
 from penstock.engine.results import CheckResult, RunResult, StaleSlices, StepResult
 from penstock.errors import QueryFailed
+from penstock.project.project import Project
+from tests.engine.toy import write_project
 
 
 def results(*states: str, message: str = "data/{}.csv: the file has 5 columns") -> RunResult:
@@ -77,3 +80,17 @@ def test_slices_that_the_run_left_are_counted_with_what_rebuilds_them(
         "2 slices of c were published under other data tests: penstock run c --all",
         "4 more slices of 2 other models: penstock plan",
     ]
+
+
+@pytest.mark.parametrize(
+    ("states", "left"),
+    [
+        (("done", "failed"), "1 other slice was published"),
+        (("failed", "done", "done", "skipped"), "2 other slices were published"),
+        (("failed", "skipped"), "main.raw was not created"),
+    ],
+)
+def test_what_a_failed_step_left(tmp_path: Path, states: tuple[str, ...], left: str) -> None:
+    script = {"models/raw": "-- materialize ducklake://main/raw\nSELECT 1 AS a"}
+    with Project.load(write_project(tmp_path / "p", script)) as project:
+        assert what_is_left(project, results(*states)) == {"raw": left}

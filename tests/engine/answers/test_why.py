@@ -65,6 +65,12 @@ def test_a_slice_that_failed(shop: Shop) -> None:
     assert why.now[0].startswith("a run would build 2026-01-02, whose last attempt failed")
 
 
+def test_a_slice_that_was_skipped(shop: Shop) -> None:
+    shop.failed("reader", "2026-01-03", "skipped")
+    why = shop.project.why("reader", "2026-01-03")
+    assert why.now == ("a run would build 2026-01-03, which was skipped: its input failed",)
+
+
 def test_a_slice_that_is_missing_and_waits(shop: Shop) -> None:
     why = shop.project.why("reader", "2026-01-05")
     assert (why.state, why.made, why.tried, why.inputs) == ("missing", None, None, ())

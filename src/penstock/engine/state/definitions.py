@@ -41,9 +41,7 @@ def parts_of(connection: Connection, target: str, definition: str) -> dict[str, 
     return found
 
 
-def other_terms(
-    connection: Connection, now: Mapping[str, str]
-) -> dict[str, tuple[str, list[str]]]:
+def other_terms(connection: Connection, now: Mapping[str, str]) -> dict[str, tuple[str, list[str]]]:
     """Return targets of which slices were published on other terms than those of ``now``, by hash:
     the last of these, and the slices. Of records without terms nothing is known.
     """
