@@ -126,6 +126,15 @@ def test_a_slice_that_was_made_again_comes_back_as_it_was(shop: Shop) -> None:
     assert shop.rows("days") == [("2026-01-01", 1)]
 
 
+def test_slices_are_named_in_order(shop: Shop) -> None:
+    good = [shop.made("days", f"2026-01-0{n}", 1) for n in (3, 1, 2)][-1]
+    for number in (5, 4, 2, 3, 1):
+        shop.made("days", f"2026-01-0{number}", 9)
+    (table,) = shop.project.rollback("days", good, dry_run=True).tables
+    assert table.slices_missing == ("2026-01-04", "2026-01-05")
+    assert table.slices_back == ("2026-01-01", "2026-01-02", "2026-01-03")
+
+
 def test_a_slice_that_was_dropped_since_is_there_again(shop: Shop) -> None:
     shop.made("days", "2026-01-01", 1)
     good = shop.made("days", "2026-01-02", 2)

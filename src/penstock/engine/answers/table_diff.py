@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.engine.answers.comparing import Compared, NotUnique, Rule, compare
+from penstock.engine.answers.comparing import Compared, NotUnique, Rule, compare, key_of
 from penstock.model.values.data_test import UniqueTest
 from penstock.notebook import count, line
 from penstock.sql.identifiers import fold
@@ -71,10 +71,13 @@ class TableDiffs(tuple[TableDiff, ...]):
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Rows before and after; with an id of each row where both are of one table."""
+    """Rows before and after, and what both are called; with an id of each row where both are of
+    one table.
+    """
 
     before: DataFrame
     after: DataFrame
+    names: tuple[str, str] = ("the table", "the table")
     row_id: str | None = None
 
     @property
@@ -92,6 +95,12 @@ class Sides:
         old, new = self.columns
         known = set(map(fold, old))
         return [name for name in new if fold(name) in known]
+
+    def key(self, text: str | Sequence[str]) -> tuple[str, ...]:
+        """The columns that ``a,b`` names. Raises ArgumentError where a side has no such column."""
+        for columns, name in zip(self.columns, self.names, strict=True):
+            key_of(text, columns, name)
+        return key_of(text, self.common)
 
 
 def added_and_dropped(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -252,7 +252,8 @@ class Plan:
     def partition(self) -> str | None:
         """The slice of the run; where chains have several, each of them; or its range."""
         if self.request.range is not None:
-            return str(self.request.range)
+            moment = f"{self.request.fire_time.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
+            return self.request.range.until(moment if self.request.is_timed else "now")
         values = dict.fromkeys(step.slice for step in self.steps if step.slice is not None)
         return ", ".join(values) or None
 
