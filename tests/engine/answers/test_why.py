@@ -156,7 +156,9 @@ def test_a_monitor_gets_an_exit_code_and_the_count(shop: Shop) -> None:
     assert penstock(shop, "status", "days", "--fail-on", "failed").exit_code == 0
     shown = penstock(shop, "status", "reader", "--fail-on", "failed").stdout.splitlines()
     assert [line.split()[0] for line in shown[2:]] == ["2026-01-02"]
-    assert penstock(shop, "status", "days", "--fail-on", "stale").stdout.endswith("No such slice.\n")
+    assert penstock(shop, "status", "days", "--fail-on", "stale").stdout.endswith(
+        "No such slice.\n"
+    )
     wrong = penstock(shop, "status", "--fail-on", "faild")
     assert wrong.exit_code == 2
     assert "did you mean 'failed'?" in wrong.stderr

@@ -393,14 +393,19 @@ class Published(NamedTuple):
     rows: int | None
 
 
-def publications(connection: Connection, target: str) -> list[Published]:
+def publications(
+    connection: Connection, target: str, *, of: Collection[str] | None = None
+) -> list[Published]:
     """The slices that runs have published in snapshots: each time, not only the last. Those of
-    before the table was dropped are left out; `slice_drops` are those of slices.
+    before the table was dropped are left out; `slice_drops` are those of slices. With ``of`` those
+    of these slices that needed no snapshot, as they had no rows.
     """
     c = STEP.c
     query = select(
         c.slice, c.started_at, c.finished_at, c.snapshot_id, c.run_id, c.step, c.row_count
-    ).where(c.target == target, c.state.in_(PUBLISHED), c.snapshot_id.is_not(None))
+    ).where(c.target == target, c.state.in_(PUBLISHED))
+    snapshot_id, own = c.snapshot_id, c.slice.in_(of or ())
+    query = query.where(snapshot_id.is_not(None) if of is None else snapshot_id.is_(None) & own)
     if not _is_old(connection):
         query = query.where(~_dropped_since(DROPPED.c.slice == WHOLE))
     return [Published(*row) for row in connection.execute(query)]
