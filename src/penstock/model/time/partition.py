@@ -337,7 +337,11 @@ def _time_kind(spec: PartitionSpec) -> TimeKind:
 
 
 def _zone(spec: PartitionSpec) -> ZoneInfo:
-    name = spec.tz or "UTC"
+    return find_zone(spec.tz or "UTC")
+
+
+def find_zone(name: str) -> ZoneInfo:
+    """Return a time zone. Raises PartitionError, whose hint is the nearest name."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # OSError: a directory of the database, as "Europe"
