@@ -110,11 +110,24 @@ def plan_request(context: ProjectContext, request: RunRequest) -> Plan:
     plan = plan_steps(context, request, known=known)
     plan = replace(plan, notices=(*plan.notices, *doubts_of(plan)))
     with suppress(LakeError):  # which the stages of its steps say
+        plan = replace(plan, notices=(*plan.notices, *_unmade_tables(context, request)))
         plan = with_reasons(plan, known, _held(context, plan), snapshots)
         plan = replace(plan, changes=tuple(_changes(context, plan, known)))
     staged = _with_references(context, _staged(context, _with_files(context, plan)))
     context.save_facts()
     return staged
+
+
+def _unmade_tables(context: ProjectContext, request: RunRequest) -> Iterator[str]:
+    """Yield the tables that no model makes any more, in a plan of the whole project."""
+    if request.selection:
+        return
+    from penstock.engine.answers.status import tables_without_model
+
+    tables = tables_without_model(context.settings, context.catalog, context.models)
+    if tables:
+        command = f"drop {tables[0]} removes it" if len(tables) == 1 else "drop TABLE removes one"
+        yield f"no model makes {', '.join(tables)} any more: penstock {command}"
 
 
 def _with_references(context: ProjectContext, plan: Plan) -> Plan:

@@ -411,6 +411,11 @@ def publications(
     return [Published(*row) for row in connection.execute(query)]
 
 
+def targets(connection: Connection) -> list[str]:
+    """Return the targets of which slices are recorded."""
+    return list(connection.execute(select(SLICE.c.target).distinct()).scalars())
+
+
 class SliceDrop(NamedTuple):
     """A slice that was dropped: the moment, where that is recorded, and the snapshot that did it,
     None where it had no rows.
