@@ -272,7 +272,7 @@ def test_the_rest_of_what_acts() -> None:
             "dialect snowflake",
             "4:11: error: the dialect snowflake is not in this version\n"
             "  → translate the query once, with sqlglot: sqlglot.transpile(sql, read='snowflake', "
-            "write='spark', pretty=True), and write dialect spark",
+            "write='spark', pretty=True), write dialect spark, and compare the rows",
         ),
         (
             "dialect databricks",

@@ -109,7 +109,7 @@ def dialect(value: Value) -> str:
     if said in _ELSEWHERE and said not in DIALECTS:
         hint = (
             "translate the query once, with sqlglot: sqlglot.transpile(sql, "
-            f"read='{said}', write='spark', pretty=True), and write dialect spark"
+            f"read='{said}', write='spark', pretty=True), write dialect spark, and compare the rows"
         )
         raise value.wrong(f"the dialect {said} is not in this version", hint)
     return choice(value, DIALECTS)
