@@ -47,14 +47,12 @@ def print_stale(result: RunResult) -> None:
         names = ", ".join(each.model for each in result.stale[:_NAMED])
         more = f" and {len(result.stale) - _NAMED} more" if len(result.stale) > _NAMED else ""
         verb = "is" if number == 1 else "are"
-        rebuild = result.stale[0].rebuild
-        say(f"{count(number, 'slice')} of {names}{more} {verb} stale: {rebuild}")
-    for each in result.untested[:_NAMED]:
-        published = f"{'was' if each.slices == 1 else 'were'} published under other data tests"
-        say(f"{count(each.slices, 'slice')} of {each.model} {published}: {each.rebuild}")
-    if others := result.untested[_NAMED:]:
-        number = sum(each.slices for each in others)
-        say(f"{count(number, 'more slice')} of {count(len(others), 'other model')}: penstock plan")
+        say(f"{count(number, 'slice')} of {names}{more} {verb} stale: {result.stale[0].rebuild}")
+    for entry in result.untested[:_NAMED]:
+        published = f"{'was' if entry.slices == 1 else 'were'} published under other data tests"
+        say(f"{count(entry.slices, 'slice')} of {entry.model} {published}: {entry.rebuild}")
+    if (more_models := len(result.untested) - _NAMED) > 0:
+        say(f"and slices of {count(more_models, 'other model')}: penstock plan")
 
 
 def plain_result(result: RunResult) -> Any:

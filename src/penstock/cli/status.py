@@ -102,7 +102,7 @@ def command(
         whole = project.status(*models, select=select, exclude=exclude, from_=from_, to=to)
         selection, last = selection_of(models, select, exclude, to, project.models)
         alone = selection.only(project.models) is not None
-    statuses = tuple(_only(whole, _FAILED_STATES)) if failed else whole
+    statuses = tuple(_only(whole, _states_of("failed"))) if failed else whole
     if grid and not alone:
         raise ArgumentError("--grid shows the slices of one model", hint="name it")
     if as_json:
@@ -140,7 +140,7 @@ def _states_of(text: str) -> tuple[str, ...]:
                 f"--fail-on {state!r} is no state of a slice",
                 hint=f"did you mean {guess!r}?" if guess else f"states are {', '.join(_KNOWN)}",
             )
-    return tuple(dict.fromkeys((*states, *_FAILED_STATES))) if "failed" in states else states
+    return (*states, "skipped") if "failed" in states else states
 
 
 def _monitored(statuses: tuple[ModelStatus, ...], wrong: tuple[str, ...]) -> int:
@@ -155,9 +155,6 @@ def _monitored(statuses: tuple[ModelStatus, ...], wrong: tuple[str, ...]) -> int
     states = ", ".join(f"{number:,} {state}" for state, number in found.items())
     say(f"{count(found.total(), 'slice')}: {states}", err=True)
     return 1
-
-
-_FAILED_STATES = ("failed", "skipped")
 
 
 def _only(statuses: tuple[ModelStatus, ...], states: tuple[str, ...]) -> Iterator[ModelStatus]:
@@ -224,10 +221,7 @@ def print_models(statuses: tuple[ModelStatus, ...], empty: str = _NO_MODELS) -> 
 
 
 def print_slices(status: ModelStatus, states: tuple[str, ...] | None = None) -> None:
-    """Print the slices of a model, or those in some ``states``."""
-    empty = "Never run."
-    if states is not None and status.slices:
-        status, empty = next(_only((status,), states), replace(status, slices=())), "No such slice."
+    empty = "No such slice." if states and status.slices else "Never run."
     say(f"{status.model} makes {status.makes} ({status.strategy})" + "\n" * in_markdown())
     if not strategy_named(status.strategy).runs:
         return
@@ -242,6 +236,7 @@ def print_slices(status: ModelStatus, states: tuple[str, ...] | None = None) -> 
             one_line(local(each.reason or "")),
         )
         for each in status.slices
+        if states is None or each.state in states
     ]
     columns = ("slice", "state", "rows", "snapshot", "tests", "time", "reason")
     print_table(columns, rows, look=_SLICES, empty=empty)

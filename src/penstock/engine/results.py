@@ -117,8 +117,7 @@ class RunResult:
     ``cancelled``. Steps are in the order of the graph.
 
     ``notices`` are what is worth knowing and stopped nothing, in the order it was said. ``stale``
-    are slices of other definitions that the run left, ``untested`` those that were published under
-    other data tests.
+    are slices of other definitions that the run left, ``untested`` those of other data tests.
     """
 
     run_id: str
@@ -158,8 +157,6 @@ class RunResult:
         return line(self, f"{self.run_id}: {self.state}", steps, seconds(self.seconds))
 
     def _repr_html_(self) -> str:
-        # a notebook asks, a command never
-
         columns = ("name", "slice", "state", "rows", "snapshot_id")
         rows = [
             [*(getattr(step, column) for column in columns), seconds(step.seconds), step.reason]
@@ -291,8 +288,6 @@ class ModelStatus:
         return line(self, f"{self.model}: {self.state}", slices, count(self.rows, "row"))
 
     def _repr_html_(self) -> str:
-        # a notebook asks, a command never
-
         columns = ("slice", "state", "rows", "snapshot_id", "time", "reason")
         rows = [[getattr(slice_, column) for column in columns] for slice_ in self.slices]
         headings = ("slice", "state", "rows", "snapshot", "time", "reason")
@@ -305,8 +300,6 @@ class Statuses(tuple[ModelStatus, ...]):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        # a notebook asks, a command never
-
         rows = [(each.model, each.target, each.strategy, each.state, each.rows) for each in self]
         return table(("model", "table", "strategy", "state", "rows"), rows)
 
@@ -433,8 +426,6 @@ class QueryResult:
         return line(self, shown, "columns " + listed([name for name, _ in self.columns]))
 
     def _repr_html_(self) -> str:
-        # a notebook asks, a command never
-
         shown = f"{len(self.rows):,} row{'' if len(self.rows) == 1 else 's'}"
         note = f"the first {shown}" if self.more else ""
         return table([name for name, _ in self.columns], self.rows, note=note)

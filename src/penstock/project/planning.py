@@ -120,14 +120,27 @@ def plan_request(context: ProjectContext, request: RunRequest) -> Plan:
 
 def _unmade_tables(context: ProjectContext, request: RunRequest) -> Iterator[str]:
     """Yield the tables that no model makes any more, in a plan of the whole project."""
-    if request.selection:
+    if request.selection or not _has_other_targets(context):
         return
-    from penstock.engine.answers.status import tables_without_model
+    from penstock.project.states import report_status
 
-    tables = tables_without_model(context.settings, context.catalog, context.models)
+    tables = [status.target for status in report_status(context, ()) if status.model is None]
     if tables:
         command = f"drop {tables[0]} removes it" if len(tables) == 1 else "drop TABLE removes one"
         yield f"no model makes {', '.join(tables)} any more: penstock {command}"
+
+
+def _has_other_targets(context: ProjectContext) -> bool:
+    """Return whether slices are recorded of tables that no model makes: it takes a query a lake."""
+    from penstock.engine.state import run_history
+    from penstock.engine.state.store import State
+    from penstock.sql.identifiers import fold
+
+    targets = {fold(model.target.qualified) for model in context.models if model.strategy.runs}
+    lakes = dict.fromkeys(model.target.lake for model in context.models)
+    catalogs = (catalog for lake in lakes if (catalog := context.catalog(lake)) is not None)
+    recorded = (State(catalog).read(run_history.targets, list[str]()) for catalog in catalogs)
+    return any(fold(target) not in targets for of_lake in recorded for target in of_lake)
 
 
 def _with_references(context: ProjectContext, plan: Plan) -> Plan:

@@ -198,16 +198,18 @@ def execute_plan(
     Returns:
         The result of each step.
     """
-    from penstock.engine.planning.changed_tests import left_untested
+    from penstock.engine.planning.changed_tests import changes_of_tests
     from penstock.engine.planning.run_arguments import require_jobs
+    from penstock.engine.results import StaleSlices
 
     require_jobs(settings.jobs)
     for step in plan.steps:
         context.require_own(step.model.target)
     result = _execute(context, plan, settings)
     with suppress(LakeError):  # the catalog itself may be what is gone
-        models = [step.model for step in plan.steps]
-        result = replace(result, untested=left_untested(models, context.state_of))
+        changes = changes_of_tests([step.model for step in plan.steps], context.state_of)
+        untested = (StaleSlices(c.model, c.slices or 0, c.rebuild or "") for c in changes)
+        return replace(result, untested=tuple(untested))
     return result
 
 

@@ -248,7 +248,7 @@ def _against(
     from penstock.engine.answers.table_diff import Sides, TableDiff, added_and_dropped
 
     second, _ = find_table(context, other)
-    before, after = (_rows_of(context, each).to_df() for each in (name, second))
+    before, after = _rows_of(context, name).to_df(), _rows_of(context, second).to_df()
     sides = Sides(before, after, (str(name), str(second)))
     if not sides.common:
         raise ArgumentError(
@@ -267,7 +267,9 @@ def _differences(
     from penstock.sql.identifiers import fold
 
     if how.key is not None:
-        return compare_sides(sides, sides.key(how.key), how.samples, sure=True)
+        for columns, table in zip(sides.columns, sides.names, strict=True):
+            key_of(how.key, columns, table)  # which names the table that lacks a column
+        return compare_sides(sides, key_of(how.key, sides.common), how.samples, sure=True)
     column = "" if model is None else context.settings.lakes[model.target.lake].partition_column
     known, by = set(map(fold, sides.common)), key_of_model(model, column)
     usable = by if all(fold(name) in known for name in by) else ()

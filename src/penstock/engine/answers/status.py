@@ -195,35 +195,12 @@ def statuses(
         )
         for model in made
     ]
-    return Statuses((*known, *_unmade_tables(settings, states, models)))
-
-
-def tables_without_model(
-    settings: Settings, catalogs: Catalogs, models: Sequence[Model]
-) -> list[str]:
-    """Return the tables that runs have made and no model makes any more. Of a lake all of whose
-    records are of models little is read.
-    """
-    targets = {fold(model.target.qualified) for model in models if model.strategy.runs}
-    states: dict[str, LakeState] = {}
-    for lake in sorted({model.target.lake for model in models}):
-        catalog = catalogs(lake)
-        recorded = catalog and State(catalog).read(reading.targets, list[str]())
-        if not targets.issuperset(map(fold, recorded or ())):
-            states[lake] = read_state(settings, catalogs, lake, models)
-    return [each.target for each in _unmade_tables(settings, states, models)]
-
-
-def _unmade_tables(
-    settings: Settings, states: Mapping[str, LakeState], models: Sequence[Model]
-) -> list[ModelStatus]:
-    """The tables that no model makes any more, but for those of other environments."""
     others = [each for name, state in states.items() for each in unmade(state, name, models)]
     if others and (settings.own_tables or settings.suffixes):
         made_here = [model.target.qualified for model in models]
         about = (settings.own_tables, settings.suffixes, made_here)
         others = [each for each in others if not is_of_another(_in_lake(each.target), *about)]
-    return others
+    return Statuses((*known, *others))
 
 
 def _in_lake(table: str) -> str:

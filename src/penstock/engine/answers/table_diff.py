@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.engine.answers.comparing import Compared, NotUnique, Rule, compare, key_of
+from penstock.engine.answers.comparing import Compared, NotUnique, Rule, compare
 from penstock.model.values.data_test import UniqueTest
-from penstock.notebook import count, line
+from penstock.notebook import count, line, table
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
@@ -53,8 +53,6 @@ class TableDiffs(tuple[TableDiff, ...]):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        from penstock.notebook import table
-
         headings = ("table", "inserted", "deleted", "updated", "columns")
         rows = [
             (
@@ -71,9 +69,7 @@ class TableDiffs(tuple[TableDiff, ...]):
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Rows before and after, and what both are called; with an id of each row where both are of
-    one table.
-    """
+    """Rows before and after, with what both are called; of one table with an id of each row."""
 
     before: DataFrame
     after: DataFrame
@@ -95,12 +91,6 @@ class Sides:
         old, new = self.columns
         known = set(map(fold, old))
         return [name for name in new if fold(name) in known]
-
-    def key(self, text: str | Sequence[str]) -> tuple[str, ...]:
-        """The columns that ``a,b`` names. Raises ArgumentError where a side has no such column."""
-        for columns, name in zip(self.columns, self.names, strict=True):
-            key_of(text, columns, name)
-        return key_of(text, self.common)
 
 
 def added_and_dropped(

@@ -3,78 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
-from penstock.engine.planning.definition_diff import DefinitionDiff, definition_diff
+from penstock.engine.planning.definition_diff import definition_diff
 from penstock.engine.planning.plan import count_of
 from penstock.engine.planning.slice_reason import DefinitionChange
-from penstock.engine.results import StaleSlices
 from penstock.engine.state.definitions import other_terms, parts_of
 from penstock.engine.state.store import State
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import interval_of
 from penstock.model.time.slice import Part, Slice, moments_of, zone_of
 
-States = Callable[[Model], State | None]  # the records of a model's lake
 
-
-def changes_of_tests(models: Sequence[Model], state: States) -> Iterator[DefinitionChange]:
+def changes_of_tests(
+    models: Sequence[Model], state: Callable[[Model], State | None]
+) -> Iterator[DefinitionChange]:
     """Yield data tests that slices were not published under, as far as records say it. They make no
     rows; of a whole table the plan says itself that it is made under them.
     """
-    for each in _untested(models, state):
-        refused = f"data tests make no rows; {each.command} makes the slices again under them"
-        name, diff = each.model.name, each.diff
-        yield DefinitionChange(
-            name, each.number, refused=refused, parts=diff.parts, diff=diff.lines
-        )
-
-
-def left_untested(models: Sequence[Model], state: States) -> tuple[StaleSlices, ...]:
-    """Count the slices that `changes_of_tests` yields, with the commands that rebuild them."""
-    found = _untested(models, state)
-    return tuple(StaleSlices(each.model.name, each.number, each.command) for each in found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Untested:
-    """Slices of a model that were published under other data tests, and what differs."""
-
-    model: Model
-    slices: Sequence[Slice]
-    diff: DefinitionDiff
-
-    @property
-    def number(self) -> int:
-        return count_of(self.model, self.slices)
-
-    @property
-    def command(self) -> str:
-        """The command that makes all of them again, and others only between them."""
-        spec = self.model.partition
-        moments = moments_of(self.slices, spec)
-        if moments is None:  # values of a dynamic partition have no order
-            return f"penstock run {self.model.name} --partition {self.slices[0]}"
-        zone = zone_of(spec)
-        first, last = moments[0].start.astimezone(zone), moments[-1].last.astimezone(zone)
-        return f"penstock run {self.model.name} --from {first:%Y-%m-%d} --to {last:%Y-%m-%d} --all"
-
-
-def _untested(models: Sequence[Model], state: States) -> Iterator[_Untested]:
     by_lake: dict[str, dict[str, Model]] = {}
     for model in models:
         if model.slicing:
             by_lake.setdefault(model.target.lake, {})[model.target.qualified] = model
-    for of in by_lake.values():
-        known = state(next(iter(of.values())))
-        if known is None:
+    for by_target in by_lake.values():
+        records = state(next(iter(by_target.values())))
+        if records is None:
             continue
-        now = {target: model.terms for target, model in of.items()}
-        none = dict[str, tuple[str, list[str]]]()
-        for target, (terms, texts) in known.read(partial(other_terms, now=now), none).items():
-            old = known.read(partial(parts_of, target=target, definition=terms), dict[str, str]())
-            diff = definition_diff(old, of[target].test_parts)
+        terms = {target: model.terms for target, model in by_target.items()}
+        ask, none = partial(other_terms, now=terms), dict[str, tuple[str, list[str]]]()
+        for target, (old_terms, texts) in records.read(ask, none).items():
+            ask_parts = partial(parts_of, target=target, definition=old_terms)
+            model = by_target[target]
+            diff = definition_diff(records.read(ask_parts, dict[str, str]()), model.test_parts)
             if diff.parts:
                 slices = [interval_of(text) or Part(text) for text in texts]
-                yield _Untested(of[target], slices, diff)
+                command = _rebuilding(model, slices)
+                yield DefinitionChange(
+                    model.name,
+                    count_of(model, slices),
+                    refused=_TESTS.format(command),
+                    parts=diff.parts,
+                    diff=diff.lines,
+                    rebuild=command,
+                )
+
+
+def _rebuilding(model: Model, slices: Sequence[Slice]) -> str:
+    """Return the command that makes slices again, and others only between them."""
+    moments, zone = moments_of(slices, model.partition), zone_of(model.partition)
+    if moments is None:  # values of a dynamic partition have no order
+        return f"penstock run {model.name} --partition {slices[0]}"
+    start, end = (at.astimezone(zone).date() for at in (moments[0].start, moments[-1].last))
+    return f"penstock run {model.name} --from {start} --to {end} --all"
+
+
+_TESTS = "data tests make no rows; {} makes the slices again under them"

@@ -48,7 +48,6 @@ from penstock.engine.planning.waiting import (
     Completed,
     complete,
     following,
-    readers_of,
     touched,
     with_more,
 )
@@ -455,7 +454,7 @@ def _slices_of_range(
     first, again = asked.first.get(model.name, {}), frozenset[Slice]()
     if first:
         chosen = together(*chosen, *first, spec=model.partition)
-        tally = tally.with_more((wanted.state for wanted in first.values()), len(chosen))
+        tally = tally.with_more((lack.state for lack in first.values()), len(chosen))
     if not range_.all and own.remakes and asked.request.behind:
         taken = frozenset(chosen)
         left = [each for each in found.slices if each not in taken]
@@ -463,7 +462,7 @@ def _slices_of_range(
         again = frozenset((*reached, *following(model, left, (*chosen, *reached), asked)))
         chosen = together(*chosen, *again, spec=model.partition) if again else chosen
         tally = replace(tally, to_make=len(chosen))
-    step = replace(_of_states(model, chosen, tally, asked), readers=readers_of(first))
+    step = replace(_of_states(model, chosen, tally, asked), for_readers=first)
     return step if range_.all else replace(step, seen=own.runs, if_changed=again)
 
 

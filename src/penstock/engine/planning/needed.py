@@ -131,12 +131,12 @@ def lacked(
     """Return the slices of an input that any slice of the reader lacks."""
     if edge.need.rule is Rule.MOMENTS and not edge.is_self:
         slices = _widest_slices(edge, slices, now)
-    wanted: dict[Slice, Wanted] = {}
+    slices_to_make: dict[Slice, Wanted] = {}
     for slice_, lacks in lacking(edge, slices, there, now, planned).items():
         reader = _called(edge.reader.name, slice_)
-        for each in lacks:
-            wanted.setdefault(each.slice, Wanted(each.state, reader))
-    return wanted
+        for lack in lacks:
+            slices_to_make.setdefault(lack.slice, Wanted(lack.state, reader))
+    return slices_to_make
 
 
 def _widest_slices(edge: Edge, slices: Sequence[Slice], now: datetime) -> Sequence[Slice]:

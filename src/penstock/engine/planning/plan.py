@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -67,7 +67,7 @@ class PlannedStep:
     date. ``without`` are slices that are made although they lack something, each with what;
     ``given`` is what slices have been given that are not made as the plan says: those of runs that
     are retried together. ``there`` has what slices that may be up to date were made from, and
-    ``readers`` for whom slices are made that were not asked for.
+    ``for_readers`` what is made for them, and was not asked for.
     """
 
     model: Model
@@ -93,7 +93,7 @@ class PlannedStep:
     without: Mapping[Slice, str] = field(default_factory=dict)
     given: Mapping[Slice, Given] = field(default_factory=dict)
     there: Mapping[Slice, MadeFrom] = field(default_factory=dict)
-    readers: Mapping[Slice, str] = field(default_factory=dict)
+    for_readers: Mapping[Slice, Wanted] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         named = f"{self.name} {self.slice}" if self.slice else self.name
@@ -145,7 +145,7 @@ class PlannedStep:
             causes=_of_parts(self.causes, slice_, parts),
             without=_of_parts(self.without, slice_, parts),
             given=_of_parts(self.given, slice_, parts),
-            readers=_of_parts(self.readers, slice_, parts),
+            for_readers=_of_parts(self.for_readers, slice_, parts),
         )
 
 
@@ -252,8 +252,10 @@ class Plan:
     def partition(self) -> str | None:
         """The slice of the run; where chains have several, each of them; or its range."""
         if self.request.range is not None:
-            moment = f"{self.request.fire_time.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
-            return self.request.range.until(moment if self.request.is_timed else "now")
+            end = self.request.range.last or (
+                self.request.fire_time if self.request.is_timed else None
+            )
+            return str(replace(self.request.range, last=end))
         values = dict.fromkeys(step.slice for step in self.steps if step.slice is not None)
         return ", ".join(values) or None
 

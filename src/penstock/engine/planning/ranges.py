@@ -100,12 +100,8 @@ class SliceRange:
 
     def __str__(self) -> str:
         """As runs record it."""
-        return self.until("now")
-
-    def until(self, now: str) -> str:
-        """As a run records it whose time is ``now``."""
         first, last = ("" if each is None else _text(each) for each in (self.first, self.last))
-        return f"{first or 'start'} to {last or now}{' (all)' if self.all else ''}"
+        return f"{first or 'start'} to {last or 'now'}{' (all)' if self.all else ''}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,8 +85,8 @@ class _Piece:
         """The kind that pieces of one range share. Texts that differ from slice to slice, such as
         the snapshots of inputs, are no other kind.
         """
-        why = self.why if self.why in _FIXED else None
-        return self.reason, self.state, why, self.reader is not None
+        fixed = self.why if self.why in _FIXED else None
+        return self.reason, self.state, fixed, self.reader is not None
 
 
 def with_reasons(
@@ -239,15 +239,16 @@ class _Reasons:
 
 def _by_readers(step: PlannedStep, part: Slice) -> Iterator[tuple[Slice, str | None]]:
     """Yield a slice with the reader that it is made for; an interval in parts, by their readers."""
-    if not isinstance(part, Interval) or not step.readers:
-        yield part, step.readers.get(part)
+    if not isinstance(part, Interval) or not step.for_readers:
+        yield part, step.for_readers[part].reader if part in step.for_readers else None
         return
-    left, found = (part,), list[tuple[Interval, str | None]]()
-    for slice_, reader in step.readers.items():
+    remaining: tuple[Interval, ...] = (part,)
+    pieces: dict[Interval, str | None] = {}
+    for slice_, lack in step.for_readers.items():
         if isinstance(slice_, Interval):
-            found += ((each, reader) for each in intersect(left, (slice_,)))
-            left = minus(left, (slice_,))
-    yield from sorted([*found, *((each, None) for each in left)], key=lambda pair: pair[0])
+            pieces |= dict.fromkeys(intersect(remaining, (slice_,)), lack.reader)
+            remaining = minus(remaining, (slice_,))
+    yield from sorted((pieces | dict.fromkeys(remaining)).items())
 
 
 def _reasoned(step: PlannedStep, reasons: _Reasons) -> PlannedStep:
@@ -304,7 +305,7 @@ def _range(pieces: Sequence[_Piece], model: Model) -> ReasonedRange:
         _first_of([each.why for each in pieces]),
         first.state,
         _first_of([each.until for each in pieces]),
-        _first_of([each.reader for each in pieces]),
+        _first_of([piece.reader for piece in pieces]),
     )
 
 

@@ -93,7 +93,7 @@ class DefinitionChange:
 
     ``refused`` says why it is not rebuilt, and ``left_out`` so of readers. ``parts`` are the names
     of what differs between the two definitions, where that of the slices is recorded, and ``diff``
-    the difference in lines.
+    the difference in lines. ``rebuild`` is a command where ``--changed`` does not rebuild them.
     """
 
     model: str
@@ -103,6 +103,7 @@ class DefinitionChange:
     refused: str | None = None
     parts: tuple[str, ...] = ()
     diff: tuple[str, ...] = ()
+    rebuild: str | None = None
 
     def __str__(self) -> str:
         """``changed: ids (query); 5 slices; readers: dn (5), fu (whole)``."""

@@ -203,7 +203,7 @@ def with_more(step: PlannedStep, more: Mapping[Slice, Wanted], make: Make) -> Pl
     """Return a step with ``more`` slices. Of a step that was skipped only they are made."""
     known = () if step.skipped else step.slices
     made = make(step.model, together(*known, *more, spec=step.model.partition))
-    states = (wanted.state for wanted in more.values())
+    states = [lack.state for lack in more.values()]
     tally = step.tally and step.tally.with_more(states, count_of(step.model, made.slices))
     return replace(
         step,
@@ -212,13 +212,8 @@ def with_more(step: PlannedStep, more: Mapping[Slice, Wanted], make: Make) -> Pl
         bindings=made.bindings,
         skipped=None,
         tally=tally,
-        readers={**step.readers, **readers_of(more)},
+        for_readers={**step.for_readers, **more},
     )
-
-
-def readers_of(wanted: Mapping[Slice, Wanted]) -> dict[Slice, str]:
-    """Return for whom slices are made."""
-    return {slice_: each.reader for slice_, each in wanted.items()}
 
 
 def _cause(lack: Lack, held: Mapping[Slice, Lack]) -> Lack:

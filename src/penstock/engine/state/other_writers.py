@@ -31,6 +31,7 @@ from penstock.lake.catalog.definitions.views import load_views
 from penstock.lake.catalog.snapshots import history
 from penstock.lake.catalog.snapshots.history import Rollbacks, Touched, rollbacks
 from penstock.lake.format.conflicts import ParsedChanges
+from penstock.lake.snapshot import At
 from penstock.model.script.declaration import BY_TIME
 from penstock.model.time.interval import Interval, interval_of, minus
 from penstock.model.time.time_format import DEFAULT, TimeFormat, read_format
@@ -486,24 +487,22 @@ def _of_table(target: str, known: Mapping[int, Rollbacks]) -> Rollbacks | None:
 def _undone_slices(
     connection: Connection, target: str, records: Sequence[SliceRecord], of_table: Rollbacks
 ) -> frozenset[str]:
-    """Return the slices whose records rollbacks have undone. One that never had a row is left as it
-    is where a run had made it before the moment that the table went back to.
-    """
-    candidates = [each for each in records if _is_undone(each, of_table)]
-    empty_slices = {
-        each.slice
-        for each in candidates
-        if each.made_in is None and not lies_among_others(each.strategy, each.slice)
+    """Return the slices whose records rollbacks have undone, but empty ones that were there."""
+    slices = {record.slice: record for record in records if _is_undone(record, of_table)}
+    never_filled = {
+        text
+        for text, record in slices.items()
+        if record.made_in is None and not lies_among_others(record.strategy, text)
     }
-    unaffected = set[str]()
-    if empty_slices:
-        drops = {each.slice: each.at for each in reading.slice_drops(connection, target)}
-        for made in reading.publications(connection, target, of=empty_slices):
-            at = reads.id_at(connection, to_moment(made.at))
-            was_dropped = (drops.get(made.slice) or "") > made.began
-            if at is not None and not was_dropped and not of_table.undid(at):
-                unaffected.add(made.slice)
-    return frozenset(each.slice for each in candidates if each.slice not in unaffected)
+    if not never_filled:
+        return frozenset(slices)
+    drops = {drop.slice: drop.at or "" for drop in reading.slice_drops(connection, target)}
+    for earlier in reading.publications(connection, target, empty=True):
+        if earlier.slice in never_filled and drops.get(earlier.slice, "") <= earlier.began:
+            snapshot = reads.snapshot(connection, At(timestamp=to_moment(earlier.at)))
+            if snapshot is not None and not of_table.undid(snapshot.id):
+                slices.pop(earlier.slice, None)
+    return frozenset(slices)
 
 
 def _is_undone(record: SliceRecord, of_table: Rollbacks) -> bool:

@@ -393,27 +393,18 @@ class Published(NamedTuple):
     rows: int | None
 
 
-def publications(
-    connection: Connection, target: str, *, of: Collection[str] | None = None
-) -> list[Published]:
+def publications(connection: Connection, target: str, *, empty: bool = False) -> list[Published]:
     """The slices that runs have published in snapshots: each time, not only the last. Those of
-    before the table was dropped are left out; `slice_drops` are those of slices. With ``of`` those
-    of these slices that needed no snapshot, as they had no rows.
+    before the table was dropped are left out; `slice_drops` are those of slices. ``empty``: those
+    that needed no snapshot.
     """
     c = STEP.c
     query = select(
         c.slice, c.started_at, c.finished_at, c.snapshot_id, c.run_id, c.step, c.row_count
-    ).where(c.target == target, c.state.in_(PUBLISHED))
-    snapshot_id, own = c.snapshot_id, c.slice.in_(of or ())
-    query = query.where(snapshot_id.is_not(None) if of is None else snapshot_id.is_(None) & own)
+    ).where(c.target == target, c.state.in_(PUBLISHED), c.snapshot_id.is_(None) == empty)
     if not _is_old(connection):
         query = query.where(~_dropped_since(DROPPED.c.slice == WHOLE))
     return [Published(*row) for row in connection.execute(query)]
-
-
-def targets(connection: Connection) -> list[str]:
-    """Return the targets of which slices are recorded."""
-    return list(connection.execute(select(SLICE.c.target).distinct()).scalars())
 
 
 class SliceDrop(NamedTuple):

@@ -10,7 +10,7 @@ from penstock.model.block.syntax import Value
 from penstock.model.time.cron import SHORTCUTS, Cron, TooOften
 from penstock.model.time.moments import HINT as MOMENT_HINT
 from penstock.model.time.moments import read_moment
-from penstock.model.time.partition import find_zone
+from penstock.model.time.partition import PartitionSpec, check_spec
 from penstock.model.time.time_format import DEFAULT, read_format
 from penstock.model.time.time_range import TimeColumn
 from penstock.model.values.kinds import CHANGES
@@ -331,7 +331,7 @@ def cron(value: Value) -> str:
 def zone(value: Value) -> str:
     said = text(value)
     try:
-        find_zone(said)
+        check_spec(PartitionSpec("daily", tz=said))
     except PartitionError as error:
         raise value.wrong(f"`{said}` is not a time zone", error.hint) from None
     return said

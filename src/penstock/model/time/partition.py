@@ -337,11 +337,7 @@ def _time_kind(spec: PartitionSpec) -> TimeKind:
 
 
 def _zone(spec: PartitionSpec) -> ZoneInfo:
-    return find_zone(spec.tz or "UTC")
-
-
-def find_zone(name: str) -> ZoneInfo:
-    """Return a time zone. Raises PartitionError, whose hint is the nearest name."""
+    name = spec.tz or "UTC"
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # OSError: a directory of the database, as "Europe"
