@@ -192,6 +192,26 @@ def test_a_slice_whose_input_the_run_makes_is_behind_if_that_changes(shop: Shop)
     ]
 
 
+def test_a_plan_of_the_project_names_tables_without_a_model(shop: Shop) -> None:
+    """Those that runs have made: a table of others is none."""
+    shop.project.lake("main").sql("CREATE TABLE theirs (a INTEGER)")
+    shop.made("whole", "")
+    shop.made("days", "2026-01-01")
+    assert not any("no model" in notice for notice in shop.project.plan(**DAYS).notices)
+    root = shop.project.settings.root
+    (root / "models" / "whole.sql").unlink()
+    with Project.load(root) as project:
+        assert project.plan("days", **DAYS).notices == ()
+        assert project.plan(**DAYS).notices == (
+            "no model makes main.whole any more: penstock drop main.whole removes it",
+        )
+    (root / "models" / "days.sql").unlink()
+    with Project.load(root) as project:
+        (notice,) = (each for each in project.plan(**DAYS).notices if "no model" in each)
+        said = "no model makes main.days, main.whole any more: penstock drop TABLE removes one"
+        assert notice == said
+
+
 def test_what_waits_says_for_what(shop: Shop) -> None:
     shop.failed("days", "2026-01-02")
     step = shop.step("reader", select="reader", **(DAYS | {"to": "2026-01-02"}))
