@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sqlglot
 import yaml
 from click import Context
 from click.testing import CliRunner
+from sqlglot import ErrorLevel
 
 from penstock.cli.main import COMMANDS, main
 
@@ -173,3 +175,25 @@ def test_workflows_are_yaml_and_code_is_python() -> None:
     assert [step["run"] for step in workflow["jobs"]["models"]["steps"] if "run" in step]
     for code in re.findall(r"```python\n(.*?)```", text, re.S):
         compile(code, "nightly.md", "exec")
+
+
+def test_sqlglot_writes_what_the_page_shows() -> None:
+    """A version that writes another form asks for a look at the page."""
+    page = (ROOT / "docs/from-sqlmesh.md").read_text().partition("## SQL that sqlglot")[2]
+    rows = re.findall(r"^\| (\w+) \| `(.+?)` \| `(.+?)` \|", page, re.M)
+    assert len(rows) == 8
+    for dialect, form, written in rows:
+        query = f"SELECT x FROM t {form}" if "JOIN" in form else f"SELECT {form} FROM t"
+        (text,) = sqlglot.transpile(query, dialect, "spark", unsupported_level=ErrorLevel.IGNORE)
+        assert written in text
+
+
+def test_values_of_what_sqlglot_writes(spark: SparkSession) -> None:
+    """As the page shows them, of a Monday and of 1 and 2."""
+    cut = "CAST(DATE_FORMAT(d, 'yyyy-MM-dd HH:mm:ss') AS VARCHAR(10))"
+    days = f"DAYOFWEEK(d), EXTRACT(DOW FROM d), ((DAYOFWEEK(d) % 7) + 1), {cut}"
+    (row,) = spark.sql(f"SELECT {days} FROM VALUES (DATE '2026-01-05') AS t (d)").collect()
+    assert tuple(row) == (2, 2, 3, "2026-01-05 00:00:00")
+    numbers = "FROM VALUES (array(1, 2)) AS t (l) LATERAL VIEW POSEXPLODE(l) u AS n, x"
+    (row,) = spark.sql(f"SELECT min(n), PERCENTILE_APPROX(x, 0.5) {numbers}").collect()
+    assert tuple(row) == (0, 1)

@@ -45,13 +45,14 @@ def test_a_failure_is_the_most_pressing() -> None:
 
 
 def test_states_are_their_words() -> None:
-    assert SliceState.CHANGED == "changed outside"
+    assert str(SliceState.CHANGED) == "changed outside"
+    assert SliceState("failed") is SliceState.FAILED
     assert json.dumps({SliceState.FAILED: StepState.DONE}) == '{"failed": "done"}'
     assert {"failed": 1}[SliceState.FAILED] == 1
     assert f"{SliceState.STALE}" == "stale"
 
 
 def test_steps() -> None:
-    assert PUBLISHED == {"done", "unchanged"}
-    assert INTERRUPTED == {"cancelled", "abandoned"}
+    assert {"done", "unchanged"} == PUBLISHED
+    assert {"cancelled", "abandoned"} == INTERRUPTED
     assert PUBLISHED.isdisjoint(INTERRUPTED)

@@ -28,7 +28,7 @@ class SliceState(StrEnum):
 
     @property
     def urgency(self) -> int:
-        """The place in the order of states: 0 is the most pressing."""
+        """Return the place in the order of states: 0 is the most pressing."""
         return _URGENCY[self]
 
     def is_due(self, *, can_rebuild: bool) -> bool:
@@ -44,27 +44,27 @@ class SliceState(StrEnum):
 
     @property
     def exists(self) -> bool:
-        """Whether readers can read the slice."""
+        """Return whether readers can read the slice."""
         return self in _EXIST
 
     @property
     def is_as_recorded(self) -> bool:
-        """Whether the rows are those that a run recorded: no other writer has changed them."""
+        """Return whether the rows are those that a run recorded, and no other writer's."""
         return self in _EXIST and self is not SliceState.CHANGED
 
     @property
     def has_current_definition(self) -> bool:
-        """Whether the slice was made as the model makes it now, from whatever input."""
+        """Return whether the slice was made as the model makes it now, from whatever input."""
         return self in _OF_CURRENT_DEFINITION
 
     @property
     def blocks_readers(self) -> bool:
-        """Whether readers wait although an earlier run may have left rows of the slice."""
+        """Return whether readers wait although an earlier run may have left rows of the slice."""
         return self in _BLOCK_READERS
 
     @property
     def is_attempt(self) -> bool:
-        """Whether the state is that of an attempt that has published nothing."""
+        """Return whether the state is that of an attempt that has published nothing."""
         return self in _BLOCK_READERS or self is SliceState.RUNNING
 
 

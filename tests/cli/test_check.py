@@ -193,6 +193,7 @@ def test_a_table_that_nobody_makes(project: Path) -> None:
 
 def test_what_sqlmesh_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "gateways: {}\nmodel_defaults:\n  dialect: duckdb\n  start: 2024-01-01\nlinter: {}\n"
+    text += "users: []\nvariables: {}\n"
     (project / "config.yaml").write_text(text)
     (project / "models/t.sql").write_text("MODEL (name t, blueprints ((a := 1)));\nSELECT 1 AS n")
     said = check(project).stderr
@@ -202,6 +203,8 @@ def test_what_sqlmesh_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) ->
     )
     assert "model_defaults.start: start in [project.defaults] of penstock.toml" in said
     assert "linter: `penstock check`" in said
+    assert "users: owner in [project.defaults], and [notify.NAME] in penstock.toml" in said
+    assert "variables: [project.variables] in penstock.toml, with the same names" in said
     assert "`blueprints` cannot be given: a script makes one model" in said
     (project / "penstock.toml").unlink()
     monkeypatch.chdir(project)
@@ -285,10 +288,22 @@ def checked(root: Path, message: str) -> list[str]:
 
 def test_folders_of_sqlmesh_are_named(project: Path) -> None:
     (project / "config.yaml").write_text("gateways: {}\nnotification_targets: []\n")
-    (project / "signals").mkdir()
+    for name in ("signals", "linter", "metrics"):
+        (project / name).mkdir()
     said = check(project).stderr
-    assert "nor does it read signals/" in said
+    assert "nor does it read linter/, metrics/, signals/" in said
     assert "notification_targets: [notify.NAME] in penstock.toml" in said
+
+
+def test_defaults_of_sqlmesh_are_those_of_the_project(project: Path) -> None:
+    defaults = {"cron": "'@daily'", "owner": "ann", "audits": "[]", "kind": "FULL"}
+    lines = "".join(f"  {name}: {value}\n" for name, value in defaults.items())
+    (project / "config.yaml").write_text(f"model_defaults:\n{lines}")
+    said = check(project).stderr
+    for name, here in {"cron": "cron", "owner": "owner", "audits": "data_tests"}.items():
+        hint = f"model_defaults.{name}: {here} in [project.defaults] of penstock.toml"
+        assert hint in said
+    assert "model_defaults.kind: in each MODEL (...)" in said
 
 
 def test_a_dbt_project_is_told_how_to_import(tmp_path: Path) -> None:

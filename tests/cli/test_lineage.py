@@ -119,6 +119,21 @@ def test_what_is_not_known_is_said(shop: Path) -> None:
     ]
 
 
+def test_a_column_that_only_the_table_still_has(tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text(CONFIG)
+    (tmp_path / "models").mkdir()
+    orders = "-- materialize ducklake://main/orders key=id\nSELECT 1 AS id, 'a' AS cust"
+    (tmp_path / "models" / "orders.sql").write_text(orders)
+    reader = "-- materialize ducklake://main/reader\nSELECT customer FROM orders"
+    (tmp_path / "models" / "reader.sql").write_text(reader)
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with Lake.attach(uri, data_path=str(tmp_path / "data")) as lake:
+        lake.sql("CREATE TABLE orders (id INT, customer VARCHAR)")
+    assert lineage(tmp_path, "reader.customer").stdout.splitlines()[0] == (
+        "main.reader.customer [not known: line 2: main.orders no longer returns customer]"
+    )
+
+
 def test_json(shop: Path) -> None:
     found = json.loads(lineage(shop, "daily.paid", "--json").stdout)
     assert [(each["asset"], each["column"], each["model"]) for each in found["columns"]] == [

@@ -55,6 +55,7 @@ def test_json_has_every_range(shop: Shop) -> None:
         "why": None,
         "state": "planned",
         "until": None,
+        "reader": None,
     }
 
 

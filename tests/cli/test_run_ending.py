@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from penstock.cli.run_ending import print_failures, print_warnings
-from penstock.engine.results import CheckResult, RunResult, StepResult
+from penstock.cli.run_ending import print_failures, print_stale, print_warnings, what_is_left
+from penstock.engine.results import CheckResult, RunResult, StaleSlices, StepResult
 from penstock.errors import QueryFailed
+from penstock.project.project import Project
+from tests.engine.toy import write_project
 
 
 def results(*states: str, message: str = "data/{}.csv: the file has 5 columns") -> RunResult:
@@ -56,3 +61,36 @@ def test_a_test_that_warns_in_many_slices_is_named_once(
         "",
         "raw: test unique id warns of 6 rows in 3 slices, 2026-09-01 to 2026-09-03",
     ]
+
+
+def test_slices_that_the_run_left_are_counted_with_what_rebuilds_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    left = tuple(StaleSlices(name, 1, "penstock run --changed") for name in "abcd")
+    others = tuple(StaleSlices(name, 2, f"penstock run {name} --all") for name in "abcde")
+    ended = replace(results("done"), stale=left[:1], untested=others[:1])
+    print_stale(ended)
+    print_stale(replace(ended, stale=left, untested=others))
+    assert capsys.readouterr().out.splitlines() == [
+        "1 slice of a is stale: penstock run --changed",
+        "2 slices of a were published under other data tests: penstock run a --all",
+        "4 slices of a, b, c and 1 more are stale: penstock run --changed",
+        "2 slices of a were published under other data tests: penstock run a --all",
+        "2 slices of b were published under other data tests: penstock run b --all",
+        "2 slices of c were published under other data tests: penstock run c --all",
+        "and slices of 2 other models: penstock plan",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("states", "left"),
+    [
+        (("done", "failed"), "1 other slice was published"),
+        (("failed", "done", "done", "skipped"), "2 other slices were published"),
+        (("failed", "skipped"), "main.raw was not created"),
+    ],
+)
+def test_what_a_failed_step_left(tmp_path: Path, states: tuple[str, ...], left: str) -> None:
+    script = {"models/raw": "-- materialize ducklake://main/raw\nSELECT 1 AS a"}
+    with Project.load(write_project(tmp_path / "p", script)) as project:
+        assert what_is_left(project, results(*states)) == {"raw": left}

@@ -15,6 +15,7 @@ from penstock.settings.environment_tables import Environment
 from tests.engine.answers.test_runs import shop
 from tests.engine.planning.test_reasons import Shop
 from tests.engine.state.builders import run_record
+from tests.engine.toy import write_project
 
 __all__ = ["shop"]  # a fixture
 
@@ -63,6 +64,14 @@ def test_a_run_is_shown_without_the_word_show(root: Path) -> None:
     assert penstock(root, "runs", "last").stdout == shown
     assert penstock(root, "runs", "r2", "--json").stdout.startswith("{")
     assert "no run 'nosuch' is recorded" in penstock(root, "runs", "nosuch").stderr
+
+
+def test_a_diff_of_the_last_run_is_asked_for_without_the_option(tmp_path: Path) -> None:
+    root = write_project(tmp_path / "p", {})
+    done = penstock(root, "diff", "--run", "last")
+    assert (done.exit_code, "no run" in done.stderr) == (2, True)
+    assert penstock(root, "diff", "last").stderr == done.stderr
+    assert "'last'" in penstock(root, "diff", "last", "--from", "1").stderr
 
 
 def test_the_project_may_be_named_before_show(root: Path) -> None:

@@ -31,8 +31,8 @@ MODELS = (
     ("name t, kind FULL, columns (id BIGNT)", "BIGINT", "name t, kind FULL, columns (id BIGINT)"),
     (
         "name t, kind FULL, cron_tz 'x'",
-        "Europe/Berlin",
-        "name t, kind FULL, cron_tz 'Europe/Berlin'",
+        "Europe/Paris",
+        "name t, kind FULL, cron_tz 'Europe/Paris'",
     ),
     (
         "name t, kind INCREMENTAL_BY_UNIQUE_KEY",

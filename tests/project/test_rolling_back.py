@@ -48,6 +48,27 @@ class Shop:
         self.lake.sql(CREATE.format("days"))
         self.lake.sql(CREATE.format("reader"))
 
+    def made_empty(self, name: str, day: str, at: datetime) -> None:
+        """A run that makes a day without rows: it needs no snapshot."""
+        self.number += 1
+        run, model = f"r{self.number}", self.project.model(name)
+        key = {"step": name, "target": model.target.qualified, "slice": day}
+        self.state.begin_run(run_record(run))
+        self.state.begin_step(step_record(run, started_at=at, **key))
+        made = publication(
+            run,
+            **key,
+            rows=0,
+            made_before=None,
+            definition_hash=model.definition_hash,
+            slicing=model.slicing,
+            columns=(),
+            at=at,
+        )
+        records = StepRecords((replace(made, state="unchanged"),), self.lake.catalog.latest().id)
+        self.state.write(records.write)
+        self.state.end_run(run, "done", 0)
+
     def made(self, name: str, day: str, n: int, *, read: str = "src") -> int:
         """A run that makes a day, and what it read; the snapshot of it."""
         self.number += 1
@@ -124,6 +145,31 @@ def test_a_slice_that_was_made_again_comes_back_as_it_was(shop: Shop) -> None:
     (table,) = shop.project.rollback("days", good).tables
     assert (table.slices_missing, table.slices_back) == ((), ("2026-01-01",))
     assert shop.rows("days") == [("2026-01-01", 1)]
+
+
+def test_a_slice_without_rows_is_missing_only_if_it_was_made_since(shop: Shop) -> None:
+    shop.made("days", "2026-01-01", 1)
+    shop.made_empty("days", "2026-01-02", datetime.now(UTC))
+    good = shop.made("days", "2026-01-03", 1)
+    shop.made("days", "2026-01-04", 1)
+    for day in ("2026-01-02", "2026-01-05"):  # the first of them again
+        shop.made_empty("days", day, datetime.now(UTC))
+    told = shop.project.rollback("days", good, dry_run=True).tables[0]
+    assert (told.slices_missing, told.slices_back) == (("2026-01-04", "2026-01-05"), ())
+    assert shop.project.rollback("days", good).tables[0].slices_missing == told.slices_missing
+    states = {each.slice: each.state for each in shop.project.status("days")[0].slices}
+    assert (states["2026-01-02"], states["2026-01-05"]) == ("materialized", "missing")
+    planned = shop.project.plan("days", from_="2026-01-01", to="2026-01-05").steps[0]
+    assert [each.text for each in planned.slices] == ["2026-01-04", "2026-01-05"]
+
+
+def test_slices_are_named_in_order(shop: Shop) -> None:
+    good = [shop.made("days", f"2026-01-0{n}", 1) for n in (3, 1, 2)][-1]
+    for number in (5, 4, 2, 3, 1):
+        shop.made("days", f"2026-01-0{number}", 9)
+    (table,) = shop.project.rollback("days", good, dry_run=True).tables
+    assert table.slices_missing == ("2026-01-04", "2026-01-05")
+    assert table.slices_back == ("2026-01-01", "2026-01-02", "2026-01-03")
 
 
 def test_a_slice_that_was_dropped_since_is_there_again(shop: Shop) -> None:

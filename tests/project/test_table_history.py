@@ -147,6 +147,10 @@ def test_two_tables(shop: Project) -> None:
     assert (found[0].key, found[0].columns_added) == ((), ("name",))
     with pytest.raises(ArgumentError, match="2 rows have id = 2"):
         shop.diff("orders", "people", key="id")
+    with pytest.raises(ArgumentError, match=r"there is no column 'amount' in main\.people"):
+        shop.diff("orders", "people", key="id,amount")
+    with pytest.raises(ArgumentError, match=r"there is no column 'name' in main\.orders"):
+        shop.diff("orders", "people", key="name")
 
 
 def test_duckdb_finds_the_same(shop: Project) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,6 @@ from penstock.errors import ArgumentError
 
 if TYPE_CHECKING:
     from penstock.engine.planning.restate import Restated
-    from penstock.engine.results import RunResult
 
 
 @click.command(
@@ -94,12 +93,8 @@ def command(
                 model, from_, to, downstream=downstream, wait=not no_wait, on_event=sink
             )
         left = what_is_left(project, result)
-    _print(result, left, as_json=as_json)
-    ctx.exit(result.exit_code)
-
-
-def _print(result: RunResult, left: Mapping[str, str], *, as_json: bool) -> None:
     print_ending(result, left, as_json=as_json)
+    ctx.exit(result.exit_code)
 
 
 def _show(found: Sequence[Restated], *, as_json: bool) -> None:

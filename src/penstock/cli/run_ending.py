@@ -41,16 +41,18 @@ def print_ending(result: RunResult, left: Mapping[str, str], *, as_json: bool) -
 
 
 def print_stale(result: RunResult) -> None:
-    """Count the slices that other definitions built and the run left, with what rebuilds them."""
+    """Count the slices that the run left as they were, with the commands that rebuild them."""
     if result.stale:
-        # Late: most runs leave none.
-        from penstock.engine.planning.ranges import REBUILD
-
         number = sum(each.slices for each in result.stale)
         names = ", ".join(each.model for each in result.stale[:_NAMED])
         more = f" and {len(result.stale) - _NAMED} more" if len(result.stale) > _NAMED else ""
         verb = "is" if number == 1 else "are"
-        say(f"{count(number, 'slice')} of {names}{more} {verb} stale: {REBUILD}")
+        say(f"{count(number, 'slice')} of {names}{more} {verb} stale: {result.stale[0].rebuild}")
+    for entry in result.untested[:_NAMED]:
+        published = f"{'was' if entry.slices == 1 else 'were'} published under other data tests"
+        say(f"{count(entry.slices, 'slice')} of {entry.model} {published}: {entry.rebuild}")
+    if (more_models := len(result.untested) - _NAMED) > 0:
+        say(f"and slices of {count(more_models, 'other model')}: penstock plan")
 
 
 def plain_result(result: RunResult) -> Any:

@@ -24,7 +24,6 @@ from penstock.errors import ArgumentError
 from penstock.model.values.strategy import strategy_named
 from penstock.sinks.progress.view import count, one_line
 from penstock.sql.identifiers import nearest
-from penstock.states import SliceState
 
 if TYPE_CHECKING:
     from penstock.engine.results import ModelStatus, SliceStatus
@@ -94,7 +93,7 @@ def command(
     With --from and --to: the slices of partitioned models in a range, the missing ones among them.
 
     With --fail-on the exit code is 1 if any of the slices is in one of the states that it names,
-    and stderr says how many are.
+    and stderr says how many are. Of one MODEL those slices alone are shown.
     """
     from penstock.engine.planning.run_arguments import selection_of
 
@@ -103,13 +102,13 @@ def command(
         whole = project.status(*models, select=select, exclude=exclude, from_=from_, to=to)
         selection, last = selection_of(models, select, exclude, to, project.models)
         alone = selection.only(project.models) is not None
-    statuses = tuple(_failed(whole)) if failed else whole
+    statuses = tuple(_only(whole, _states_of("failed"))) if failed else whole
     if grid and not alone:
         raise ArgumentError("--grid shows the slices of one model", hint="name it")
     if as_json:
         print_json({"models": statuses})
     elif alone and statuses:
-        (print_grid if grid else print_slices)(statuses[0])
+        print_grid(statuses[0]) if grid else print_slices(statuses[0], wrong)
     elif failed:
         print_failed(statuses)
     else:
@@ -158,12 +157,10 @@ def _monitored(statuses: tuple[ModelStatus, ...], wrong: tuple[str, ...]) -> int
     return 1
 
 
-def _failed(statuses: tuple[ModelStatus, ...]) -> Iterator[ModelStatus]:
-    """Yield the models with slices that failed or were skipped, with those slices alone."""
+def _only(statuses: tuple[ModelStatus, ...], states: tuple[str, ...]) -> Iterator[ModelStatus]:
+    """Yield the models with slices in one of these states, with those slices alone."""
     for status in statuses:
-        slices = tuple(
-            each for each in status.slices if each.state in (SliceState.FAILED, SliceState.SKIPPED)
-        )
+        slices = tuple(each for each in status.slices if each.state in states)
         if slices:
             yield replace(status, slices=slices)
 
@@ -223,7 +220,8 @@ def print_models(statuses: tuple[ModelStatus, ...], empty: str = _NO_MODELS) -> 
     print_table(columns, rows, look=_MODELS, empty=empty)
 
 
-def print_slices(status: ModelStatus) -> None:
+def print_slices(status: ModelStatus, states: tuple[str, ...] | None = None) -> None:
+    empty = "No such slice." if states and status.slices else "Never run."
     say(f"{status.model} makes {status.makes} ({status.strategy})" + "\n" * in_markdown())
     if not strategy_named(status.strategy).runs:
         return
@@ -238,9 +236,10 @@ def print_slices(status: ModelStatus) -> None:
             one_line(local(each.reason or "")),
         )
         for each in status.slices
+        if states is None or each.state in states
     ]
     columns = ("slice", "state", "rows", "snapshot", "tests", "time", "reason")
-    print_table(columns, rows, look=_SLICES, empty="Never run.")
+    print_table(columns, rows, look=_SLICES, empty=empty)
 
 
 def print_grid(status: ModelStatus) -> None:

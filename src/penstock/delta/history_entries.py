@@ -1,4 +1,4 @@
-"""What a commit tells DESCRIBE HISTORY: parameters and metrics under the names of Delta's writers.
+"""Name what DESCRIBE HISTORY shows of a commit: parameters and metrics, as Delta's writers do.
 
 The names are those of delta-spark 4.4, seen in the logs of tests/delta/fixtures.
 """

@@ -103,10 +103,11 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class StaleSlices:
-    """Slices of a model that a run leaves although another definition built them."""
+    """Slices of a model that a run leaves as they are, and the command that rebuilds them."""
 
     model: str
     slices: int
+    rebuild: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class RunResult:
     ``cancelled``. Steps are in the order of the graph.
 
     ``notices`` are what is worth knowing and stopped nothing, in the order it was said. ``stale``
-    are slices that the run left: ``penstock run --changed`` rebuilds them.
+    are slices of other definitions that the run left, ``untested`` those of other data tests.
     """
 
     run_id: str
@@ -125,6 +126,7 @@ class RunResult:
     seconds: float
     notices: tuple[Notice, ...] = ()
     stale: tuple[StaleSlices, ...] = ()
+    untested: tuple[StaleSlices, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -154,8 +156,6 @@ class RunResult:
         return line(self, f"{self.run_id}: {self.state}", steps, seconds(self.seconds))
 
     def _repr_html_(self) -> str:
-        # a notebook asks, a command never
-
         columns = ("name", "slice", "state", "rows", "snapshot_id")
         rows = [
             [*(getattr(step, column) for column in columns), seconds(step.seconds), step.reason]
@@ -280,8 +280,6 @@ class ModelStatus:
         return line(self, f"{self.model}: {self.state}", slices, count(self.rows, "row"))
 
     def _repr_html_(self) -> str:
-        # a notebook asks, a command never
-
         columns = ("slice", "state", "rows", "snapshot_id", "time", "reason")
         rows = [[getattr(slice_, column) for column in columns] for slice_ in self.slices]
         headings = ("slice", "state", "rows", "snapshot", "time", "reason")
@@ -294,8 +292,6 @@ class Statuses(tuple[ModelStatus, ...]):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        # a notebook asks, a command never
-
         rows = [(each.model, each.target, each.strategy, each.state, each.rows) for each in self]
         return table(("model", "table", "strategy", "state", "rows"), rows)
 
@@ -422,8 +418,6 @@ class QueryResult:
         return line(self, shown, "columns " + listed([name for name, _ in self.columns]))
 
     def _repr_html_(self) -> str:
-        # a notebook asks, a command never
-
         shown = f"{len(self.rows):,} row{'' if len(self.rows) == 1 else 's'}"
         note = f"the first {shown}" if self.more else ""
         return table([name for name, _ in self.columns], self.rows, note=note)

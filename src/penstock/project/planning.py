@@ -110,11 +110,37 @@ def plan_request(context: ProjectContext, request: RunRequest) -> Plan:
     plan = plan_steps(context, request, known=known)
     plan = replace(plan, notices=(*plan.notices, *doubts_of(plan)))
     with suppress(LakeError):  # which the stages of its steps say
+        plan = replace(plan, notices=(*plan.notices, *_unmade_tables(context, request)))
         plan = with_reasons(plan, known, _held(context, plan), snapshots)
         plan = replace(plan, changes=tuple(_changes(context, plan, known)))
     staged = _with_references(context, _staged(context, _with_files(context, plan)))
     context.save_facts()
     return staged
+
+
+def _unmade_tables(context: ProjectContext, request: RunRequest) -> Iterator[str]:
+    """Yield the tables that no model makes any more, in a plan of the whole project."""
+    if request.selection or not _has_other_targets(context):
+        return
+    from penstock.project.states import report_status
+
+    tables = [status.target for status in report_status(context, ()) if status.model is None]
+    if tables:
+        command = f"drop {tables[0]} removes it" if len(tables) == 1 else "drop TABLE removes one"
+        yield f"no model makes {', '.join(tables)} any more: penstock {command}"
+
+
+def _has_other_targets(context: ProjectContext) -> bool:
+    """Return whether slices are recorded of tables that no model makes: it takes a query a lake."""
+    from penstock.engine.state import run_history
+    from penstock.engine.state.store import State
+    from penstock.sql.identifiers import fold
+
+    targets = {fold(model.target.qualified) for model in context.models if model.strategy.runs}
+    lakes = dict.fromkeys(model.target.lake for model in context.models)
+    catalogs = (catalog for lake in lakes if (catalog := context.catalog(lake)) is not None)
+    recorded = (State(catalog).read(run_history.targets, list[str]()) for catalog in catalogs)
+    return any(fold(target) not in targets for of_lake in recorded for target in of_lake)
 
 
 def _with_references(context: ProjectContext, plan: Plan) -> Plan:

@@ -258,9 +258,8 @@ def _undone(catalog: Catalog, name: TableName, to: int) -> tuple[tuple[str, ...]
     if undone is None:
         return (), ()
     again = (each.slice for each in undone.there if each.slice in undone.gone)
-    back = dict.fromkeys((*again, *(each.slice for each in undone.back)))
-    gone = sorted(undone.gone - set(back))
+    back = {*again, *(each.slice for each in undone.back)}
     return (
-        tuple(shown(text) or "whole table" for text in gone),
-        tuple(shown(text) or "whole table" for text in back),
+        tuple(shown(text) or "whole table" for text in sorted(undone.gone - back)),
+        tuple(shown(text) or "whole table" for text in sorted(back)),
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.errors import ArgumentError
+from penstock.errors import ArgumentError, LakeError
 from penstock.events import EventSink
 from penstock.project.planning import find_missing_columns, plan_with_reasons, require_same_plan
 from penstock.project.states import models_in_state, select_names
@@ -197,13 +198,25 @@ def execute_plan(
     Returns:
         The result of each step.
     """
-    from penstock.engine.planning.no_op import all_waits, idle_run, is_idle
+    from penstock.engine.planning.changed_tests import changes_of_tests
     from penstock.engine.planning.run_arguments import require_jobs
-    from penstock.sinks.progress.live import showing
+    from penstock.engine.results import StaleSlices
 
     require_jobs(settings.jobs)
     for step in plan.steps:
         context.require_own(step.model.target)
+    result = _execute(context, plan, settings)
+    with suppress(LakeError):  # the catalog itself may be what is gone
+        changes = changes_of_tests([step.model for step in plan.steps], context.state_of)
+        untested = (StaleSlices(c.model, c.slices or 0, c.rebuild or "") for c in changes)
+        return replace(result, untested=tuple(untested))
+    return result
+
+
+def _execute(context: ProjectContext, plan: Plan, settings: RunSettings) -> RunResult:
+    from penstock.engine.planning.no_op import all_waits, idle_run, is_idle
+    from penstock.sinks.progress.live import showing
+
     if is_idle(plan):
         with showing(settings.on_event) as sink:
             return idle_run(plan, sink)

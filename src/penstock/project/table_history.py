@@ -112,7 +112,7 @@ def trace_row(
 
     name, _ = find_table(context, table)
     asked, rows = read_key(key), _rows_of(context, name)
-    columns = key_of(list(asked), rows.schema.names)
+    columns = key_of(list(asked), rows.schema.names, str(name))
     known = {each.id: each for each in list_snapshots(context, name.lake)}
     first = min(known)
     feed = rows.changes(first, max(known))
@@ -228,13 +228,14 @@ def _between(
     from penstock.lake.reading.scan import ROW_ID
 
     table, catalog, (first, last) = _rows_of(context, name), context.catalog_of(name), ends
+    names = (f"{name} at snapshot {first}", f"{name} at snapshot {last}")
     now = table.info(version=last)
     then = catalog.find_table(name.schema, name.table, first) or now
     if then.id == now.id:
         images = table.images(first, last, how.only)
-        sides = Sides(images.before, images.after, ROW_ID)
+        sides = Sides(images.before, images.after, names, ROW_ID)
     else:  # another table of that name, whose rows have other ids
-        sides = Sides(table.to_df(version=first), table.to_df(version=last))
+        sides = Sides(table.to_df(version=first), table.to_df(version=last), names)
     changes, by = _differences(context, sides, model, how)
     added, dropped = added_and_dropped(then.schema.names, now.schema.names)
     return TableDiff(str(name), None, first, last, how.run, by, changes, added, dropped)
@@ -247,7 +248,8 @@ def _against(
     from penstock.engine.answers.table_diff import Sides, TableDiff, added_and_dropped
 
     second, _ = find_table(context, other)
-    sides = Sides(_rows_of(context, name).to_df(), _rows_of(context, second).to_df())
+    before, after = _rows_of(context, name).to_df(), _rows_of(context, second).to_df()
+    sides = Sides(before, after, (str(name), str(second)))
     if not sides.common:
         raise ArgumentError(
             f"{name} and {second} have no column in common", hint="nothing can be compared"
@@ -265,6 +267,8 @@ def _differences(
     from penstock.sql.identifiers import fold
 
     if how.key is not None:
+        for columns, table in zip(sides.columns, sides.names, strict=True):
+            key_of(how.key, columns, table)  # which names the table that lacks a column
         return compare_sides(sides, key_of(how.key, sides.common), how.samples, sure=True)
     column = "" if model is None else context.settings.lakes[model.target.lake].partition_column
     known, by = set(map(fold, sides.common)), key_of_model(model, column)

@@ -66,6 +66,12 @@ def test_a_slice_that_failed(shop: Shop) -> None:
     assert why.now[0].startswith("a run would build 2026-01-02, whose last attempt failed")
 
 
+def test_a_slice_that_was_skipped(shop: Shop) -> None:
+    shop.failed("reader", "2026-01-03", "skipped")
+    why = shop.project.why("reader", "2026-01-03")
+    assert why.now == ("a run would build 2026-01-03, which was skipped: its input failed",)
+
+
 def test_a_slice_that_is_missing_and_waits(shop: Shop) -> None:
     why = shop.project.why("reader", "2026-01-05")
     assert (why.state, why.made, why.tried, why.inputs) == ("missing", None, None, ())
@@ -151,6 +157,11 @@ def test_a_monitor_gets_an_exit_code_and_the_count(shop: Shop) -> None:
     assert done.exit_code == 1
     assert "1 slice: 1 failed" in done.stderr
     assert penstock(shop, "status", "days", "--fail-on", "failed").exit_code == 0
+    shown = penstock(shop, "status", "reader", "--fail-on", "failed").stdout.splitlines()
+    assert [line.split()[0] for line in shown[2:]] == ["2026-01-02"]
+    assert penstock(shop, "status", "days", "--fail-on", "stale").stdout.endswith(
+        "No such slice.\n"
+    )
     wrong = penstock(shop, "status", "--fail-on", "faild")
     assert wrong.exit_code == 2
     assert "did you mean 'failed'?" in wrong.stderr

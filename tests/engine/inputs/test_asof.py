@@ -199,3 +199,28 @@ def test_in_a_model(make: Callable[..., Project]) -> None:
     project.run()
     rows = project.sql("SELECT * FROM priced ORDER BY id").collect()
     assert [tuple(row)[:3] for row in rows] == [(1, "old", "new"), (2, "new", None)]
+
+
+def test_the_first_day_of_a_member_of_a_history_by_days(make: Callable[..., Project]) -> None:
+    """The state of a day is valid from its end: docs/models.md has this condition."""
+    history = """
+        MODEL (name main.members, start '2026-01-01', end '2026-01-02', kind SCD_TYPE_2_BY_COLUMN
+            (unique_key id, columns *, invalidate_hard_deletes true, batch_size 1));
+        SELECT id FROM VALUES (1, DATE '2026-01-01'), (1, DATE '2026-01-02'),
+            (2, DATE '2026-01-02') AS v(id, day) WHERE day = @start_date
+    """
+    reader = """
+        MODEL (name main.{dialect}, kind FULL, dialect {dialect});
+        SELECT f.day, m.valid_from, late.valid_from AS late
+        FROM (VALUES (2, DATE '2026-01-01'), (2, DATE '2026-01-02')) AS f(id, day)
+        ASOF LEFT JOIN members AS m ON f.id = m.id AND f.day + INTERVAL 1 DAY >= m.valid_from
+        ASOF LEFT JOIN members AS late ON f.id = late.id AND f.day >= late.valid_from
+    """
+    dialects = ("spark", "duckdb")
+    readers = {f"models/{each}": reader.format(dialect=each) for each in dialects}
+    project = make({"models/members": history, **readers})
+    project.run().raise_for_status()
+    for dialect in dialects:
+        rows = project.sql(f"SELECT * FROM {dialect} ORDER BY day").collect()
+        assert [str(row.valid_from) for row in rows] == ["None", "2026-01-03 00:00:00"]
+        assert {row.late for row in rows} == {None}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.engine.planning.changed import NOTHING
+from penstock.engine.results import StaleSlices
 from penstock.engine.state.records import ReadRecord
 from penstock.engine.state.store import insert_read
 from penstock.errors import ArgumentError, PlanMoved
@@ -127,11 +128,17 @@ def test_data_tests_that_slices_were_not_published_under(shop: Shop) -> None:
     path.write_text(path.read_text().replace("SELECT", f"{TESTED}SELECT", 1))
     with Project.load(shop.project.settings.root) as project:
         (change,) = project.plan("days").changes
+        again = "penstock run days --from 2026-01-01 --to 2026-01-02 --all"
         assert str(change) == (
             "changed: days (data test not_null day); 2 slices; not rebuilt: "
-            "data tests make no rows; --all makes the slices again under them"
+            f"data tests make no rows; {again} makes the slices again under them"
         )
         assert project.plan(changed=True).steps == ()
+        result = project.run("days", from_="2026-01-01", to="2026-01-02")
+        assert (result.state, result.stale) == ("done", ())
+        assert result.untested == (StaleSlices("days", 2, again),)
+        status = next(each for each in project.status() if each.model == "days")
+        assert {each.state for each in status.slices} == {"materialized"}
 
 
 def test_what_a_change_touches_is_rebuilt_and_nothing_else(shop: Shop) -> None:

@@ -145,6 +145,38 @@ def test_a_slice_that_is_asked_for_by_itself_is_forced(shop: Shop) -> None:
     assert refreshed == ["2026-01-01 forced (--full-refresh)"]
 
 
+LAG = "day >= date_sub('{partition}', 2) AND day <= '{partition}'"
+READERS = {
+    "models/month": HEAD.format("month").replace("daily", "monthly")
+    + "SELECT count(*) AS n FROM days WHERE substr(day, 1, 7) = '{partition}'",
+    "models/lag": HEAD.format("lag") + f"SELECT day FROM timed WHERE {LAG}",
+}
+
+
+def test_a_slice_outside_of_the_range_is_made_for_a_reader(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, READERS)
+    shop.failed("days", "2026-01-09")
+    request = DAYS | {"from_": "2026-01-10", "to": "2026-01-12", "fire_time": LATER}
+    assert shop.said("days", select=["days", "month"], **request) == [
+        "2026-01-01 to 2026-01-08 missing (for month 2026-01) (8)",
+        "2026-01-09 failed (for month 2026-01)",
+        "2026-01-10 to 2026-01-12 missing (3)",
+        "2026-01-13 to 2026-01-31 missing (for month 2026-01) (19)",
+    ]
+    assert shop.said("days", select="month", upstream=True, **request)[-1] == (
+        "2026-01-10 to 2026-01-31 missing (for month 2026-01) (22)"
+    )
+
+
+def test_an_interval_outside_of_the_range_is_made_for_a_reader(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, READERS)
+    request = DAYS | {"from_": "2026-01-05", "to": "2026-01-06"}
+    assert shop.said("timed", select=["timed", "lag"], **request) == [
+        "2026-01-03 to 2026-01-04 missing (for lag 2026-01-05) (2)",
+        "2026-01-05 to 2026-01-06 missing (2)",
+    ]
+
+
 def test_a_whole_table_is_made_in_each_run(shop: Shop) -> None:
     assert shop.said("whole", select="whole") == ["whole table missing"]
     shop.made("whole", "")
@@ -158,6 +190,26 @@ def test_a_slice_whose_input_the_run_makes_is_behind_if_that_changes(shop: Shop)
     assert shop.said("reader", select=["days", "reader"], **request) == [
         "2026-01-01 behind (if its input changes in this run)"
     ]
+
+
+def test_a_plan_of_the_project_names_tables_without_a_model(shop: Shop) -> None:
+    """Those that runs have made: a table of others is none."""
+    shop.project.lake("main").sql("CREATE TABLE theirs (a INTEGER)")
+    shop.made("whole", "")
+    shop.made("days", "2026-01-01")
+    assert not any("no model" in notice for notice in shop.project.plan(**DAYS).notices)
+    root = shop.project.settings.root
+    (root / "models" / "whole.sql").unlink()
+    with Project.load(root) as project:
+        assert project.plan("days", **DAYS).notices == ()
+        assert project.plan(**DAYS).notices == (
+            "no model makes main.whole any more: penstock drop main.whole removes it",
+        )
+    (root / "models" / "days.sql").unlink()
+    with Project.load(root) as project:
+        (notice,) = (each for each in project.plan(**DAYS).notices if "no model" in each)
+        said = "no model makes main.days, main.whole any more: penstock drop TABLE removes one"
+        assert notice == said
 
 
 def test_what_waits_says_for_what(shop: Shop) -> None:

@@ -134,3 +134,10 @@ def test_the_time_of_a_run_is_part_of_what_was_asked_for() -> None:
     asked = "penstock run --fire-time 2026-01-02T00:00:00Z --arg k=5"
     assert as_command(request, AT + timedelta(days=3)) == asked
     assert as_command(request, AT + timedelta(seconds=5)) == "penstock run --arg k=5"
+
+
+def test_a_range_up_to_now_ends_at_the_time_that_was_given(shop: Shop) -> None:
+    assert shop.project.plan("days", from_="2026-01-01").partition == "2026-01-01 to now"
+    timed = shop.project.plan("days", from_="2026-01-01", fire_time="2026-01-12T04:00+01:00")
+    assert timed.partition == "2026-01-01 to 2026-01-12T03:00:00+00:00"
+    assert shop.project.plan("days", **DAYS).partition == "2026-01-01 to 2026-01-09"

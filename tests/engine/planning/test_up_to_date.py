@@ -145,6 +145,7 @@ def test_tests_arguments_and_files_count(tmp_path: Path) -> None:
     assert known is not None
     fake.changed["total"] = replace(known, reads=(replace(known.reads[0], tests="other"),))
     assert made(fake.plan(select=("total",))) == {"total": "yes"}
+    assert made(fake.plan(range=SliceRange(TODAY, TODAY), exclude=("log",))) == {"total": "yes"}
 
 
 @pytest.mark.parametrize(

@@ -15,18 +15,20 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.engine.planning.no_op import ended
+from penstock.engine.planning.no_op import all_waits, ended
 from penstock.engine.planning.plan import Given, Plan, PlannedStep
 from penstock.engine.planning.slices import RunRequest
 from penstock.engine.planning.up_to_date import UP_TO_DATE
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.run import Pace, Runner
 from penstock.engine.session.run_context import RunContext
-from penstock.events import Event, EventSink, RunProgress, StepFinished
+from penstock.events import Event, EventSink, Notice, RunProgress, StepFinished
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import WHOLE, Slice
 from penstock.model.values.strategy import REPLACE
 from penstock.project.project import Project
+from penstock.project.running import RunSettings, execute_plan
+from tests.engine.planning.test_reasons import LATER, Shop
 from tests.engine.toy import write_project
 
 
@@ -297,3 +299,14 @@ def test_a_batch_is_made_without_the_days_whose_input_failed(
     found = Runner(plan, context, do, 1, skip=lambda context, step, state, reason: None).execute()
     made = {str(each.slice)[8:]: each.state for each in found.steps if each.name == "t"}
     assert made == expected
+
+
+def test_a_notice_is_given_once_in_a_run(tmp_path: Path) -> None:
+    """Each batch of a step may have the same."""
+    shop, events = Shop(tmp_path), list[Event]()
+    plan = shop.project.plan("reader", from_="2026-01-01", to="2026-01-02", fire_time=LATER)
+    assert all_waits(plan)
+    plan = replace(plan, notices=("one", "one", "two"))
+    result = execute_plan(shop.project.context, plan, RunSettings(on_event=events.append))
+    assert result.notices == (Notice("one"), Notice("two"))
+    assert [each for each in events if isinstance(each, Notice)] == list(result.notices)

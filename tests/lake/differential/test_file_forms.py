@@ -84,9 +84,7 @@ ONLY_NEW: Mapping[str, Sequence[str]] = {
 }
 
 
-@pytest.fixture(
-    scope="module", params=["1.5.5", pytest.param("1.4.4", marks=pytest.mark.extended)]
-)
+@pytest.fixture(scope="module", params=["1.5.5", pytest.param("1.4.4", marks=pytest.mark.extended)])
 def writer(request: pytest.FixtureRequest) -> Iterator[DuckDBProcess]:
     reason = duckdb_process.why_not(request.param)
     if reason is not None:

@@ -202,7 +202,12 @@ def test_the_rest_of_what_acts() -> None:
         (
             "cron_tz Nowhere",
             "4:11: error: `Nowhere` is not a time zone\n"
-            "  → write a name such as Europe/Berlin, or UTC",
+            "  → use an IANA name such as Europe/Paris",
+        ),
+        (
+            "cron_tz 'Europe/Amsterdm'",
+            "4:11: error: `Europe/Amsterdm` is not a time zone\n"
+            "  → did you mean Europe/Amsterdam?",
         ),
         (
             "interval_unit week",
@@ -267,7 +272,7 @@ def test_the_rest_of_what_acts() -> None:
             "dialect snowflake",
             "4:11: error: the dialect snowflake is not in this version\n"
             "  → translate the query once, with sqlglot: sqlglot.transpile(sql, read='snowflake', "
-            "write='spark', pretty=True), and write dialect spark",
+            "write='spark', pretty=True), write dialect spark, and compare the rows",
         ),
         (
             "dialect databricks",

@@ -99,7 +99,9 @@ def compare(before: DataFrame, after: DataFrame, rule: Rule) -> Compared:
         )
 
 
-def key_of(text: str | Sequence[str] | None, columns: Sequence[str]) -> tuple[str, ...]:
+def key_of(
+    text: str | Sequence[str] | None, columns: Sequence[str], table: str = "the table"
+) -> tuple[str, ...]:
     """The columns that ``a,b`` names, as they are written in a table. Raises ArgumentError."""
     names = text.split(",") if isinstance(text, str) else text or ()
     known = {fold(name): name for name in columns}
@@ -108,7 +110,7 @@ def key_of(text: str | Sequence[str] | None, columns: Sequence[str]) -> tuple[st
         if fold(name) not in known:
             near = nearest(name, columns)
             hint = f"did you mean {near!r}?" if near else f"columns are {', '.join(columns)}"
-            raise ArgumentError(f"there is no column {name!r} in the table", hint=hint)
+            raise ArgumentError(f"there is no column {name!r} in {table}", hint=hint)
         found.append(known[fold(name)])
     return tuple(found)
 

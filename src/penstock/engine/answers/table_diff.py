@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.answers.comparing import Compared, NotUnique, Rule, compare
 from penstock.model.values.data_test import UniqueTest
-from penstock.notebook import count, line
+from penstock.notebook import count, line, table
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
@@ -53,8 +53,6 @@ class TableDiffs(tuple[TableDiff, ...]):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        from penstock.notebook import table
-
         headings = ("table", "inserted", "deleted", "updated", "columns")
         rows = [
             (
@@ -71,10 +69,11 @@ class TableDiffs(tuple[TableDiff, ...]):
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Rows before and after; with an id of each row where both are of one table."""
+    """Rows before and after, with what both are called; of one table with an id of each row."""
 
     before: DataFrame
     after: DataFrame
+    names: tuple[str, str] = ("the table", "the table")
     row_id: str | None = None
 
     @property

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from penstock.engine.planning.definition_diff import definition_diff
+from penstock.engine.planning.plan import count_of
 from penstock.engine.planning.slice_reason import DefinitionChange
 from penstock.engine.state.definitions import other_terms, parts_of
 from penstock.engine.state.store import State
 from penstock.model.definition.model import Model
+from penstock.model.time.interval import interval_of
+from penstock.model.time.slice import Part, Slice, moments_of, zone_of
 
 
 def changes_of_tests(
@@ -22,19 +25,36 @@ def changes_of_tests(
     for model in models:
         if model.slicing:
             by_lake.setdefault(model.target.lake, {})[model.target.qualified] = model
-    for of in by_lake.values():
-        known = state(next(iter(of.values())))
-        if known is None:
+    for by_target in by_lake.values():
+        records = state(next(iter(by_target.values())))
+        if records is None:
             continue
-        now = {target: model.terms for target, model in of.items()}
-        none = dict[str, tuple[str, int]]()
-        for target, (terms, number) in known.read(partial(other_terms, now=now), none).items():
-            old = known.read(partial(parts_of, target=target, definition=terms), dict[str, str]())
-            diff = definition_diff(old, of[target].test_parts)
+        terms = {target: model.terms for target, model in by_target.items()}
+        ask, none = partial(other_terms, now=terms), dict[str, tuple[str, list[str]]]()
+        for target, (old_terms, texts) in records.read(ask, none).items():
+            ask_parts = partial(parts_of, target=target, definition=old_terms)
+            model = by_target[target]
+            diff = definition_diff(records.read(ask_parts, dict[str, str]()), model.test_parts)
             if diff.parts:
+                slices = [interval_of(text) or Part(text) for text in texts]
+                command = _rebuilding(model, slices)
                 yield DefinitionChange(
-                    of[target].name, number, refused=_TESTS, parts=diff.parts, diff=diff.lines
+                    model.name,
+                    count_of(model, slices),
+                    refused=_TESTS.format(command),
+                    parts=diff.parts,
+                    diff=diff.lines,
+                    rebuild=command,
                 )
 
 
-_TESTS = "data tests make no rows; --all makes the slices again under them"
+def _rebuilding(model: Model, slices: Sequence[Slice]) -> str:
+    """Return the command that makes slices again, and others only between them."""
+    moments, zone = moments_of(slices, model.partition), zone_of(model.partition)
+    if moments is None:  # values of a dynamic partition have no order
+        return f"penstock run {model.name} --partition {slices[0]}"
+    start, end = (at.astimezone(zone).date() for at in (moments[0].start, moments[-1].last))
+    return f"penstock run {model.name} --from {start} --to {end} --all"
+
+
+_TESTS = "data tests make no rows; {} makes the slices again under them"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import NamedTuple
 
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
 from penstock.engine.planning.ranges import SliceStates
@@ -38,8 +39,18 @@ class Lack:
 
     def __str__(self) -> str:
         """As people read it: ``raw/customers 2026-09-21 failed``."""
-        slice_ = "" if self.slice == WHOLE else f" {self.slice}"
-        return f"{self.model}{slice_} {self.state}"
+        return f"{_called(self.model, self.slice)} {self.state}"
+
+
+class Wanted(NamedTuple):
+    """The state of a slice that is not there, and the first reader that needs it."""
+
+    state: SliceState
+    reader: str
+
+
+def _called(model: str, slice_: Slice) -> str:
+    return model if slice_ == WHOLE else f"{model} {slice_}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +112,16 @@ def lacked(
     there: There,
     now: datetime,
     planned: Collection[Slice] = (),
-) -> dict[Slice, SliceState]:
-    """Return the slices of an input that any slice of the reader lacks, each with its state."""
+) -> dict[Slice, Wanted]:
+    """Return the slices of an input that any slice of the reader lacks."""
     if edge.need.rule is Rule.MOMENTS and not edge.is_self:
         slices = _widest_slices(edge, slices, now)
-    found = _RULES[edge.need.rule](edge, slices, there, now, _made_by(planned))
-    return {missing.slice: missing.state for _, of_slice in found for missing in of_slice}
+    slices_to_make: dict[Slice, Wanted] = {}
+    for slice_, lacks in _RULES[edge.need.rule](edge, slices, there, now, _made_by(planned)):
+        reader = _called(edge.reader.name, slice_)
+        for lack in lacks:
+            slices_to_make.setdefault(lack.slice, Wanted(lack.state, reader))
+    return slices_to_make
 
 
 def _widest_slices(edge: Edge, slices: Sequence[Slice], now: datetime) -> Sequence[Slice]:

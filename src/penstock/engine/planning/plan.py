@@ -27,10 +27,10 @@ from penstock.model.slicing.query_facts import QueryFacts
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import WHOLE, Slice, described
 from penstock.notebook import count, line, listed, table
-from penstock.states import SliceState
 
 if TYPE_CHECKING:
     from penstock.engine.planning.freshness import OldTable
+    from penstock.engine.planning.needed import Wanted
     from penstock.engine.planning.slice_reason import Cause, DefinitionChange, ReasonedRange
 
 
@@ -67,7 +67,8 @@ class PlannedStep:
     were asked for by themselves. A step that ``is_current`` is skipped as all its slices are up to
     date. ``without`` are slices that are made although they lack something, each with what;
     ``given`` is what slices have been given that are not made as the plan says: those of runs that
-    are retried together. ``there`` has what slices that may be up to date were made from.
+    are retried together. ``there`` has what slices that may be up to date were made from, and
+    ``for_readers`` what is made for them, and was not asked for.
     """
 
     model: Model
@@ -93,6 +94,7 @@ class PlannedStep:
     without: Mapping[Slice, str] = field(default_factory=dict)
     given: Mapping[Slice, Given] = field(default_factory=dict)
     there: Mapping[Slice, MadeFrom] = field(default_factory=dict)
+    for_readers: Mapping[Slice, Wanted] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         named = f"{self.name} {self.slice}" if self.slice else self.name
@@ -144,6 +146,7 @@ class PlannedStep:
             causes=_of_parts(self.causes, slice_, parts),
             without=_of_parts(self.without, slice_, parts),
             given=_of_parts(self.given, slice_, parts),
+            for_readers=_of_parts(self.for_readers, slice_, parts),
         )
 
 
@@ -250,7 +253,10 @@ class Plan:
     def partition(self) -> str | None:
         """The slice of the run; where chains have several, each of them; or its range."""
         if self.request.range is not None:
-            return str(self.request.range)
+            end = self.request.range.last or (
+                self.request.fire_time if self.request.is_timed else None
+            )
+            return str(replace(self.request.range, last=end))
         values = dict.fromkeys(step.slice for step in self.steps if step.slice is not None)
         return ", ".join(values) or None
 
@@ -296,7 +302,7 @@ class Asked:
     that of all; ``lines`` are those of models by time, ``cascade`` what is restated with them.
     ``roots`` are the names of the models that were selected; others may be added to ``steps``.
     Nothing adds models that are ``excluded``. ``first`` are slices that are made since readers lack
-    them, each with its state, by the names of models.
+    them, by the names of models.
     """
 
     request: RunRequest
@@ -309,7 +315,7 @@ class Asked:
     cascade: Cascade = field(default_factory=Cascade)
     roots: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
-    first: Mapping[str, Mapping[Slice, SliceState]] = field(default_factory=dict)
+    first: Mapping[str, Mapping[Slice, Wanted]] = field(default_factory=dict)
 
     def above(self, model: Model) -> Iterator[Model]:
         """The models that one reads, however far."""

@@ -48,7 +48,14 @@ class SliceStates(Mapping[str, SliceState]):
         return len(self.of)
 
     def state(self, text: str) -> SliceState:
-        """Return the state of a slice. One that nothing is known of is missing."""
+        """Return the state of a slice.
+
+        Args:
+            text: The text of the slice.
+
+        Returns:
+            Its state. A slice that nothing is known of is missing.
+        """
         return self.of.get(text, SliceState.MISSING)
 
     def lacks(self, text: str) -> bool:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from penstock.engine.planning.intervals import IntervalHistory
 from penstock.engine.planning.plan import Known, Plan, PlannedStep, Seen, count_of
-from penstock.engine.planning.ranges import SliceStates, by_others
+from penstock.engine.planning.ranges import REBUILD, SliceStates, by_others
 from penstock.engine.planning.restatement_scope import why_not
 from penstock.engine.planning.slice_reason import HELD, PLANNED, Reason, ReasonedRange
 from penstock.engine.planning.slices import RunRequest
@@ -63,13 +63,15 @@ class _Piece:
     why: str | None
     state: str
     until: str | None
+    reader: str | None
 
     @property
-    def kind(self) -> tuple[Reason, str, str | None]:
+    def kind(self) -> tuple[Reason, str, str | None, bool]:
         """The kind that pieces of one range share. Texts that differ from slice to slice, such as
         the snapshots of inputs, are no other kind.
         """
-        return self.reason, self.state, self.why if self.why in _FIXED else None
+        fixed = self.why if self.why in _FIXED else None
+        return self.reason, self.state, fixed, self.reader is not None
 
 
 def with_reasons(
@@ -127,7 +129,7 @@ def left_stale(steps: Sequence[PlannedStep], known: Known) -> tuple[StaleSlices,
             left = minus(intervals, (each for each in planned if isinstance(each, Interval)))
         number = count_of(step.model, left)
         if number and not why_not(step.model):
-            found.append(StaleSlices(name, number))
+            found.append(StaleSlices(name, number, REBUILD))
     return tuple(found)
 
 
@@ -164,7 +166,8 @@ class _Reasons:
             waits, holder = step.waits.get(slice_), held.get(slice_.text)
             state = SliceState.WAITING if waits else HELD if holder else PLANNED
             for part, reason, why in self._parts(step, slice_):
-                yield _Piece(part, reason, why, state, waits or holder)
+                for piece, reader in _by_readers(step, part):
+                    yield _Piece(piece, reason, why, state, waits or holder, reader)
 
     def _parts(
         self, step: PlannedStep, slice_: Slice
@@ -217,6 +220,20 @@ class _Reasons:
         if request.range is not None:
             return Reason.BEHIND, "slices that it reads are made"
         return Reason.FORCED, "made in each run"
+
+
+def _by_readers(step: PlannedStep, part: Slice) -> Iterator[tuple[Slice, str | None]]:
+    """Yield a slice with the reader that it is made for; an interval in parts, by their readers."""
+    if not isinstance(part, Interval) or not step.for_readers:
+        yield part, step.for_readers[part].reader if part in step.for_readers else None
+        return
+    remaining: tuple[Interval, ...] = (part,)
+    pieces: dict[Interval, str | None] = {}
+    for slice_, lack in step.for_readers.items():
+        if isinstance(slice_, Interval):
+            pieces |= dict.fromkeys(intersect(remaining, (slice_,)), lack.reader)
+            remaining = minus(remaining, (slice_,))
+    yield from sorted((pieces | dict.fromkeys(remaining)).items())
 
 
 def _reasoned(step: PlannedStep, reasons: _Reasons) -> PlannedStep:
@@ -273,6 +290,7 @@ def _range(pieces: Sequence[_Piece], model: Model) -> ReasonedRange:
         _first_of([each.why for each in pieces]),
         first.state,
         _first_of([each.until for each in pieces]),
+        _first_of([piece.reader for piece in pieces]),
     )
 
 

@@ -39,7 +39,8 @@ class ReasonedRange:
     """Slices of one step that follow each other, and why they are made.
 
     ``count`` is in slices, or units of time. ``why`` says more of the reason. ``state`` is
-    ``planned``, ``waiting`` or ``held``, and ``until`` what it waits for, or who holds it.
+    ``planned``, ``waiting`` or ``held``, and ``until`` what it waits for, or who holds it. Slices
+    that were not asked for are made for a ``reader``.
     """
 
     first: Slice
@@ -49,6 +50,7 @@ class ReasonedRange:
     why: str | None = None
     state: str = PLANNED
     until: str | None = None
+    reader: str | None = None
 
     @property
     def slices(self) -> str:
@@ -61,7 +63,8 @@ class ReasonedRange:
     @property
     def because(self) -> str:
         """The reason for people: ``behind (raw/orders 2026-01-02: snapshot 41, read 37)``."""
-        return str(self.reason) if self.why is None else f"{self.reason} ({self.why})"
+        more = "; ".join(filter(None, (self.why, self.reader and f"for {self.reader}")))
+        return f"{self.reason} ({more})" if more else str(self.reason)
 
     def __str__(self) -> str:
         """``2026-01-01 to 2026-01-09 missing (9)``."""
@@ -79,6 +82,7 @@ class ReasonedRange:
             "why": self.why,
             "state": self.state,
             "until": self.until,
+            "reader": self.reader,
         }
 
 
@@ -89,7 +93,7 @@ class DefinitionChange:
 
     ``refused`` says why it is not rebuilt, and ``left_out`` so of readers. ``parts`` are the names
     of what differs between the two definitions, where that of the slices is recorded, and ``diff``
-    the difference in lines.
+    the difference in lines. ``rebuild`` is a command where ``--changed`` does not rebuild them.
     """
 
     model: str
@@ -99,6 +103,7 @@ class DefinitionChange:
     refused: str | None = None
     parts: tuple[str, ...] = ()
     diff: tuple[str, ...] = ()
+    rebuild: str | None = None
 
     def __str__(self) -> str:
         """``changed: ids (query); 5 slices; readers: dn (5), fu (whole)``."""

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals, start_above
-from penstock.engine.planning.needed import Lack, There, first_lacking, lacked, touching
+from penstock.engine.planning.needed import Lack, There, Wanted, first_lacking, lacked, touching
 from penstock.engine.planning.plan import Asked, PlannedStep, count_of
 from penstock.engine.planning.ranges import SliceStates
 from penstock.engine.planning.restatement_scope import together
@@ -25,7 +25,6 @@ from penstock.model.time.needs import Rule
 from penstock.model.time.slice import WHOLE, Slice
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.strategy import Output
-from penstock.states import SliceState
 
 if TYPE_CHECKING:
     from penstock.engine.planning.freshness import OldTable
@@ -56,12 +55,12 @@ def complete(planned: Sequence[PlannedStep], asked: Asked, make: Make, finish: F
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The steps of a plan, and the slices that were ``added`` as their readers lack them, each with
-    its state, by the names of models.
+    """The steps of a plan, and the slices that were ``added`` as their readers lack them, by the
+    names of models.
     """
 
     steps: list[PlannedStep]
-    added: Mapping[str, Mapping[Slice, SliceState]] = field(default_factory=dict)
+    added: Mapping[str, Mapping[Slice, Wanted]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -73,7 +72,7 @@ class _Completion:
     there: Mapping[str, There]
     old: Mapping[str, Sequence[OldTable]]
     waits: dict[str, dict[Slice, Lack]] = field(default_factory=dict)
-    added: dict[str, dict[Slice, SliceState]] = field(default_factory=dict)
+    added: dict[str, dict[Slice, Wanted]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, planned: Sequence[PlannedStep], asked: Asked) -> _Completion | None:
@@ -200,13 +199,12 @@ class _Completion:
                 yield Interval(run[0].start, run[-1].end)
 
 
-def with_more(step: PlannedStep, more: Mapping[Slice, SliceState], make: Make) -> PlannedStep:
-    """Return a step with ``more`` slices, which are given with their states. Of a step that was
-    skipped only they are made.
-    """
+def with_more(step: PlannedStep, more: Mapping[Slice, Wanted], make: Make) -> PlannedStep:
+    """Return a step with ``more`` slices. Of a step that was skipped only they are made."""
     known = () if step.skipped else step.slices
     made = make(step.model, together(*known, *more, spec=step.model.partition))
-    tally = step.tally and step.tally.with_more(more.values(), count_of(step.model, made.slices))
+    states = [lack.state for lack in more.values()]
+    tally = step.tally and step.tally.with_more(states, count_of(step.model, made.slices))
     return replace(
         step,
         slices=made.slices,
@@ -214,6 +212,7 @@ def with_more(step: PlannedStep, more: Mapping[Slice, SliceState], make: Make) -
         bindings=made.bindings,
         skipped=None,
         tally=tally,
+        for_readers={**step.for_readers, **more},
     )
 
 

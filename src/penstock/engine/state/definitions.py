@@ -41,9 +41,9 @@ def parts_of(connection: Connection, target: str, definition: str) -> dict[str, 
     return found
 
 
-def other_terms(connection: Connection, now: Mapping[str, str]) -> dict[str, tuple[str, int]]:
+def other_terms(connection: Connection, now: Mapping[str, str]) -> dict[str, tuple[str, list[str]]]:
     """Return targets of which slices were published on other terms than those of ``now``, by hash:
-    the last of these, and how many slices. Of records without terms nothing is known.
+    the last of these, and the slices. Of records without terms nothing is known.
     """
     if not has_definitions(connection):
         return {}
@@ -52,14 +52,14 @@ def other_terms(connection: Connection, now: Mapping[str, str]) -> dict[str, tup
     others = {target for target, terms in found if terms != now[target]}
     if not others:
         return {}
-    made = select(SLICE.c.target, READ.c.tests, func.count()).join(
+    made = select(SLICE.c.target, READ.c.tests, SLICE.c.slice).join(
         READ, READ.c.read_id == SLICE.c.read_id
     )
     made = made.where(SLICE.c.target.in_(others), READ.c.tests != "")
-    made = made.group_by(SLICE.c.target, READ.c.tests).order_by(func.max(SLICE.c.snapshot_id))
-    known: dict[str, tuple[str, int]] = {}
-    for target, terms, number in connection.execute(made):
+    known: dict[str, tuple[str, list[str]]] = {}
+    for target, terms, slice_ in connection.execute(made.order_by(SLICE.c.snapshot_id)):
         if terms != now[target]:
-            _, before = known.get(target, ("", 0))
-            known[target] = terms, before + number
+            _, slices = known.get(target, ("", list[str]()))
+            slices.append(slice_)
+            known[target] = terms, slices
     return known

@@ -341,7 +341,7 @@ def undone(
     of_table = _of_table(target, known) if known else None
     if of_table is None:
         return Undone()
-    gone = frozenset(each.slice for each in records if _is_undone(each, of_table))
+    gone = _undone_slices(connection, target, records, of_table)
     drops = _drops(connection, target)
     restored = {d.slice for d in drops if d.snapshot_id and of_table.undid(d.snapshot_id)}
     if not gone and not restored:
@@ -449,7 +449,8 @@ def would_undo(
     known = rollbacks(connection).get(table_id, Rollbacks())
     schema, _, name = target.partition(".")
     known = replace(known, name=(fold(schema), fold(name)))
-    left = [each for each in records if not _is_undone(each, known)]
+    earlier = _undone_slices(connection, target, records, known)
+    left = [each for each in records if each.slice not in earlier]
     before = undone(connection, target, left, {table_id: known}) if known.made else Undone()
     then = replace(known, made=((at, to), *known.made))
     found = undone(connection, target, left, {table_id: then})
@@ -464,8 +465,9 @@ def marked(connection: Connection, records: Sequence[SliceRecord]) -> list[Slice
     of_table = _of_table(records[0].target, known) if known else None
     if of_table is None:
         return list(records)
+    slices = _undone_slices(connection, records[0].target, records, of_table)
     return [
-        replace(each, rolled_back=of_table.last) if _is_undone(each, of_table) else each
+        replace(each, rolled_back=of_table.last) if each.slice in slices else each
         for each in records
     ]
 
@@ -479,6 +481,27 @@ def _of_table(target: str, known: Mapping[int, Rollbacks]) -> Rollbacks | None:
     schema, _, table = target.partition(".")
     name = (fold(schema), fold(table))
     return next((each for each in known.values() if each.name == name), None)
+
+
+def _undone_slices(
+    connection: Connection, target: str, records: Sequence[SliceRecord], of_table: Rollbacks
+) -> frozenset[str]:
+    """Return the slices whose records rollbacks have undone, but empty ones that were there."""
+    slices = {record.slice: record for record in records if _is_undone(record, of_table)}
+    never_filled = {
+        text
+        for text, record in slices.items()
+        if record.made_in is None and not lies_among_others(record.strategy, text)
+    }
+    if not never_filled:
+        return frozenset(slices)
+    drops = {drop.slice: drop.at or "" for drop in reading.slice_drops(connection, target)}
+    for earlier in reading.publications(connection, target, empty=True):
+        if earlier.slice in never_filled and drops.get(earlier.slice, "") <= earlier.began:
+            snapshot_id = reads.snapshot_id_at(connection, to_moment(earlier.at))
+            if snapshot_id is not None and not of_table.undid(snapshot_id):
+                slices.pop(earlier.slice, None)
+    return frozenset(slices)
 
 
 def _is_undone(record: SliceRecord, of_table: Rollbacks) -> bool:

@@ -349,14 +349,15 @@ class Published(NamedTuple):
     rows: int | None
 
 
-def publications(connection: Connection, target: str) -> list[Published]:
+def publications(connection: Connection, target: str, *, empty: bool = False) -> list[Published]:
     """The slices that runs have published in snapshots: each time, not only the last. Those of
-    before the table was dropped are left out; `slice_drops` are those of slices.
+    before the table was dropped are left out; `slice_drops` are those of slices. ``empty``: those
+    that needed no snapshot.
     """
     c = STEP.c
     query = select(
         c.slice, c.started_at, c.finished_at, c.snapshot_id, c.run_id, c.step, c.row_count
-    ).where(c.target == target, c.state.in_(PUBLISHED), c.snapshot_id.is_not(None))
+    ).where(c.target == target, c.state.in_(PUBLISHED), c.snapshot_id.is_(None) == empty)
     if not _is_old(connection):
         query = query.where(~_dropped_since(DROPPED.c.slice == WHOLE))
     return [Published(*row) for row in connection.execute(query)]

@@ -24,7 +24,7 @@ from penstock.engine.state.reading import (
     rows_of,
 )
 from penstock.engine.state.records import CheckRecord, ReadRecord, RunRecord, StepRecord
-from penstock.engine.state.tables import CHECK, READ, RUN, STEP, to_text
+from penstock.engine.state.tables import CHECK, READ, RUN, SLICE, STEP, to_text
 from penstock.model.time.slice import shown
 
 _PAGE = 200  # runs of a table that are looked up at once
@@ -92,6 +92,18 @@ def counts(connection: Connection, run_ids: Sequence[str]) -> dict[str, dict[str
     for run_id, state, number in connection.execute(query.group_by(STEP.c.run_id, STEP.c.state)):
         found[run_id][state] = int(number)
     return found
+
+
+def targets(connection: Connection) -> list[str]:
+    """Return the targets of which slices are recorded.
+
+    Args:
+        connection: A connection to the catalog.
+
+    Returns:
+        The targets, each once.
+    """
+    return list(connection.execute(select(SLICE.c.target).distinct()).scalars())
 
 
 def ids_like(connection: Connection, text: str, limit: int = 5) -> list[str]:

@@ -118,7 +118,7 @@ def snapshot(connection: Connection, at: At) -> Snapshot | None:
         row = connection.execute(query).first()
         return None if row is None else as_snapshot(row)
     if at.timestamp is not None:
-        snapshot_id = _id_at(connection, at.timestamp)
+        snapshot_id = snapshot_id_at(connection, at.timestamp)
         return None if snapshot_id is None else snapshot(connection, At(version=snapshot_id))
     return latest(connection)
 
@@ -132,13 +132,19 @@ def has_snapshot(connection: Connection, snapshot_id: int) -> bool:
     return connection.execute(query).first() is not None
 
 
-def _id_at(connection: Connection, moment: dt.datetime) -> int | None:
-    """The snapshot in force at a moment: the highest id whose time is not after it.
+def snapshot_id_at(connection: Connection, moment: dt.datetime) -> int | None:
+    """Return the snapshot in force at a moment: the highest id whose time is not after it.
 
-    On SQLite times are text. ``2026-11-20 21:47:05.5+00`` sorts as the time does (``+`` before
-    ``.`` before digits) as long as all are in UTC, which is how they are written; where one is
-    not, all are compared in Python.
+    Args:
+        connection: The catalog.
+        moment: A time with a zone.
+
+    Returns:
+        Its id; None before the first.
     """
+    # On SQLite times are text. ``2026-11-20 21:47:05.5+00`` sorts as the time does (``+`` before
+    # ``.`` before digits) as long as all are in UTC, which is how they are written; where one is
+    # not, all are compared in Python.
     t = metadata.of(connection)
     c = t.snapshot.c
     if connection.dialect.name == "sqlite" and _has_foreign_times(connection):

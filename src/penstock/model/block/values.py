@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
+from penstock.errors import PartitionError
 from penstock.model.block.syntax import Value
 from penstock.model.time.cron import SHORTCUTS, Cron, TooOften
 from penstock.model.time.moments import HINT as MOMENT_HINT
 from penstock.model.time.moments import read_moment
+from penstock.model.time.partition import PartitionSpec, check_spec
 from penstock.model.time.time_format import DEFAULT, read_format
 from penstock.model.time.time_range import TimeColumn
 from penstock.model.values.kinds import CHANGES
@@ -108,7 +109,7 @@ def dialect(value: Value) -> str:
     if said in _ELSEWHERE and said not in DIALECTS:
         hint = (
             "translate the query once, with sqlglot: sqlglot.transpile(sql, "
-            f"read='{said}', write='spark', pretty=True), and write dialect spark"
+            f"read='{said}', write='spark', pretty=True), write dialect spark, and compare the rows"
         )
         raise value.wrong(f"the dialect {said} is not in this version", hint)
     return choice(value, DIALECTS)
@@ -330,10 +331,9 @@ def cron(value: Value) -> str:
 def zone(value: Value) -> str:
     said = text(value)
     try:
-        ZoneInfo(said)
-    except (KeyError, ValueError, OSError):
-        hint = "write a name such as Europe/Berlin, or UTC"
-        raise value.wrong(f"`{said}` is not a time zone", hint) from None
+        check_spec(PartitionSpec("daily", tz=said))
+    except PartitionError as error:
+        raise value.wrong(f"`{said}` is not a time zone", error.hint) from None
     return said
 
 

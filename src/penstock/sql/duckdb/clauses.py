@@ -30,8 +30,8 @@ def _unnest_side_by_side(select: exp.Expr, items: list[exp.Expr]) -> None:
     A shorter list, and one that is NULL, is NULL in the rows that it lacks.
     """
     expressions = list(select.expressions)
-    first = next(index for index, item in enumerate(expressions) if item is items[0])
-    are_neighbors = expressions[first : first + len(items)] == items
+    start = next(index for index, item in enumerate(expressions) if item is items[0])
+    are_neighbors = expressions[start : start + len(items)] == items
     are_named = all(isinstance(item, exp.Alias) for item in items)
     are_plain = all(isinstance(item.unalias(), exp.Explode) for item in items)
     if not (are_neighbors and are_named and are_plain):
@@ -40,7 +40,7 @@ def _unnest_side_by_side(select: exp.Expr, items: list[exp.Expr]) -> None:
     lists = [spark("COALESCE(:items, ARRAY())", items=item.unalias().this) for item in items]
     generator = exp.Inline(this=exp.ArraysZip(expressions=lists))
     names = [item.args["alias"].copy() for item in items]
-    expressions[first : first + len(items)] = [exp.Aliases(this=generator, expressions=names)]
+    expressions[start : start + len(items)] = [exp.Aliases(this=generator, expressions=names)]
     select.set("expressions", expressions)
 
 
