@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -133,10 +134,8 @@ def running(connection: Connection) -> list[RunRecord]:
 
 
 def slice_(connection: Connection, target: str, value: str) -> SliceRecord | None:
-    row = connection.execute(
-        rows_of(connection, SLICE).where(SLICE.c.target == target, SLICE.c.slice == value)
-    ).one_or_none()
-    return _slice(row) if row else None
+    query = rows_of(connection, SLICE).where(SLICE.c.target == target, SLICE.c.slice == value)
+    return next(_slices(connection, query), None)
 
 
 def slices(
@@ -213,11 +212,22 @@ _ROWS_AT_ONCE = 10_000
 
 
 def _slices(connection: Connection, query: Select[Any]) -> Iterator[SliceRecord]:
-    """Yield very many records: texts that they share are there once."""
-    texts: dict[Any, Any] = {}
+    """Yield very many records. Slices of one batch share most of their values, which are kept once.
+
+    A row has all columns, in their order.
+    """
+    batches: dict[tuple[Any, ...], _Batch] = {}
+    texts: dict[str, str] = {}
     for rows in connection.execute(query).partitions(_ROWS_AT_ONCE):
         for row in rows:
-            yield _slice([texts.setdefault(value, value) for value in row])
+            target, text, run_id, step, strategy, snapshot_id, count, fingerprint, *others = row
+            definition, published_at, slicing, keys, inputs, made_in, read_id = others
+            key = (target, run_id, step, strategy, definition, published_at, slicing, keys, read_id)
+            batch = batches.get(key)
+            if batch is None:
+                batch = batches[key] = _Batch.of(*key)
+            own = (snapshot_id, count, fingerprint, inputs, made_in)
+            yield batch.record(texts.setdefault(text, text), own)
 
 
 def slices_named(
@@ -225,7 +235,7 @@ def slices_named(
 ) -> list[SliceRecord]:
     """The slices of targets that have one of these texts."""
     query = rows_of(connection, SLICE).where(SLICE.c.target.in_(targets))
-    return [_slice(row) for row in connection.execute(query.where(SLICE.c.slice.in_(values)))]
+    return list(_slices(connection, query.where(SLICE.c.slice.in_(values))))
 
 
 class SlicesAlike(NamedTuple):
@@ -506,31 +516,59 @@ def as_step(row: Row[Any]) -> StepRecord:
     )
 
 
-def _slice(values: Sequence[Any]) -> SliceRecord:
-    """Read a row of all columns, in their order: there may be hundreds of thousands."""
-    target, value, run_id, step, strategy, snapshot_id, count, fingerprint, definition = values[:9]
-    published_at, slicing, keys, inputs, made_in, read_id = values[9:]
-    among_others = count == UNCOUNTED or lies_among_others(strategy, value)
-    if made_in is None:
-        made_in = snapshot_id
-    return SliceRecord(
-        target=target,
-        slice=value,
-        run_id=run_id,
-        step=step,
-        strategy=strategy,
-        snapshot_id=snapshot_id,
-        # Not those of intervals in older records that had the rows of the whole table.
-        rows=None if among_others else count,
-        fingerprint=fingerprint,
-        definition_hash=definition,
-        published_at=_moment(published_at),
-        slicing=slicing,
-        keys=None if keys is None else _keys(keys),
-        made_in=None if made_in == NONE_NEEDED else made_in,
-        inputs=None if inputs is None else json.loads(inputs),
-        read_id=read_id,
-    )
+class _Batch(NamedTuple):
+    """What the records of slices that one step published at once share."""
+
+    target: str
+    run_id: str
+    step: str
+    strategy: str
+    definition: str
+    published_at: datetime
+    slicing: str | None
+    keys: tuple[str, ...] | None
+    read_id: str | None
+
+    @classmethod
+    def of(cls, *values: Any) -> _Batch:
+        target, run_id, step, strategy, definition, published_at, slicing, keys, read_id = values
+        moment, names = _moment(published_at), None if keys is None else _keys(keys)
+        return cls(target, run_id, step, strategy, definition, moment, slicing, names, read_id)
+
+    def record(self, text: str, own: Sequence[Any]) -> SliceRecord:
+        """Return the record of a slice.
+
+        Args:
+            text: The slice.
+            own: What it does not share: its snapshot, rows, fingerprint, inputs and the snapshot
+                that made it, as they are stored.
+        """
+        snapshot_id, count, fingerprint, inputs, made_in = own
+        # Intervals in older records had the rows of the whole table.
+        is_counted = count != UNCOUNTED and not lies_among_others(self.strategy, text)
+        return SliceRecord(
+            self.target,
+            text,
+            self.run_id,
+            self.step,
+            self.strategy,
+            snapshot_id,
+            count if is_counted else None,
+            fingerprint,
+            self.definition,
+            self.published_at,
+            self.slicing,
+            self.keys,
+            _snapshot_that_made(made_in, snapshot_id),
+            None if inputs is None else json.loads(inputs),
+            self.read_id,
+        )
+
+
+def _snapshot_that_made(made_in: int | None, snapshot_id: int) -> int | None:
+    if made_in is None:  # old records have no other
+        return snapshot_id
+    return None if made_in == NONE_NEEDED else made_in
 
 
 _moment = lru_cache(maxsize=4096)(to_moment)
