@@ -11,7 +11,7 @@ ifdef PENSTOCK_TEST_DUCKDB_1_4
 OLD_DUCKDB :=
 endif
 
-.PHONY: help demo test environments gates types rules budgets wheel-check format bench lock clean prerequisites duckdb-1.4 warm-tests cluster-tests memory-tests dbt-tests
+.PHONY: help demo test quick quick-tests environments gates types rules budgets wheel-check format bench lock clean prerequisites duckdb-1.4 warm-tests cluster-tests memory-tests dbt-tests
 .DEFAULT_GOAL := demo
 # pip compiles nothing (scripts/install.sh): each process would compile all that it imports, for seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,6 +25,13 @@ demo: prerequisites $(INSTALLED) ## the examples, from nothing, compared with Du
 # Two workers with a Spark session each take files in the order of tests/conftest.py.
 test: environments ## run every test
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+
+# The gates keep one core busy, the tests the other.
+quick: prerequisites $(INSTALLED) ## run the gates and the tests that start no Spark
+	@$(MAKE) --no-print-directory -j2 --output-sync=target gates quick-tests
+
+quick-tests: $(INSTALLED)
+	@$(BIN)/python -m pytest -n 2 -m "not spark and not slow"
 
 environments: prerequisites $(INSTALLED) $(OLD_DUCKDB) $(CONNECT) $(DBT) ## install what the tests need
 

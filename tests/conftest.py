@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from tests import s3
-from tests.quick import QUICK, quick
+from tests.quick import QUICK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,7 +118,7 @@ def _clear(settings: dict[str, str]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
-    """A local session of two threads, with the settings that the engine would give it."""
+    """A local session of two threads, with the engine's settings and those of `tests.quick`."""
     from penstock.engine.session.spark import start_session
     from penstock.settings.config import SparkSettings
 
@@ -149,10 +149,3 @@ def _warm(settings: SparkSettings, config: pytest.Config) -> Iterator[SparkSessi
     record = place.record()
     assert record is not None, "the server has ended"
     end_server(place, record)
-
-
-@pytest.fixture
-def quick_session(spark: SparkSession) -> Iterator[None]:
-    """The session, with less of Spark's own work for each query."""
-    with quick(spark):
-        yield

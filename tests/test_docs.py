@@ -120,7 +120,16 @@ def penstock(line: str, exit_code: int = 0) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, "CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "docs/adr/README.md"]
+    "page",
+    [
+        *PAGES,
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "bench/README.md",
+        "docs/adr/README.md",
+        "docs/contributing/packages.md",
+        "docs/contributing/tests.md",
+    ],
 )
 def test_links_lead_somewhere(page: str) -> None:
     directory = (ROOT / page).parent
@@ -141,8 +150,9 @@ def test_every_command_is_in_the_table_of_cli_md() -> None:
     assert set(rows) == set(COMMANDS)
 
 
-def test_contributing_names_files_that_exist() -> None:
-    _, _, rest = (ROOT / "CONTRIBUTING.md").read_text().partition("### Where is ...?")
+def test_the_page_of_packages_names_files_that_exist() -> None:
+    page = (ROOT / "docs/contributing/packages.md").read_text()
+    _, _, rest = page.partition("## Where is ...?")
     answers = [line for line in rest.partition("\n## ")[0].splitlines() if line.startswith("| ")][
         1:
     ]

@@ -53,7 +53,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,19 @@ class Location:
         return f"{where} (in {self.inside})" if self.inside else where
 
 
+class Position(NamedTuple):
+    """A place in the text of a statement. Lines and columns count from 1.
+
+    ``column`` is None where only the line is known.
+    """
+
+    line: int
+    column: int | None = None
+
+    def __str__(self) -> str:
+        return str(self.line) if self.column is None else f"{self.line}:{self.column}"
+
+
 class PenstockError(Exception):
     """Root of the tree. ``str()`` is one message: place, cause, next step::
 
@@ -84,7 +97,12 @@ class PenstockError(Exception):
         except PenstockError as error:
             print(error.message, error.hint)
 
-    ``data`` has the parts of the message as values, for programs.
+    Attributes:
+        cause: What is wrong, without a place.
+        position: Where it is in the text of a statement.
+        location: Where it is in a file.
+        hint: The next step.
+        data: The parts of the message as values, for programs.
     """
 
     exit_code = 1
@@ -96,12 +114,19 @@ class PenstockError(Exception):
         hint: str | None = None,
         location: Location | None = None,
         data: Mapping[str, Any] | None = None,
+        position: Position | None = None,
     ) -> None:
-        self.message = message
+        self.cause = message
+        self.position = position
         self.hint = hint
         self.location = location
         self.data: dict[str, Any] = dict(data or {})
         super().__init__(message)
+
+    @property
+    def message(self) -> str:
+        """The cause, with its position in the statement where that is known."""
+        return self.cause if self.position is None else f"{self.cause}, at line {self.position}"
 
     def __str__(self) -> str:
         text = f"{self.location}: {self.message}" if self.location else self.message

@@ -40,7 +40,7 @@ NOT_CHANGED = {"append_only": "delta.appendOnly", "change_feed": "a change data 
 
 
 @pytest.mark.parametrize("name", sorted(set(EXPECTED) - set(NOT_READ)))
-def test_every_version(spark: SparkSession, quick_session: None, name: str) -> None:
+def test_every_version(spark: SparkSession, name: str) -> None:
     """All versions in one job: columns differ between them, so rows are compared as JSON."""
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     expected = EXPECTED[name]
@@ -74,7 +74,7 @@ def test_rules_that_a_write_would_break_are_named(
         table.delete()
 
 
-def test_conditions_choose_files(spark: SparkSession, quick_session: None) -> None:
+def test_conditions_choose_files(spark: SparkSession) -> None:
     table = Delta.attach(FIXTURES, spark=spark).table("others.mapped")
     assert table.to_df(where="p = 'even' AND n.renamed < 3").count() == 2
     assert table.to_df(where="p IS NULL").count() == 4

@@ -14,5 +14,5 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_a_sequence(spark: SparkSession, tmp_path: Path, quick_session: None) -> None:
+def test_a_sequence(spark: SparkSession, tmp_path: Path) -> None:
     assert sequences.run(spark, str(tmp_path), seed=7, steps=3) > 1

@@ -44,7 +44,7 @@ Rows = Sequence[tuple[Any, ...]]
 
 
 @pytest.fixture
-def delta(spark: SparkSession, tmp_path: Path, quick_session: None) -> Delta:
+def delta(spark: SparkSession, tmp_path: Path) -> Delta:
     return Delta.attach(tmp_path / "root", spark=spark)
 
 

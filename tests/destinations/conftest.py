@@ -22,7 +22,6 @@ def destination(
     request: pytest.FixtureRequest,
     tmp_path: Path,
     spark: SparkSession,
-    quick_session: None,
 ) -> Iterator[Destination]:
     if request.param == "memory":
         yield MemoryDestination(spark)

@@ -19,7 +19,7 @@ from tests.engine.toy import write_project
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("quick_session")]
+pytestmark = pytest.mark.spark
 
 HEAD = "-- pipeline\n-- materialize ducklake://main/"
 DAILY = "-- partitioned daily start=2026-01-02\n"

@@ -18,7 +18,7 @@ from tests import duck
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("_duckdb", "quick_session")]
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("_duckdb")]
 
 LONG = "long " * 40
 LONGEST = "long " * 1000  # no bounds: Spark writes none of 4,096 bytes and more

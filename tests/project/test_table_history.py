@@ -45,7 +45,6 @@ STATEMENTS = (
     "ALTER TABLE orders ADD COLUMN since DATE",
 )
 ORDERS = TableName("main", "main", "orders")
-pytestmark = pytest.mark.usefixtures("quick_session")
 
 
 @pytest.fixture(scope="module")

@@ -403,14 +403,12 @@ def message_of(error: BaseException) -> str:
 
 
 def _placed(error: PenstockError) -> tuple[str, str]:
-    """The place in front of the message, and the message: statements tell theirs at its end."""
+    """Return the place in front of the message, and the message."""
     if error.location is not None:
         return f"{error.location}: ", error.message
-    numbers = [error.data[key] for key in ("line", "column") if key in error.data]
-    said = f", at line {':'.join(map(str, numbers))}"
-    if not numbers or not error.message.endswith(said):
+    if error.position is None:
         return "", error.message
-    return f"{Location('query', *numbers)}: ", error.message.removesuffix(said)
+    return f"{Location('query', *error.position)}: ", error.cause
 
 
 def plain_error(error: Exception) -> Mapping[str, Any]:

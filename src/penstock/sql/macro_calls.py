@@ -131,7 +131,7 @@ def _inside(macro: Macro) -> Iterator[None]:
         yield
     except (QueryFailed, UnsupportedFeature) as error:
         if macro.where and "call" in error.data and " calls itself: " not in error.message:
-            error.message = f"{error.message}, in {macro.described}"
+            error.cause = f"{error.cause}, in {macro.described}"
         raise
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.errors import PenstockError, QueryFailed, UnsupportedFeature
+from penstock.errors import PenstockError, Position, QueryFailed, UnsupportedFeature
 from penstock.sql import tokens as words
 from penstock.sql.identifiers import LAKES, called, fold
 from penstock.sql.text import Composed, Span, SqlExpression, blank, place, wrong
@@ -53,9 +53,10 @@ class StatementText:
         """A refusal that names the nearest that works."""
         line, column = place(self.text, at)
         return UnsupportedFeature(
-            f"{what} is not supported, at line {line}:{column}",
+            f"{what} is not supported",
             hint=hint,
             data={"line": line, "column": column},
+            position=Position(line, column),
         )
 
 
@@ -402,13 +403,13 @@ def place_error(
     was read to have, with what each was read as; those of expressions and queries, which only Spark
     reads, are looked for in the words.
     """
-    if "line" in error.data or ", at line " in error.message:
+    if "line" in error.data or error.position is not None:
         return
     at = _start_of(error.data, text, start, end, named)
     if at is not None:
         line, column = place(text, at)
         error.data = {"column": column, **error.data, "line": line}  # a name it may have stays
-        error.message = f"{error.message}, at line {line}:{column}"
+        error.position = Position(line, column)
 
 
 def _start_of(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
-from penstock.errors import QueryFailed
+from penstock.errors import Position, QueryFailed
 from penstock.lazy import exp
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">="]
@@ -221,7 +221,7 @@ def wrong(message: str, text: str, at: int, hint: str | None = None) -> QueryFai
     """An error at a place of the text."""
     line, column = place(text, at)
     data = {"line": line, "column": column}
-    return QueryFailed(f"{message}, at line {line}:{column}", hint=hint, data=data)
+    return QueryFailed(message, hint=hint, data=data, position=Position(line, column))
 
 
 def blank(text: str) -> str:
@@ -284,22 +284,23 @@ class Composed:
     def _placed(self, problem: QueryFailed) -> QueryFailed:
         line = problem.data.get("line")
         if line is None:
-            problem.message = _OURS.sub("", problem.message)
+            problem.cause = _OURS.sub("", problem.cause)
             return problem
         column = problem.data.get("column")
         at = self._origin(line, column)
         data = {k: v for k, v in problem.data.items() if k not in {"line", "column"}}
-        message = _OURS.sub("", problem.message.split(", at line ")[0])
+        position = None
         if at is not None:
-            data["line"], found = place(self.source, at)
-            shown = f"{data['line']}"
-            if column is not None:
-                data["column"] = found
-                shown += f":{found}"
-            message = f"{message}, at line {shown}"
-        told = QueryFailed(message, hint=problem.hint, data=data)
-        told.exit_code = problem.exit_code
-        return told
+            position = Position(*place(self.source, at))
+            data["line"] = position.line
+            if column is None:
+                position = Position(position.line)
+            else:
+                data["column"] = position.column
+        cause = _OURS.sub("", problem.cause)
+        error = QueryFailed(cause, hint=problem.hint, data=data, position=position)
+        error.exit_code = problem.exit_code
+        return error
 
     def _origin(self, line: int, column: int | None) -> int | None:
         """Return where in the source a place of the text comes from."""

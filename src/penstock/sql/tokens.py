@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from penstock.errors import UnsupportedFeature
+from penstock.errors import Position, UnsupportedFeature
 from penstock.sql.text import place, wrong
 
 WORD, NAME, STRING, NUMBER = "word", "name", "string", "number"
@@ -360,7 +360,8 @@ def _apart(text: str, token: Token) -> str:
 def _refusal(text: str, at: int) -> UnsupportedFeature:
     line, column = place(text, at)
     return UnsupportedFeature(
-        f"${{...}} outside of a text, which Spark would replace, at line {line}:{column}",
+        "${...} outside of a text, which Spark would replace",
         hint="write the value, or bind it as an argument (:name); a name cannot hold ${",
         data={"line": line, "column": column},
+        position=Position(line, column),
     )

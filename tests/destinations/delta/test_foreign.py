@@ -67,15 +67,13 @@ def differences(lake: DeltaLake, names: Sequence[str], last: int = 2) -> list[st
     return [at for at, rows in expected.items() if sorted(found.get(at, [])) != rows]
 
 
-def test_tables_of_another_engine(spark: SparkSession, quick_session: None, tmp_path: Path) -> None:
+def test_tables_of_another_engine(spark: SparkSession, tmp_path: Path) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     with opened(FIXTURES, spark, tmp_path) as lake:
         assert differences(lake, NAMES) == []
 
 
-def test_changes_of_rows_name_deletion_vectors(
-    spark: SparkSession, quick_session: None, tmp_path: Path
-) -> None:
+def test_changes_of_rows_name_deletion_vectors(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "root/others/vectors"
     shutil.copytree(FIXTURES / "others/vectors", table)
     with opened(tmp_path / "root", spark, tmp_path) as lake:

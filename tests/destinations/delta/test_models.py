@@ -67,7 +67,7 @@ def states(result: RunResult) -> dict[str, str]:
     return {each.name: each.state for each in result.steps}
 
 
-def test_each_strategy(tmp_path: Path, spark: Any, quick_session: None) -> None:
+def test_each_strategy(tmp_path: Path, spark: Any) -> None:
     root, place = tmp_path / "p/delta", write_project(tmp_path / "p", SCRIPTS, DELTA)
     with Project.load(place, spark=spark) as project:
         assert set(states(project.run(partition="2026-01-02")).values()) == {"done"}
@@ -152,7 +152,7 @@ def failing(error: BaseException) -> Any:
 
 
 def test_a_run_that_is_killed_before_its_records(
-    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, quick_session: None
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = write_project(tmp_path / "p", APPENDS, DELTA)
     with Project.load(place, spark=spark) as project:

@@ -19,7 +19,7 @@ Frame = Callable[..., "DataFrame"]
 
 
 @pytest.fixture
-def frame(quick_session: None, spark: SparkSession) -> Frame:
+def frame(spark: SparkSession) -> Frame:
     def made(schema: str, *rows: tuple[Any, ...]) -> DataFrame:
         return spark.createDataFrame(list(rows), schema)
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from penstock.model.values.data_test import DataTest
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("quick_session")]
+pytestmark = pytest.mark.spark
 
 COLUMNS = {"id": pa.int32(), "a": pa.int32(), "b": pa.string(), "f": pa.float64()}
 TYPES = {"id": "int", "a": "int", "b": "string", "f": "double"}

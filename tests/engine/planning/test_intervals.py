@@ -15,7 +15,7 @@ from tests import duck
 from tests.engine.conftest import Make
 from tests.engine.toy import rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("quick_session")]
+pytestmark = pytest.mark.spark
 
 MODEL = """
     MODEL (

@@ -37,7 +37,7 @@ def events() -> list[Event]:
     ]
 
 
-def test_events_in_any_order_and_batches(make: Make, quick_session: None) -> None:
+def test_events_in_any_order_and_batches(make: Make) -> None:
     toy, feed = make({"models/t": MODEL}), events()
     values = ", ".join(str(event).replace("None", "NULL") for event in feed)
     lake = toy.lake("main")

@@ -342,7 +342,6 @@ def test_readers_of_the_view_come_after_the_history(make: Make) -> None:
     ]
 
 
-@pytest.mark.usefixtures("quick_session")
 @pytest.mark.parametrize("form", sorted(sequences.FORMS.keys() - {"by time"}))  # closing has it
 def test_sequences_by_chance_are_those_of_the_reference(
     spark: SparkSession, tmp_path: Path, form: str

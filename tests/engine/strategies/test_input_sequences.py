@@ -47,7 +47,6 @@ def test_appends_keep_rows_that_their_input_has_not_any_more(tmp_path: Path) -> 
     assert sequences.wrong(None, tmp_path / "s", 8013) is None
 
 
-@pytest.mark.usefixtures("quick_session")
 @pytest.mark.parametrize("seed", BY_SPARK)
 def test_sequences_come_out_as_by_the_reference(
     tmp_path: Path, spark: SparkSession, seed: int

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.spark
 SEEDS, ACTIONS = range(3), 3
 
 
-@pytest.mark.usefixtures("quick_session")
 @pytest.mark.parametrize("name", FORMS)
 def test_sequences_of_runs_come_out_as_by_the_reference(
     tmp_path: Path, spark: SparkSession, name: str

@@ -42,7 +42,6 @@ SCRIPTS = {
     "models/below": f"{HEAD}below\nSELECT sum(amount) AS amount FROM whole",
     "models/clock": f"{HEAD}clock\nSELECT current_date() AS day FROM src",
 }
-pytestmark = pytest.mark.usefixtures("quick_session")
 Runs = tuple[Project, str, str]
 
 

@@ -11,7 +11,7 @@ from penstock.errors import QueryFailed
 from penstock.lake.lake import Lake
 from tests import duck
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("quick_session")]
+pytestmark = pytest.mark.spark
 
 STATEMENTS = r"""
 CREATE TABLE t (id BIGINT, v VARCHAR)

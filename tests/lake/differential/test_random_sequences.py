@@ -145,7 +145,6 @@ class Tried:
         assert theirs(self.place) == {0: {}, **wanted}
 
 
-@pytest.mark.usefixtures("quick_session")
 @_SETTINGS
 @given(any_rows, st.sampled_from([(), ("p",)]), st.lists(operations, min_size=2, max_size=4))
 def test_any_sequence(

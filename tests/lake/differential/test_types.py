@@ -14,7 +14,7 @@ from tests import duck
 from tests.lake.catalog.conftest import Place
 from tests.lake.differential.typed import differences
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("quick_session")]
+pytestmark = pytest.mark.spark
 
 # Values of each type that its files hold; intervals there have no signs and milliseconds only.
 VALUES = {

@@ -161,7 +161,6 @@ def _changes(connection: duckdb.DuckDBPyConnection, old: str, new: str) -> bool:
     return True
 
 
-@pytest.mark.usefixtures("quick_session")
 @pytest.mark.parametrize(
     ("place", "by", "inline"),
     [

@@ -27,7 +27,7 @@ from tests.lake.differential.test_file_forms import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("quick_session")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")

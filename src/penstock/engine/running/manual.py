@@ -6,7 +6,6 @@ recorded with them. Nothing is tested, and a second run does again what the stat
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,18 +55,14 @@ def run_statements(
         try:
             tx.sql(statement.sql, statement.args(bindings), frames, dialect=query.dialect)
         except PenstockError as error:
-            said = _PLACE.search(error.message)  # a place in the statement
-            error.message = _PLACE.sub("", error.message)
+            position, error.position = error.position, None  # of the statement alone
             if isinstance(error, QueryFailed):
                 raise place(error, statement, shown) from error.__cause__
             at = query.source.location(part.statement.start)
-            if said is not None:
-                at = statement.locate(int(said[1]), int(said[2] or 1) - 1)
+            if position is not None:
+                at = statement.locate(position.line, (position.column or 1) - 1)
             error.location = error.location or at
             raise
-
-
-_PLACE = re.compile(r", at line (\d+)(?::(\d+))?")
 
 
 def counts_slice(table: StagedTable, slice_: tuple[str, str] | None) -> bool:

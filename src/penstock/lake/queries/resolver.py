@@ -423,10 +423,9 @@ def _same_schema(view: View, ref: TableRef) -> bool:
 
 def _in_view(view: View, problem: PenstockError) -> QueryFailed:
     """Remove places from the error: they are in the view's text, not in the query's."""
-    said = problem.message.split(", at line ")[0]
     start = f"in the view {view.qualified_name}: "
     data = {k: v for k, v in problem.data.items() if k not in {"line", "column"}}
-    return QueryFailed(start + said.removeprefix(start), hint=problem.hint, data=data)
+    return QueryFailed(start + problem.cause.removeprefix(start), hint=problem.hint, data=data)
 
 
 def _check_types(view: View, df: DataFrame) -> None:

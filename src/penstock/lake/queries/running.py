@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import PenstockError, QueryFailed
+from penstock.errors import PenstockError, Position, QueryFailed
 from penstock.lake.format.naming import fold
 from penstock.lake.queries.rewriters import REWRITERS, CommitContext, Names, View
 from penstock.lake.queries.travel import in_zone
@@ -109,10 +109,9 @@ def _bound(spark: SparkSession, args: Mapping[str, Any] | None) -> tuple[dict[st
 def _without_column(problem: QueryFailed) -> QueryFailed:
     """Place an error in the text before macros were expanded: lines are the same, columns not."""
     line = problem.data.get("line")
-    message = problem.message.split(", at line ")[0]
     data = {key: value for key, value in problem.data.items() if key != "column"}
-    placed = message if line is None else f"{message}, at line {line}"
-    return QueryFailed(placed, hint=problem.hint, data=data)
+    position = None if line is None else Position(line)
+    return QueryFailed(problem.cause, hint=problem.hint, data=data, position=position)
 
 
 def _run(context: CommitContext, text: str, edits: Sequence[Edit]) -> DataFrame:
@@ -154,7 +153,7 @@ def _locate(error: Exception, text: str, edits: Sequence[Edit]) -> None:
 
 def _at_line(problem: PenstockError, text: str, edits: Sequence[Edit]) -> QueryFailed:
     """Place an error: edits keep lines, and columns only up to the first edit of a line."""
-    message, data = problem.message, dict(problem.data)
+    data = dict(problem.data)
     fragment, line = data.pop("fragment", None), data.get("line")
     data.pop("start", None)
     if fragment and text.count(fragment) == 1:
@@ -163,6 +162,5 @@ def _at_line(problem: PenstockError, text: str, edits: Sequence[Edit]) -> QueryF
         data |= {"line": line, "column": len(before) - before.rfind("\n")}
     elif touches_line(text, edits, line):
         data.pop("column", None)
-    place = ":".join(str(data[key]) for key in ("line", "column") if key in data)
-    placed = f"{message}, at line {place}" if place else message
-    return QueryFailed(placed, hint=problem.hint, data=data)
+    position = Position(data["line"], data.get("column")) if "line" in data else None
+    return QueryFailed(problem.cause, hint=problem.hint, data=data, position=position)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from operator import attrgetter
 from typing import Literal
 
-from penstock.errors import PenstockError, QueryFailed, UnsupportedFeature
+from penstock.errors import PenstockError, Position, QueryFailed, UnsupportedFeature
 from penstock.lake.statements import create_table, delete, insert, merge, update
 from penstock.lake.statements.session import Session
 from penstock.sql.duckdb.text import name_in_spark, text_in_spark
@@ -33,7 +33,6 @@ Part = tuple[Span, Kind]
 
 _QUERIES = create_table.QUERIES | {"FROM", "PIVOT", "UNPIVOT"}
 _PLAIN = frozenset({"NULL", "TRUE", "FALSE", "DATE", "+", "-"})
-_AT_LINE = re.compile(r", at line (\d+)(?::(\d+))?")
 _START = attrgetter("start")
 _QUOTED = re.compile(r"`([^`]+)`")
 
@@ -66,16 +65,16 @@ def placed(written: Mapped, text: str) -> Iterator[None]:
     try:
         yield
     except PenstockError as error:
-        said = _AT_LINE.search(error.message)
-        if said is not None:
-            at = offset(written.text, int(said[1]), int(said[2] or 1))
+        position = error.position
+        if position is not None:
+            at = offset(written.text, position.line, position.column or 1)
             origin = written.back(at)
             ends = [*(anchor.origin for anchor in written.anchors[1:]), len(text)]
             spans = zip(written.anchors, ends, strict=False)
             span = next(
                 ((a.origin, b) for a, b in spans if not a.exact and a.origin <= origin < b), None
             )
-            if said[2] is None:  # macros keep the lines of a text, not its columns
+            if position.column is None:  # macros keep the lines of a text, not its columns
                 span = (0, len(text))
             _place(error, text, origin if span is None else _named(error, text, span))
         raise
@@ -219,10 +218,10 @@ def _named(error: PenstockError, text: str, span: Span) -> int | None:
 
 def _place(error: PenstockError, text: str, at: int | None) -> None:
     """Give an error another place, or none where it is unknown."""
-    error.message = error.message.split(", at line ")[0]
+    error.position = None
     numbers = {"line", "start", *({"column"} if isinstance(error.data.get("column"), int) else ())}
     error.data = {key: value for key, value in error.data.items() if key not in numbers}
     if at is not None:
         line, column = place(text, at)
         error.data = {"column": column, **error.data, "line": line}  # a name it may have stays
-        error.message += f", at line {line}:{column}"
+        error.position = Position(line, column)

@@ -143,8 +143,7 @@ def _within(value: Value, error: Exception, hint: str) -> Wrong:
         return value.wrong(error.message, hint)
     inside = value.bracketed() or value.tokens
     at = offset(value.source.text[inside[0].start : inside[-1].end], line, column)
-    message = error.message.removesuffix(f", at line {line}:{column}")
-    return Wrong(inside[0].start + at, message, hint)
+    return Wrong(inside[0].start + at, error.cause, hint)
 
 
 def _known(value: Value) -> Kind:

@@ -183,7 +183,6 @@ def _as_model(text: str, path: Path, annotations: Annotations) -> Iterator[Diagn
 
 
 def _placed(error: QueryFailed | UnsupportedFeature, path: Path, line: int) -> Diagnostic:
-    message = error.message.split(", at line ")[0]
     where = Location(path, error.data.get("line", line), error.data.get("column", 1))
     hint = error.hint or "write CREATE MACRO name(a, b) AS expression"
-    return Diagnostic("error", message, where, hint, "macro-library")
+    return Diagnostic("error", error.cause, where, hint, "macro-library")

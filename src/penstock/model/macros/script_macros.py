@@ -156,7 +156,7 @@ def _make(statement: Statement, reading: _Reading) -> None:
         line, column = error.data.get("line"), error.data.get("column")
         at = offset(reading.text, line, column) if line and column else statement.start
         hint = error.hint or "write CREATE TEMP MACRO name(a, b) AS expression"
-        raise MacroError(error.message.split(", at line ")[0], hint, at) from None
+        raise MacroError(error.cause, hint, at) from None
 
 
 def _set(statement: Statement, reading: _Reading) -> list[_Edit]:
