@@ -16,13 +16,13 @@ MISSING = {
     SliceState.WAITING,
     SliceState.RUNNING,
 }
-REBUILT = {SliceState.CHANGED, SliceState.BEHIND, SliceState.UNFINISHED}
+REBUILT = {SliceState.CHANGED_OUTSIDE, SliceState.BEHIND, SliceState.UNFINISHED}
 
 
 @pytest.mark.parametrize(
     ("name", "states"),
     [
-        ("exists", BUILT | {SliceState.STALE, SliceState.CHANGED}),
+        ("exists", BUILT | {SliceState.STALE, SliceState.CHANGED_OUTSIDE}),
         ("is_as_recorded", BUILT | {SliceState.STALE}),
         ("has_current_definition", BUILT),
         ("blocks_readers", MISSING - {SliceState.MISSING, SliceState.RUNNING}),
@@ -45,7 +45,7 @@ def test_a_failure_is_the_most_pressing() -> None:
 
 
 def test_states_are_their_words() -> None:
-    assert str(SliceState.CHANGED) == "changed outside"
+    assert str(SliceState.CHANGED_OUTSIDE) == "changed outside"
     assert SliceState("failed") is SliceState.FAILED
     assert json.dumps({SliceState.FAILED: StepState.DONE}) == '{"failed": "done"}'
     assert {"failed": 1}[SliceState.FAILED] == 1

@@ -17,8 +17,8 @@ class SliceState(StrEnum):
     WAITING = "waiting"
     RUNNING = "running"
     NO_MODEL = "no model"
-    CHANGED = "changed outside"
-    OTHER = "other kind"
+    CHANGED_OUTSIDE = "changed outside"
+    OTHER_KIND = "other kind"
     BEHIND = "behind"
     LATE = "late"
     STALE = "stale"
@@ -44,22 +44,32 @@ class SliceState(StrEnum):
 
     @property
     def exists(self) -> bool:
-        """Return whether readers can read the slice."""
+        """Return whether the slice counts as made.
+
+        A failed slice does not, although rows of an earlier run may remain.
+        """
         return self in _EXIST
 
     @property
     def is_as_recorded(self) -> bool:
         """Return whether the rows are those that a run recorded, and no other writer's."""
-        return self in _EXIST and self is not SliceState.CHANGED
+        return self in _EXIST and self is not SliceState.CHANGED_OUTSIDE
 
     @property
     def has_current_definition(self) -> bool:
-        """Return whether the slice was made as the model makes it now, from whatever input."""
+        """Return whether the slice was made by the current definition, as far as the state tells.
+
+        An unfinished slice may have an older one.
+        """
         return self in _OF_CURRENT_DEFINITION
 
     @property
     def blocks_readers(self) -> bool:
-        """Return whether readers wait although an earlier run may have left rows of the slice."""
+        """Return whether a reader of the whole table waits.
+
+        It does if the last attempt at the slice failed, was skipped, or waits. A missing slice
+        stops it only if the model says where its slices start.
+        """
         return self in _BLOCK_READERS
 
     @property
@@ -78,12 +88,12 @@ _NEED_BUILD = frozenset(
         SliceState.RUNNING,
     }
 )
-_NEED_REBUILD = frozenset({SliceState.CHANGED, SliceState.BEHIND, SliceState.UNFINISHED})
+_NEED_REBUILD = frozenset({SliceState.CHANGED_OUTSIDE, SliceState.BEHIND, SliceState.UNFINISHED})
 _BLOCK_READERS = frozenset({SliceState.FAILED, SliceState.SKIPPED, SliceState.WAITING})
 _OF_CURRENT_DEFINITION = frozenset(
     {SliceState.MATERIALIZED, SliceState.BEHIND, SliceState.LATE, SliceState.UNFINISHED}
 )
-_EXIST = _OF_CURRENT_DEFINITION | {SliceState.STALE, SliceState.CHANGED}
+_EXIST = _OF_CURRENT_DEFINITION | {SliceState.STALE, SliceState.CHANGED_OUTSIDE}
 
 
 class StepState(StrEnum):

@@ -48,7 +48,7 @@ def test_what_is_not_counted_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "replaces", "parameters"),
+    ("operation", "is_overwrite", "parameters"),
     [
         ("WRITE", False, {"mode": "Append", "partitionBy": '["day"]'}),
         ("WRITE", True, {"mode": "Overwrite", "partitionBy": '["day"]'}),
@@ -57,5 +57,5 @@ def test_what_is_not_counted_is_left_out() -> None:
         ("MERGE", True, {}),
     ],
 )
-def test_parameters(operation: str, replaces: bool, parameters: dict[str, str]) -> None:
-    assert name_parameters(operation, ["day"], replaces=replaces) == parameters
+def test_parameters(operation: str, is_overwrite: bool, parameters: dict[str, str]) -> None:
+    assert name_parameters(operation, ["day"], is_overwrite=is_overwrite) == parameters

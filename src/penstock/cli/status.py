@@ -93,7 +93,7 @@ def command(
     With --from and --to: the slices of partitioned models in a range, the missing ones among them.
 
     With --fail-on the exit code is 1 if any of the slices is in one of the states that it names,
-    and stderr says how many are. Of one MODEL those slices alone are shown.
+    and stderr says how many are. With one MODEL, the output has only these slices.
     """
     from penstock.engine.planning.run_arguments import selection_of
 
@@ -102,7 +102,7 @@ def command(
         whole = project.status(*models, select=select, exclude=exclude, from_=from_, to=to)
         selection, last = selection_of(models, select, exclude, to, project.models)
         alone = selection.only(project.models) is not None
-    statuses = tuple(_only(whole, _states_of("failed"))) if failed else whole
+    statuses = tuple(_select_slices(whole, _states_of("failed"))) if failed else whole
     if grid and not alone:
         raise ArgumentError("--grid shows the slices of one model", hint="name it")
     if as_json:
@@ -157,7 +157,9 @@ def _monitored(statuses: tuple[ModelStatus, ...], wrong: tuple[str, ...]) -> int
     return 1
 
 
-def _only(statuses: tuple[ModelStatus, ...], states: tuple[str, ...]) -> Iterator[ModelStatus]:
+def _select_slices(
+    statuses: tuple[ModelStatus, ...], states: tuple[str, ...]
+) -> Iterator[ModelStatus]:
     """Yield the models with slices in one of these states, with those slices alone."""
     for status in statuses:
         slices = tuple(each for each in status.slices if each.state in states)
@@ -221,7 +223,7 @@ def print_models(statuses: tuple[ModelStatus, ...], empty: str = _NO_MODELS) -> 
 
 
 def print_slices(status: ModelStatus, states: tuple[str, ...] | None = None) -> None:
-    empty = "No such slice." if states and status.slices else "Never run."
+    empty = f"No slice is {' or '.join(states)}." if states and status.slices else "Never run."
     say(f"{status.model} makes {status.makes} ({status.strategy})" + "\n" * in_markdown())
     if not strategy_named(status.strategy).runs:
         return

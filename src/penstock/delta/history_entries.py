@@ -21,11 +21,7 @@ _METRICS: Mapping[str, Mapping[str, str]] = {
     "DELETE": {DELETED: "numDeletedRows"},
     "UPDATE": {UPDATED: "numUpdatedRows"},
 }
-_OF_WRITES: Mapping[str, str] = {
-    WRITTEN: "numOutputRows",
-    FILES: "numFiles",
-    BYTES: "numOutputBytes",
-}
+_WRITE_METRICS = {WRITTEN: "numOutputRows", FILES: "numFiles", BYTES: "numOutputBytes"}
 
 
 def name_metrics(operation: str, counts: Mapping[str, int]) -> dict[str, str]:
@@ -38,25 +34,26 @@ def name_metrics(operation: str, counts: Mapping[str, int]) -> dict[str, str]:
     Returns:
         The counts that Delta's writers report for the operation, as texts.
     """
-    names = _METRICS.get(operation, _OF_WRITES)
-    return {name: str(counts[count]) for count, name in names.items() if count in counts}
+    names = _METRICS.get(operation, _WRITE_METRICS)
+    return {name: str(counts[kind]) for kind, name in names.items() if kind in counts}
 
 
 def name_parameters(
-    operation: str, partition_by: Sequence[str], *, replaces: bool
+    operation: str, partition_by: Sequence[str], *, is_overwrite: bool
 ) -> dict[str, str]:
     """Return the parameters of a commit.
 
     Args:
         operation: What the commit is, as ``WRITE``.
         partition_by: The columns by which the table is partitioned.
-        replaces: Whether files of the version before are gone.
+        is_overwrite: Whether the commit removes files of the previous version.
 
     Returns:
         The mode of a write, and the partitions of a write or of a new table. Other operations have
-        none: their conditions are Spark's expressions, which no statement of the user has.
+        none. Penstock does not report ``predicate``, because it keeps conditions as Spark
+        expressions and not as the user's text.
     """
     partitions = json.dumps(list(partition_by))
     if operation == "WRITE":
-        return {"mode": "Overwrite" if replaces else "Append", "partitionBy": partitions}
+        return {"mode": "Overwrite" if is_overwrite else "Append", "partitionBy": partitions}
     return {"partitionBy": partitions} if "TABLE" in operation and "SET" not in operation else {}

@@ -415,7 +415,7 @@ class Staged:
             reads=self.reads,
             operation=operation,
             parameters=name_parameters(
-                operation, self.of_table.partition_by, replaces=bool(removed)
+                operation, self.of_table.partition_by, is_overwrite=bool(removed)
             ),
             metrics=name_metrics(
                 operation,

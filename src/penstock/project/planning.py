@@ -139,7 +139,7 @@ def _has_other_targets(context: ProjectContext) -> bool:
     targets = {fold(model.target.qualified) for model in context.models if model.strategy.runs}
     lakes = dict.fromkeys(model.target.lake for model in context.models)
     catalogs = (catalog for lake in lakes if (catalog := context.catalog(lake)) is not None)
-    recorded = (State(catalog).read(run_history.targets, list[str]()) for catalog in catalogs)
+    recorded = (State(catalog).read(run_history.list_targets, list[str]()) for catalog in catalogs)
     return any(fold(target) not in targets for of_lake in recorded for target in of_lake)
 
 

@@ -181,7 +181,8 @@ class Reader:
         if len(parts) != most + 1:
             return parts
         if fold(parts[0]) not in self.lakes:
-            form = "schema.table" if most > 1 else "its name alone, as no schema is inside another"
+            alone = "only the name of the schema; schemas cannot be nested"
+            form = "schema.table" if most > 1 else alone
             error = self.wrong(
                 f"{'.'.join(parts)} names a catalog {parts[0]!r}, which is not this lake",
                 f"the lake is called {called(self.lakes)}: write {form}",
@@ -193,8 +194,7 @@ class Reader:
 
     def table(self, what: str = "a table") -> TableName:
         """``t``, or ``s.t``; before that the lake's own name may stand."""
-        at = self.token.start
-        parts = self.qualified(2, what)
+        at, parts = self.token.start, self.qualified(2, what)
         if len(parts) > 2:
             raise self.wrong(f"{'.'.join(parts)} has too many parts", "write schema.table", at)
         return TableName(parts[:-1], parts[-1])

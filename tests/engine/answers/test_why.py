@@ -160,7 +160,7 @@ def test_a_monitor_gets_an_exit_code_and_the_count(shop: Shop) -> None:
     shown = penstock(shop, "status", "reader", "--fail-on", "failed").stdout.splitlines()
     assert [line.split()[0] for line in shown[2:]] == ["2026-01-02"]
     assert penstock(shop, "status", "days", "--fail-on", "stale").stdout.endswith(
-        "No such slice.\n"
+        "No slice is stale.\n"
     )
     wrong = penstock(shop, "status", "--fail-on", "faild")
     assert wrong.exit_code == 2

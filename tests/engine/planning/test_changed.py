@@ -16,14 +16,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.engine.planning.changed import NOTHING
+from penstock.engine.planning.changed_tests import _rebuild_command
 from penstock.engine.results import StaleSlices
 from penstock.engine.state.records import ReadRecord
 from penstock.engine.state.store import insert_read
 from penstock.errors import ArgumentError, PlanMoved
 from penstock.model.time.interval import Interval
+from penstock.model.time.slice import Part
 from penstock.project.planning import require_same_plan
 from penstock.project.project import Project
 from tests.engine.planning.test_reasons import HEAD, Shop, days
+from tests.engine.planning.test_slices import TENANT, model
 from tests.engine.state.builders import run_record
 from tests.engine.toy import rows, write_project
 
@@ -110,6 +113,12 @@ def test_a_plan_says_which_setting_is_another(shop: Shop) -> None:
         step = project.plan("days", from_="2026-01-01", to="2026-01-02", all_=True).steps[0]
         (made,) = step.ranges
         assert str(made) == f"2026-01-01 to 2026-01-02 changed ({why}) (2)"
+
+
+@pytest.mark.parametrize(("values", "shown"), [("x", "x"), ("xy", "VALUE (for each)")])
+def test_values_of_a_dynamic_partition_are_made_one_by_one(values: str, shown: str) -> None:
+    command = _rebuild_command(model("tenants", TENANT), [Part(value) for value in values])
+    assert command == f"penstock run tenants --partition {shown}"
 
 
 TESTED = "-- data_test not_null day\n"

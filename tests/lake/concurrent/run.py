@@ -1,4 +1,4 @@
-"""Many processes commit to one lake at a time, one of them DuckDB; then the books are balanced.
+"""Let processes of Penstock and DuckDB commit to the same lake at once, then check the totals.
 
     python -m tests.lake.concurrent.run --catalog postgres --writers 4 --commits 50 --tables 4
 

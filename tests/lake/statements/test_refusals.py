@@ -78,7 +78,10 @@ REFUSED = {
     ),
     "CREATE TABLE two (_ducklake_internal_row_id INT)": (19, "another name"),
     "ALTER TABLE fish RENAME kind TO _ducklake_internal_snapshot_id": (33, "another name"),
-    "CREATE SCHEMA outer_one.inner_one": (15, "its name alone"),
+    "CREATE SCHEMA outer_one.inner_one": (
+        15,
+        "only the name of the schema; schemas cannot be nested",
+    ),
     "BEGIN; SAVEPOINT a": (8, "transaction"),
     "MSCK REPAIR TABLE fish": (1, "add_data_files"),
     "UNCACHE TABLE fish": (1, "unpersist"),

@@ -202,7 +202,7 @@ REFUSED = {
     "SELECT §7.5 // a FROM t": "// of decimal",
     "SELECT §1e-10::VARCHAR FROM t": "text of double",
     "SELECT list_filter(l, (§x, i) -> i > 1) FROM t": "lambda with an index",
-    "SELECT unnest(l) AS x, id, §unnest([1, 2]) AS y FROM t": "unnest twice in this form",
+    "SELECT unnest(l) AS x, id, §unnest([1, 2]) AS y FROM t": "several unnest that are not",
     "SELECT §unnest({'a': 1})": "unnest of this form",
     "SELECT max(§a, 2) FROM t": "max of this form",
     "SELECT any_value(§a ORDER BY b) FROM t": "any_value of this form",

@@ -314,11 +314,11 @@ class _Version:
         self, known: Known, snapshot_id: int, now: int, partition_by: Sequence[str]
     ) -> Json:
         change = self._change
-        adds_only = change.only_adds and not change.depends_on_rows
-        replaces = bool(change.end or change.deletes)
-        operation = "MERGE" if replaces and change.depends_on_rows else "WRITE"
+        is_overwrite = bool(change.end or change.deletes)
+        operation = "MERGE" if is_overwrite and change.depends_on_rows else "WRITE"
         if change.create is not None:
             operation = "CREATE TABLE AS SELECT" if known.version < 0 else "REPLACE TABLE AS SELECT"
+        parameters = name_parameters(operation, partition_by, is_overwrite=is_overwrite)
         counts = {
             WRITTEN: sum(file.record_count for file in change.add),
             FILES: len(change.add),
@@ -328,11 +328,11 @@ class _Version:
             "commitInfo": {
                 "timestamp": now,
                 "operation": operation,
-                "operationParameters": name_parameters(operation, partition_by, replaces=replaces),
+                "operationParameters": parameters,
                 "operationMetrics": name_metrics(operation, counts),
                 # delta-rs reads no history with a version below 0.
                 **({"readVersion": known.version} if known.version >= 0 else {}),
-                "isBlindAppend": adds_only,
+                "isBlindAppend": change.only_adds and not change.depends_on_rows,
                 "engineInfo": "Penstock",
                 "txnId": self._id,
                 "penstock": {"snapshot": snapshot_id, **self._info},

@@ -355,7 +355,7 @@ def _of_intervals(
             record,
             None,
             checks.get(record.slice, ()),
-            DerivedState.of(SliceState.OTHER),
+            DerivedState.of(SliceState.OTHER_KIND),
         )
     if not line.events and not others:
         yield _slice_status(WHOLE, None, None, (), DerivedState.of(SliceState.MISSING))
@@ -507,7 +507,7 @@ def _slice_status(
     is_counted = (
         known
         and strategy_named(known.strategy).counts_rows
-        and derived.recorded_state is not SliceState.CHANGED
+        and derived.recorded_state is not SliceState.CHANGED_OUTSIDE
     )
     return SliceStatus(
         slice=shown(value),
@@ -520,7 +520,7 @@ def _slice_status(
         tests_warned=sum(result.outcome == "warned" for result in results),
         run_id=pressing.run_id if pressing else known.run_id if known else None,
         reason=pressing.reason if pressing else said,
-        outside_snapshot=derived.since,
+        outside_snapshot=derived.outside_snapshot,
     )
 
 

@@ -37,7 +37,7 @@ def changes_of_tests(
             diff = definition_diff(records.read(ask_parts, dict[str, str]()), model.test_parts)
             if diff.parts:
                 slices = [interval_of(text) or Part(text) for text in texts]
-                command = _rebuilding(model, slices)
+                command = _rebuild_command(model, slices)
                 yield DefinitionChange(
                     model.name,
                     count_of(model, slices),
@@ -48,12 +48,13 @@ def changes_of_tests(
                 )
 
 
-def _rebuilding(model: Model, slices: Sequence[Slice]) -> str:
-    """Return the command that makes slices again, and others only between them."""
+def _rebuild_command(model: Model, slices: Sequence[Slice]) -> str:
+    """Return the command that rebuilds the slices, and any slice between the first and the last."""
     moments, zone = moments_of(slices, model.partition), zone_of(model.partition)
     if moments is None:  # values of a dynamic partition have no order
-        return f"penstock run {model.name} --partition {slices[0]}"
-    start, end = (at.astimezone(zone).date() for at in (moments[0].start, moments[-1].last))
+        value = slices[0] if len(slices) == 1 else "VALUE (for each)"
+        return f"penstock run {model.name} --partition {value}"
+    start, end = (time.astimezone(zone).date() for time in (moments[0].start, moments[-1].last))
     return f"penstock run {model.name} --from {start} --to {end} --all"
 
 

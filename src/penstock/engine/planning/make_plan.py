@@ -10,7 +10,7 @@ from functools import partial
 
 from penstock.destinations.capabilities import refusals
 from penstock.engine.planning.intervals import Due, IntervalHistory, ModelIntervals, start_above
-from penstock.engine.planning.needed import Wanted
+from penstock.engine.planning.needed import NeededSlice
 from penstock.engine.planning.plan import Asked, Known, Plan, PlannedStep, count_of
 from penstock.engine.planning.plan_notices import notices_of, with_lagging
 from penstock.engine.planning.ranges import (
@@ -64,7 +64,7 @@ from penstock.model.time.time_range import TimeRange
 from penstock.states import SliceState
 
 Planner = Callable[[Asked], list[PlannedStep]]
-First = Mapping[str, Mapping[Slice, Wanted]]
+First = Mapping[str, Mapping[Slice, NeededSlice]]
 
 
 def make_plan(
@@ -454,7 +454,7 @@ def _slices_of_range(
     first, again = asked.first.get(model.name, {}), frozenset[Slice]()
     if first:
         chosen = together(*chosen, *first, spec=model.partition)
-        tally = tally.with_more((lack.state for lack in first.values()), len(chosen))
+        tally = tally.with_more((needed.state for needed in first.values()), len(chosen))
     if not range_.all and own.remakes and asked.request.behind:
         taken = frozenset(chosen)
         left = [each for each in found.slices if each not in taken]

@@ -42,8 +42,8 @@ class Lack:
         return f"{_called(self.model, self.slice)} {self.state}"
 
 
-class Wanted(NamedTuple):
-    """The state of a slice that is not there, and the first reader that needs it."""
+class NeededSlice(NamedTuple):
+    """The state of a slice that a reader needs, and the first such reader."""
 
     state: SliceState
     reader: str
@@ -112,15 +112,15 @@ def lacked(
     there: There,
     now: datetime,
     planned: Collection[Slice] = (),
-) -> dict[Slice, Wanted]:
+) -> dict[Slice, NeededSlice]:
     """Return the slices of an input that any slice of the reader lacks."""
     if edge.need.rule is Rule.MOMENTS and not edge.is_self:
         slices = _widest_slices(edge, slices, now)
-    slices_to_make: dict[Slice, Wanted] = {}
+    slices_to_make: dict[Slice, NeededSlice] = {}
     for slice_, lacks in _RULES[edge.need.rule](edge, slices, there, now, _made_by(planned)):
         reader = _called(edge.reader.name, slice_)
         for lack in lacks:
-            slices_to_make.setdefault(lack.slice, Wanted(lack.state, reader))
+            slices_to_make.setdefault(lack.slice, NeededSlice(lack.state, reader))
     return slices_to_make
 
 

@@ -30,7 +30,7 @@ from penstock.notebook import count, line, listed, table
 
 if TYPE_CHECKING:
     from penstock.engine.planning.freshness import OldTable
-    from penstock.engine.planning.needed import Wanted
+    from penstock.engine.planning.needed import NeededSlice
     from penstock.engine.planning.slice_reason import Cause, DefinitionChange, ReasonedRange
 
 
@@ -67,8 +67,8 @@ class PlannedStep:
     were asked for by themselves. A step that ``is_current`` is skipped as all its slices are up to
     date. ``without`` are slices that are made although they lack something, each with what;
     ``given`` is what slices have been given that are not made as the plan says: those of runs that
-    are retried together. ``there`` has what slices that may be up to date were made from, and
-    ``for_readers`` what is made for them, and was not asked for.
+    are retried together. ``there`` has what slices that may be up to date were made from.
+    ``for_readers`` has the slices that were not requested and are made because a reader needs them.
     """
 
     model: Model
@@ -94,7 +94,7 @@ class PlannedStep:
     without: Mapping[Slice, str] = field(default_factory=dict)
     given: Mapping[Slice, Given] = field(default_factory=dict)
     there: Mapping[Slice, MadeFrom] = field(default_factory=dict)
-    for_readers: Mapping[Slice, Wanted] = field(default_factory=dict)
+    for_readers: Mapping[Slice, NeededSlice] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         named = f"{self.name} {self.slice}" if self.slice else self.name
@@ -254,7 +254,7 @@ class Plan:
         """The slice of the run; where chains have several, each of them; or its range."""
         if self.request.range is not None:
             end = self.request.range.last or (
-                self.request.fire_time if self.request.is_timed else None
+                self.request.fire_time if self.request.has_fire_time else None
             )
             return str(replace(self.request.range, last=end))
         values = dict.fromkeys(step.slice for step in self.steps if step.slice is not None)
@@ -296,7 +296,7 @@ class Known:
         return all(need in known[lake].can for lake, need in model.needs if lake in known)
 
 
-@dataclass(frozen=True)  # not slots: models by name are looked up once a plan
+@dataclass(frozen=True)  # no slots: cached_property needs `__dict__`
 class Asked:
     """Values that all steps of a plan share: ``steps`` are its models, in the order of ``order``,
     that of all; ``lines`` are those of models by time, ``cascade`` what is restated with them.
@@ -315,7 +315,7 @@ class Asked:
     cascade: Cascade = field(default_factory=Cascade)
     roots: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
-    first: Mapping[str, Mapping[Slice, Wanted]] = field(default_factory=dict)
+    first: Mapping[str, Mapping[Slice, NeededSlice]] = field(default_factory=dict)
 
     def above(self, model: Model) -> Iterator[Model]:
         """The models that one reads, however far."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.engine.planning.slices import RunRequest
 
 MANY = 10_000  # slices of a run, above which a notice says how many
-_LAGGING = (SliceState.FAILED, SliceState.SKIPPED, SliceState.CHANGED, SliceState.STALE)
+_LAGGING = (SliceState.FAILED, SliceState.SKIPPED, SliceState.CHANGED_OUTSIDE, SliceState.STALE)
 
 
 def notices_of(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
@@ -157,7 +157,7 @@ _NOT_TAKEN_BACK = (
 def _changed(step: PlannedStep) -> str | None:
     """That a step rebuilds what another writer changed."""
     model, tally = step.model, step.tally
-    number = 0 if tally is None else tally.states.get(SliceState.CHANGED, 0)
+    number = 0 if tally is None else tally.states.get(SliceState.CHANGED_OUTSIDE, 0)
     by_time = model.by_time is not None
     if not number or not step.slices or not model.strategy.rerun_restores(by_time=by_time):
         return None

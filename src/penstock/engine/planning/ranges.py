@@ -250,7 +250,7 @@ def said(tally: Tally) -> str:
         SliceState.WAITING,
         SliceState.UNFINISHED,
         SliceState.RUNNING,
-        SliceState.CHANGED,
+        SliceState.CHANGED_OUTSIDE,
         SliceState.BEHIND,
         SliceState.LATE,
         SliceState.STALE,
@@ -274,7 +274,7 @@ def idle(tally: Tally, why_kept: str | None = None) -> str:
     if tally.states.get(SliceState.LATE):
         hint += "; penstock run --behind makes slices with late rows again"
     whose = {
-        SliceState.CHANGED: "what another writer changed",
+        SliceState.CHANGED_OUTSIDE: "what another writer changed",
         SliceState.BEHIND: "what is behind its input",
     }
     left = " and ".join(what for state, what in whose.items() if tally.states.get(state))

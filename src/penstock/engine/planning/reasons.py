@@ -30,7 +30,7 @@ from penstock.states import SliceState
 
 _OF_STATE: Mapping[SliceState, Reason] = {
     SliceState.MISSING: Reason.MISSING,
-    SliceState.OTHER: Reason.MISSING,
+    SliceState.OTHER_KIND: Reason.MISSING,
     SliceState.WAITING: Reason.MISSING,
     SliceState.RUNNING: Reason.MISSING,
     SliceState.FAILED: Reason.FAILED,
@@ -38,7 +38,7 @@ _OF_STATE: Mapping[SliceState, Reason] = {
     SliceState.BEHIND: Reason.BEHIND,
     SliceState.LATE: Reason.LATE,
     SliceState.STALE: Reason.CHANGED,
-    SliceState.CHANGED: Reason.CHANGED,
+    SliceState.CHANGED_OUTSIDE: Reason.CHANGED,
     SliceState.UNFINISHED: Reason.NOT_OVER,
 }
 _OF_DEFINITION = "its definition"
@@ -70,8 +70,8 @@ class _Piece:
         """The kind that pieces of one range share. Texts that differ from slice to slice, such as
         the snapshots of inputs, are no other kind.
         """
-        fixed = self.why if self.why in _FIXED else None
-        return self.reason, self.state, fixed, self.reader is not None
+        fixed_reason = self.why if self.why in _FIXED else None
+        return self.reason, self.state, fixed_reason, self.reader is not None
 
 
 def with_reasons(
@@ -229,9 +229,9 @@ def _by_readers(step: PlannedStep, part: Slice) -> Iterator[tuple[Slice, str | N
         return
     remaining: tuple[Interval, ...] = (part,)
     pieces: dict[Interval, str | None] = {}
-    for slice_, lack in step.for_readers.items():
+    for slice_, needed in step.for_readers.items():
         if isinstance(slice_, Interval):
-            pieces |= dict.fromkeys(intersect(remaining, (slice_,)), lack.reader)
+            pieces |= dict.fromkeys(intersect(remaining, (slice_,)), needed.reader)
             remaining = minus(remaining, (slice_,))
     yield from sorted((pieces | dict.fromkeys(remaining)).items())
 

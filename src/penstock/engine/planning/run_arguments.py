@@ -115,7 +115,7 @@ def build_run_request(
         to=selection.to,
         args={name: None if value is None else str(value) for name, value in args.items()},
         fire_time=fired(chosen_options["fire_time"]),
-        is_timed=chosen_options["fire_time"] is not None,
+        has_fire_time=chosen_options["fire_time"] is not None,
         payload=chosen_options["payload"],
         trigger=chosen_options["trigger"],
         full_refresh=chosen_options["full_refresh"],

@@ -396,7 +396,7 @@ def read(path: Path, project: str) -> SavedPlan:
 
 def require_alone(request: RunRequest) -> None:
     """Raise ArgumentError where a run of a saved plan is given a request of its own."""
-    plain = RunRequest(fire_time=request.fire_time, is_timed=request.is_timed)
+    plain = RunRequest(fire_time=request.fire_time, has_fire_time=request.has_fire_time)
     given = [f.name for f in fields(request) if getattr(request, f.name) != getattr(plain, f.name)]
     given = [name for name in given if request.inputs or name not in {"args", "payload"}]
     if given:

@@ -28,7 +28,7 @@ STATES: Mapping[str, frozenset[str]] = {
     "waiting": frozenset({SliceState.WAITING}),
     "skipped": frozenset({SliceState.SKIPPED}),
     "unfinished": frozenset({SliceState.UNFINISHED}),
-    "outside": frozenset({SliceState.CHANGED}),
+    "outside": frozenset({SliceState.CHANGED_OUTSIDE}),
 }
 PROPERTIES = ("tag", "owner", "strategy", "state")
 _OTHERS = {

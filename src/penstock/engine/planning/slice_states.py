@@ -59,28 +59,28 @@ class DerivedState:
     """The state of a slice, and what it was derived from.
 
     Attributes:
-        state: What is the case now.
-        recorded_state: What is the case of what is recorded, whatever was tried since.
-        since: The snapshot of other writers behind it.
+        state: The state now.
+        recorded_state: The state of the recorded rows, without later attempts.
+        outside_snapshot: The snapshot in which another writer changed the slice.
         behind: Why the slice is behind its input, or stale.
         is_late: Whether it is behind because of late rows.
     """
 
     state: SliceState
     recorded_state: SliceState
-    since: int | None = None
+    outside_snapshot: int | None = None
     behind: str | None = None
     is_late: bool = False
 
     @classmethod
-    def of(cls, state: SliceState, since: int | None = None) -> DerivedState:
+    def of(cls, state: SliceState, outside_snapshot: int | None = None) -> DerivedState:
         """Return the state of a slice that nothing was tried of since.
 
         Args:
-            state: The state of what is recorded.
-            since: The snapshot of other writers behind it.
+            state: The state of the recorded rows.
+            outside_snapshot: The snapshot in which another writer changed the slice.
         """
-        return cls(state, state, since)
+        return cls(state, state, outside_snapshot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +140,7 @@ class Recorded:
             yield slice_.text, DerivedState(name, name, behind=str(why), is_late=is_late)
         for slice_ in made:
             if (changed := self.inputs.files.get(slice_.text)) is not None:
-                yield (
-                    slice_.text,
-                    DerivedState(SliceState.BEHIND, SliceState.BEHIND, behind=changed),
-                )
+                yield slice_.text, replace(DerivedState.of(SliceState.BEHIND), behind=changed)
 
     def _read(self, record: SliceRecord) -> Read | None:
         return None if record.read_id is None else self.reads.get(record.read_id)
@@ -211,10 +208,8 @@ class Recorded:
         was done to their slices since.
         """
         gone, changed, is_unfinished = self.lost.gone, self.outside.changed, unfinished_of(model)
-        as_now, materialized = (
-            (model.slicing, model.definition_hash),
-            DerivedState.of(SliceState.MATERIALIZED),
-        )
+        as_now = (model.slicing, model.definition_hash)
+        materialized = DerivedState.of(SliceState.MATERIALIZED)
 
         def of(record: SliceRecord) -> DerivedState:
             is_plain = (
@@ -231,7 +226,7 @@ class Recorded:
 
     def _of_record(self, record: SliceRecord, model: Model) -> DerivedState:
         if not record.is_slice_of(model):
-            return DerivedState.of(SliceState.OTHER)
+            return DerivedState.of(SliceState.OTHER_KIND)
         state, since = self._state_of(record, model)
         return DerivedState(state, state, since, _why_stale(state, record, model))
 
@@ -240,11 +235,11 @@ class Recorded:
         key = (record.target, record.slice)
         is_gone = record.slice in self.lost.gone and record.rolled_back is None
         if is_gone and record.slice == WHOLE:
-            return SliceState.CHANGED, self.lost.last
+            return SliceState.CHANGED_OUTSIDE, self.lost.last
         if is_gone and all(each.slice != record.slice for each in self.lost.there):
             return SliceState.MISSING, None
         if key in self.outside.changed:
-            return SliceState.CHANGED, self.outside.changed[key]
+            return SliceState.CHANGED_OUTSIDE, self.outside.changed[key]
         if is_gone or record.rolled_back is not None:
             return SliceState.STALE, None  # rows of an earlier run
         if is_unfinished(record.slice, record.published_at, model):
@@ -262,8 +257,8 @@ class Recorded:
         for tried in self.tried:
             interval = interval_of(tried.slice)
             if interval is not None:
-                at = to_text(tried.started_at)
-                events.append(Event(at, interval, self._pressing(tried), of=tried.slice))
+                started_at = to_text(tried.started_at)
+                events.append(Event(started_at, interval, self._pressing(tried), of=tried.slice))
         found = IntervalHistory.of(events, runs=self.runs, remakes=self.remakes(model))
         made: dict[Slice, Read] = {
             event.interval: event.read
@@ -312,9 +307,10 @@ class Recorded:
             why = _why_stale(state, record, model)
             yield Event(at, interval, state, since, record.slice, changed, read, why)
             parts = self.outside.parts.get((record.target, record.slice), ())
-            if state != SliceState.CHANGED:
+            if state != SliceState.CHANGED_OUTSIDE:
                 yield from (
-                    Event(at, part, SliceState.CHANGED, by, record.slice, by) for part, by in parts
+                    Event(at, part, SliceState.CHANGED_OUTSIDE, by, record.slice, by)
+                    for part, by in parts
                 )
 
     @property
@@ -532,7 +528,7 @@ def _slice_states(model: Model, recorded: Recorded) -> SliceStates:
     states = {
         text: derived.state
         for text, derived in known.items()
-        if derived.state is not SliceState.OTHER
+        if derived.state is not SliceState.OTHER_KIND
     }
     causes = {text: why for text, state in known.items() if (why := _cause(state)) is not None}
     late = frozenset(text for text, state in known.items() if state.is_late)
@@ -540,7 +536,8 @@ def _slice_states(model: Model, recorded: Recorded) -> SliceStates:
 
 
 def _cause(state: DerivedState) -> str | None:
-    return state.behind or (None if state.since is None else by_others(state.since))
+    snapshot_id = state.outside_snapshot
+    return state.behind or (None if snapshot_id is None else by_others(snapshot_id))
 
 
 def _by_lake(models: Iterable[Model]) -> Mapping[str, list[Model]]:
@@ -556,9 +553,8 @@ def is_there(catalog: Catalog, model: Model) -> bool:
         return True  # a step sees itself whether its files are in their places
     if catalog.known_table(target.schema, target.table, latest) is not None:
         return True
-    return (
-        model.partition is None and model.by_time is None
-    )  # a view, for one; what is missing is seen when it is read
+    # A view, for one: what is missing is seen when it is read.
+    return model.partition is None and model.by_time is None
 
 
 def _past(connection: Connection, model: Model) -> BuildTimes:

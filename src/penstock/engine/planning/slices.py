@@ -248,13 +248,13 @@ class RunRequest:
     """``select``, ``exclude`` and ``to`` are of the selection language: see `Selection`.
 
     ``args`` are texts, or None for NULL, by name. ``payload`` is what a trigger sent; ``fire_time``
-    (aware) is when it fired; a user gave it if ``is_timed``. ``full_refresh``: the tables are
-    rebuilt. ``range``: the slices of many days, in place of ``partition``. ``upstream``: of models
-    that are not selected, what the selected ones need and is missing is made first;
-    ``allow_missing``: they do without it; ``behind``: slices whose input has changed since are made
-    again; ``late``: those with late rows too, and all of a model that is partitioned, not only the
-    one that a run is for. ``changed``: the slices that other definitions made, with what reads
-    them; ``force``: what is up to date is made too.
+    (with a zone) is the time of the trigger. ``has_fire_time`` is true if the user passed
+    ``--fire-time``. ``full_refresh``: the tables are rebuilt. ``range``: the slices of many days,
+    in place of ``partition``. ``upstream``: of models that are not selected, what the selected ones
+    need and is missing is made first; ``allow_missing``: they do without it; ``behind``: slices
+    whose input has changed since are made again; ``late``: those with late rows too, and all of a
+    model that is partitioned, not only the one that a run is for. ``changed``: the slices that
+    other definitions made, with what reads them; ``force``: what is up to date is made too.
     """
 
     partition: Partition | None = None
@@ -273,7 +273,7 @@ class RunRequest:
     late: bool = False
     changed: bool = False
     force: bool = False
-    is_timed: bool = False
+    has_fire_time: bool = False
 
     @property
     def selection(self) -> Selection:

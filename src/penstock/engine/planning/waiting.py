@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals, start_above
-from penstock.engine.planning.needed import Lack, There, Wanted, first_lacking, lacked, touching
+from penstock.engine.planning.needed import Lack, There, first_lacking, lacked, touching
 from penstock.engine.planning.plan import Asked, PlannedStep, count_of
 from penstock.engine.planning.ranges import SliceStates
 from penstock.engine.planning.restatement_scope import together
@@ -28,6 +28,7 @@ from penstock.model.values.strategy import Output
 
 if TYPE_CHECKING:
     from penstock.engine.planning.freshness import OldTable
+    from penstock.engine.planning.needed import NeededSlice
 
 Finish = Callable[[PlannedStep], PlannedStep]
 #: make a step of a model and its slices, as the plan makes others
@@ -60,7 +61,7 @@ class Completed:
     """
 
     steps: list[PlannedStep]
-    added: Mapping[str, Mapping[Slice, Wanted]] = field(default_factory=dict)
+    added: Mapping[str, Mapping[Slice, NeededSlice]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -72,7 +73,7 @@ class _Completion:
     there: Mapping[str, There]
     old: Mapping[str, Sequence[OldTable]]
     waits: dict[str, dict[Slice, Lack]] = field(default_factory=dict)
-    added: dict[str, dict[Slice, Wanted]] = field(default_factory=dict)
+    added: dict[str, dict[Slice, NeededSlice]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, planned: Sequence[PlannedStep], asked: Asked) -> _Completion | None:
@@ -199,7 +200,7 @@ class _Completion:
                 yield Interval(run[0].start, run[-1].end)
 
 
-def with_more(step: PlannedStep, more: Mapping[Slice, Wanted], make: Make) -> PlannedStep:
+def with_more(step: PlannedStep, more: Mapping[Slice, NeededSlice], make: Make) -> PlannedStep:
     """Return a step with ``more`` slices. Of a step that was skipped only they are made."""
     known = () if step.skipped else step.slices
     made = make(step.model, together(*known, *more, spec=step.model.partition))

@@ -486,7 +486,10 @@ def _of_table(target: str, known: Mapping[int, Rollbacks]) -> Rollbacks | None:
 def _undone_slices(
     connection: Connection, target: str, records: Sequence[SliceRecord], of_table: Rollbacks
 ) -> frozenset[str]:
-    """Return the slices whose records rollbacks have undone, but empty ones that were there."""
+    """Return the slices whose records a rollback has undone.
+
+    Empty slices that a run had published before the rollback's point are left out.
+    """
     slices = {record.slice: record for record in records if _is_undone(record, of_table)}
     never_filled = {
         text

@@ -177,10 +177,10 @@ def unpublished_attempts(
     if targets is not None:
         counts = and_(counts, STEP.c.target.in_(targets))
     is_unpublished = STEP.c.state.not_in(PUBLISHED)
-    in_turn = STEP.c.target.not_in(list(by_time)) if by_time else true()
+    is_not_by_time = STEP.c.target.not_in(list(by_time)) if by_time else true()
     latest = (
         select(STEP.c.target, STEP.c.slice, func.max(STEP.c.started_at).label("started_at"))
-        .where(counts, or_(is_unpublished, in_turn))
+        .where(counts, or_(is_unpublished, is_not_by_time))
         .group_by(STEP.c.target, STEP.c.slice)
         .subquery()
     )
@@ -226,8 +226,8 @@ def _slices(connection: Connection, query: Select[Any]) -> Iterator[SliceRecord]
             batch = batches.get(key)
             if batch is None:
                 batch = batches[key] = _Batch.of(*key)
-            own = (snapshot_id, count, fingerprint, inputs, made_in)
-            yield batch.record(texts.setdefault(text, text), own)
+            slice_values = (snapshot_id, count, fingerprint, inputs, made_in)
+            yield batch.record(texts.setdefault(text, text), slice_values)
 
 
 def slices_named(
@@ -517,7 +517,7 @@ def as_step(row: Row[Any]) -> StepRecord:
 
 
 class _Batch(NamedTuple):
-    """What the records of slices that one step published at once share."""
+    """The values that all records of one publication share."""
 
     target: str
     run_id: str
@@ -535,15 +535,15 @@ class _Batch(NamedTuple):
         moment, names = _moment(published_at), None if keys is None else _keys(keys)
         return cls(target, run_id, step, strategy, definition, moment, slicing, names, read_id)
 
-    def record(self, text: str, own: Sequence[Any]) -> SliceRecord:
+    def record(self, text: str, slice_values: Sequence[Any]) -> SliceRecord:
         """Return the record of a slice.
 
         Args:
             text: The slice.
-            own: What it does not share: its snapshot, rows, fingerprint, inputs and the snapshot
-                that made it, as they are stored.
+            slice_values: The values of this slice alone, as stored: snapshot, row count,
+                fingerprint, inputs, and the snapshot that has its rows.
         """
-        snapshot_id, count, fingerprint, inputs, made_in = own
+        snapshot_id, count, fingerprint, inputs, made_in = slice_values
         # Intervals in older records had the rows of the whole table.
         is_counted = count != UNCOUNTED and not lies_among_others(self.strategy, text)
         return SliceRecord(

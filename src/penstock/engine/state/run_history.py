@@ -94,7 +94,7 @@ def counts(connection: Connection, run_ids: Sequence[str]) -> dict[str, dict[str
     return found
 
 
-def targets(connection: Connection) -> list[str]:
+def list_targets(connection: Connection) -> list[str]:
     """Return the targets of which slices are recorded.
 
     Args:

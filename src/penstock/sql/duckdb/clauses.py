@@ -36,7 +36,7 @@ def _unnest_side_by_side(select: exp.Expr, items: list[exp.Expr]) -> None:
     are_plain = all(isinstance(item.unalias(), exp.Explode) for item in items)
     if not (are_neighbors and are_named and are_plain):
         advice = "them beside each other: unnest(a) AS x, unnest(b) AS y"
-        raise placed(refused("unnest twice in this form of SELECT", advice), items[1])
+        raise placed(refused("several unnest that are not adjacent columns", advice), items[1])
     lists = [spark("COALESCE(:items, ARRAY())", items=item.unalias().this) for item in items]
     generator = exp.Inline(this=exp.ArraysZip(expressions=lists))
     names = [item.args["alias"].copy() for item in items]
