@@ -79,13 +79,16 @@ class Location:
 class Position(NamedTuple):
     """A place in the text of a statement. Lines and columns count from 1.
 
-    ``column`` is None where only the line is known.
+    Attributes:
+        line: The line.
+        column: The column; None where only the line is known.
     """
 
     line: int
     column: int | None = None
 
     def __str__(self) -> str:
+        """Return ``3:4``, or the line alone."""
         return str(self.line) if self.column is None else f"{self.line}:{self.column}"
 
 

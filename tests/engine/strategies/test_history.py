@@ -346,6 +346,6 @@ def test_readers_of_the_view_come_after_the_history(make: Make) -> None:
 def test_sequences_by_chance_are_those_of_the_reference(
     spark: SparkSession, tmp_path: Path, form: str
 ) -> None:
-    seeds = range(2)  # history_hunt tries thousands
+    seeds = range(1)  # history_hunt tries thousands
     table = sequences.run(spark, tmp_path, sequences.FORMS[form], seeds)
     assert sequences.faults(table, seeds) == {}

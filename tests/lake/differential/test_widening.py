@@ -165,9 +165,9 @@ def _changes(connection: duckdb.DuckDBPyConnection, old: str, new: str) -> bool:
     ("place", "by", "inline"),
     [
         ("sqlite", "penstock", 0),
-        ("sqlite", "duckdb", 10),
-        pytest.param("postgres", "penstock", 10, marks=pytest.mark.postgres),
-        pytest.param("postgres", "duckdb", 0, marks=pytest.mark.postgres),
+        pytest.param("sqlite", "duckdb", 10, marks=pytest.mark.extended),
+        pytest.param("postgres", "penstock", 0, marks=[pytest.mark.postgres, pytest.mark.extended]),
+        pytest.param("postgres", "duckdb", 10, marks=pytest.mark.postgres),
     ],
     indirect=["place"],
 )

@@ -172,6 +172,9 @@ def unpublished_attempts(
         connection: The catalog.
         targets: The tables; None for all.
         by_time: The tables of models by time.
+
+    Returns:
+        The attempts, in no order.
     """
     counts = true() if _is_old(connection) else ~_dropped_since()
     if targets is not None:
@@ -220,8 +223,8 @@ def _slices(connection: Connection, query: Select[Any]) -> Iterator[SliceRecord]
     texts: dict[str, str] = {}
     for rows in connection.execute(query).partitions(_ROWS_AT_ONCE):
         for row in rows:
-            target, text, run_id, step, strategy, snapshot_id, count, fingerprint, *others = row
-            definition, published_at, slicing, keys, inputs, made_in, read_id = others
+            target, text, run_id, step, strategy, snapshot_id, count, fingerprint, *columns = row
+            definition, published_at, slicing, keys, inputs, made_in, read_id = columns
             key = (target, run_id, step, strategy, definition, published_at, slicing, keys, read_id)
             batch = batches.get(key)
             if batch is None:
@@ -542,8 +545,11 @@ class _Batch(NamedTuple):
             text: The slice.
             slice_values: The values of this slice alone, as stored: snapshot, row count,
                 fingerprint, inputs, and the snapshot that has its rows.
+
+        Returns:
+            The record.
         """
-        snapshot_id, count, fingerprint, inputs, made_in = slice_values
+        snapshot_id, count, fingerprint, inputs, content_snapshot = slice_values
         # Intervals in older records had the rows of the whole table.
         is_counted = count != UNCOUNTED and not lies_among_others(self.strategy, text)
         return SliceRecord(
@@ -559,16 +565,16 @@ class _Batch(NamedTuple):
             self.published_at,
             self.slicing,
             self.keys,
-            _snapshot_that_made(made_in, snapshot_id),
+            _content_snapshot(content_snapshot, snapshot_id),
             None if inputs is None else json.loads(inputs),
             self.read_id,
         )
 
 
-def _snapshot_that_made(made_in: int | None, snapshot_id: int) -> int | None:
-    if made_in is None:  # old records have no other
+def _content_snapshot(stored: int | None, snapshot_id: int) -> int | None:
+    if stored is None:  # old records have no other
         return snapshot_id
-    return None if made_in == NONE_NEEDED else made_in
+    return None if stored == NONE_NEEDED else stored
 
 
 _moment = lru_cache(maxsize=4096)(to_moment)
