@@ -23,6 +23,7 @@ from penstock.errors import (
     Diagnostic,
     Location,
     ModelError,
+    Position,
     QueryFailed,
     TableNotFound,
 )
@@ -191,7 +192,8 @@ def test_message_names_place_cause_and_next_step() -> None:
 
 
 def test_a_statement_s_error_has_its_place_in_front_too() -> None:
-    error = QueryFailed("there is no x, at line 2:7", data={"line": 2, "column": 7}, hint="y")
+    error = QueryFailed("there is no x", hint="y", position=Position(2, 7))
+    assert error.message == "there is no x, at line 2:7"
     assert message_of(error) == "query:2:7: error: there is no x\n  → y"
     assert message_of(QueryFailed("no place", data={"line": 2})) == "error: no place"
 

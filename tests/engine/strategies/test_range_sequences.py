@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-SEEDS, ACTIONS = range(3), 3
+SEEDS, ACTIONS = range(2), 3
 
 
 @pytest.mark.parametrize("name", FORMS)
