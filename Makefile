@@ -30,7 +30,7 @@ test: environments ## run every test
 quick: prerequisites $(INSTALLED) ## run the gates and the tests that start no Spark
 	@$(MAKE) --no-print-directory -j2 --output-sync=target gates quick-tests
 
-quick-tests: $(INSTALLED)
+quick-tests: $(INSTALLED) ## run the tests that start no Spark
 	@$(BIN)/python -m pytest -n 2 -m "not spark and not slow"
 
 environments: prerequisites $(INSTALLED) $(OLD_DUCKDB) $(CONNECT) $(DBT) ## install what the tests need

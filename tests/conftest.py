@@ -42,6 +42,27 @@ _MEMORY = Path("/dev/shm")
 _ROOM, _RAM = 4 << 30, 12 << 30
 
 
+# They start sessions or servers of their own, or try sequences by chance.
+_SLOW = (
+    "tests/adapters/",
+    "tests/bench_smoke/",
+    "tests/cli/test_json.py",
+    "tests/engine/python/test_runners.py",
+    "tests/engine/running/test_drop.py",
+    "tests/engine/session/test_warm_process.py",
+    "tests/engine/state/test_claims.py",
+    "tests/engine/strategies/",
+    "tests/lake/catalog/test_pruning_never_drops.py",
+    "tests/lake/catalog/test_races.py",
+    "tests/lake/catalog/test_restore_across.py",
+    "tests/lake/catalog/test_rollback.py",
+    "tests/lake/catalog/test_size.py",
+    "tests/lake/concurrent/",
+    "tests/lake/killed/",
+    "tests/lake/maintenance/test_flush_inlined_data.py",
+)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--warm", action="store_true", help="use a session of a warm server (tests marked warm)"
@@ -80,6 +101,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item.get_closest_marker("extended") is None]
     for item in items:
+        if item.nodeid.startswith(_SLOW):
+            item.add_marker(pytest.mark.slow)
         if _needs_session(item):
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.xdist_group(item.path.as_posix()))
