@@ -187,7 +187,7 @@ LIMITS: Mapping[str, Limit] = {
     "Table.delete by condition": Limit(49, goal=50),
     "append of 100 rows": Limit(40, goal=40),
     "penstock run of one merge step": Limit(200, goal=140),
-    "the merge step in it": Limit(131, goal=100),
+    "the merge step in it": Limit(127, goal=100),
 }
 
 

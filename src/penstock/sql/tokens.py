@@ -260,6 +260,19 @@ def split_at(tokens: Sequence[Token], separator: str) -> list[Sequence[Token]]:
     return [*parts, tokens[start:]]
 
 
+def has_word(tokens: Sequence[Token], word: str) -> bool:
+    """Tell whether a word is among tokens.
+
+    Args:
+        tokens: The tokens.
+        word: The word in capitals.
+
+    Returns:
+        True for a token of any case.
+    """
+    return any(token.upper == word for token in tokens)
+
+
 def may_be_alias(token: Token) -> bool:
     """Return whether it can be a name after a table without AS."""
     return token.kind == NAME or (token.kind == WORD and token.upper not in _NO_ALIAS)

@@ -92,8 +92,6 @@ def with_asof(
     The views that it reads are there. Raises QueryFailed, at its place, for a join with USING that
     has no plan here, since Spark has none either.
     """
-    if ASOF_SETTING not in rendered.settings:
-        return rendered, ()
     session.conf.set(ASOF_SETTING, "true")
     asking = _Asking(session, args, calls_macros, searched)
     notices: list[AsofNotice] = []

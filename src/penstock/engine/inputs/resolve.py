@@ -33,7 +33,7 @@ from penstock.errors import (
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.queries.running import rewritten
 from penstock.lazy import exp
-from penstock.model.asof.asof import plain
+from penstock.model.asof.asof import ASOF_SETTING, plain
 from penstock.model.query.query import Query
 from penstock.model.query.render import RenderedQuery, UnsupportedSql
 from penstock.model.script.constants import Bindings
@@ -279,10 +279,12 @@ class _SparkAnalysis:
     def run(self) -> DataFrame:
         """The rows; errors are placed in the script."""
         written = self._as_written = self._as_written or self.rendered
-        macros = self.macros is not None
-        self.rendered, self.asof = with_asof(
-            self.session, written, self.values, calls_macros=macros
-        )
+        self.rendered, self.asof = written, ()
+        if ASOF_SETTING in written.settings:
+            macros = self.macros is not None
+            self.rendered, self.asof = with_asof(
+                self.session, written, self.values, calls_macros=macros
+            )
         try:
             with explained():
                 rows = self._rows()

@@ -15,7 +15,13 @@ from penstock.errors import Diagnostic, Location, ModelError
 from penstock.model.annotations.annotated import declare
 from penstock.model.annotations.annotation import parse
 from penstock.model.block import read as ddl
-from penstock.model.block.audit_blocks import DIRECTORY, AuditBlock, read_audits, split_audits
+from penstock.model.block.audit_blocks import (
+    AUDIT,
+    DIRECTORY,
+    AuditBlock,
+    read_audits,
+    split_audits,
+)
 from penstock.model.block.syntax import begins_model
 from penstock.model.definition.build_model import (
     OF_MODEL,
@@ -357,7 +363,7 @@ def with_own_audits(
     text: str, path: Path, place: Place
 ) -> tuple[str, Place, tuple[Diagnostic, ...]]:
     """A script without the AUDIT blocks behind its query, which are audits of its model alone."""
-    end, starts = split_audits(text, place.dialect)
+    end, starts = split_audits(text, place.dialect) if AUDIT in text.upper() else (len(text), ())
     if not starts:
         return text, place, ()
     own, findings = read_audits(text, path, starts, place.dialect)

@@ -46,7 +46,7 @@ from penstock.sql.lexer import Lexer
 from penstock.sql.query.edits import Edit
 from penstock.sql.query.from_first import from_first
 from penstock.sql.time_travel import Clause, find_clauses, without_type
-from penstock.sql.tokens import ARGUMENT, NAME, STRING, WORD, Token, closing
+from penstock.sql.tokens import ARGUMENT, NAME, STRING, WORD, Token, closing, has_word
 
 PARTITION_MARKER = "penstock_partition"
 _OTHER_DIALECT = "for DuckDB's SQL: -- dialect duckdb"
@@ -89,7 +89,8 @@ def read_part(
     _place_tables(reading, calls, clauses)
     reading.edits += from_first(tokens)
     try:
-        asof_joins(scope.source.text, tokens)
+        if has_word(tokens, "ASOF"):
+            asof_joins(scope.source.text, tokens)
     except AsofError as error:
         reading.error(error.token.start, str(error), error.hint, "asof-join")
     part = Part(statement, name, tuple(reading.sources), tuple(reading.edits), reading.placeholders)

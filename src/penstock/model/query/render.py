@@ -18,7 +18,7 @@ from penstock.sql.dialect import SPARK, to_spark
 from penstock.sql.macros import Book
 from penstock.sql.query.edits import Anchor, Edit, Mapped, Piece, assemble, edited, pieces
 from penstock.sql.text import Unreadable
-from penstock.sql.tokens import Token, tokenize
+from penstock.sql.tokens import Token, has_word, tokenize
 
 _STAND_IN = "penstock_source_{}_"
 
@@ -95,13 +95,14 @@ def render_parts(
     finder = calls or Calls(lambda _: Book(()))
     translation = _foreign(steps[-1], dialect, finder) if foreign else []
     steps += translation
-    joins = asof_joins(steps[-1].text, tokenize(steps[-1].text))
-    if joins:
-        steps.append(edited(steps[-1].text, joins))
+    tokens = tokenize(steps[-1].text)
+    if has_word(tokens, "ASOF"):
+        joins = asof_joins(steps[-1].text, tokens)
+        steps += [edited(steps[-1].text, joins)] if joins else []
     if foreign:
         steps.append(_put_names(steps[-1].text, {stand_ins[key]: names[key] for key in names}))
     wanted = {setting.name: setting.value for setting in settings}
-    asof = any(token.upper == "ASOF" for part in parts for token in part.statement.tokens)
+    asof = any(has_word(part.statement.tokens, "ASOF") for part in parts)
     return RenderedQuery(
         steps[-1].text,
         {name: value for part in parts for name, value in part.placeholders.items()},
