@@ -1,4 +1,4 @@
-"""The states of slices and of steps. What each of them means for a run is said here, once.
+"""Define the states of slices and of steps, and what each state means for a run.
 
 A state is its word: in the catalog, in JSON and for people. docs/plans.md and docs/runs.md explain
 the words.

@@ -6,6 +6,7 @@ Tests ``cli/why.py`` as well.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from penstock.cli.main import main
-from penstock.engine.answers.why import chosen
+from penstock.engine.answers.why import chosen, why_run
 from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.results import SliceStatus
-from penstock.engine.state.records import InputRead, ReadRecord
+from penstock.engine.state.records import InputRead, ReadRecord, this_process
 from penstock.engine.state.store import insert_read
 from penstock.errors import ArgumentError
 from penstock.project.project import Project
@@ -64,6 +65,14 @@ def test_a_slice_that_failed(shop: Shop) -> None:
     assert why.tried is not None
     assert (why.tried.state, why.tried.said) == ("failed", "no such column\n  x")
     assert why.now[0].startswith("a run would build 2026-01-02, whose last attempt failed")
+
+
+def test_an_attempt_of_a_run_that_was_killed_is_interrupted() -> None:
+    attempt = step_record("r2", state="running")
+    alive = run_record("r2", process=this_process())
+    killed = replace(alive, process=replace(this_process(), started="before"))
+    assert why_run(alive, None, attempt).state == "running"
+    assert why_run(killed, None, attempt).state == "interrupted"
 
 
 def test_a_slice_that_was_skipped(shop: Shop) -> None:

@@ -68,9 +68,8 @@ def in_range(
         if model.by_time is None:
             slices = {each.slice: each for each in status.slices}
             values = (part.value for part in calendar.of(model).slices)
-            ordered = tuple(
-                slices.get(value) or SliceStatus(value, SliceState.MISSING) for value in values
-            )
+            missing = SliceState.MISSING
+            ordered = tuple(slices.get(value) or SliceStatus(value, missing) for value in values)
         else:
             line = ModelIntervals(model.by_time, painted.get(model.name, IntervalHistory()), now)
             ordered = tuple(_of_intervals(status, line, asked))

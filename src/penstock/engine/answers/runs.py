@@ -221,7 +221,7 @@ def past_run(
     dead = record.state == "running" and gone(record.process)
     state = INTERRUPTED if dead or record.state == "abandoned" else record.state
     if state == INTERRUPTED:
-        steps = Counter({_of_dead(name): 0 for name in steps}) | _summed(steps)
+        steps = Counter({state_of_dead(name): 0 for name in steps}) | _summed(steps)
     ended = record.finished_at if state != INTERRUPTED else None
     return PastRun(
         run_id=record.run_id,
@@ -244,12 +244,19 @@ def past_run(
 def _summed(steps: Mapping[str, int]) -> Counter[str]:
     found = Counter[str]()
     for state, number in steps.items():
-        found[_of_dead(state)] += number
+        found[state_of_dead(state)] += number
     return found
 
 
-def _of_dead(state: str) -> str:
-    """The state of a step in a run whose process is gone."""
+def state_of_dead(state: str) -> str:
+    """Return the state of a step in a run whose process is gone.
+
+    Args:
+        state: The state that is recorded.
+
+    Returns:
+        ``interrupted`` for a step that has not ended by itself.
+    """
     return INTERRUPTED if state in ("running", "abandoned") else state
 
 
@@ -359,7 +366,7 @@ def _step(
         step=step.step,
         table=f"{lake}.{step.target}" if len(run.lakes) > 1 else step.target,
         slice=shown(step.slice),
-        state=_of_dead(step.state) if run.state == INTERRUPTED else step.state,
+        state=state_of_dead(step.state) if run.state == INTERRUPTED else step.state,
         started_at=step.started_at,
         seconds=(ended - step.started_at).total_seconds() if ended else None,
         rows=step.rows,

@@ -314,9 +314,8 @@ def _pressing(state: LakeState, target: str, alive: Collection[str]) -> dict[str
             found[each.slice] = replace(each, state=SliceState.FAILED, reason=each.reason or why)
         else:
             found[each.slice] = each
-    held = state.holders(
-        target, [text for text, each in found.items() if each.state == SliceState.RUNNING]
-    )
+    running = [text for text, step in found.items() if step.state == SliceState.RUNNING]
+    held = state.holders(target, running)
     return found | {text: replace(found[text], reason=str(by)) for text, by in held.items()}
 
 
@@ -349,14 +348,9 @@ def _of_intervals(
         and record.rolled_back is None
         and not record.is_slice_of(model)
     ]
+    other = DerivedState.of(SliceState.OTHER_KIND)
     for record in others:
-        yield _slice_status(
-            record.slice,
-            record,
-            None,
-            checks.get(record.slice, ()),
-            DerivedState.of(SliceState.OTHER_KIND),
-        )
+        yield _slice_status(record.slice, record, None, checks.get(record.slice, ()), other)
     if not line.events and not others:
         yield _slice_status(WHOLE, None, None, (), DerivedState.of(SliceState.MISSING))
 
@@ -504,11 +498,8 @@ def _slice_status(
     lacked = known.lacked if known and state is SliceState.MATERIALIZED else None
     said = derived.behind or (lacked and f"made with --allow-missing: {lacked}")
     moment = (pressing.finished_at or pressing.started_at) if pressing else None
-    is_counted = (
-        known
-        and strategy_named(known.strategy).counts_rows
-        and derived.recorded_state is not SliceState.CHANGED_OUTSIDE
-    )
+    counts_rows = known and strategy_named(known.strategy).counts_rows
+    is_counted = counts_rows and derived.recorded_state is not SliceState.CHANGED_OUTSIDE
     return SliceStatus(
         slice=shown(value),
         state=state,

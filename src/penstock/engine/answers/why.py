@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from penstock.engine.answers.runs import INTERRUPTED, past_run, state_of_dead
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.planning.recorded_plan import RecordedPlan, RecordedStep
 from penstock.engine.planning.slice_reason import Reason, ReasonedRange
@@ -97,7 +98,9 @@ def why_run(
     """The run of an attempt, or of the record of a slice."""
     state, at, said = "done", None, None
     if isinstance(step, StepRecord):
-        state, at, said = step.state, step.finished_at or step.started_at, step.reason
+        is_dead = run is not None and past_run(run, "", {}).state == INTERRUPTED
+        state = state_of_dead(step.state) if is_dead else step.state
+        at, said = step.finished_at or step.started_at, step.reason
     else:
         at = step.published_at
     return WhyRun(

@@ -95,13 +95,13 @@ def counts(connection: Connection, run_ids: Sequence[str]) -> dict[str, dict[str
 
 
 def list_targets(connection: Connection) -> list[str]:
-    """Return the targets of which slices are recorded.
+    """Return the tables that have recorded slices.
 
     Args:
         connection: A connection to the catalog.
 
     Returns:
-        The targets, each once.
+        The names of the tables, each once.
     """
     return list(connection.execute(select(SLICE.c.target).distinct()).scalars())
 
