@@ -17,9 +17,9 @@ from click.testing import CliRunner
 
 from penstock.cli.main import main
 from penstock.engine.answers.read_later import Reader
-from penstock.engine.state.claims import NOBODY, Asked, Claims, Timing
+from penstock.engine.state.claims import Asked, Claims, Timing
 from penstock.engine.state.records import InputRead, ReadRecord
-from penstock.engine.state.store import State, StepRecords, holders_in
+from penstock.engine.state.store import State, StepRecords, holders_of
 from penstock.errors import ArgumentError, CommitConflict, SnapshotNotFound
 from penstock.events import Event
 from penstock.project.project import Project
@@ -305,7 +305,7 @@ def test_a_run_that_makes_the_table_is_waited_for(shop: Shop) -> None:
     assert len(said) == 1
     assert said[0].startswith("waits for main.days: run r9 (")
     assert table.rows == 1
-    assert not shop.state.read(holders_in, NOBODY)("main.days", ("",))
+    assert not holders_of(shop.lake.catalog)("main.days", ("",))
 
 
 def test_what_cannot_be_rolled_back_is_named(shop: Shop) -> None:

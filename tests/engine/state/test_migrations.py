@@ -1,4 +1,4 @@
-"""Numbered migrations lead to the tables that the code expects.
+"""State tables are created as the code expects them, and those of an earlier version migrated.
 
 Tests ``engine/state/migrations.py`` and ``engine/state/tables.py``.
 """
@@ -6,19 +6,24 @@ Tests ``engine/state/migrations.py`` and ``engine/state/tables.py``.
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import insert, inspect, update
+from sqlalchemy import Column, Connection, MetaData, Table, insert, inspect, select, update
 
-from penstock.engine.results import CheckResult
 from penstock.engine.state import reading
-from penstock.engine.state.migrations import MIGRATIONS, definitions, first, migrate, version_of
+from penstock.engine.state.migrations import (
+    OLDEST,
+    VERSION,
+    VERSION_KEY,
+    migrate,
+    version_of,
+)
 from penstock.engine.state.store import State
-from penstock.engine.state.tables import CHECK, META, METADATA, SLICE, to_text
+from penstock.engine.state.tables import META, METADATA, SLICE, SLICE_COLUMNS, STEP_STATES
 from penstock.errors import CatalogVersionUnsupported
 from penstock.lake.catalog.catalog import Catalog
-from tests.engine.state.builders import START, run_record
+from tests.engine.state.builders import publication, run_record, step_record
 
 
-def test_all_migrations_make_the_tables_of_today(catalog: Catalog) -> None:
+def test_the_tables_are_those_of_this_version(catalog: Catalog) -> None:
     with catalog.writing() as connection:
         migrate(connection)
         inspector = inspect(connection)
@@ -38,7 +43,7 @@ def test_migrating_twice_changes_nothing(catalog: Catalog) -> None:
         with catalog.writing() as connection:
             migrate(connection)
     with catalog.reading() as connection:
-        assert version_of(connection) == len(MIGRATIONS)
+        assert version_of(connection) == VERSION
 
 
 def test_a_newer_state_is_refused(state: State, catalog: Catalog) -> None:
@@ -52,39 +57,46 @@ def test_a_newer_state_is_refused(state: State, catalog: Catalog) -> None:
         State(catalog).slices("main.a")
 
 
-def test_records_of_version_1_are_read_as_they_are_and_migrated(catalog: Catalog) -> None:
-    state = State(catalog)
-    with catalog.writing() as connection:
-        META.create(connection)
-        first(connection)
-        connection.execute(insert(META).values(key="state_version", value="1"))
-        values = {"step": "a", "strategy": "replace", "definition_hash": "d", "run_id": "r0"}
-        numbers = {"snapshot_id": 4, "row_count": 3}
-        old = {**values, **numbers, "published_at": to_text(START), "target": "main.a"}
-        connection.execute(insert(SLICE).values(slice="2026-01-01", **old))
-    before = state.slices("main.a")
-    with state.reading() as connection:
-        assert connection is not None
-        assert reading.unpublished_attempts(connection) == []
+@pytest.mark.parametrize("version", ["1", str(OLDEST - 1)])
+def test_a_state_of_before_the_first_release_is_refused(
+    version: str, state: State, catalog: Catalog
+) -> None:
     state.begin_run(run_record())
-    assert state.slices("main.a") == before
-    (record,) = before
-    assert (record.slicing, record.keys, record.snapshot_id, record.made_in) == (None, None, 4, 4)
-
-
-def test_results_of_version_2_are_of_errors_and_have_no_query(catalog: Catalog) -> None:
-    state = State(catalog)
     with catalog.writing() as connection:
-        META.create(connection)
-        first(connection)
-        definitions(connection)
-        connection.execute(insert(META).values(key="state_version", value="2"))
-        old = {"run_id": "r0", "target": "main.a", "slice": "", "position": 0, "samples": "[]"}
-        found = {"name": "unique id", "passed": 0, "failures": 3, "checked_at": to_text(START)}
-        connection.execute(insert(CHECK).values(**old, **found))
-    for run_id in ("r1", "r2"):
-        with state.reading() as connection:
-            assert connection is not None
-            (check,) = reading.last_checks(connection, "main.a")
-        assert check.result == CheckResult("unique id", False, 3, severity="error", query="")
-        state.begin_run(run_record(run_id))
+        connection.execute(update(META).where(META.c.key == VERSION_KEY).values(value=version))
+    with pytest.raises(CatalogVersionUnsupported, match=f"has version {version}") as caught:
+        State(catalog).slices("main.a")
+    assert "penstock adopt" in (caught.value.hint or "")
+
+
+def test_the_oldest_version_is_read_and_migrated(state: State, catalog: Catalog) -> None:
+    state.begin_run(run_record())
+    state.begin_step(step_record())
+    state.confirm(publication(), 4)
+    before = state.slices("main.a")
+    with catalog.writing() as connection:
+        _make_oldest(connection)
+    old = State(catalog)
+    assert old.slices("main.a") == before
+    with old.reading() as connection:
+        assert connection is not None
+        assert not reading.has_stamps(connection)
+        assert reading.unpublished_attempts(connection) == []
+    old.begin_run(run_record("r2"))
+    assert old.slices("main.a") == before
+    with catalog.reading() as connection:
+        assert version_of(connection) == VERSION
+        assert connection.execute(select(SLICE.c.stamp)).scalars().all() == [None]
+
+
+def _make_oldest(connection: Connection) -> None:
+    """Record the slices in a table without stamps, as the oldest version has it."""
+    rows = connection.execute(select(*SLICE_COLUMNS)).all()
+    SLICE.drop(connection)
+    columns = [Column(c.name, c.type, primary_key=c.primary_key) for c in SLICE_COLUMNS]
+    old = Table(SLICE.name, MetaData(), *columns)
+    old.create(connection)
+    connection.execute(insert(old), [row._asdict() for row in rows])
+    if connection.dialect.name != "sqlite":  # there it is a constraint of its table
+        STEP_STATES.drop(connection)
+    connection.execute(update(META).where(META.c.key == VERSION_KEY).values(value=str(OLDEST)))

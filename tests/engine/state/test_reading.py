@@ -1,4 +1,4 @@
-"""What is read back from the state tables, those of each earlier version too."""
+"""What is read back from the state tables, those of the oldest version that is migrated too."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from sqlalchemy import Connection, Table, create_engine, insert, inspect
 
 from penstock.engine.state import reading
-from penstock.engine.state.migrations import MIGRATIONS
+from penstock.engine.state.migrations import OLDEST, VERSION
 from penstock.engine.state.reading import SliceDrop, SlicesAlike
 from penstock.engine.state.tables import (
     BUILT,
     CHECK,
     DROPPED,
-    META,
+    METADATA,
     NONE_NEEDED,
     READ,
     RUN,
@@ -27,20 +27,19 @@ from penstock.engine.state.tables import (
     UNCOUNTED,
     to_text,
 )
-from tests.engine.state.builders import START, at
+from tests.engine.state.builders import START, at, remove_stamps
 
-NEWEST = len(MIGRATIONS)
-VERSIONS = range(1, NEWEST + 1)
+VERSIONS = (OLDEST, VERSION)
 
 
 @contextmanager
-def tables(version: int = NEWEST) -> Iterator[Connection]:
+def tables(version: int = VERSION) -> Iterator[Connection]:
     """State tables as a version had them."""
     engine = create_engine("sqlite://")
     with engine.connect() as connection:
-        META.create(connection)
-        for apply in MIGRATIONS[:version]:
-            apply(connection)
+        METADATA.create_all(connection)
+        if version == OLDEST:
+            remove_stamps(connection)
         yield connection.execution_options(**{reading.VERSION: version})
     engine.dispose()
 
@@ -110,33 +109,39 @@ def a_check(minute: int, position: int, name: str) -> dict[str, Any]:
     return row | {"severity": "warn", "query": "SELECT 1", "checked_at": to_text(at(minute))}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_what_a_version_does_not_have_yet_is_not_known(version: int) -> None:
-    with tables(version) as connection:
+def test_what_was_recorded_is_read() -> None:
+    with tables() as connection:
         put(connection, RUN, a_run())
         put(connection, SLICE, a_slice())
         put(connection, READ, a_read(missing="main.raw"))
         put(connection, CHECK, a_check(0, 0, "unique id"))
         run = reading.run(connection, "r1")
         assert run is not None
-        assert (run.user, run.plan, run.retry_of) == (
-            ("ada", "{}", "r0") if version >= 10 else (None, None, None)
-        )
-        assert (run.environment is not None) is (version >= 12)
+        assert (run.user, run.plan, run.retry_of) == ("ada", "{}", "r0")
+        assert run.environment is not None
+        (listed,) = reading.running(connection)
+        assert (listed.run_id, listed.plan) == ("r1", None)
         record = reading.slice_(connection, "main.a", "2026-01-01")
         assert record is not None
-        assert record.slicing == ("daily" if version >= 2 else None)
-        assert record.keys == (("id",) if version >= 2 else None)
-        assert record.made_in == (3 if version >= 2 else 4), "of old ones, where it is recorded"
-        assert record.read_id == ("x1" if version >= 7 else None)
+        assert (record.slicing, record.keys, record.made_in) == ("daily", ("id",), 3)
+        assert record.read_id == "x1"
         (check,) = reading.last_checks(connection)
-        assert check.result.severity == ("warn" if version >= 3 else "error")
-        assert set(reading.reads(connection, ["x1"])) == ({"x1"} if version >= 7 else set())
-        assert reading.lacked(connection, ["main.a"]) == (
-            {"x1": "main.raw"} if version >= 11 else {}
-        )
-        assert reading.has_claims(connection) is (version >= 8)
-        assert reading.has_definitions(connection) is (version >= 9)
+        assert check.result.severity == "warn"
+        assert set(reading.reads(connection, ["x1"])) == {"x1"}
+        assert reading.lacked(connection, ["main.a"]) == {"x1": "main.raw"}
+
+
+def test_what_old_records_do_not_have_is_not_known() -> None:
+    with tables() as connection:
+        nothing: dict[str, Any] = dict.fromkeys(("slicing", "keys", "made_in", "read_id"))
+        put(connection, SLICE, a_slice(**nothing))
+        put(connection, CHECK, a_check(0, 0, "unique id") | {"severity": None, "query": None})
+        record = reading.slice_(connection, "main.a", "2026-01-01")
+        assert record is not None
+        assert (record.slicing, record.keys, record.read_id) == (None, None, None)
+        assert record.made_in == record.snapshot_id, "where it is recorded"
+        (check,) = reading.last_checks(connection)
+        assert (check.result.severity, check.result.query) == ("error", "")
 
 
 READERS: Mapping[str, Callable[[Connection], object]] = {

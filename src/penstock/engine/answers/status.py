@@ -35,7 +35,7 @@ from penstock.engine.results import (
     StepRun,
 )
 from penstock.engine.state import reading, run_history
-from penstock.engine.state.claims import NOBODY, Holders
+from penstock.engine.state.claims import NOBODY, Holders, holders
 from penstock.engine.state.other_writers import Outside, Undone, Where
 from penstock.engine.state.records import (
     WHOLE,
@@ -47,7 +47,7 @@ from penstock.engine.state.records import (
     column_infos,
     is_gone,
 )
-from penstock.engine.state.store import State, find_tables, holders_in
+from penstock.engine.state.store import State, find_tables
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.definitions.tables import describe
 from penstock.lake.format.objects import COMMENT
@@ -120,7 +120,7 @@ class LakeState:
             checks=tuple(reading.last_checks(connection, target)),
             running=tuple(reading.running(connection)),
             dropped=reading.dropped(connection, targets),
-            holders=holders_in(connection),
+            holders=holders(connection),
         )
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection, func, select
 
-from penstock.engine.state.reading import has_definitions
 from penstock.engine.state.tables import DEFINITION, READ, SLICE
 
 
@@ -15,8 +14,6 @@ def last_other(connection: Connection, target: str, than: str) -> Mapping[str, s
     """Return the parts of the definition that last made slices of a target, of those that are not
     ``than``; None where it is not recorded.
     """
-    if not has_definitions(connection):
-        return None
     last = func.max(SLICE.c.snapshot_id)
     hashes = select(SLICE.c.definition_hash).where(
         SLICE.c.target == target, SLICE.c.definition_hash != than
@@ -33,8 +30,6 @@ def last_other(connection: Connection, target: str, than: str) -> Mapping[str, s
 
 def parts_of(connection: Connection, target: str, definition: str) -> dict[str, str]:
     """Return the parts of a definition, by its hash; none where it is not recorded."""
-    if not has_definitions(connection):
-        return {}
     own = (DEFINITION.c.target == target, DEFINITION.c.definition_hash == definition)
     parts = connection.execute(select(DEFINITION.c.parts).where(*own)).scalar()
     found: dict[str, str] = {} if parts is None else json.loads(parts)
@@ -45,8 +40,6 @@ def other_terms(connection: Connection, now: Mapping[str, str]) -> dict[str, tup
     """Return targets of which slices were published on other terms than those of ``now``, by hash:
     the last of these, and the slices. Of records without terms nothing is known.
     """
-    if not has_definitions(connection):
-        return {}
     kinds = select(READ.c.target, READ.c.tests).where(READ.c.target.in_(now), READ.c.tests != "")
     found = connection.execute(kinds.distinct())
     others = {target for target, terms in found if terms != now[target]}

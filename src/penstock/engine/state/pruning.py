@@ -13,19 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Table,
-    delete,
-    exists,
-    func,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Table, delete, exists, func, or_, select, update
 
-from penstock.engine.state.reading import PUBLISHED, has_reads
+from penstock.engine.state.reading import PUBLISHED
 from penstock.engine.state.tables import CHECK, READ, RUN, SLICE, STEP, to_text
 from penstock.settings.retention import Keep
 
@@ -75,12 +65,12 @@ def batches(run_ids: Sequence[str]) -> Iterator[Sequence[str]]:
 
 def count(connection: Connection, run_ids: Sequence[str]) -> Removed:
     """Return what `remove` would remove."""
-    steps, tests, reads = _steps(run_ids), _tests(run_ids), _reads(connection, run_ids)
+    steps, tests, reads = _steps(run_ids), _tests(run_ids), _reads(run_ids)
     return Removed(
         len(run_ids),
         _count(connection, STEP, steps),
         _count(connection, CHECK, tests),
-        0 if reads is None else _count(connection, READ, reads),
+        _count(connection, READ, reads),
     )
 
 
@@ -88,10 +78,10 @@ def remove(connection: Connection, run_ids: Sequence[str]) -> Removed:
     """Remove what is not needed any more of runs. Of one that something is left of, the plan goes
     only.
     """
-    reads = _reads(connection, run_ids)
+    reads = _reads(run_ids)
     steps = connection.execute(delete(STEP).where(*_steps(run_ids))).rowcount
     tests = connection.execute(delete(CHECK).where(*_tests(run_ids))).rowcount
-    read = 0 if reads is None else connection.execute(delete(READ).where(*reads)).rowcount
+    read = connection.execute(delete(READ).where(*reads)).rowcount
     used = exists().where(STEP.c.run_id == RUN.c.run_id)
     gone = connection.execute(delete(RUN).where(RUN.c.run_id.in_(run_ids), ~used)).rowcount
     connection.execute(update(RUN).where(RUN.c.run_id.in_(run_ids)).values(plan=None))
@@ -130,9 +120,7 @@ def _tests(run_ids: Sequence[str]) -> list[ColumnElement[bool]]:
     return [CHECK.c.run_id.in_(run_ids), exists().where(*later)]
 
 
-def _reads(connection: Connection, run_ids: Sequence[str]) -> list[ColumnElement[bool]] | None:
+def _reads(run_ids: Sequence[str]) -> list[ColumnElement[bool]]:
     """Records of what was read that no slice has any more."""
-    if not has_reads(connection):
-        return None
     used = exists().where(SLICE.c.read_id == READ.c.read_id)
     return [READ.c.run_id.in_(run_ids), ~used]

@@ -15,14 +15,12 @@ from sqlalchemy import (
     Exists,
     Row,
     Select,
-    Table,
     and_,
     exists,
     func,
     null,
     or_,
     select,
-    true,
 )
 
 from penstock import states
@@ -47,6 +45,7 @@ from penstock.engine.state.tables import (
     RUN,
     SCHEMA_VERSION,
     SLICE,
+    SLICE_COLUMNS,
     STEP,
     UNCOUNTED,
     settings_text,
@@ -56,85 +55,31 @@ from penstock.settings.environment_tables import Environment
 
 # The execution option with the version of the state tables: reading does not migrate them.
 VERSION = "penstock_state_version"
-# The columns that tables have since a version.
-_SINCE = {
-    (SLICE.name, "slicing"): 2,
-    (SLICE.name, "keys"): 2,
-    (SLICE.name, "made_in"): 2,
-    (CHECK.name, "severity"): 3,
-    (CHECK.name, "query"): 3,
-    (SCHEMA_VERSION.name, "lineage"): 4,
-    (SLICE.name, "inputs"): 5,
-    (SLICE.name, "read_id"): 7,
-    (READ.name, "missing"): 11,
-    (READ.name, "settings"): 13,
-    (RUN.name, "user_name"): 10,
-    (RUN.name, "exit_code"): 10,
-    (RUN.name, "plan"): 10,
-    (RUN.name, "retry_of"): 10,
-    (RUN.name, "environment"): 12,
-    (RUN.name, "schema_suffix"): 12,
-}
+_WITH_STAMPS = 15  # the first version whose slices have stamps
 
 
-def _is_before(connection: Connection, version: int) -> bool:
-    """Return whether the tables are of an earlier version; unless said, they are of the newest."""
-    known = connection.get_execution_options().get(VERSION)
-    return known is not None and known < version
+# The columns of a run without its plan, which is long.
+LISTED_RUN = tuple(null().label(c.name) if c is RUN.c.plan else c for c in RUN.c)
 
 
-def _is_old(connection: Connection) -> bool:
-    """Return whether the tables are those of version 1."""
-    return _is_before(connection, 2)
-
-
-def has_reads(connection: Connection) -> bool:
-    """Return whether the tables are of a version that records what slices were made from."""
-    return not _is_before(connection, 7)
-
-
-def has_claims(connection: Connection) -> bool:
-    """Return whether the tables are of a version with claims."""
-    return not _is_before(connection, 8)
-
-
-def has_definitions(connection: Connection) -> bool:
-    """Return whether the tables are of a version that records definitions."""
-    return not _is_before(connection, 9)
-
-
-def has_environments(connection: Connection) -> bool:
-    """Return whether the tables are of a version that records where runs were."""
-    return not _is_before(connection, 12)
-
-
-def rows_of(connection: Connection, table: Table, without: Collection[str] = ()) -> Select[Any]:
-    """All columns of a table, NULL for those that it does not have yet, and for some that are
-    not asked for.
-    """
-    return select(
-        *(
-            null().label(column.name)
-            if column.name in without
-            or _is_before(connection, _SINCE.get((table.name, column.name), 1))
-            else column
-            for column in table.c
-        )
-    )
+def has_stamps(connection: Connection) -> bool:
+    """Return whether slices have stamps; unless an option says otherwise, the tables are new."""
+    version = connection.get_execution_options().get(VERSION)
+    return version is None or version >= _WITH_STAMPS
 
 
 def run(connection: Connection, run_id: str) -> RunRecord | None:
-    row = connection.execute(rows_of(connection, RUN).where(RUN.c.run_id == run_id)).one_or_none()
+    row = connection.execute(select(RUN).where(RUN.c.run_id == run_id)).one_or_none()
     return as_run(row) if row else None
 
 
 def running(connection: Connection) -> list[RunRecord]:
-    query = rows_of(connection, RUN, {"plan"}).where(RUN.c.state == "running")
+    query = select(*LISTED_RUN).where(RUN.c.state == "running")
     return [as_run(row) for row in connection.execute(query)]
 
 
 def slice_(connection: Connection, target: str, value: str) -> SliceRecord | None:
-    query = rows_of(connection, SLICE).where(SLICE.c.target == target, SLICE.c.slice == value)
+    query = select(*SLICE_COLUMNS).where(SLICE.c.target == target, SLICE.c.slice == value)
     return next(_slices(connection, query), None)
 
 
@@ -145,10 +90,10 @@ def slices(
 
     ``unless`` leaves out those that are known to be of this ``slicing``.
     """
-    query = rows_of(connection, SLICE).order_by(SLICE.c.target, SLICE.c.slice)
+    query = select(*SLICE_COLUMNS).order_by(SLICE.c.target, SLICE.c.slice)
     if target is not None:
         query = query.where(SLICE.c.target == target)
-    if unless is not None and not _is_old(connection):
+    if unless is not None:
         query = query.where(or_(SLICE.c.slicing.is_(None), SLICE.c.slicing != unless))
     return list(_slices(connection, query))
 
@@ -176,35 +121,30 @@ def unpublished_attempts(
     Returns:
         The attempts, in no order.
     """
-    counts = true() if _is_old(connection) else ~_dropped_since()
+    later = STEP.alias()
+    is_later = [
+        later.c.target == STEP.c.target,
+        later.c.slice == STEP.c.slice,
+        later.c.started_at > STEP.c.started_at,
+    ]
+    if by_time:
+        is_not_by_time = STEP.c.target.not_in(list(by_time))
+        is_later.append(or_(later.c.state.in_(UNPUBLISHED), is_not_by_time))
+    query = select(STEP).where(STEP.c.state.in_(UNPUBLISHED), ~_dropped_since())
     if targets is not None:
-        counts = and_(counts, STEP.c.target.in_(targets))
-    is_unpublished = STEP.c.state.not_in(PUBLISHED)
-    is_not_by_time = STEP.c.target.not_in(list(by_time)) if by_time else true()
-    latest = (
-        select(STEP.c.target, STEP.c.slice, func.max(STEP.c.started_at).label("started_at"))
-        .where(counts, or_(is_unpublished, is_not_by_time))
-        .group_by(STEP.c.target, STEP.c.slice)
-        .subquery()
-    )
-    query = select(STEP).join(
-        latest,
-        and_(
-            STEP.c.target == latest.c.target,
-            STEP.c.slice == latest.c.slice,
-            STEP.c.started_at == latest.c.started_at,
-        ),
-    )
-    return [as_step(row) for row in connection.execute(query.where(counts, is_unpublished))]
+        query = query.where(STEP.c.target.in_(targets))
+    return [as_step(row) for row in connection.execute(query.where(~exists().where(*is_later)))]
 
 
 _AT_ONCE = 500  # ids of one query: each is bound
-PUBLISHED = tuple(state.value for state in states.PUBLISHED)  # for SQL
+# For SQL.
+PUBLISHED = tuple(state.value for state in states.PUBLISHED)
+UNPUBLISHED = tuple(state.value for state in states.StepState if state not in states.PUBLISHED)
 
 
 def slices_of(connection: Connection, targets: Sequence[str]) -> dict[str, list[SliceRecord]]:
     """The slices of targets, in the order of their values."""
-    query = rows_of(connection, SLICE).where(SLICE.c.target.in_(targets))
+    query = select(*SLICE_COLUMNS).where(SLICE.c.target.in_(targets))
     found: dict[str, list[SliceRecord]] = defaultdict(list)
     for record in _slices(connection, query.order_by(SLICE.c.target, SLICE.c.slice)):
         found[record.target].append(record)
@@ -237,7 +177,7 @@ def slices_named(
     connection: Connection, targets: Sequence[str], values: Collection[str]
 ) -> list[SliceRecord]:
     """The slices of targets that have one of these texts."""
-    query = rows_of(connection, SLICE).where(SLICE.c.target.in_(targets))
+    query = select(*SLICE_COLUMNS).where(SLICE.c.target.in_(targets))
     return list(_slices(connection, query.where(SLICE.c.slice.in_(values))))
 
 
@@ -253,28 +193,22 @@ class SlicesAlike(NamedTuple):
 
 def slices_alike(connection: Connection, targets: Sequence[str]) -> dict[str, list[SlicesAlike]]:
     """Return what kinds of slices are recorded, by target."""
-    slicing = null().label("slicing") if _is_old(connection) else SLICE.c.slicing
-    kinds = (SLICE.c.target, slicing, SLICE.c.definition_hash)
+    kinds = (SLICE.c.target, SLICE.c.slicing, SLICE.c.definition_hash)
     query = select(*kinds, func.max(SLICE.c.snapshot_id)).where(SLICE.c.target.in_(targets))
-    grouped = [kind for kind in kinds if kind is not slicing or not _is_old(connection)]
     found: dict[str, list[SlicesAlike]] = defaultdict(list)
-    for target, *kind in connection.execute(query.group_by(*grouped)):
+    for target, *kind in connection.execute(query.group_by(*kinds)):
         found[target].append(SlicesAlike(*kind))
     return found
 
 
 def lakes_read(connection: Connection, targets: Sequence[str]) -> dict[str, Mapping[str, int]]:
     """The snapshots at which lakes were read for slices of targets, by the ids of reads."""
-    if not has_reads(connection):
-        return {}
     query = select(READ.c.read_id, READ.c.lakes).where(READ.c.target.in_(targets))
     return {read_id: _snapshots(lakes) for read_id, lakes in connection.execute(query)}
 
 
 def lacked(connection: Connection, targets: Sequence[str]) -> dict[str, str]:
     """Return what slices of targets were made without, by the ids of reads that lacked anything."""
-    if _is_before(connection, 11):
-        return {}
     query = select(READ.c.read_id, READ.c.missing).where(READ.c.target.in_(targets))
     rows = connection.execute(query.where(READ.c.missing.is_not(None)))
     return {row.read_id: row.missing for row in rows}
@@ -286,8 +220,6 @@ def other_settings(
     """Return which settings of Spark slices of targets were made under that are others ``now``, by
     the ids of reads: ``spark.sql.ansi.enabled: false, now true``. Of old records nothing is known.
     """
-    if _is_before(connection, 13):
-        return {}
     query = select(READ.c.read_id, READ.c.settings).where(READ.c.target.in_(targets))
     rows = connection.execute(query.where(READ.c.settings != settings_text(now)))
     said = cache(lambda text: "; ".join(_differences(json.loads(text), now)))
@@ -312,24 +244,20 @@ def read(connection: Connection, read_id: str) -> ReadRecord | None:
 
 def reads(connection: Connection, read_ids: Sequence[str]) -> dict[str, ReadRecord]:
     """Return what slices were made from, by the ids of reads."""
-    if not has_reads(connection):
-        return {}
     found: dict[str, ReadRecord] = {}
     ids = list(dict.fromkeys(read_ids))
     for first in range(0, len(ids), _AT_ONCE):
         of = READ.c.read_id.in_(ids[first : first + _AT_ONCE])
-        query = rows_of(connection, READ).where(of)
+        query = select(READ).where(of)
         found |= {row.read_id: as_read(row) for row in connection.execute(query)}
     return found
 
 
 def reads_of(connection: Connection, targets: Sequence[str]) -> dict[str, ReadRecord]:
     """Return what the slices of targets that are there were made from, by the ids of reads."""
-    if not has_reads(connection):
-        return {}
     there = select(SLICE.c.read_id).where(SLICE.c.target.in_(targets), SLICE.c.read_id.is_not(None))
     of = (READ.c.target.in_(targets), READ.c.read_id.in_(there))
-    query = rows_of(connection, READ).where(*of)
+    query = select(READ).where(*of)
     return {row.read_id: as_read(row) for row in connection.execute(query)}
 
 
@@ -371,8 +299,7 @@ def publications(connection: Connection, target: str, *, empty: bool = False) ->
     query = select(
         c.slice, c.started_at, c.finished_at, c.snapshot_id, c.run_id, c.step, c.row_count
     ).where(c.target == target, c.state.in_(PUBLISHED), c.snapshot_id.is_(None) == empty)
-    if not _is_old(connection):
-        query = query.where(~_dropped_since(DROPPED.c.slice == WHOLE))
+    query = query.where(~_dropped_since(DROPPED.c.slice == WHOLE))
     return [Published(*row) for row in connection.execute(query)]
 
 
@@ -388,10 +315,7 @@ class SliceDrop(NamedTuple):
 
 def slice_drops(connection: Connection, target: str) -> list[SliceDrop]:
     """Return the latest drop of each slice of a target."""
-    if _is_old(connection):
-        return []
-    at = DROPPED.c.snapshot_id if not _is_before(connection, 11) else null()
-    query = select(DROPPED.c.slice, DROPPED.c.dropped_at, at)
+    query = select(DROPPED.c.slice, DROPPED.c.dropped_at, DROPPED.c.snapshot_id)
     query = query.where(DROPPED.c.target == target, DROPPED.c.slice != WHOLE)
     return [SliceDrop(*row) for row in connection.execute(query)]
 
@@ -400,11 +324,10 @@ def built(connection: Connection, target: str) -> str | None:
     """When a table was last made from nothing; of one made before that was recorded, when a slice
     of it was last published.
     """
-    if not _is_before(connection, 6):
-        known = select(BUILT.c.built_at).where(BUILT.c.target == target)
-        found = connection.execute(known).scalar()
-        if found is not None:
-            return str(found)
+    recorded = select(BUILT.c.built_at).where(BUILT.c.target == target)
+    moment = connection.execute(recorded).scalar()
+    if moment is not None:
+        return str(moment)
     last = select(func.max(SLICE.c.published_at)).where(SLICE.c.target == target)
     return connection.execute(last).scalar()
 
@@ -413,8 +336,6 @@ def dropped(
     connection: Connection, targets: Sequence[str] | None = None
 ) -> dict[str, dict[str, int]]:
     """Return the slices of targets, or of all, that were dropped, each with its snapshot."""
-    if _is_before(connection, 11):
-        return {}
     query = select(DROPPED.c.target, DROPPED.c.slice, DROPPED.c.snapshot_id)
     query = query.where(DROPPED.c.snapshot_id.is_not(None))
     if targets is not None:
@@ -445,7 +366,7 @@ def last_checks(connection: Connection, target: str | None = None) -> list[Check
         latest = latest.where(CHECK.c.target == target)
     newest = latest.subquery()
     query = (
-        rows_of(connection, CHECK)
+        select(CHECK)
         .join(
             newest,
             and_(
@@ -462,7 +383,7 @@ def last_checks(connection: Connection, target: str | None = None) -> list[Check
 def schema_versions(connection: Connection, target: str) -> tuple[SchemaVersion, ...]:
     """Oldest first."""
     query = (
-        rows_of(connection, SCHEMA_VERSION)
+        select(SCHEMA_VERSION)
         .where(SCHEMA_VERSION.c.target == target)
         .order_by(SCHEMA_VERSION.c.version)
     )

@@ -14,15 +14,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, true
 
 from penstock.engine.results import StepRun
-from penstock.engine.state.reading import (
-    as_check,
-    as_read,
-    as_run,
-    as_step,
-    has_environments,
-    has_reads,
-    rows_of,
-)
+from penstock.engine.state.reading import LISTED_RUN, as_check, as_read, as_run, as_step
 from penstock.engine.state.records import CheckRecord, ReadRecord, RunRecord, StepRecord
 from penstock.engine.state.tables import CHECK, READ, RUN, SLICE, STEP, to_text
 from penstock.model.time.slice import shown
@@ -47,8 +39,8 @@ class AskedRuns:
 
 def runs(connection: Connection, asked: AskedRuns) -> list[RunRecord]:
     """The runs that are asked for, newest first, without their plans."""
-    query = rows_of(connection, RUN, {"plan"}).order_by(RUN.c.started_at.desc())
-    query = query.where(_of_suffix(connection, asked.suffix))
+    query = select(*LISTED_RUN).order_by(RUN.c.started_at.desc())
+    query = query.where(_of_suffix(asked.suffix))
     if asked.since is not None:
         query = query.where(RUN.c.started_at >= to_text(asked.since))
     if asked.failed:
@@ -58,9 +50,9 @@ def runs(connection: Connection, asked: AskedRuns) -> list[RunRecord]:
     return _of_target(connection, query, asked, asked.target)
 
 
-def _of_suffix(connection: Connection, suffix: str | None) -> ColumnElement[bool]:
+def _of_suffix(suffix: str | None) -> ColumnElement[bool]:
     """The condition of runs whose tables have a suffix, and of those where that is not known."""
-    if suffix is None or not has_environments(connection):
+    if suffix is None:
         return true()
     return or_(RUN.c.schema_suffix.is_(None), RUN.c.schema_suffix == suffix)
 
@@ -123,7 +115,7 @@ def ids_like(connection: Connection, text: str, limit: int = 5) -> list[str]:
 def last_id(connection: Connection, suffix: str | None = None) -> tuple[str, str] | None:
     """The id of the last run that began, after when; ``suffix`` as in `AskedRuns`."""
     query = select(RUN.c.started_at, RUN.c.run_id).order_by(RUN.c.started_at.desc()).limit(1)
-    row = connection.execute(query.where(_of_suffix(connection, suffix))).first()
+    row = connection.execute(query.where(_of_suffix(suffix))).first()
     return None if row is None else (row[0], row[1])
 
 
@@ -139,11 +131,11 @@ class Recorded:
 
 def recorded(connection: Connection, run_id: str) -> Recorded | None:
     """Return what is recorded of a run; its steps in the order in which they began."""
-    row = connection.execute(rows_of(connection, RUN).where(RUN.c.run_id == run_id)).one_or_none()
+    row = connection.execute(select(RUN).where(RUN.c.run_id == run_id)).one_or_none()
     if row is None:
         return None
     steps = select(STEP).where(STEP.c.run_id == run_id)
-    checks = rows_of(connection, CHECK).where(CHECK.c.run_id == run_id)
+    checks = select(CHECK).where(CHECK.c.run_id == run_id)
     return Recorded(
         as_run(row),
         tuple(as_step(row) for row in connection.execute(steps.order_by(STEP.c.started_at))),
@@ -154,16 +146,12 @@ def recorded(connection: Connection, run_id: str) -> Recorded | None:
 
 def reads_of_run(connection: Connection, run_id: str) -> dict[str, ReadRecord]:
     """Return what the slices of a run were made from, the last of each table, by the table."""
-    if not has_reads(connection):
-        return {}
     query = select(READ).where(READ.c.run_id == run_id)
     return {row.target: as_read(row) for row in connection.execute(query)}
 
 
 def reads_of_step(connection: Connection, run_id: str, target: str) -> list[ReadRecord]:
     """Return all that slices of a table were made from in a run, in the order of time."""
-    if not has_reads(connection):
-        return []
     query = select(READ).where(READ.c.run_id == run_id, READ.c.target == target)
     return [as_read(row) for row in connection.execute(query.order_by(READ.c.read_id))]
 

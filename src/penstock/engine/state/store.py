@@ -6,6 +6,7 @@ The functions write it over one connection, inside whatever transaction that has
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -40,6 +41,7 @@ from penstock.engine.state.tables import (
     RUN,
     SCHEMA_VERSION,
     SLICE,
+    STAMP_BITS,
     STEP,
     UNCOUNTED,
     settings_text,
@@ -175,12 +177,7 @@ def find_tables(connection: Connection) -> bool:
 
 def holders_of(catalog: Catalog) -> Holders:
     """Return which slices of a lake's tables runs are making now."""
-    return State(catalog).read(holders_in, NOBODY)
-
-
-def holders_in(connection: Connection) -> Holders:
-    """The same, over a connection that `State.reading` has."""
-    return holders(connection) if reading.has_claims(connection) else NOBODY
+    return State(catalog).read(holders, NOBODY)
 
 
 def now() -> datetime:
@@ -419,6 +416,7 @@ def insert_slice(connection: Connection, record: SliceRecord) -> None:
             inputs=None if record.inputs is None else json.dumps(dict(record.inputs)),
             made_in=NONE_NEEDED if record.made_in is None else record.made_in,
             read_id=record.read_id,
+            stamp=secrets.randbits(STAMP_BITS),
         )
     )
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from sqlalchemy import (
     BigInteger,
     Column,
+    Index,
     MetaData,
     Table,
     Text,
@@ -31,6 +32,7 @@ def _number(name: str, *, key: bool = False, null: bool = True) -> Column[int]:
 
 UNCOUNTED = -1  # in row_count, of a slice whose rows are not known apart from those of others
 NONE_NEEDED = -1  # in made_in, of a slice that never had a row
+STAMP_BITS = 40  # so that the sum of millions of stamps has 64
 
 META = Table("penstock_meta", METADATA, _text("key", key=True), _text("value", null=False))
 
@@ -55,6 +57,9 @@ RUN = Table(
     _text("schema_suffix"),  # behind the schemas of the tables that it makes; "" for none
 )
 
+Index("penstock_run_state", RUN.c.state)
+Index("penstock_run_started", RUN.c.started_at)
+
 STEP = Table(
     "penstock_step",
     METADATA,
@@ -69,6 +74,10 @@ STEP = Table(
     _number("snapshot_id"),
     _text("reason"),
 )
+
+Index("penstock_step_target", STEP.c.target, STEP.c.slice, STEP.c.started_at)
+Index("penstock_step_started", STEP.c.target, STEP.c.started_at)
+STEP_STATES = Index("penstock_step_state", STEP.c.state)
 
 SLICE = Table(
     "penstock_slice",
@@ -88,7 +97,11 @@ SLICE = Table(
     _text("inputs"),  # JSON: the snapshot of each table up to which its changes are in the slice
     _number("made_in"),  # the snapshot that made it, or NONE_NEEDED; NULL: it is snapshot_id
     _text("read_id"),  # in penstock_read; NULL in old records: not known
+    _number("stamp"),  # drawn at random for each record; NULL in old records
 )
+# All but the stamp, in their order: what a record of a slice is read from.
+SLICE_COLUMNS = tuple(column for column in SLICE.c if column.name != "stamp")
+SLICE_STAMPS = Index("penstock_slice_stamp", SLICE.c.target, SLICE.c.stamp)
 
 # What slices were made from; those that were made in one commit share a row.
 READ = Table(
@@ -105,6 +118,8 @@ READ = Table(
     _text("missing"),  # of its input, where the run was to do without
     _text("settings"),  # JSON: of Spark, as `SparkSettings.meaning` says; NULL: not known
 )
+Index("penstock_read_target", READ.c.target)
+Index("penstock_read_run", READ.c.run_id)
 
 # Definitions that slices were made by, by the hashes that their records have.
 DEFINITION = Table(
@@ -152,6 +167,7 @@ CLAIM = Table(
     _text("claimed_at", null=False),
     _text("expires_at", null=False),
 )
+Index("penstock_claim_run", CLAIM.c.run_id)
 
 CHECK = Table(
     "penstock_check",
@@ -168,6 +184,7 @@ CHECK = Table(
     _text("query"),  # of what fails; NULL in old records
     _text("checked_at", null=False),
 )
+Index("penstock_check_target", CHECK.c.target, CHECK.c.slice, CHECK.c.checked_at)
 
 SCHEMA_VERSION = Table(
     "penstock_schema_version",
