@@ -14,17 +14,19 @@ from penstock.model.values.strategy import Capability
 class Capabilities:
     """``kind`` is what messages call such a destination, ``can`` what it can do.
     ``carries_records``: data is published before its records are written, so each commit has them.
+    ``has_lasting_snapshots``: a snapshot keeps its id as long as it exists.
     """
 
     kind: str
     can: frozenset[Capability]
     carries_records: bool = False
+    has_lasting_snapshots: bool = True
 
 
 DUCKLAKE = Capabilities("DuckLake", frozenset(Capability))
 # Files that are written again without some rows do not say which of theirs are new.
 _OF_DELTA = frozenset(Capability) - {Capability.CHANGES}
-DELTA = Capabilities("Delta", _OF_DELTA, carries_records=True)
+DELTA = Capabilities("Delta", _OF_DELTA, carries_records=True, has_lasting_snapshots=False)
 # As `LakeSettings.kind` calls them.
 KINDS: Mapping[str, Capabilities] = {"ducklake": DUCKLAKE, "delta": DELTA}
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.session.cache import CacheFile, columns, lineages, query_facts
+from penstock.engine.session.cache import CacheFile, columns, lineages, query_facts, slice_states
+from penstock.engine.session.cache import edges as edge_cache
 from penstock.engine.session.connections import Connections
 from penstock.errors import LakeError, TableNotFound
 from penstock.events import EventSink, ignore
 from penstock.model.definition.external import External
-from penstock.model.definition.graph import Graph
+from penstock.model.definition.graph import Graph, check_graph
 from penstock.model.definition.model import Model
 from penstock.model.definition.naming import named
 from penstock.model.project.loader import Loaded
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from penstock.engine.answers.status import Reads
     from penstock.engine.planning.slice_states import KnownSlices
+    from penstock.engine.planning.state_cache import StateCache
     from penstock.engine.session.own_models import OwnModels
     from penstock.engine.state.store import State
     from penstock.lake.catalog.catalog import Catalog, Catalogs
@@ -161,14 +163,42 @@ class ProjectContext:
         """Return which slices of what it reads each model needs, by its name."""
         if not any(model.inputs for model in self.models):
             return {}
+        from penstock.model.project.edge_cache import remember_edges
         from penstock.model.slicing.needs import edges_of
 
         lakes = self.settings.lakes
-        zone = str(self.settings.spark.conf.get("spark.sql.session.timeZone", "UTC"))
         partition_columns = {name: lake.partition_column for name, lake in lakes.items()}
-        edges = edges_of(self.models, partition_columns.__getitem__, self.facts.windows, zone)
+
+        def find_edges(models: Sequence[Model]) -> Mapping[str, tuple[Edge, ...]]:
+            column = partition_columns.__getitem__
+            return edges_of(self.models, column, self.facts.windows, self._time_zone, models)
+
+        cache = edge_cache(self.settings)
+        if cache is None or check_graph(self.models):  # `check` reports what is wrong
+            return find_edges(self.models)
+        edges = remember_edges(self.models, self.fingerprints, cache, find_edges)
+        cache.save()
         self.save_facts()
         return edges
+
+    @cached_property
+    def fingerprints(self) -> Mapping[str, str]:
+        """Return the fingerprints of models, with the settings that their states depend on.
+
+        Returns:
+            The fingerprints, by the names of models.
+        """
+        from penstock.model.project.edge_cache import fingerprint_models
+
+        lakes, spark = self.settings.lakes, self.settings.spark
+        columns = sorted((name, lake.partition_column) for name, lake in lakes.items())
+        meaning = sorted(spark.meaning.items())
+        settings = (self.settings.environment, columns, self._time_zone, meaning)
+        return fingerprint_models(self.models, self.graph, settings)
+
+    @property
+    def _time_zone(self) -> str:
+        return str(self.settings.spark.conf.get("spark.sql.session.timeZone", "UTC"))
 
     @cached_property
     def _facts_file(self) -> CacheFile[Any] | None:
@@ -181,10 +211,26 @@ class ProjectContext:
 
         return QueryFacts({} if self._facts_file is None else self._facts_file)
 
+    @cached_property
+    def _states_file(self) -> CacheFile[Any] | None:
+        return slice_states(self.settings)
+
     def save_facts(self) -> None:
-        """Write the facts that are new to their file."""
-        if self._facts_file is not None:
-            self._facts_file.save()
+        """Write the facts and the states that are new to their files."""
+        for file in (self._facts_file, self._states_file):
+            if file is not None:
+                file.save()
+
+    def _state_cache(self) -> StateCache | None:
+        from penstock.destinations.capabilities import KINDS
+        from penstock.engine.planning.state_cache import Dependencies, StateCache
+
+        if self._states_file is None:
+            return None
+        kinds = {name: KINDS[lake.kind] for name, lake in self.settings.lakes.items()}
+        lasting = frozenset(name for name, kind in kinds.items() if kind.has_lasting_snapshots)
+        reads = Dependencies(self.edges, self.table_reads, self.views_read)
+        return StateCache(self._states_file, self.fingerprints, reads, lasting)
 
     @cached_property
     def table_reads(self) -> Mapping[str, tuple[TableRead, ...]]:
@@ -322,6 +368,7 @@ class ProjectContext:
             late,
             views=lambda: self.views_read,
             files=True,
+            cache=self._state_cache(),
         )
 
     def latest_snapshots(self) -> dict[str, int]:

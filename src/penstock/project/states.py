@@ -63,7 +63,7 @@ def report_status(
             [only] if only else context.models,
             slice_range,
             lambda timed: context.slices().intervals(timed),
-            above=lambda model: [context.by_name[n] for n in context.graph.upstream(model.name)],
+            parents=lambda model: [context.by_name[n] for n in context.graph.parents[model.name]],
         )
 
     if only or not selection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.state.past_runs import MadeOnce, Pace, last_made, pace_of
+from penstock.engine.state.run_history import MadeOnce, Pace, last_made, pace_of
 from penstock.engine.state.store import State
 from penstock.engine.state.tables import to_text
 from tests.engine.state.builders import at, publication, run_record, step_record

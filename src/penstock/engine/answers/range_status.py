@@ -49,7 +49,7 @@ def in_range(
     intervals: Intervals,
     now: datetime | None = None,
     *,
-    above: Callable[[Model], Iterable[Model]] = lambda _: (),
+    parents: Callable[[Model], Iterable[Model]] = lambda _: (),
 ) -> Statuses:
     """Of each model of ``models`` that is partitioned, or by time, the slices in a range, in the
     order of time.
@@ -57,7 +57,7 @@ def in_range(
     What was never tried is ``missing``. Raises PartitionError and ArgumentError for the range.
     """
     now = now or datetime.now(UTC)
-    calendar = Calendar(asked, now, above)
+    calendar = Calendar(asked, now, parents)
     dated = {m.name: m for m in models if m.partition is not None or m.by_time is not None}
     painted = intervals([model for model in dated.values() if model.by_time is not None])
     found: list[ModelStatus] = []

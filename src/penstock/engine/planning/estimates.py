@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.planning.plan import Plan, PlannedStep
-from penstock.engine.state.past_runs import MadeOnce, Pace, last_made, pace_of
+from penstock.engine.state.run_history import MadeOnce, Pace, last_made, pace_of
 from penstock.engine.state.store import State
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import interval_of

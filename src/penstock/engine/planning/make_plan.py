@@ -47,6 +47,7 @@ from penstock.engine.planning.waiting import (
     Completed,
     complete,
     following,
+    may_touch,
     touched,
     with_more,
 )
@@ -397,7 +398,7 @@ def of_range(asked: Asked) -> list[PlannedStep]:
             "no selected model is partitioned: there is no range to make",
             hint="leave out --from and --to, or select models that are partitioned or by time",
         )
-    calendar = Calendar(range_, request.fire_time, asked.above)
+    calendar = Calendar(range_, request.fire_time, asked.parents)
     planned = _first_of_others(asked)
     ranges = {model.name: calendar.of(model) for model in steps if model.partition is not None}
     states = asked.known.slices(steps)
@@ -455,7 +456,7 @@ def _slices_of_range(
     if first:
         chosen = together(*chosen, *first, spec=model.partition)
         tally = tally.with_more((needed.state for needed in first.values()), len(chosen))
-    if not range_.all and own.remakes and asked.request.behind:
+    if not range_.all and own.remakes and asked.request.behind and may_touch(model, above, asked):
         taken = frozenset(chosen)
         left = [each for each in found.slices if each not in taken]
         reached = touched(model, left, above, asked)

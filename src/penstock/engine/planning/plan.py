@@ -322,6 +322,18 @@ class Asked:
         by_name = self._by_name
         return (by_name[name] for name in self.graph.upstream(model.name) if name in by_name)
 
+    def parents(self, model: Model) -> Iterator[Model]:
+        """Return the models that one reads itself.
+
+        Args:
+            model: The reader.
+
+        Returns:
+            Its inputs that models make.
+        """
+        by_name = self._by_name
+        return (by_name[name] for name in self.graph.parents[model.name] if name in by_name)
+
     @cached_property
     def _by_name(self) -> Mapping[str, Model]:
         return {model.name: model for model in self.order}

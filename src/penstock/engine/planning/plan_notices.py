@@ -56,7 +56,9 @@ def with_lagging(steps: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep
         step = own.get(name)
         if step is not None and step.slices and not step.skipped:
             continue  # this run makes it
-        states[name] = frozenset(known.values())
+        states[name] = known.kinds
+    if not any(kinds.intersection(_LAGGING) for kinds in states.values()):
+        return list(steps)
     names = {step.name for step in idle}
     return [_lagging(step, states, asked) if step.name in names else step for step in steps]
 
@@ -78,6 +80,8 @@ def _behind(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
     planned = {step.name: {each.text for each in step.slices} for step in steps}
     known = asked.known.slices(models)
     for name, states in ((m.name, known[m.name]) for m in models if m.name in known):
+        if states.kinds.isdisjoint((SliceState.BEHIND, SliceState.LATE)):
+            continue
         left = [
             text
             for text, state in states.items()

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from penstock.errors import ArgumentError, PartitionError
 from penstock.model.definition.model import Model
@@ -23,7 +23,7 @@ from penstock.states import SliceState
 REBUILD = "penstock run --changed"  # of slices that another definition made
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SliceStates(Mapping[str, SliceState]):
     """The states of slices that are there or were tried, by their texts.
 
@@ -37,6 +37,15 @@ class SliceStates(Mapping[str, SliceState]):
     remakes: bool = True
     causes: Mapping[str, str] = field(default_factory=dict)
     late: frozenset[str] = frozenset()
+
+    @cached_property
+    def kinds(self) -> frozenset[SliceState]:
+        """Return the states that any slice has.
+
+        Returns:
+            The states, each once.
+        """
+        return frozenset(self.of.values())
 
     def __getitem__(self, text: str) -> SliceState:
         return self.of[text]
@@ -145,21 +154,22 @@ def require_range(request: SliceRange, *, partition_too: bool, full_refresh: boo
 class Calendar:
     """The slices of each `partitioned` line in one range: computed once, shared by its models.
 
-    ``above`` are the models that one reads, however far: what lies before the start of one of them
-    that is partitioned has nothing to read.
+    ``parents`` are the models that one reads itself: what lies before the start of one of them, or
+    of one above, that is partitioned has nothing to read.
     """
 
     def __init__(
         self,
         request: SliceRange,
         now: datetime,
-        above: Callable[[Model], Iterable[Model]] = lambda _: (),
+        parents: Callable[[Model], Iterable[Model]] = lambda _: (),
     ) -> None:
         self._request = request
         self._now = now
-        self._above = above
+        self._parents = parents
         self._known: dict[PartitionSpec, InRange] = {}
         self._early: dict[tuple[PartitionSpec, datetime], int] = {}
+        self._last_starts: dict[str, datetime | None] = {}
 
     def of(self, model: Model) -> InRange:
         """Raises PartitionError, placed."""
@@ -175,16 +185,31 @@ class Calendar:
 
     def _since(self, model: Model, spec: PartitionSpec, found: InRange) -> InRange:
         """Without the slices before the last start of what the model reads."""
-        above = (each.partition for each in self._above(model) if each.partition is not None)
-        starts = [start for each in above if (start := partition.start_of(each)) is not None]
-        if not starts or not found.slices:
+        last = self._last_start_above(model)
+        if last is None or not found.slices:
             return found
-        last = max(starts)
         if (spec, last) not in self._early:
             ends = (partition.bounds(spec, part.value)[1] for part in found.slices)
             self._early[spec, last] = sum(end <= last for end in ends)
         early = self._early[spec, last]
         return replace(found, slices=found.slices[early:], early=found.early + early)
+
+    def _last_start_above(self, model: Model) -> datetime | None:
+        """Return the last start of all partitioned models above, from the topmost down."""
+        known, waiting = self._last_starts, [model]
+        while waiting:
+            current = waiting[-1]
+            parents = [above for above in self._parents(current) if above.name != current.name]
+            unknown = [above for above in parents if above.name not in known]
+            if unknown:
+                waiting.extend(unknown)
+                continue
+            specs = (above.partition for above in parents)
+            starts = [partition.start_of(spec) for spec in specs if spec is not None]
+            starts += [known[above.name] for above in parents]
+            known[current.name] = max((start for start in starts if start), default=None)
+            waiting.pop()
+        return known[model.name]
 
 
 def _in_range(spec: PartitionSpec, request: SliceRange, now: datetime) -> InRange:
@@ -223,11 +248,17 @@ def _first(spec: PartitionSpec, request: SliceRange) -> datetime:
 
 def choose(found: InRange, states: SliceStates, *, every: bool) -> tuple[tuple[Slice, ...], Tally]:
     """The slices to make, in order, and the count of all."""
-    known = [states.state(part.text) for part in found.slices]
     chosen: Sequence[Slice] = found.slices
-    if not every:
-        chosen = [part for part in found.slices if states.lacks(part.text)]
-    counts = dict(Counter(known))
+    if states.kinds <= {SliceState.MATERIALIZED}:  # as most are
+        missing = [part for part in found.slices if part.text not in states.of]
+        chosen = chosen if every else missing
+        there = len(found.slices) - len(missing)
+        numbers = {SliceState.MATERIALIZED: there, SliceState.MISSING: len(missing)}
+        counts = {state: number for state, number in numbers.items() if number}
+    else:
+        counts = dict(Counter(states.state(part.text) for part in found.slices))
+        if not every:
+            chosen = [part for part in found.slices if states.lacks(part.text)]
     tally = Tally(counts, len(chosen), found.early, found.later, found.current)
     return tuple(chosen), tally
 

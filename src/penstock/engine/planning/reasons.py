@@ -105,7 +105,8 @@ def stale_slices(models: Sequence[Model], known: Known) -> dict[str, tuple[Slice
             slices: tuple[Slice, ...] = () if line is None else line.of_states(SliceState.STALE)
         else:
             of = states.get(model.name, SliceStates())
-            slices = tuple(_slice(text) for text, state in of.items() if state == SliceState.STALE)
+            stale = of.items() if SliceState.STALE in of.kinds else ()
+            slices = tuple(_slice(text) for text, state in stale if state is SliceState.STALE)
         if slices:
             found[model.name] = slices
     return found

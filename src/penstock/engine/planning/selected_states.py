@@ -46,7 +46,7 @@ def _states(
     recorded = asked.known.slices([m for m in asked.steps if m.by_time is None])
     range_ = asked.request.range
     slices = _of_moment(asked, chains) if range_ is None else {}
-    calendar = Calendar(range_ or SliceRange(), asked.request.fire_time, asked.above)
+    calendar = Calendar(range_ or SliceRange(), asked.request.fire_time, asked.parents)
     for model in asked.steps:
         states = recorded.get(model.name, SliceStates())
         if model.by_time is not None:

@@ -24,6 +24,7 @@ from penstock.engine.planning.ranges import (
     unfinished_of,
 )
 from penstock.engine.planning.restatement_scope import BuildTimes, rebuilds
+from penstock.engine.planning.state_cache import StateCache
 from penstock.engine.state import reading
 from penstock.engine.state.other_writers import Outside, Undone, Where, look, undone
 from penstock.engine.state.records import (
@@ -368,8 +369,8 @@ def recorded_of(
 class KnownSlices:
     """Knowledge of the catalogs, asked when a plan needs it; see `plan.Known`. ``tables`` are those
     whose changes of rows models are behind, ``views`` the VIEW models that they read; ``late``:
-    slices with late rows are to be made; ``files``: those of changed files are behind. What was
-    asked of a model stays ``known``.
+    slices with late rows are to be made; ``files``: those of changed files are behind. States that
+    are in the ``cache`` are not derived. What was asked of a model stays ``known``.
     """
 
     settings: Settings
@@ -380,12 +381,19 @@ class KnownSlices:
     is_gone: Callable[[ProcessId], bool] = is_gone
     views: Callable[[], Mapping[str, Sequence[Model]]] = dict
     files: bool = False
+    cache: StateCache | None = None
     known: dict[str, Recorded] = field(default_factory=dict, compare=False, repr=False)
 
     def states(self, models: Sequence[Model]) -> Mapping[str, SliceStates]:
         """The states of slices that are there or were tried, by the names of models."""
-        recorded = self.recorded(models)
-        return {model.name: _slice_states(model, recorded[model.name]) for model in models}
+        states = {} if self.cache is None else self.cache.recall(models, self.catalogs)
+        others = [model for model in models if model.name not in states]
+        recorded = self.recorded(others) if others else {}
+        for model in others:
+            states[model.name] = _slice_states(model, recorded[model.name])
+            if self.cache is not None:
+                self.cache.keep(model, states[model.name])
+        return states
 
     def intervals(self, models: Sequence[Model]) -> Mapping[str, IntervalHistory]:
         """Return what became of the intervals of models by time, by their names."""

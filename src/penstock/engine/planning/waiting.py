@@ -255,6 +255,25 @@ def there_of(models: Iterable[Model], asked: Asked) -> dict[str, There]:
     return found
 
 
+def may_touch(model: Model, steps: Mapping[str, PlannedStep], planning: Asked) -> bool:
+    """Tell whether any slice of a model may need one that a plan makes.
+
+    Args:
+        model: The model.
+        steps: The steps of the plan before the one of the model.
+        planning: What the plan is of.
+
+    Returns:
+        False where `touched` and `following` return nothing.
+    """
+    edges = planning.known.edges.get(model.name, ())
+    names = [edge.upstream.name for edge in edges]
+    names += [view.name for view in planning.known.views.get(model.name, ())]
+    upstream = (steps.get(name) for name in names)
+    is_made = any(step is not None and not (step.skipped or step.blocked) for step in upstream)
+    return is_made or any(edge.is_self for edge in edges)
+
+
 def touched(
     model: Model, slices: Sequence[Slice], steps: Mapping[str, PlannedStep], asked: Asked
 ) -> list[Slice]:

@@ -110,6 +110,32 @@ def columns(settings: Settings) -> CacheFile[Any] | None:
     return None if path is None else CacheFile(path, _json, json.loads)
 
 
+def edges(settings: Settings) -> CacheFile[bytes] | None:
+    """Return the edges of models, as `penstock.model.project.edge_cache` packs them.
+
+    Args:
+        settings: The settings of the project.
+
+    Returns:
+        The file; None where nothing is cached.
+    """
+    path = _path(settings, "edges.cache")
+    return None if path is None else CacheFile(path, pickle.dumps, _only_bytes, keeps=20_000)
+
+
+def slice_states(settings: Settings) -> CacheFile[Any] | None:
+    """Return the states of slices, as `penstock.engine.planning.state_cache` has them.
+
+    Args:
+        settings: The settings of the project.
+
+    Returns:
+        The file; None where nothing is cached.
+    """
+    path = _path(settings, "states.cache")
+    return None if path is None else CacheFile(path, pickle.dumps, _only_bytes, keeps=20_000)
+
+
 def query_facts(settings: Settings) -> CacheFile[Any] | None:
     """Answers about queries, as `penstock.model.slicing.query_facts` has them. A plan of a few
     models asks of these alone.

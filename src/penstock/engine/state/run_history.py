@@ -7,18 +7,29 @@ steps answers as one with ten.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from statistics import median
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, true
 
 from penstock.engine.results import StepRun
-from penstock.engine.state.reading import LISTED_RUN, as_check, as_read, as_run, as_step
+from penstock.engine.state.reading import (
+    LISTED_RUN,
+    PUBLISHED,
+    as_check,
+    as_read,
+    as_run,
+    as_step,
+)
 from penstock.engine.state.records import CheckRecord, ReadRecord, RunRecord, StepRecord
-from penstock.engine.state.tables import CHECK, READ, RUN, SLICE, STEP, to_text
+from penstock.engine.state.tables import CHECK, READ, RUN, SLICE, STEP, to_moment, to_text
 from penstock.model.time.slice import shown
 
+_PACE_SLICES = 400  # of one table, the last ones
+_PACE_RUNS = 10
 _PAGE = 200  # runs of a table that are looked up at once
 _NOT_DONE = ("failed", "abandoned", "running")  # running: if its process is gone
 
@@ -211,3 +222,74 @@ def makers(connection: Connection, target: str) -> dict[int, tuple[str, str]]:
         STEP.c.target == target, STEP.c.state == "done", STEP.c.snapshot_id.is_not(None)
     )
     return {id_: (run_id, step) for id_, run_id, step in connection.execute(query)}
+
+
+class MadeOnce(NamedTuple):
+    """One time that a run made a slice. ``rows`` is None where they were not counted."""
+
+    run_id: str
+    slice: str
+    began: str
+    ended: str
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Medians of what one slice, or one unit of time, took in ``runs`` past runs."""
+
+    seconds: float
+    rows: float | None
+    runs: int
+
+
+def last_made(connection: Connection, target: str) -> list[MadeOnce]:
+    """Return the last times that slices of a target were made.
+
+    Args:
+        connection: The catalog.
+        target: The table.
+
+    Returns:
+        The publications of runs, the newest first.
+    """
+    conditions = (
+        STEP.c.target == target,
+        STEP.c.state.in_(PUBLISHED),
+        STEP.c.finished_at.is_not(None),
+    )
+    query = select(
+        STEP.c.run_id, STEP.c.slice, STEP.c.started_at, STEP.c.finished_at, STEP.c.row_count
+    )
+    query = query.where(*conditions).order_by(STEP.c.started_at.desc()).limit(_PACE_SLICES)
+    return [MadeOnce(*row) for row in connection.execute(query)]
+
+
+def pace_of(publications: Iterable[MadeOnce], units: Callable[[str], int]) -> Pace | None:
+    """Return what a slice takes.
+
+    Slices of one job share its time, so a run is looked at as a whole.
+
+    Args:
+        publications: The times that slices were made.
+        units: Counts what the text of a slice stands for.
+
+    Returns:
+        The medians; None where no slice was made.
+    """
+    by_run: dict[str, list[MadeOnce]] = defaultdict(list)
+    for part in publications:
+        by_run[part.run_id].append(part)
+    runs = list(by_run.values())[:_PACE_RUNS]
+    if not runs:
+        return None
+    seconds, rows = [], []
+    for slices in runs:
+        number = sum(units(part.slice) for part in slices) or 1
+        end = to_moment(max(part.ended for part in slices))
+        duration = end - to_moment(min(part.began for part in slices))
+        seconds.append(duration.total_seconds() / number)
+        counts = [part.rows for part in slices if part.rows is not None]
+        if len(counts) == len(slices):
+            rows.append(sum(counts) / number)
+    return Pace(median(seconds), median(rows) if rows else None, len(runs))

@@ -17,6 +17,7 @@ from penstock.model.values.history import current_view
 
 Edges = Mapping[str, tuple[str, ...]]
 Makers = Mapping[str, str]
+_MOST_REMEMBERED = 2_000  # models whose upstream is remembered: it takes the square of the room
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,12 @@ class Graph:
 
     def upstream(self, name: str) -> tuple[str, ...]:
         """Everything before ``name``, however far, in order. ``KeyError`` for an unknown name."""
-        return self._reach(name, self.parents)
+        reached = self._upstream.get(name)
+        if reached is None:
+            reached = self._reach(name, self.parents)
+            if len(self._upstream) < _MOST_REMEMBERED:
+                self._upstream[name] = reached
+        return reached
 
     def downstream(self, name: str) -> tuple[str, ...]:
         """Everything after ``name``, however far, in order. ``KeyError`` for an unknown name."""
@@ -91,6 +97,10 @@ class Graph:
         return tuple(sorted(_reachable(name, edges), key=self._positions.__getitem__))
 
     @cached_property
+    def _upstream(self) -> dict[str, tuple[str, ...]]:  # a plan asks for it in each of its phases
+        return {}
+
+    @cached_property
     def _positions(self) -> dict[str, int]:
         return {name: position for position, name in enumerate(self.order())}
 
@@ -101,15 +111,20 @@ def chains(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:
     Chains, and names within one, are in the order of ``models``.
     """
     edges = _edges([model for model in models if model.partition is not None])
-    chain_of = {name: {name} for name in edges}
+    leaders = {name: name for name in edges}  # towards one name of each chain
+
+    def find_leader(name: str) -> str:
+        while leaders[name] != name:
+            leaders[name] = name = leaders[leaders[name]]
+        return name
+
     for name, parents in edges.items():
         for parent in parents:
-            merged = chain_of[name] | chain_of[parent]
-            chain_of |= dict.fromkeys(merged, merged)
-    ordered = {
-        id(chain): tuple(name for name in edges if name in chain) for chain in chain_of.values()
-    }
-    return tuple(ordered.values())
+            leaders[find_leader(parent)] = find_leader(name)
+    members: dict[str, list[str]] = {}
+    for name in edges:
+        members.setdefault(find_leader(name), []).append(name)
+    return tuple(map(tuple, members.values()))
 
 
 def check_graph(models: Sequence[Model]) -> tuple[Diagnostic, ...]:

@@ -107,18 +107,19 @@ def edges_of(
     partition_column: Callable[[str], str] = lambda _: "_wm_partition",
     windows: ReadWindows = windows_of,
     zone: str = "UTC",
+    only: Iterable[Model] | None = None,
 ) -> Mapping[str, tuple[Edge, ...]]:
     """Return the edges of each model to what it reads, by its name.
 
     ``partition_column`` is by lake the column that holds the value of each row's slice, ``zone``
-    the time zone of the session.
+    the time zone of the session. ``only`` are the models whose edges are asked for; None for all.
     """
     every = {model.name: model for model in models}
     makers = makers_of(every.values())
     made = {key: every[name] for key, name in makers.items()}
     reading = _Reading(made, windows, SliceColumns(made, partition_column, zone))
     found: dict[str, tuple[Edge, ...]] = {}
-    for model in every.values():
+    for model in every.values() if only is None else only:
         by_upstream: dict[str, list[Edge]] = {}
         for edge in _edges(model, reading):
             by_upstream.setdefault(edge.upstream.name, []).append(edge)

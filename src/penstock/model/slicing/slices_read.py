@@ -87,6 +87,11 @@ class Selection:
     zone: str = "UTC"
     _programs: dict[Expression, Program] = field(default_factory=dict, compare=False, repr=False)
 
+    @property
+    def parts(self) -> tuple[tuple[SlicesRead, ...], str]:
+        """Return what it is made of beside the models."""
+        return self.uses, self.zone
+
     def __str__(self) -> str:
         """Return the conditions for people."""
         return " or ".join(dict.fromkeys(use.text for use in self.uses if use.text))

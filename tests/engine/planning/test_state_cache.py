@@ -1,0 +1,251 @@
+"""States of slices are those that a process without the cache derives, whatever happened since.
+
+Tests ``engine/planning/state_cache.py`` and ``engine/state/basis.py``. No Spark: DuckDB makes the
+tables, and the records of runs are written as runs write them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, update
+
+from penstock.engine.planning.ranges import SliceStates
+from penstock.engine.session.connections import Connections
+from penstock.engine.state.records import ReadRecord
+from penstock.engine.state.store import State, insert_read, publish
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.database import metadata as t
+from penstock.project.context import ProjectContext
+from penstock.settings.config import load_settings
+from tests import duck
+from tests.engine.state.builders import at, publication, run_record, step_record
+from tests.engine.toy import write_project
+
+HEADER = "-- pipeline\n-- partitioned daily\n-- materialize ducklake://main/{}\n"
+MODELS = {
+    "models/days": HEADER.format("days") + "SELECT n, '{partition}' AS day FROM raw",
+    "models/marts": HEADER.format("marts")
+    + "SELECT n FROM days JOIN named USING (n) WHERE days._wm_partition = '{partition}'",
+    "models/total": "-- pipeline\n-- materialize ducklake://main/total\nSELECT n FROM raw",
+    "models/named": "MODEL (name main.named, kind VIEW);\nSELECT 1 AS n",
+    "models/other": "-- pipeline\n-- materialize ducklake://main/other\nSELECT 2 AS n",
+}
+LATER = 60 * 24 * 30  # minutes: the days are over
+DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
+EVERY = ["days", "marts", "other", "total"]  # the view has no rows of its own in a lake of DuckDB
+
+
+@dataclass
+class Lake:
+    """A project, and its lake with tables that DuckDB made and records as runs write them."""
+
+    root: Path
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    @property
+    def uri(self) -> str:
+        return f"ducklake:sqlite:{self.root}/lake/meta.sqlite"
+
+    def sql(self, *statements: str) -> None:
+        """Change tables as another writer."""
+        with duck.attach(self.uri, self.root / "lake" / "data") as duckdb:
+            for statement in statements:
+                duckdb.execute(statement)
+
+    @contextmanager
+    def state(self) -> Iterator[tuple[State, int]]:
+        """The state, and the id of the latest snapshot."""
+        with Catalog.open(self.uri) as catalog:
+            yield State(catalog), catalog.latest().id
+
+    def context(self) -> ProjectContext:
+        """A context as a new process has it."""
+        settings = load_settings(self.root)
+        connections = Connections(settings, None, None)
+        return ProjectContext.of(settings, connections.load_models(), connections)
+
+    def record(self, model: str, *values: str) -> None:
+        """Record slices as a run does that reads everything as it is."""
+        made = self.context().by_name[model]
+        with self.state() as (state, latest):
+
+            def write(connection: Connection) -> None:
+                number = next(self.numbers)
+                read_id = f"read{number}"
+                read = ReadRecord(read_id, made.target.qualified, "r1", {"main": latest})
+                insert_read(connection, replace(read, tests=made.terms))
+                for value in values:
+                    what = publication(
+                        target=made.target.qualified,
+                        slice=value,
+                        step=model,
+                        strategy=made.strategy.name,
+                        slicing=made.slicing,
+                        definition_hash=made.definition_hash,
+                        read_id=read_id,
+                        at=at(LATER + number),
+                    )
+                    publish(connection, latest, what)
+
+            state.write(write)
+
+    def states(self) -> tuple[Mapping[str, SliceStates], list[str]]:
+        """The states by the cache, and which of them came from it; both are as without it."""
+        context = self.context()
+        models = [model for model in context.models if model.strategy.runs]
+        known = context.slices()
+        assert known.cache is not None
+        recalled = sorted(known.cache.recall(models, context.catalog))
+        states = context.slices().states(models)
+        context.save_facts()
+        derived = replace(context.slices(), cache=None).states(models)
+        assert {name: dict(of) for name, of in states.items()} == {
+            name: dict(of) for name, of in derived.items()
+        }
+        assert {name: (of.runs, of.remakes, of.causes) for name, of in states.items()} == {
+            name: (of.runs, of.remakes, of.causes) for name, of in derived.items()
+        }
+        return states, recalled
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    duck.required()
+    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path / "cache"))
+    root = write_project(tmp_path / "p", MODELS)
+    (root / "lake").mkdir()
+    lake = Lake(root)
+    days = "SELECT 1 AS n, unnest(['2026-01-01', '2026-01-02', '2026-01-03']) AS _wm_partition"
+    lake.sql(
+        "CREATE TABLE raw AS SELECT 1 AS n",
+        "CREATE TABLE unread AS SELECT 1 AS n",
+        f"CREATE TABLE days AS {days}",
+        f"CREATE TABLE marts AS {days}",
+        "CREATE TABLE total AS SELECT 1 AS n",
+        "CREATE TABLE other AS SELECT 2 AS n",
+        "CREATE VIEW named AS SELECT 1 AS n",
+    )
+    with lake.state() as (state, _):
+        state.begin_run(run_record())
+        state.end_run("r1", "success")
+    lake.record("named", "")
+    lake.record("days", *DAYS)
+    lake.record("marts", *DAYS)
+    lake.record("total", "")
+    lake.record("other", "")
+    _, recalled = lake.states()
+    assert recalled == []
+    states, recalled = lake.states()
+    assert set(EVERY) <= set(recalled)
+    assert {str(state) for name in EVERY for state in states[name].values()} == {"materialized"}
+    return lake
+
+
+def _restore(lake: Lake) -> None:
+    """Give the latest snapshot another time, as that of another history has."""
+    with Catalog.open(lake.uri) as catalog, catalog.writing() as connection:
+        latest = t.snapshot.c.snapshot_id == catalog.latest().id
+        connection.execute(update(t.snapshot).where(latest).values(snapshot_time=at(9999)))
+
+
+def _fail(lake: Lake) -> None:
+    with lake.state() as (state, _):
+        step = step_record("r9", step="days", target="main.days", slice=DAYS[1])
+        state.begin_step(replace(step, started_at=at(2 * LATER)))
+        state.end_step(("r9", "days", DAYS[1]), "failed", "no")
+
+
+def _forget(lake: Lake) -> None:
+    with lake.state() as (state, _):
+        state.forget("main.days", DAYS[2])
+
+
+def _edit(lake: Lake) -> None:
+    path = lake.root / "models" / "days.sql"
+    path.write_text(path.read_text().replace("SELECT n,", "SELECT n + 1 AS n,"))
+
+
+CHANGES: Mapping[str, tuple[Callable[[Lake], object], list[str]]] = {
+    "nothing": (lambda lake: None, []),
+    "a table that no model reads": (lambda lake: lake.sql("INSERT INTO unread VALUES (2)"), []),
+    "a new table": (lambda lake: lake.sql("CREATE TABLE more AS SELECT 1 AS n"), []),
+    "rows of a slice": (
+        lambda lake: lake.sql(f"DELETE FROM days WHERE _wm_partition = '{DAYS[0]}'"),
+        ["days", "marts"],
+    ),
+    "rows of a table that no model makes": (
+        lambda lake: lake.sql("INSERT INTO raw VALUES (5)"),
+        ["days", "total"],
+    ),
+    "an own record": (lambda lake: lake.record("marts", DAYS[0]), ["marts"]),
+    "a record of an input": (lambda lake: lake.record("days", DAYS[0]), ["days", "marts"]),
+    "a failed attempt": (_fail, ["days"]),
+    "a dropped slice": (_forget, ["days", "marts"]),
+    "a table that went": (lambda lake: lake.sql("DROP TABLE total"), ["total"]),
+    "a table of another name": (
+        lambda lake: lake.sql("ALTER TABLE raw RENAME TO raw2"),
+        ["days", "total"],
+    ),
+    "a table that took the place": (
+        lambda lake: lake.sql("DROP TABLE raw", "CREATE TABLE raw AS SELECT 1 AS n"),
+        ["days", "total"],
+    ),
+    "a view": (
+        lambda lake: lake.sql("CREATE OR REPLACE VIEW named AS SELECT 2 AS n"),
+        EVERY,
+    ),
+    "another history": (_restore, EVERY),
+    "expired snapshots": (
+        lambda lake: lake.sql(
+            "INSERT INTO unread VALUES (3)",
+            "CALL ducklake_expire_snapshots('lk', older_than => now() + INTERVAL 1 DAY)",
+        ),
+        EVERY,
+    ),
+    "a definition": (_edit, ["days", "marts"]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_makes_states_derived_again(lake: Lake, change: str) -> None:
+    act, derived = CHANGES[change]
+    act(lake)
+    _, recalled = lake.states()
+    assert [name for name in EVERY if name not in recalled] == derived
+    _, again = lake.states()
+    states, _ = lake.states()
+    settled = {
+        name for name in EVERY if set(states[name].values()) <= {"materialized", "stale"}
+    } - {name for name in EVERY if states[name].causes}
+    assert settled <= set(again), "what was derived is remembered"
+
+
+def test_changes_follow_upon_each_other(lake: Lake) -> None:
+    for change, (act, _) in CHANGES.items():
+        if change not in ("a table that went", "a table of another name"):
+            act(lake)
+            lake.states()
+            lake.record("days", DAYS[1])
+            lake.states()
+
+
+def test_states_of_the_next_day_are_those_of_records_then(lake: Lake) -> None:
+    lake.record("days", "2026-01-04")
+    states, recalled = lake.states()
+    assert "total" in recalled
+    assert list(states["days"]) == [*DAYS, "2026-01-04"]
+    assert states["days"].runs.keys() == {*DAYS, "2026-01-04"}
+
+
+def test_a_file_that_is_damaged_is_none(lake: Lake) -> None:
+    (file,) = (lake.root.parent / "cache").rglob("states.cache")
+    for content in (b"", b"nonsense", file.read_bytes()[:-20]):
+        file.write_bytes(content)
+        _, recalled = lake.states()
+        assert recalled == []
