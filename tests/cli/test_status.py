@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from penstock.cli.main import main
 from penstock.cli.status import print_models
+from penstock.engine.answers.summaries import ModelSummary
 from penstock.engine.results import ModelStatus, SliceStatus
 from penstock.states import SliceState
 from tests.engine.toy import write_project
@@ -50,7 +51,8 @@ def test_a_table_was_last_made_when_rows_of_it_were(capsys: pytest.CaptureFixtur
         SliceStatus("2026-01-01", SliceState.MATERIALIZED, 1, 7, made),
         SliceStatus("2026-01-02", SliceState.SKIPPED, time=tried),
     )
-    print_models((ModelStatus("m", "main.m", "replace", "daily", slices),))
+    status = ModelStatus("m", "main.m", "replace", "daily", slices)
+    print_models((ModelSummary.of_status(status),))
     assert "2026-01-01 " in (told := capsys.readouterr().out)
     assert "2026-01-02 " not in told
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from penstock.sinks.progress.view import count, one_line
 from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
+    from penstock.engine.answers.summaries import ModelSummary
     from penstock.engine.results import ModelStatus, SliceStatus
 
 
@@ -99,9 +100,14 @@ def command(
 
     wrong = None if fail_on is None else _states_of(fail_on)
     with load_project(project_dir) as project:
-        whole = project.status(*models, select=select, exclude=exclude, from_=from_, to=to)
         selection, last = selection_of(models, select, exclude, to, project.models)
         alone = selection.only(project.models) is not None
+        is_table = not (alone or as_json or failed or grid or wrong or from_ or to)
+        if is_table:
+            summaries = project.summaries(*models, select=select, exclude=exclude)
+            print_models(summaries, _NOTHING_SELECTED if selection else _NO_MODELS)
+            return
+        whole = project.status(*models, select=select, exclude=exclude, from_=from_, to=to)
     statuses = tuple(_select_slices(whole, _states_of("failed"))) if failed else whole
     if grid and not alone:
         raise ArgumentError("--grid shows the slices of one model", hint="name it")
@@ -118,10 +124,13 @@ def command(
 
 
 def _print_all(statuses: tuple[ModelStatus, ...], *, is_range: bool, selected: bool) -> None:
+    from penstock.engine.answers.summaries import ModelSummary
+
     if is_range:
         print_ranges(statuses)
     else:
-        print_models(statuses, _NOTHING_SELECTED if selected else _NO_MODELS)
+        summaries = map(ModelSummary.of_status, statuses)
+        print_models(summaries, _NOTHING_SELECTED if selected else _NO_MODELS)
 
 
 _KNOWN = (
@@ -185,7 +194,12 @@ def print_failed(statuses: tuple[ModelStatus, ...]) -> None:
 
 
 def print_ranges(statuses: tuple[ModelStatus, ...]) -> None:
-    rows = [(each.model, each.target, _slices(each), _missing(each)) for each in statuses]
+    from penstock.engine.answers.summaries import ModelSummary
+
+    rows = [
+        (status.model, status.target, _slices(ModelSummary.of_status(status)), _missing(status))
+        for status in statuses
+    ]
     columns = ("model", "table", "slices", "missing")
     print_table(columns, rows, look=_RANGES, empty="No model is partitioned.")
 
@@ -205,18 +219,19 @@ def _missing(status: ModelStatus) -> str:
     return ", ".join([*said[:_RUNS], *more])
 
 
-def print_models(statuses: tuple[ModelStatus, ...], empty: str = _NO_MODELS) -> None:
+def print_models(summaries: Iterable[ModelSummary], empty: str = _NO_MODELS) -> None:
+    """Print a line for each model."""
     rows = [
         (
-            status.model or "(none)",
-            status.target,
-            status.strategy,
-            _slices(status),
-            status.rows,
-            _snapshot(status),
-            _latest(status),
+            summary.model or "(none)",
+            summary.target,
+            summary.strategy,
+            _slices(summary),
+            summary.rows,
+            summary.snapshot_id,
+            clock(summary.time),
         )
-        for status in statuses
+        for summary in summaries
     ]
     columns = ("model", "table", "strategy", "slices", "rows", "snapshot", "last made")
     print_table(columns, rows, look=_MODELS, empty=empty)
@@ -261,33 +276,23 @@ def clock(time: datetime | None) -> str:
     return "" if time is None else f"{time.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
-def _slices(status: ModelStatus) -> str:
+def _slices(summary: ModelSummary) -> str:
     """``materialized`` of a whole table; ``12 materialized, 1 failed`` of partitions."""
-    if len(status.slices) == 1 and status.slices[0].slice is None:
-        return _state(status.slices[0])
-    counts = Counter[str]()
-    for each in status.slices:
-        counts[_state(each)] += each.intervals
-    return ", ".join(f"{number} {state}" for state, number in counts.items()) or "missing"
+    states = [(_shown(count.state, count.snapshot_id), count.number) for count in summary.counts]
+    if summary.is_whole:
+        return states[0][0]
+    return ", ".join(f"{number} {state}" for state, number in states) or "missing"
 
 
 def _state(status: SliceStatus) -> str:
-    at = f" (snapshot {status.outside_snapshot})" if status.outside_snapshot is not None else ""
-    return f"{state_text(status.state)}{at}"
+    return _shown(status.state, status.outside_snapshot)
+
+
+def _shown(state: str, outside_snapshot: int | None) -> str:
+    by_others = "" if outside_snapshot is None else f" (snapshot {outside_snapshot})"
+    return f"{state_text(state)}{by_others}"
 
 
 def state_text(state: str) -> str:
     """The state of a slice for people."""
     return "skipped: upstream failed" if state == "skipped" else state
-
-
-def _snapshot(status: ModelStatus) -> int | None:
-    return max(
-        (each.snapshot_id for each in status.slices if each.snapshot_id is not None), default=None
-    )
-
-
-def _latest(status: ModelStatus) -> str:
-    """Return when slices were last made: attempts that left nothing do not count."""
-    made = (each for each in status.slices if each.snapshot_id is not None)
-    return clock(max((each.time for each in made if each.time is not None), default=None))

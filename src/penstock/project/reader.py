@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.engine.answers.row_history import RowVersion
     from penstock.engine.answers.runs import PastRuns, RunDetail, RunLogLines
     from penstock.engine.answers.schema_history import VersionChanges
+    from penstock.engine.answers.summaries import ModelSummary
     from penstock.engine.answers.table_diff import TableDiffs
     from penstock.engine.answers.why import Why
     from penstock.engine.planning.estimates import Estimate
@@ -190,6 +191,27 @@ class ProjectReader:
         return states.report_status(
             self._context, names, select=select, exclude=exclude, from_=from_, to=to
         )
+
+    def summaries(
+        self,
+        *models: str,
+        select: str | Sequence[str] | None = None,
+        exclude: str | Sequence[str] | None = None,
+    ) -> tuple[ModelSummary, ...]:
+        """Return the slices of models in numbers: ``project.summaries()[0].counts``.
+
+        Quicker than `status`, which has each slice. Starts no Spark.
+
+        Args:
+            *models: Models in the selection language; none for all.
+            select: More models.
+            exclude: Models to leave out.
+
+        Returns:
+            A summary for each model; without a selection, also of tables that no model makes.
+        """
+        self._context = self._context.with_own()
+        return states.summarize_models(self._context, models, select=select, exclude=exclude)
 
     def show(self, model: str) -> ModelDetail:
         """Everything about one model: ``project.show("orders")``. Starts no Spark."""

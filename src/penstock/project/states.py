@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.engine.answers.schema_history import VersionChanges
+    from penstock.engine.answers.summaries import ModelSummary
     from penstock.engine.planning.run_arguments import Ends
     from penstock.engine.planning.selection import Selection
     from penstock.engine.planning.slices import Partition
@@ -69,6 +70,41 @@ def report_status(
     if only or not selection:
         return read_statuses()
     return of_selection(selection, context.by_name, context.graph, read_statuses)
+
+
+def summarize_models(
+    context: ProjectContext,
+    models: Sequence[str],
+    *,
+    select: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
+) -> tuple[ModelSummary, ...]:
+    """Summarize the slices of models in numbers.
+
+    Args:
+        context: The project, with the environment's own tables that exist.
+        models: Models in the selection language; none for all.
+        select: More models.
+        exclude: Models to leave out.
+
+    Returns:
+        The summaries. Without models they include the tables that no model builds any more.
+
+    Raises:
+        ArgumentError: A name is unknown.
+    """
+    from penstock.engine.answers.summaries import summarize
+    from penstock.engine.planning.run_arguments import selection_of
+
+    selection, _ = selection_of(models, select, exclude, None, context.models)
+    only = None
+    if selection:
+        names = select_names(context, selection)
+        only = [model for model in context.models if model.name in names]
+    known = context.slices(late=False)
+    summaries = summarize(known, context.models, context.reads, only)
+    context.save_facts()
+    return summaries
 
 
 def models_in_state(context: ProjectContext, word: str) -> set[str]:

@@ -1,6 +1,7 @@
 """States of slices are those that a process without the cache derives, whatever happened since.
 
-Tests ``engine/planning/state_cache.py`` and ``engine/state/basis.py``. No Spark: DuckDB makes the
+Tests ``engine/planning/state_cache.py``, ``engine/state/basis.py`` and, as summaries depend on
+them, ``engine/answers/summaries.py``. No Spark: DuckDB makes the
 tables, and the records of runs are written as runs write them.
 """
 
@@ -15,6 +16,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, update
 
+from penstock.engine.answers.status import statuses
+from penstock.engine.answers.summaries import ModelSummary, summarize
 from penstock.engine.planning.ranges import SliceStates
 from penstock.engine.session.connections import Connections
 from penstock.engine.state.records import ReadRecord
@@ -22,6 +25,7 @@ from penstock.engine.state.store import State, insert_read, publish
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.database import metadata as t
 from penstock.project.context import ProjectContext
+from penstock.project.project import Project
 from penstock.settings.config import load_settings
 from tests import duck
 from tests.engine.state.builders import at, publication, run_record, step_record
@@ -111,6 +115,10 @@ class Lake:
         assert {name: (of.runs, of.remakes, of.causes) for name, of in states.items()} == {
             name: (of.runs, of.remakes, of.causes) for name, of in derived.items()
         }
+        reads = context.reads
+        summaries = summarize(context.slices(), context.models, reads)
+        every = statuses(context.settings, context.catalog, context.models, reads)
+        assert summaries == tuple(map(ModelSummary.of_status, every))
         return states, recalled
 
 
@@ -166,6 +174,15 @@ def _forget(lake: Lake) -> None:
         state.forget("main.days", DAYS[2])
 
 
+def _roll_back(lake: Lake) -> None:
+    with lake.state() as (_, before):
+        pass
+    lake.sql(f"DELETE FROM days WHERE _wm_partition = '{DAYS[0]}'")
+    lake.record("days", DAYS[0])
+    with Project.load(lake.root) as project:
+        project.rollback("days", before)
+
+
 def _edit(lake: Lake) -> None:
     path = lake.root / "models" / "days.sql"
     path.write_text(path.read_text().replace("SELECT n,", "SELECT n + 1 AS n,"))
@@ -187,6 +204,7 @@ CHANGES: Mapping[str, tuple[Callable[[Lake], object], list[str]]] = {
     "a record of an input": (lambda lake: lake.record("days", DAYS[0]), ["days", "marts"]),
     "a failed attempt": (_fail, ["days"]),
     "a dropped slice": (_forget, ["days", "marts"]),
+    "a rollback": (_roll_back, ["days", "marts"]),
     "a table that went": (lambda lake: lake.sql("DROP TABLE total"), ["total"]),
     "a table of another name": (
         lambda lake: lake.sql("ALTER TABLE raw RENAME TO raw2"),

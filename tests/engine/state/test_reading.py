@@ -304,7 +304,7 @@ def test_the_last_checks_are_in_the_order_of_the_script() -> None:
     with tables() as connection:
         put(connection, CHECK, a_check(1, 0, "old"), a_check(2, 1, "second"))
         put(connection, CHECK, a_check(2, 0, "first"))
-        found = [each.result for each in reading.last_checks(connection, "main.a")]
+        found = [each.result for each in reading.last_checks(connection, ["main.a"])]
         assert [each.name for each in found] == ["first", "second"]
         assert (found[0].passed, found[0].failures, found[0].samples) == (False, 2, ({"id": 1},))
-        assert reading.last_checks(connection, "main.b") == []
+        assert reading.last_checks(connection, ["main.b"]) == []

@@ -113,7 +113,7 @@ def test_a_result_has_its_severity_and_its_query(state: State) -> None:
     state.confirm(publication(checks=(result,)), 7)
     with state.reading() as connection:
         assert connection is not None
-        (check,) = reading.last_checks(connection, "main.a")
+        (check,) = reading.last_checks(connection, ["main.a"])
     assert (check.result, check.result.outcome) == (result, "warned")
 
 

@@ -90,6 +90,19 @@ class Reads:
         edges, views = self.edges.get(model.name, ()), self.views.get(model.name, ())
         return inputs_of(edges, recorded, changes.get(model.name, ()), views=views)
 
+    def above(self, models: Iterable[Model]) -> Iterator[Model]:
+        """Return the models whose slices say what is behind.
+
+        Args:
+            models: The readers.
+
+        Yields:
+            The models that they read, some more than once.
+        """
+        for model in models:
+            yield from (edge.upstream for edge in self.edges.get(model.name, ()))
+            yield from self.views.get(model.name, ())
+
 
 @dataclass(frozen=True, slots=True)
 class LakeState:
@@ -110,14 +123,25 @@ class LakeState:
 
     @classmethod
     def read(
-        cls, connection: Connection, target: str | None = None, by_time: Collection[str] = ()
+        cls,
+        connection: Connection,
+        targets: Sequence[str] | None = None,
+        by_time: Collection[str] = (),
     ) -> LakeState:
-        """``by_time`` are the targets of models by time."""
-        targets = None if target is None else [target]
+        """Read the state of tables.
+
+        Args:
+            connection: The catalog.
+            targets: The tables; None for all of the lake.
+            by_time: The tables of models by time.
+
+        Returns:
+            What is recorded, without what others did to the tables.
+        """
         return cls(
-            slices=tuple(reading.slices(connection, target)),
+            slices=tuple(reading.slices_in(connection, targets)),
             attempts=tuple(reading.unpublished_attempts(connection, targets, by_time)),
-            checks=tuple(reading.last_checks(connection, target)),
+            checks=tuple(reading.last_checks(connection, targets)),
             running=tuple(reading.running(connection)),
             dropped=reading.dropped(connection, targets),
             holders=holders(connection),
@@ -152,21 +176,37 @@ def statuses(
     catalogs: Catalogs,
     models: Sequence[Model],
     inputs_read: Reads,
+    only: Sequence[Model] | None = None,
 ) -> Statuses:
-    """The slices of all models of a project, and the tables in their lakes that none makes."""
-    lakes = sorted({model.target.lake for model in models})
-    states = {name: read_state(settings, catalogs, name, models) for name in lakes}
-    made = [model for model in models if model.strategy.runs]
+    """Return the slices of models.
+
+    Args:
+        settings: The settings of the project.
+        catalogs: The catalogs of lakes.
+        models: All models of the project.
+        inputs_read: The reads of all models.
+        only: The models whose slices are asked for; None for all.
+
+    Returns:
+        A status for each model. Of all models, also those of tables that none makes any more.
+    """
+    makers = [model for model in models if model.strategy.runs] if only is None else only
+    looked_at = {model.name: model for model in (*makers, *inputs_read.above(makers))}
+    targets = None if only is None else [model.target.qualified for model in looked_at.values()]
+    in_lakes = models if only is None else looked_at.values()
+    lakes = sorted({model.target.lake for model in in_lakes})
+    states = {name: read_state(settings, catalogs, name, models, targets) for name in lakes}
     divided = {name: _divided(state) for name, state in states.items()}
     own = {
         model.name: divided[model.target.lake].get(model.target.qualified)
         or replace(states[model.target.lake], slices=(), attempts=(), checks=())
-        for model in made
+        for model in looked_at.values()
     }
-    recorded = {model.name: _recorded(model, own[model.name]) for model in made}
-    changes = table_changes(catalogs, inputs_read.tables, recorded)
-    files = files_of(settings, catalogs, made, recorded)
-    known = [
+    recorded = {name: _recorded(model, own[name]) for name, model in looked_at.items()}
+    makers_recorded = {model.name: recorded[model.name] for model in makers}
+    changes = table_changes(catalogs, inputs_read.tables, makers_recorded)
+    files = files_of(settings, catalogs, makers, recorded)
+    made = [
         model_status(
             model,
             own[model.name],
@@ -175,14 +215,45 @@ def statuses(
                 files=files.get(model.name, {}),
             ),
         )
-        for model in made
+        for model in makers
     ]
-    others = [each for name, state in states.items() for each in unmade(state, name, models)]
-    if others and (settings.own_tables or settings.suffixes):
-        made_here = [model.target.qualified for model in models]
-        about = (settings.own_tables, settings.suffixes, made_here)
-        others = [each for each in others if not is_of_another(_in_lake(each.target), *about)]
-    return Statuses((*known, *others))
+    if only is not None:
+        return Statuses(made)
+    return Statuses((*made, *_unmade(settings, states, models)))
+
+
+def unmade_statuses(settings: Settings, catalogs: Catalogs, models: Sequence[Model]) -> Statuses:
+    """Return the statuses of the tables that runs have made and no model makes any more.
+
+    Args:
+        settings: The settings of the project.
+        catalogs: The catalogs of lakes.
+        models: All models of the project.
+
+    Returns:
+        A status for each table.
+    """
+    makers = {fold(model.target.qualified) for model in models if model.strategy.runs}
+    states: dict[str, LakeState] = {}
+    for lake in sorted({model.target.lake for model in models}):
+        catalog = catalogs(lake)
+        if catalog is not None:
+            recorded = State(catalog).read(run_history.list_targets, list[str]())
+            targets = [target for target in recorded if fold(target) not in makers]
+            if targets:
+                states[lake] = read_state(settings, catalogs, lake, models, targets)
+    return Statuses(_unmade(settings, states, models))
+
+
+def _unmade(
+    settings: Settings, states: Mapping[str, LakeState], models: Sequence[Model]
+) -> list[ModelStatus]:
+    tables = [each for name, state in states.items() for each in unmade(state, name, models)]
+    if tables and (settings.own_tables or settings.suffixes):
+        targets = [model.target.qualified for model in models]
+        about = (settings.own_tables, settings.suffixes, targets)
+        return [table for table in tables if not is_of_another(_in_lake(table.target), *about)]
+    return tables
 
 
 def _in_lake(table: str) -> str:
@@ -192,18 +263,7 @@ def _in_lake(table: str) -> str:
 
 def status_of(settings: Settings, catalogs: Catalogs, model: Model, inputs_read: Reads) -> Statuses:
     """The slices of one model."""
-    above = {edge.upstream.name: edge.upstream for edge in inputs_read.edges.get(model.name, ())}
-    above |= {view.name: view for view in inputs_read.views.get(model.name, ())}
-    states = {
-        each.name: read_state(settings, catalogs, each.target.lake, [each], each.target.qualified)
-        for each in {**above, model.name: model}.values()
-    }
-    recorded = {each.name: _recorded(each, states[each.name]) for each in above.values()}
-    own = {model.name: _recorded(model, states[model.name])}
-    inputs = inputs_read.inputs(model, recorded, table_changes(catalogs, inputs_read.tables, own))
-    files = files_of(settings, catalogs, [model], own)
-    inputs = replace(inputs, files=files.get(model.name, {}))
-    return Statuses([model_status(model, states[model.name], inputs)])
+    return statuses(settings, catalogs, [model, *inputs_read.above([model])], inputs_read, [model])
 
 
 def _recorded(model: Model, state: LakeState) -> Recorded:
@@ -220,9 +280,9 @@ def read_state(
     catalogs: Catalogs,
     lake: str,
     models: Sequence[Model],
-    target: str | None = None,
+    targets: Sequence[str] | None = None,
 ) -> LakeState:
-    """The state of a lake, or of one target in it, and what others did to its tables; empty
+    """The state of a lake, or of some targets in it, and what others did to its tables; empty
     without a catalog.
     """
     catalog = catalogs(lake)
@@ -231,18 +291,18 @@ def read_state(
     in_lake = [model for model in models if model.target.lake == lake]
     where = where_of(settings, lake, catalog.data_path, in_lake)
     by_time = frozenset(each.target.qualified for each in in_lake if each.by_time is not None)
-    ask = partial(_state, where=where, target=target, spark=settings.spark, by_time=by_time)
+    ask = partial(_state, where=where, targets=targets, spark=settings.spark, by_time=by_time)
     return State(catalog).read(ask, LakeState())
 
 
 def _state(
     connection: Connection,
     where: Where,
-    target: str | None,
+    targets: Sequence[str] | None,
     spark: SparkSettings,
     by_time: Collection[str] = (),
 ) -> LakeState:
-    state = LakeState.read(connection, target, by_time)
+    state = LakeState.read(connection, targets, by_time)
     by_target: dict[str, list[SliceRecord]] = defaultdict(list)
     for record in state.slices:
         by_target[record.target].append(record)
@@ -452,7 +512,9 @@ def recorded_checks(model: Model, catalog: Catalog | None) -> RecordedChecks:
     if catalog is None:
         return RecordedChecks()
     target, none = model.target.qualified, list[CheckRecord]()
-    records = State(catalog).read(lambda connection: reading.last_checks(connection, target), none)
+    records = State(catalog).read(
+        lambda connection: reading.last_checks(connection, [target]), none
+    )
     return RecordedChecks(
         RecordedCheck(
             shown(record.slice),

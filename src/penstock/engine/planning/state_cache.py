@@ -33,6 +33,19 @@ _LASTING = frozenset({SliceState.MATERIALIZED, SliceState.STALE})
 _Group = tuple[str, str, tuple[str, ...]]
 
 
+def is_settled(states: SliceStates) -> bool:
+    """Tell whether the states of a model stay as they are until something moves.
+
+    Args:
+        states: The states of all of its slices that exist or were tried.
+
+    Returns:
+        True if each is as it was recorded, and nothing is recorded of an earlier kind of slices.
+    """
+    is_lasting = states.kinds <= _LASTING and not states.causes and not states.late
+    return is_lasting and states.runs.keys() <= states.of.keys()
+
+
 @dataclass(frozen=True, slots=True)
 class Dependencies:
     """The reads of models, by their names.
@@ -119,9 +132,7 @@ class StateCache:
             model: The model.
             states: Its states, derived after `recall` was asked for it.
         """
-        is_lasting = states.kinds <= _LASTING and not states.causes and not states.late
-        has_other_records = not states.runs.keys() <= states.of.keys()  # of an earlier kind
-        if not is_lasting or has_other_records or not self._may_keep(model):
+        if not is_settled(states) or not self._may_keep(model):
             return
         bases: list[tuple[str, Any]] = []
         for lake, (tables, targets) in self.dependencies.by_lake(model).items():

@@ -98,6 +98,24 @@ def slices(
     return list(_slices(connection, query))
 
 
+def slices_in(
+    connection: Connection, targets: Sequence[str] | None = None
+) -> Iterator[SliceRecord]:
+    """Yield the slices of several targets.
+
+    Args:
+        connection: The catalog.
+        targets: The tables; None for all.
+
+    Yields:
+        The records, in the order of targets and values.
+    """
+    query = select(*SLICE_COLUMNS).order_by(SLICE.c.target, SLICE.c.slice)
+    if targets is not None:
+        query = query.where(SLICE.c.target.in_(targets))
+    yield from _slices(connection, query)
+
+
 def is_recorded(connection: Connection, target: str, since: int) -> bool:
     """Return whether any slice of a target is recorded at a snapshot or later."""
     known = (SLICE.c.target == target, SLICE.c.snapshot_id >= since)
@@ -144,9 +162,8 @@ UNPUBLISHED = tuple(state.value for state in states.StepState if state not in st
 
 def slices_of(connection: Connection, targets: Sequence[str]) -> dict[str, list[SliceRecord]]:
     """The slices of targets, in the order of their values."""
-    query = select(*SLICE_COLUMNS).where(SLICE.c.target.in_(targets))
     found: dict[str, list[SliceRecord]] = defaultdict(list)
-    for record in _slices(connection, query.order_by(SLICE.c.target, SLICE.c.slice)):
+    for record in slices_in(connection, targets):
         found[record.target].append(record)
     return found
 
@@ -357,13 +374,21 @@ def _dropped_since(of: ColumnElement[bool] | None = None) -> Exists:
     )
 
 
-def last_checks(connection: Connection, target: str | None = None) -> list[CheckRecord]:
-    """The results of the latest run that tested each slice, in the order of the script."""
+def last_checks(connection: Connection, targets: Sequence[str] | None = None) -> list[CheckRecord]:
+    """Return the results of the latest run that tested each slice.
+
+    Args:
+        connection: The catalog.
+        targets: The tables; None for all.
+
+    Returns:
+        The results, in the order of the script.
+    """
     latest = select(
         CHECK.c.target, CHECK.c.slice, func.max(CHECK.c.checked_at).label("checked_at")
     ).group_by(CHECK.c.target, CHECK.c.slice)
-    if target is not None:
-        latest = latest.where(CHECK.c.target == target)
+    if targets is not None:
+        latest = latest.where(CHECK.c.target.in_(targets))
     newest = latest.subquery()
     query = (
         select(CHECK)
