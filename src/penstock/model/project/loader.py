@@ -50,6 +50,7 @@ from penstock.model.macros.script_macros import ScriptMacros
 from penstock.model.project.defaults import Defaults
 from penstock.model.project.defaults import read as read_defaults
 from penstock.model.project.not_models import report_other_languages, report_script
+from penstock.model.project.processes import pack_in_processes
 from penstock.model.project.python_models import SUFFIX as PYTHON
 from penstock.model.project.python_models import read_python
 from penstock.model.project.serialized import AskedMacros, Packed, pack, unpack
@@ -210,6 +211,7 @@ def load_models(
     scripts = {path: read for path, read in texts.items() if path.suffix != PYTHON}
     libraries, wrong_libraries = find_libraries(scripts, others, root, place.models, dialect)
     place = replace(place, libraries=libraries)
+    _pack_new(scripts, place)
     files = [
         _load(path, read, place) for path, read in texts.items() if path not in libraries.paths
     ]
@@ -338,6 +340,27 @@ def _load(path: Path, read: FileText, place: Place) -> _File:
         queries = (file.model.query, *(script.query for script in file.tests))
         place.cache[key] = pack(_Cached.of(file, file.model, place), queries)
     return file
+
+
+def _pack_new(scripts: Mapping[Path, FileText], place: Place) -> None:
+    """Add scripts to the cache that it lacks, by several processes if they are very many."""
+    cache = place.cache
+    if cache is None or len(cache) >= len(scripts):
+        return
+    new = [
+        (path, text)
+        for path, (text, _) in scripts.items()
+        if text is not None and path not in place.libraries.paths
+        if place.key(path, text) not in cache
+    ]
+
+    def pack_script(item: tuple[Path, str]) -> tuple[str, bytes] | None:
+        path, text = item
+        packed: dict[str, bytes] = {}
+        _load(path, (text, ()), replace(place, cache=packed))
+        return next(iter(packed.items()), None)
+
+    cache.update(pack_in_processes(new, pack_script))
 
 
 @dataclass(frozen=True, slots=True)
