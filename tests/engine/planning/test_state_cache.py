@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
@@ -18,12 +19,14 @@ from sqlalchemy import Connection, update
 
 from penstock.engine.answers.status import statuses
 from penstock.engine.answers.summaries import ModelSummary, summarize
+from penstock.engine.planning.intervals import IntervalHistory
 from penstock.engine.planning.ranges import SliceStates
 from penstock.engine.session.connections import Connections
 from penstock.engine.state.records import ReadRecord
 from penstock.engine.state.store import State, insert_read, publish
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.database import metadata as t
+from penstock.model.time.interval import Interval
 from penstock.project.context import ProjectContext
 from penstock.project.project import Project
 from penstock.settings.config import load_settings
@@ -38,11 +41,24 @@ MODELS = {
     + "SELECT n FROM days JOIN named USING (n) WHERE days._wm_partition = '{partition}'",
     "models/total": "-- pipeline\n-- materialize ducklake://main/total\nSELECT n FROM raw",
     "models/named": "MODEL (name main.named, kind VIEW);\nSELECT 1 AS n",
+    "models/feed": "MODEL (name main.feed, kind INCREMENTAL_BY_TIME_RANGE (time_column ds), "
+    "start '2026-01-01', end '2026-01-03');\nSELECT ds, n FROM stream WHERE ds >= @start_date AND "
+    "ds <= @end_date",
     "models/other": "-- pipeline\n-- materialize ducklake://main/other\nSELECT 2 AS n",
 }
 LATER = 60 * 24 * 30  # minutes: the days are over
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
-EVERY = ["days", "marts", "other", "total"]  # the view has no rows of its own in a lake of DuckDB
+INTERVALS = tuple(
+    Interval(datetime(2026, 1, day, tzinfo=UTC), datetime(2026, 1, day + days, tzinfo=UTC)).text
+    for day, days in ((1, 2), (3, 1))
+)
+EVERY = [
+    "days",
+    "feed",
+    "marts",
+    "other",
+    "total",
+]  # the view has no rows of its own in a lake of DuckDB
 
 
 @dataclass
@@ -106,9 +122,24 @@ class Lake:
         known = context.slices()
         assert known.cache is not None
         recalled = sorted(known.cache.recall(models, context.catalog))
+        feed = context.by_name["feed"]
+        models.remove(feed)
+        histories = [context.slices().intervals([feed])["feed"]]
         states = context.slices().states(models)
         context.save_facts()
-        derived = replace(context.slices(), cache=None).states(models)
+        without = replace(context.slices(), cache=None)
+        histories.append(without.intervals([feed])["feed"])
+        first, second = (
+            [(e.at, e.interval, e.state, e.of, e.behind) for e in history.events]
+            for history in histories
+        )
+        assert first == second
+        assert (histories[0].runs, histories[0].remakes) == (
+            histories[1].runs,
+            histories[1].remakes,
+        )
+        states = {**states, "feed": _as_states(histories[0])}
+        derived = {**without.states(models), "feed": states["feed"]}
         assert {name: dict(of) for name, of in states.items()} == {
             name: dict(of) for name, of in derived.items()
         }
@@ -122,6 +153,12 @@ class Lake:
         return states, recalled
 
 
+def _as_states(history: IntervalHistory) -> SliceStates:
+    causes = {event.of: event.behind for event in history.events if event.behind}
+    states = {event.interval.text: event.state for event in history.events}
+    return SliceStates(states, history.runs, history.remakes, causes)
+
+
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     duck.required()
@@ -133,6 +170,8 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     lake.sql(
         "CREATE TABLE raw AS SELECT 1 AS n",
         "CREATE TABLE unread AS SELECT 1 AS n",
+        "CREATE TABLE stream AS SELECT DATE '2026-01-01' AS ds, 1 AS n",
+        "CREATE TABLE feed AS SELECT DATE '2026-01-01' AS ds, 1 AS n",
         f"CREATE TABLE days AS {days}",
         f"CREATE TABLE marts AS {days}",
         "CREATE TABLE total AS SELECT 1 AS n",
@@ -145,6 +184,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     lake.record("named", "")
     lake.record("days", *DAYS)
     lake.record("marts", *DAYS)
+    lake.record("feed", *INTERVALS)
     lake.record("total", "")
     lake.record("other", "")
     _, recalled = lake.states()
@@ -162,11 +202,11 @@ def _restore(lake: Lake) -> None:
         connection.execute(update(t.snapshot).where(latest).values(snapshot_time=at(9999)))
 
 
-def _fail(lake: Lake) -> None:
+def _fail(lake: Lake, model: str = "days", value: str = DAYS[1]) -> None:
     with lake.state() as (state, _):
-        step = step_record("r9", step="days", target="main.days", slice=DAYS[1])
+        step = step_record("r9", step=model, target=f"main.{model}", slice=value)
         state.begin_step(replace(step, started_at=at(2 * LATER)))
-        state.end_step(("r9", "days", DAYS[1]), "failed", "no")
+        state.end_step(("r9", model, value), "failed", "no")
 
 
 def _forget(lake: Lake) -> None:
@@ -200,9 +240,15 @@ CHANGES: Mapping[str, tuple[Callable[[Lake], object], list[str]]] = {
         lambda lake: lake.sql("INSERT INTO raw VALUES (5)"),
         ["days", "total"],
     ),
+    "rows within an interval": (
+        lambda lake: lake.sql("INSERT INTO stream VALUES (DATE '2026-01-03', 2)"),
+        ["feed"],
+    ),
+    "an interval": (lambda lake: lake.record("feed", INTERVALS[1]), ["feed"]),
+    "an interval that failed": (lambda lake: _fail(lake, "feed", INTERVALS[0]), ["feed"]),
     "an own record": (lambda lake: lake.record("marts", DAYS[0]), ["marts"]),
     "a record of an input": (lambda lake: lake.record("days", DAYS[0]), ["days", "marts"]),
-    "a failed attempt": (_fail, ["days"]),
+    "a failed attempt": (_fail, ["days", "marts"]),
     "a dropped slice": (_forget, ["days", "marts"]),
     "a rollback": (_roll_back, ["days", "marts"]),
     "a table that went": (lambda lake: lake.sql("DROP TABLE total"), ["total"]),

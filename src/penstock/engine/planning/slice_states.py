@@ -397,8 +397,14 @@ class KnownSlices:
 
     def intervals(self, models: Sequence[Model]) -> Mapping[str, IntervalHistory]:
         """Return what became of the intervals of models by time, by their names."""
-        recorded = self.recorded(models)
-        return {model.name: recorded[model.name].painted(model) for model in models}
+        histories = {} if self.cache is None else self.cache.recall(models, self.catalogs)
+        others = [model for model in models if model.name not in histories]
+        recorded = self.recorded(others) if others else {}
+        for model in others:
+            histories[model.name] = recorded[model.name].painted(model)
+            if self.cache is not None:
+                self.cache.keep(model, histories[model.name])
+        return histories
 
     def pasts(self, models: Sequence[Model]) -> Mapping[str, BuildTimes]:
         """Return when the tables of models, and their slices, were made, by the names of models.

@@ -3,7 +3,7 @@
 To derive the states of all slices takes a look at each record of them. Most models have not moved
 since the last plan, so their states are kept with all that they depend on (`basis`). Kept are only
 states that stay as they are until something moves: `materialized`, and `stale` slices of another
-definition. Models that read files, models by time, and lakes without lasting snapshots have none.
+definition. Models that read files, and lakes without lasting snapshots, have none.
 """
 
 from __future__ import annotations
@@ -11,29 +11,30 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.planning.intervals import Event, IntervalHistory
 from penstock.engine.planning.ranges import SliceStates
-from penstock.engine.state import reading
 from penstock.engine.state.basis import Basis, LakeMoment, Position, Revision, read_moment
 from penstock.engine.state.store import State
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Edge
 from penstock.model.slicing.table_reads import TableRead
+from penstock.model.time.interval import Interval
 from penstock.states import SliceState
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from penstock.lake.catalog.catalog import Catalogs
 
 _LASTING = frozenset({SliceState.MATERIALIZED, SliceState.STALE})
+States = SliceStates | IntervalHistory
 #: slices of one state that one run recorded: the state, the run, and the texts of the slices
 _Group = tuple[str, str, tuple[str, ...]]
 
 
-def is_settled(states: SliceStates) -> bool:
+def is_settled(states: States) -> bool:
     """Tell whether the states of a model stay as they are until something moves.
 
     Args:
@@ -42,6 +43,11 @@ def is_settled(states: SliceStates) -> bool:
     Returns:
         True if each is as it was recorded, and nothing is recorded of an earlier kind of slices.
     """
+    if isinstance(states, IntervalHistory):
+        events, texts = states.events, {event.of for event in states.events}
+        are_lasting = all(event.state in _LASTING for event in events)
+        has_cause = any(event.behind or event.since is not None for event in events)
+        return are_lasting and not has_cause and states.runs.keys() <= texts
     is_lasting = states.kinds <= _LASTING and not states.causes and not states.late
     return is_lasting and states.runs.keys() <= states.of.keys()
 
@@ -98,11 +104,10 @@ class StateCache:
     dependencies: Dependencies
     lasting_lakes: frozenset[str]
     _moments: dict[str, LakeMoment | None] = field(default_factory=dict)
-    _attempted: dict[str, frozenset[str]] = field(default_factory=dict)
     _shared: dict[Any, SliceStates] = field(default_factory=dict)
     _groups: dict[tuple[_Group, ...], tuple[_Group, ...]] = field(default_factory=dict)
 
-    def recall(self, models: Iterable[Model], catalogs: Catalogs) -> dict[str, SliceStates]:
+    def recall(self, models: Iterable[Model], catalogs: Catalogs) -> dict[str, Any]:
         """Return the states that still follow from the catalogs.
 
         Args:
@@ -110,22 +115,26 @@ class StateCache:
             catalogs: The catalogs of lakes.
 
         Returns:
-            The states, by the names of models; without models that have none.
+            The states, of models by time `IntervalHistory`, by the names of models; without models
+            that have none.
         """
-        recalled: dict[str, SliceStates] = {}
+        recalled: dict[str, Any] = {}
         entries = {model.name: self._entry(model) for model in models if self._may_keep(model)}
         self._read_moments(entries, catalogs)
         for model in models:
             entry = entries.get(model.name)
             if entry is None:
                 continue
-            bases, groups, can_rebuild = entry
-            is_attempted = model.target.qualified in self._attempted[model.target.lake]
-            if not is_attempted and all(self._holds(lake, basis) for lake, basis in bases):
-                recalled[model.name] = self._states(groups, can_rebuild=can_rebuild)
+            bases, content, can_rebuild = entry
+            if not all(self._holds(lake, basis) for lake, basis in bases):
+                continue
+            if model.by_time is not None:
+                recalled[model.name] = _history(content, can_rebuild=can_rebuild)
+            else:
+                recalled[model.name] = self._states(content, can_rebuild=can_rebuild)
         return recalled
 
-    def keep(self, model: Model, states: SliceStates) -> None:
+    def keep(self, model: Model, states: States) -> None:
         """Remember the states of a model, if they stay until something moves.
 
         Args:
@@ -140,12 +149,16 @@ class StateCache:
             if moment is None:
                 return
             bases.append((lake, _plain(moment.make_basis(tables, targets))))
-        groups = _grouped(states)
-        groups = self._groups.setdefault(groups, groups)  # one object takes room once
-        self.entries[self.fingerprints[model.name]] = (tuple(bases), groups, states.remakes)
+        content: Any
+        if isinstance(states, IntervalHistory):
+            content = _plain_history(states)
+        else:
+            groups = _grouped(states)
+            content = self._groups.setdefault(groups, groups)  # one object takes room once
+        self.entries[self.fingerprints[model.name]] = (tuple(bases), content, states.remakes)
 
     def _may_keep(self, model: Model) -> bool:
-        if model.by_time is not None or model.query.files or not model.strategy.runs:
+        if model.query.files or not model.strategy.runs:
             return False
         return self.lasting_lakes.issuperset(self.dependencies.by_lake(model))
 
@@ -153,8 +166,8 @@ class StateCache:
         entry = self.entries.get(self.fingerprints[model.name])
         if entry is None:
             return None
-        bases, groups, can_rebuild = entry
-        return [(lake, _basis(parts)) for lake, parts in bases], groups, can_rebuild
+        bases, content, can_rebuild = entry
+        return [(lake, _basis(parts)) for lake, parts in bases], content, can_rebuild
 
     def _read_moments(self, entries: Mapping[str, Any], catalogs: Catalogs) -> None:
         """Read the moments of lakes once: all answers of one plan are of one moment."""
@@ -164,11 +177,8 @@ class StateCache:
                 positions[lake].add(basis.position)
         for lake in self.lasting_lakes - self._moments.keys():
             catalog = catalogs(lake)
-            self._moments[lake], self._attempted[lake] = None, frozenset()
-            if catalog is not None:
-                ask = partial(_read, positions=positions[lake])
-                nothing: tuple[LakeMoment | None, frozenset[str]] = None, frozenset()
-                self._moments[lake], self._attempted[lake] = State(catalog).read(ask, nothing)
+            ask = partial(read_moment, positions=positions[lake])
+            self._moments[lake] = None if catalog is None else State(catalog).read(ask, None)
 
     def _holds(self, lake: str, basis: Basis) -> bool:
         moment = self._moments.get(lake)
@@ -187,18 +197,35 @@ class StateCache:
         return states
 
 
-def _read(
-    connection: Connection, positions: Iterable[Position]
-) -> tuple[LakeMoment | None, frozenset[str]]:
-    attempts = reading.unpublished_attempts(connection)
-    return read_moment(connection, positions), frozenset(step.target for step in attempts)
-
-
 def _grouped(states: SliceStates) -> tuple[_Group, ...]:
     by_kind: dict[tuple[str, str], list[str]] = defaultdict(list)
     for text, state in states.items():
         by_kind[state.value, states.runs.get(text, "")].append(text)
     return tuple((state, run, tuple(texts)) for (state, run), texts in by_kind.items())
+
+
+def _plain_history(history: IntervalHistory) -> Any:
+    """Return a history in tuples that need no class to be read again."""
+    events = tuple(
+        (
+            event.at,
+            event.interval.start.isoformat(),
+            event.interval.end.isoformat(),
+            event.state.value,
+            event.of,
+        )
+        for event in history.events
+    )
+    return events, tuple(history.runs.items())
+
+
+def _history(content: Any, *, can_rebuild: bool) -> IntervalHistory:
+    parse = datetime.fromisoformat
+    events = tuple(
+        Event(moment, Interval(parse(start), parse(end)), SliceState(state), of=text)
+        for moment, start, end, state, text in content[0]
+    )
+    return IntervalHistory(events, dict(content[1]), can_rebuild)
 
 
 def _plain(basis: Basis) -> Any:

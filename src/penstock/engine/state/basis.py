@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
 
-from penstock.engine.state.reading import has_stamps
-from penstock.engine.state.tables import DROPPED, SLICE
+from penstock.engine.state.reading import has_stamps, unpublished_attempts
+from penstock.engine.state.tables import DROPPED, SLICE, to_text
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.snapshots import history
@@ -39,12 +39,14 @@ class Revision(NamedTuple):
         stamps: The sum of their stamps.
         drops: The number of slices that were dropped.
         last_drop: The moment of the last drop; empty for none.
+        last_attempt: When the last attempt began that published nothing; empty for none.
     """
 
     slices: int = 0
     stamps: int = 0
     drops: int = 0
     last_drop: str = ""
+    last_attempt: str = ""
 
 
 class Basis(NamedTuple):
@@ -196,7 +198,12 @@ def _read_revisions(connection: Connection) -> dict[str, Revision]:
         target: (count, moment)
         for target, count, moment in connection.execute(query.group_by(DROPPED.c.target))
     }
+    attempts: dict[str, str] = {}
+    for step in unpublished_attempts(connection):
+        attempts[step.target] = max(to_text(step.started_at), attempts.get(step.target, ""))
     return {
-        target: Revision(*counts.get(target, (0, 0)), *drops.get(target, (0, "")))
-        for target in {*counts, *drops}
+        target: Revision(
+            *counts.get(target, (0, 0)), *drops.get(target, (0, "")), attempts.get(target, "")
+        )
+        for target in {*counts, *drops, *attempts}
     }
