@@ -89,9 +89,6 @@ def summarize_models(
 
     Returns:
         The summaries. Without models they include the tables that no model builds any more.
-
-    Raises:
-        ArgumentError: A name is unknown.
     """
     from penstock.engine.answers.summaries import summarize
     from penstock.engine.planning.run_arguments import selection_of
@@ -101,8 +98,8 @@ def summarize_models(
     if selection:
         names = select_names(context, selection)
         only = [model for model in context.models if model.name in names]
-    known = context.slices(late=False)
-    summaries = summarize(known, context.models, context.reads, only)
+    knowledge = context.slices(late=False)
+    summaries = summarize(knowledge, context.models, context.reads, only)
     context.save_facts()
     return summaries
 

@@ -387,9 +387,9 @@ class KnownSlices:
     def states(self, models: Sequence[Model]) -> Mapping[str, SliceStates]:
         """The states of slices that are there or were tried, by the names of models."""
         states = {} if self.cache is None else self.cache.recall(models, self.catalogs)
-        others = [model for model in models if model.name not in states]
-        recorded = self.recorded(others) if others else {}
-        for model in others:
+        unknown = [model for model in models if model.name not in states]
+        recorded = self.recorded(unknown) if unknown else {}
+        for model in unknown:
             states[model.name] = _slice_states(model, recorded[model.name])
             if self.cache is not None:
                 self.cache.keep(model, states[model.name])
@@ -398,9 +398,9 @@ class KnownSlices:
     def intervals(self, models: Sequence[Model]) -> Mapping[str, IntervalHistory]:
         """Return what became of the intervals of models by time, by their names."""
         histories = {} if self.cache is None else self.cache.recall(models, self.catalogs)
-        others = [model for model in models if model.name not in histories]
-        recorded = self.recorded(others) if others else {}
-        for model in others:
+        unknown = [model for model in models if model.name not in histories]
+        recorded = self.recorded(unknown) if unknown else {}
+        for model in unknown:
             histories[model.name] = recorded[model.name].painted(model)
             if self.cache is not None:
                 self.cache.keep(model, histories[model.name])
