@@ -14,7 +14,7 @@ from penstock.engine.session.connections import Connections
 from penstock.errors import LakeError, TableNotFound
 from penstock.events import EventSink, ignore
 from penstock.model.definition.external import External
-from penstock.model.definition.graph import Graph, check_graph
+from penstock.model.definition.graph import Graph, check_graph, fingerprint_models
 from penstock.model.definition.model import Model
 from penstock.model.definition.naming import named
 from penstock.model.project.loader import Loaded
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from penstock.model.slicing.query_facts import QueryFacts
     from penstock.model.slicing.table_reads import TableRead
     from penstock.model.values.asset import TableName
+
+
+_MANY = 50  # models whose edges are remembered across processes
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +166,6 @@ class ProjectContext:
         """Return which slices of what it reads each model needs, by its name."""
         if not any(model.inputs for model in self.models):
             return {}
-        from penstock.model.project.edge_cache import remember_edges
         from penstock.model.slicing.needs import edges_of
 
         lakes = self.settings.lakes
@@ -173,9 +175,12 @@ class ProjectContext:
             column = partition_columns.__getitem__
             return edges_of(self.models, column, self.facts.windows, self._time_zone, models)
 
-        cache = edge_cache(self.settings)
+        cache = edge_cache(self.settings) if len(self.models) >= _MANY else None
         if cache is None or check_graph(self.models):  # `check` reports what is wrong
             return find_edges(self.models)
+        # Late: few models have their edges found as soon.
+        from penstock.model.project.edge_cache import remember_edges
+
         edges = remember_edges(self.models, self.fingerprints, cache, find_edges)
         cache.save()
         self.save_facts()
@@ -188,8 +193,6 @@ class ProjectContext:
         Returns:
             The fingerprints, by the names of models.
         """
-        from penstock.model.project.edge_cache import fingerprint_models
-
         lakes, spark = self.settings.lakes, self.settings.spark
         columns = sorted((name, lake.partition_column) for name, lake in lakes.items())
         meaning = sorted(spark.meaning.items())

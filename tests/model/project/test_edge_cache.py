@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.session.connections import Connections
-from penstock.model.definition.graph import Graph
+from penstock.model.definition.graph import Graph, fingerprint_models
 from penstock.model.definition.model import Model
-from penstock.model.project.edge_cache import fingerprint_models, remember_edges
+from penstock.model.project.edge_cache import remember_edges
 from penstock.model.slicing.needs import Edge, edges_of
 from penstock.model.time.slice import Part
 from penstock.settings.config import load_settings

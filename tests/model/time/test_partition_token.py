@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.time.partition_token import TOKEN, is_bare, misplaced
+from penstock.model.time.time_macros import TOKEN, is_bare, misplaced
 from penstock.sql.tokens import tokenize
 
 

@@ -26,8 +26,8 @@ from penstock.errors import PenstockError
 from penstock.model.definition.model import Model
 from penstock.model.script.file_uris import path_of, texts_of
 from penstock.model.time.interval import interval_of
-from penstock.model.time.partition_token import TOKEN
 from penstock.model.time.slice import WHOLE, Part
+from penstock.model.time.time_macros import TOKEN
 
 if TYPE_CHECKING:
     from penstock.destinations.catalog import Catalog

@@ -25,7 +25,7 @@ from penstock.model.query.query import ScriptKind, read_query
 from penstock.model.script import arguments
 from penstock.model.script.constants import Bindings
 from penstock.model.script.file_uris import why_no_segment
-from penstock.model.time.partition_token import TOKEN
+from penstock.model.time.time_macros import TOKEN
 from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.spark.failures import explained
 from penstock.spark.functions import arrow_frame, fn

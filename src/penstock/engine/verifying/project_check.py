@@ -25,7 +25,7 @@ from penstock.model.project.not_models import FIRST_MODEL
 from penstock.model.script.file_uris import may_be, one_spelling
 from penstock.model.script.sources import table_read
 from penstock.model.time.moments import read_moment
-from penstock.model.time.partition_token import TOKEN
+from penstock.model.time.time_macros import TOKEN
 from penstock.model.values.asset import DEFAULT_SCHEMA, FileName, TableName, table_of
 from penstock.model.values.data_test import RelationshipsTest
 from penstock.settings.config import LakeSettings, Settings

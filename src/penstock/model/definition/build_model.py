@@ -26,8 +26,7 @@ from penstock.model.script.constants import misread_condition
 from penstock.model.script.declaration import Declaration
 from penstock.model.script.file_uris import one_spelling, patterns_of
 from penstock.model.time.partition import check_spec
-from penstock.model.time.partition_token import TOKEN
-from penstock.model.time.time_macros import TYPES, as_written
+from penstock.model.time.time_macros import TOKEN, TYPES, as_written
 from penstock.model.values.asset import FileName, TableName, table_of
 from penstock.model.values.data_test import QUARANTINE, ExpressionTest, RelationshipsTest
 from penstock.model.values.history import History, taken_names

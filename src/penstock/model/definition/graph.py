@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from hashlib import sha256
 from heapq import heapify, heappop, heappush
 
 from penstock.errors import Diagnostic, Location, ModelError
@@ -269,3 +270,41 @@ def _place(model: Model, parent: Model) -> Location:
         if name.startswith("on:"):
             return place
     return Location(model.path)
+
+
+def fingerprint_models(models: Iterable[Model], graph: Graph, settings: object) -> dict[str, str]:
+    """Fingerprint models: equal ones have equal plans over equal catalogs.
+
+    A fingerprint covers the text of a model and those of all models above it, since which slices a
+    model needs may follow from the query of a model two steps above.
+
+    Args:
+        models: All models of the graph.
+        graph: Which model reads which.
+        settings: The settings that results depend on, with a `repr` that tells them apart.
+
+    Returns:
+        The fingerprints, by the names of models.
+    """
+    by_name = {model.name: model for model in models}
+    fingerprints: dict[str, str] = {}
+    for name in graph.order():
+        parents = [fingerprints[parent] for parent in graph.parents[name] if parent != name]
+        content = (settings, _own_parts(by_name[name]), parents)
+        fingerprints[name] = sha256(repr(content).encode("utf-8", "surrogatepass")).hexdigest()
+    return fingerprints
+
+
+def _own_parts(model: Model) -> Mapping[str, object]:
+    query = model.query
+    return {
+        "name": model.name,
+        "target": str(model.target),
+        "definition": model.definition_hash,
+        "text": query.source.text,
+        "embedded": [inner.source.text for inner in query.embeds.values()],
+        "slices": (model.slicing, model.partition, model.time_range),
+        "strategy": (model.strategy.name, model.keys, model.forward_only, model.own),
+        "reads": (model.reads, model.on, model.depends_on, model.input_needs),
+        "arguments": query.arguments,
+    }

@@ -50,7 +50,6 @@ from penstock.model.macros.script_macros import ScriptMacros
 from penstock.model.project.defaults import Defaults
 from penstock.model.project.defaults import read as read_defaults
 from penstock.model.project.not_models import report_other_languages, report_script
-from penstock.model.project.processes import pack_in_processes
 from penstock.model.project.python_models import SUFFIX as PYTHON
 from penstock.model.project.python_models import read_python
 from penstock.model.project.serialized import AskedMacros, Packed, pack, unpack
@@ -347,6 +346,9 @@ def _pack_new(scripts: Mapping[Path, FileText], place: Place) -> None:
     cache = place.cache
     if cache is None or len(cache) >= len(scripts):
         return
+    # Late: it happens once in a project.
+    from penstock.model.project.processes import pack_in_processes
+
     new = [
         (path, text)
         for path, (text, _) in scripts.items()

@@ -20,7 +20,7 @@ from penstock.model.python_steps.python_step import PythonStep, read_signature
 from penstock.model.python_steps.python_use import APPEND, UPSERT, Uses, Write, uses_of
 from penstock.model.script.arguments import PARTITION
 from penstock.model.script.declaration import Declaration
-from penstock.model.time.partition_token import TOKEN
+from penstock.model.time.time_macros import TOKEN
 from penstock.model.values.asset import (
     DEFAULT_SCHEMA,
     Asset,

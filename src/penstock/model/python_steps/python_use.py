@@ -17,7 +17,7 @@ from penstock.model.files.python_code import PythonCode
 from penstock.model.query.query import ScriptKind, read_query
 from penstock.model.script.arguments import PARTITION
 from penstock.model.time.partition import PartitionSpec
-from penstock.model.time.partition_token import TOKEN
+from penstock.model.time.time_macros import TOKEN
 from penstock.model.values.asset import DEFAULT_SCHEMA, FileName, TableName, parse_asset
 from penstock.model.values.names import Names
 

@@ -37,7 +37,7 @@ from penstock.model.script.sources import (
     read_call,
     read_lake_call,
 )
-from penstock.model.time.partition_token import BARE, TOKEN, is_bare, misplaced
+from penstock.model.time.time_macros import BARE, TOKEN, is_bare, misplaced
 from penstock.model.values.names import Names, UnknownName
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import nearest

@@ -35,8 +35,7 @@ from penstock.model.script.sources import (
     table_read,
 )
 from penstock.model.time.partition import PartitionSpec
-from penstock.model.time.partition_token import TOKEN
-from penstock.model.time.time_macros import TYPES, is_of_interval
+from penstock.model.time.time_macros import TOKEN, TYPES, is_of_interval
 from penstock.model.values.asset import TableName
 from penstock.model.values.names import Names, UnknownName
 from penstock.model.values.seed import FUNCTION as SEED_FUNCTION

@@ -13,7 +13,7 @@ from datetime import date, datetime
 
 from penstock.errors import ArgumentError, PartitionError, UnsupportedFeature
 from penstock.lazy import exp
-from penstock.model.time.partition_token import INSIDE, TOKEN
+from penstock.model.time.time_macros import INSIDE, TOKEN
 from penstock.sql.dialect import SPARK, normalized, to_spark
 from penstock.sql.text import Unreadable, misread
 from penstock.sql.tokens import ARGUMENT, NUMBER, STRING, Token, Unclosed, closing, split_at, words

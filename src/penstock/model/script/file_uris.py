@@ -28,7 +28,7 @@ from penstock.model.script.constants import (
     as_text,
 )
 from penstock.model.script.sources import FileSource
-from penstock.model.time.partition_token import TOKEN
+from penstock.model.time.time_macros import TOKEN
 
 _VALUE = "\x00"  # stands for an argument that only a run knows
 _S3 = frozenset({"s3", "s3a", "s3n"})

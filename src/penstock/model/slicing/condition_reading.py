@@ -15,7 +15,7 @@ from penstock.lazy import exp
 from penstock.model.script.arguments import PARTITION
 from penstock.model.slicing.evaluated_values import Casts
 from penstock.model.slicing.evaluation import ANYTHING, COLUMN, Evaluator, Expression
-from penstock.model.time.partition_token import TOKEN
+from penstock.model.time.time_macros import TOKEN
 from penstock.sql.identifiers import fold
 
 Key = tuple[str, str]  # the qualifier of a column, "" without one, and its name; both folded

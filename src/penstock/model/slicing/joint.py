@@ -27,7 +27,7 @@ from penstock.model.script.sources import FileSource, QuerySource
 from penstock.model.slicing.slice_column import Reading, Scope, SlicedSelect
 from penstock.model.slicing.slice_condition import NotJoint, SliceCondition, SliceFilter
 from penstock.model.time.partition import TIME_KINDS
-from penstock.model.time.partition_token import TOKEN
+from penstock.model.time.time_macros import TOKEN
 from penstock.model.values import data_test
 from penstock.model.values.asset import table_of
 from penstock.sql.dialect import SPARK

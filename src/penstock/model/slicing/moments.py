@@ -12,8 +12,7 @@ from penstock.lazy import exp
 from penstock.model.query.query import Query
 from penstock.model.script.arguments import OF_SLICE, PARTITION, PARTITION_END, PARTITION_START
 from penstock.model.time.needs import Bound, Shift
-from penstock.model.time.partition_token import TOKEN
-from penstock.model.time.time_macros import TYPES, as_written, is_of_interval
+from penstock.model.time.time_macros import TOKEN, TYPES, as_written, is_of_interval
 from penstock.sql.text import Unreadable, parse_expression
 from penstock.sql.tokens import ARGUMENT, STRING, Token
 

@@ -1,4 +1,6 @@
-"""``@start_ds``, ``@end_dt`` and the like: the interval of a run, as values that are bound.
+"""Read what stands for the slice of a run in a script: ``@start_ds`` and ``'{partition}'``.
+
+Both are values that are bound and never become SQL (annotations.md, "Partition values").
 
 {start, end, execution} x {dt, dtntz, date, ds, ts, tstz, hour, epoch, millis} (kinds.md, "macro
 variables"). They are UTC. An end is the last moment that belongs to the interval, a microsecond
@@ -7,7 +9,7 @@ before the next one starts, so that BETWEEN is right with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -15,7 +17,17 @@ from types import MappingProxyType
 
 from penstock.errors import ArgumentError
 from penstock.model.time.interval import Interval
+from penstock.sql.tokens import NAME, STRING, Token
 
+TOKEN = "{partition}"
+
+Problem = tuple[str, str]  # what is wrong, and what would be right
+
+BARE = (f"{TOKEN} stands without quotes", f"write '{TOKEN}'")
+INSIDE = (
+    f"{TOKEN} stands inside a longer text, where it is not replaced",
+    f"concatenate: 'before' || '{TOKEN}' || 'after'",
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MARK = "penstock_at_"  # of the arguments that stand for them in a query
 
@@ -76,3 +88,41 @@ def value_of(argument: str, interval: Interval | None, now: datetime | None) -> 
             hint="it has one in a model by time, or in one that is partitioned by time",
         )
     return _UNITS[unit].value(moment.astimezone(UTC))
+
+
+def is_bare(tokens: Sequence[Token], index: int) -> bool:
+    """Tell whether a brace begins the token without quotes.
+
+    Args:
+        tokens: The words of a statement.
+        index: The place of the brace.
+
+    Returns:
+        Whether it does.
+    """
+    following = [token.text for token in tokens[index + 1 : index + 3]]
+    return following == ["partition", "}"]
+
+
+def misplaced(tokens: Sequence[Token], index: int, *, partitioned: bool) -> Problem | None:
+    """Find what is wrong with a token whose text contains ``{partition}``.
+
+    Args:
+        tokens: The words of a statement.
+        index: The place of the token.
+        partitioned: Whether the model is partitioned.
+
+    Returns:
+        What is wrong, and what would be right; None where it is right.
+    """
+    token = tokens[index]
+    if token.kind == NAME and token.value == TOKEN:
+        return f"{TOKEN} stands in quotes that make it a name", f"write '{TOKEN}'"
+    if token.kind == NAME or token.value != TOKEN:
+        return INSIDE
+    if not partitioned:
+        return "the script is not partitioned", "add `-- partitioned daily` to the header"
+    neighbours = (*tokens[max(index - 1, 0) : index], *tokens[index + 1 : index + 2])
+    if any(neighbour.kind == STRING for neighbour in neighbours):
+        return f"'{TOKEN}' stands next to another text, where it is not replaced", INSIDE[1]
+    return None
