@@ -32,9 +32,9 @@ ALLOWED = {
     *(("python/serve.py", mode) for mode in _MODE),
     # The words of a header, each of which a strategy is made of.
     ("annotated.py", _FLAGS),
-    ("annotations/target.py", "('append', 'history')"),
-    ("annotations/target.py", "mode == 'manual'"),
-    ("annotations/target.py", "strategy == 'replace'"),  # an option that somebody took to exist
+    ("headers/target.py", "('append', 'history')"),
+    ("headers/target.py", "mode == 'manual'"),
+    ("headers/target.py", "strategy == 'replace'"),  # an option that somebody took to exist
 }
 
 

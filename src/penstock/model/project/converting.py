@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from penstock.model.annotations.annotated import CRONS
-from penstock.model.annotations.annotation import Annotations
-from penstock.model.annotations.written import can_say, lines_of, quoted
 from penstock.model.files.header_lines import is_unclosed
+from penstock.model.headers.annotated import CRONS
+from penstock.model.headers.annotation import Annotations
+from penstock.model.headers.written import can_say, lines_of, quoted
 from penstock.model.script.declaration import Declaration, SchemaChange
 from penstock.model.time.needs import NeedLine
 from penstock.model.time.partition import PartitionSpec

@@ -13,7 +13,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.annotations.annotation import Annotations, parse
+from penstock.model.headers.annotation import Annotations, parse
 from penstock.model.script.declaration import Declaration
 from penstock.model.time.cron import Cron
 from penstock.model.time.moments import read_moment

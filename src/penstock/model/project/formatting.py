@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import ArgumentError, Diagnostic, InputError, Location, ModelError
-from penstock.model.annotations.annotation import KEYWORDS, parse
-from penstock.model.annotations.written import lines_of
-from penstock.model.block.syntax import begins_model, comments, formatted, read_block
 from penstock.model.definition.model import Model
 from penstock.model.files.header_lines import CommentLine, read_header
 from penstock.model.files.source_map import Source
+from penstock.model.headers.annotation import KEYWORDS, parse
+from penstock.model.headers.syntax import begins_model, comments, formatted, read_block
+from penstock.model.headers.written import lines_of
 from penstock.model.project.converting import CannotSay, annotation_lines, comparable, model_text
 from penstock.model.project.loader import Place, read_declaration, with_own_audits
 from penstock.model.project.python_models import SUFFIX as PYTHON

@@ -12,17 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 from penstock.errors import Diagnostic, Location, ModelError
-from penstock.model.annotations.annotated import declare
-from penstock.model.annotations.annotation import parse
-from penstock.model.block import read as ddl
-from penstock.model.block.audit_blocks import (
-    AUDIT,
-    DIRECTORY,
-    AuditBlock,
-    read_audits,
-    split_audits,
-)
-from penstock.model.block.syntax import begins_model
 from penstock.model.definition.build_model import (
     OF_MODEL,
     ScriptFile,
@@ -42,6 +31,17 @@ from penstock.model.definition.own_tables import placed
 from penstock.model.definition.test_scripts import Asking, audit_script, test_script
 from penstock.model.definition.warnings import closed_intervals, without_start
 from penstock.model.files.header_lines import read_header
+from penstock.model.headers import read as ddl
+from penstock.model.headers.annotated import declare
+from penstock.model.headers.annotation import parse
+from penstock.model.headers.audit_blocks import (
+    AUDIT,
+    DIRECTORY,
+    AuditBlock,
+    read_audits,
+    split_audits,
+)
+from penstock.model.headers.syntax import begins_model
 from penstock.model.macros.at_scope import AtMacros
 from penstock.model.macros.macro_libraries import DIRECTORY as LIBRARIES
 from penstock.model.macros.macro_libraries import FileText, Libraries, find_libraries

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.annotations.annotation import Annotations, parse
-from penstock.model.block.syntax import MODEL
 from penstock.model.files.header_lines import read_header
 from penstock.model.files.python_code import PythonCode
 from penstock.model.files.source_map import Source
+from penstock.model.headers.annotation import Annotations, parse
+from penstock.model.headers.syntax import MODEL
 from penstock.model.values.names import Names
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, STRING, Token, Unclosed, words

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.annotations.annotated import declare
-from penstock.model.annotations.annotation import Annotations, parse
-from penstock.model.annotations.written import quoted
 from penstock.model.files.python_code import PythonCode, read_code
+from penstock.model.headers.annotated import declare
+from penstock.model.headers.annotation import Annotations, parse
+from penstock.model.headers.written import quoted
 from penstock.model.project.not_models import report_python
 from penstock.model.python_steps.python_step import PythonStep, read_signature
 from penstock.model.python_steps.python_use import APPEND, UPSERT, Uses, Write, uses_of
