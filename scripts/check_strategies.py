@@ -32,7 +32,6 @@ ALLOWED = {
     *(("python/serve.py", mode) for mode in _MODE),
     # The words of a header, each of which a strategy is made of.
     ("annotated.py", _FLAGS),
-    ("headers/target.py", "('append', 'history')"),
     ("headers/target.py", "mode == 'manual'"),
     ("headers/target.py", "strategy == 'replace'"),  # an option that somebody took to exist
 }

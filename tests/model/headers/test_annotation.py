@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import Diagnostic
-from penstock.model.headers.annotation import KEYWORDS, Annotations, parse
-from penstock.model.headers.written import lines_of
+from penstock.model.headers.annotation import lines_of, parse
+from penstock.model.headers.draft import Annotations
+from penstock.model.headers.properties import KEYWORDS
 
 CASES = [
     json.loads(line)

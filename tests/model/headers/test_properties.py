@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.headers.properties import PROPERTIES
+from penstock.model.headers.draft import Annotations
+from penstock.model.headers.properties import KEYS, PROPERTIES, Property
+from penstock.model.project.converting import ORDER
 from penstock.model.script.declaration import About, Declaration, Layout
 from penstock.model.script.script import Setting
 from penstock.model.values.asset import TableName
@@ -30,7 +32,20 @@ DOCUMENTED = """
 
 def test_all_documented_properties_are_known() -> None:
     own = {"incremental", "late", "needs", "blueprints"}  # besides; of SQLMesh on another page
-    assert set(PROPERTIES) == set(DOCUMENTED.split()) | own
+    assert set(KEYS) == set(DOCUMENTED.split()) | own
+
+
+@pytest.mark.parametrize("row", PROPERTIES, ids=lambda row: row.field)
+def test_a_property_has_a_field_in_each_form(row: Property) -> None:
+    read_only = {"", "enabled"}  # by a form alone, or for the reader
+    if row.field not in read_only:
+        row.value_in(declared("tags x"))  # raises AttributeError without it
+    assert row.line is None or hasattr(Annotations(), row.line.field)
+
+
+def test_each_property_that_is_written_has_its_place() -> None:
+    written = [key for key, (_, form) in KEYS.items() if form.writer is not None]
+    assert sorted(written) == sorted(ORDER)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.headers.annotation import parse
-from penstock.model.headers.written import can_say, lines_of
+from penstock.model.headers.annotation import lines_of, parse
+from penstock.model.headers.tests import write_test
 from penstock.model.values.data_test import ExpressionTest, UniqueTest
 
 CASES = Path(__file__).with_name("annotation_cases.jsonl")
@@ -53,6 +53,6 @@ def test_a_canonical_line_stays(line: str) -> None:
 
 
 def test_tests_of_audits_alone_have_no_line() -> None:
-    assert can_say(UniqueTest(("a",)))
-    assert not can_say(UniqueTest(("a",), nulls_equal=True))
-    assert not can_say(ExpressionTest("a > 0", label="positive"))
+    assert write_test(UniqueTest(("a",))) == "unique a"
+    assert write_test(UniqueTest(("a",), nulls_equal=True)) is None
+    assert write_test(ExpressionTest("a > 0", label="positive")) is None

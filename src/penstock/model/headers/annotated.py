@@ -9,20 +9,21 @@ from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.files.header_lines import read_header, split_values
-from penstock.model.headers.annotation import Annotations
-from penstock.model.headers.needs import resolved
+from penstock.model.headers.draft import Annotations, build_declaration
+from penstock.model.headers.properties import PROPERTIES
 from penstock.model.script.declaration import Declaration, SchemaChange
 from penstock.model.time.moments import HINT as MOMENT_HINT
 from penstock.model.time.moments import read_moment
-from penstock.model.time.partition import PartitionSpec
+from penstock.model.time.needs import Need, NeedLine
 from penstock.model.time.time_format import read_format
 from penstock.model.time.time_range import TimeColumn, TimeRange
-from penstock.model.values.asset import Asset, Materialize, table_of
+from penstock.model.values.asset import Asset, Materialize, TableName, parse_asset, table_of
 from penstock.model.values.history import History, annotated, clashes
 from penstock.model.values.kinds import OF_INTERVALS
-from penstock.model.values.names import Names
-from penstock.model.values.schedule import Cadence, Schedule
+from penstock.model.values.names import Names, UnknownName
+from penstock.model.values.schedule import Cadence
 from penstock.model.values.upsert import Upsert
+from penstock.sql.identifiers import dotted
 
 TARGET = "ducklake://main/table"
 #: how often a model by time is due that is partitioned so; its intervals are as long
@@ -30,7 +31,7 @@ CRONS = {"hourly": "@hourly", "daily": None, "monthly": "@monthly"}
 # What a declaration calls the places of a header's lines.
 _PLACES = {"materialize": "target", "partitioned": "partition"}
 # What each value of ``on_schema_change`` does with new columns, and with missing ones.
-_SCHEMA_CHANGES: Mapping[str | None, SchemaChange] = {
+_OF_TABLE: Mapping[str | None, SchemaChange] = {
     None: SchemaChange("warn", "error"),
     "warn": SchemaChange("warn", "keep"),
     "ignore": SchemaChange("ignore", "ignore"),
@@ -39,10 +40,12 @@ _SCHEMA_CHANGES: Mapping[str | None, SchemaChange] = {
 }
 # A history keeps what its versions had: its columns are frozen, and none is ever dropped.
 _OF_HISTORY: Mapping[str | None, SchemaChange] = {
-    **_SCHEMA_CHANGES,
+    **_OF_TABLE,
     None: SchemaChange("error", "error"),
     "sync": SchemaChange("warn", "error"),
 }
+#: both by whether the strategy keeps versions
+SCHEMA_CHANGES = {False: _OF_TABLE, True: _OF_HISTORY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,49 +74,41 @@ def declare(
     ``findings``.
     """
     header = _Header(path, annotations, names)
-    found = [*findings, *_check(header, already=findings)]
+    findings = (*findings, *_check(header, already=findings))
     made = annotations.materialize
     target = table_of(made.target) if made else None
     if made is None or target is None:
-        return None, tuple(found)
-    by_time = made.strategy.time_column
-    partition = None if by_time else annotations.partition
-    cadence = _cadence(annotations.partition) if by_time else Cadence()
-    needs, wrong = resolved(annotations.needs, names) if annotations.needs else ((), ())
-    found += wrong
-    declaration = Declaration(
-        path=path,
-        target=target,
-        strategy=made.strategy,
-        code=read_header(text, path).end,
-        dialect=annotations.dialect,
-        keys=made.keys if made.strategy.keyed else (),
-        partition=partition,
-        options=_upsert_of(made) or _history_of(made),
-        schema_change=_schema_change(made),
-        reads_changes=annotations.reads_changes,
-        reads_files=annotations.reads_files,
-        late_run=annotations.late_run,
-        input_needs=needs,
-        data_tests=annotations.data_tests,
-        column_types=annotations.column_types,
-        column_lineage=annotations.column_lineage,
-        schedule=_schedule(annotations),
-        cadence=cadence,
-        time_range=_time_range(made, cadence) if partition is None else None,
-        retry=annotations.retry,
-        timeout=annotations.timeout,
-        tags=(annotations.tag,) if annotations.tag else (),
-        meaning={"materialize": made.to_dict(), "partition": partition and partition.to_dict()},
-        places=_places(annotations),
-    )
-    return declaration, tuple(found)
-
-
-def _upsert_of(made: Materialize) -> Upsert | None:
-    if made.sequence is None or not made.strategy.merges:
-        return None
-    return Upsert(sequence=made.sequence, deletes=made.deletes)
+        return None, findings
+    strategy, spec = made.strategy, annotations.partition
+    partition = None if strategy.time_column else spec
+    # A model by time is due as often as it is partitioned, once a day by default.
+    is_due = spec is not None and strategy.time_column
+    cadence = Cadence(cron=CRONS.get(spec.kind), start=spec.start) if spec and is_due else Cadence()
+    needs, unknown = _resolve_needs(annotations.needs, names)
+    values = {
+        row.field: getattr(annotations, row.line.field)
+        for row in PROPERTIES
+        if row.line and row.field
+    }
+    values |= {
+        "path": path,
+        "target": target,
+        "strategy": strategy,
+        "code": read_header(text, path).end,
+        "keys": made.keys if strategy.keyed else (),
+        "partition": partition,
+        "options": Upsert(sequence=made.sequence, deletes=made.deletes)
+        if made.sequence is not None and strategy.merges
+        else _history_of(made),
+        "schema_change": SCHEMA_CHANGES[strategy.keeps_versions][made.on_schema_change],
+        "input_needs": needs,
+        "tags": (annotations.tag,) if annotations.tag else (),
+        "cadence": cadence,
+        "time_range": _time_range(made, cadence) if partition is None else None,
+        "meaning": {"materialize": made.to_dict(), "partition": partition and partition.to_dict()},
+        "places": _places(annotations),
+    }
+    return build_declaration(values), (*findings, *unknown)
 
 
 def _history_of(made: Materialize) -> History | None:
@@ -122,15 +117,9 @@ def _history_of(made: Materialize) -> History | None:
     return annotated(made.track, closes=made.deletes == "close", max_closed=made.max_closed)
 
 
-def _schema_change(made: Materialize) -> SchemaChange:
-    if made.strategy.keeps_versions:
-        return _OF_HISTORY[made.on_schema_change]
-    return _SCHEMA_CHANGES[made.on_schema_change]
-
-
 def _places(annotations: Annotations) -> dict[str, Location]:
-    places = {_PLACES.get(line, line): at for line, at in annotations.places.items()}
-    places |= {f"needs:{n}": each.location for n, each in enumerate(annotations.needs)}
+    places = {_PLACES.get(name, name): place for name, place in annotations.places.items()}
+    places |= {f"needs:{n}": need.location for n, need in enumerate(annotations.needs)}
     if "partition" in places:
         places["start"] = places["cron"] = places["partition"]
     if "target" in places:
@@ -138,37 +127,42 @@ def _places(annotations: Annotations) -> dict[str, Location]:
     return places
 
 
-def _cadence(spec: PartitionSpec | None) -> Cadence:
-    """Return when a model by time is due: as often as it is partitioned, once a day by default."""
-    if spec is None:
-        return Cadence()
-    return Cadence(cron=CRONS.get(spec.kind), start=spec.start)
-
-
 def _time_range(made: Materialize, cadence: Cadence) -> TimeRange | None:
     if not made.strategy.may_have_intervals:
         return None
+    name, *form = split_values(made.time or "") or [""]
     return TimeRange(
-        column=None if made.time is None else time_column(made.time),
+        # a column, or an expression, and perhaps a format
+        column=None
+        if made.time is None
+        else TimeColumn(name, form[0] if form else None, "(" in name),
         batch_size=made.batch_size,
         lookback=made.lookback,
         cadence=cadence,
     )
 
 
-def time_column(text: str) -> TimeColumn:
-    """Return what ``time=`` says: a column, or an expression, and perhaps a format."""
-    name, *rest = split_values(text)
-    return TimeColumn(name, rest[0] if rest else None, "(" in name)
-
-
-def _schedule(annotations: Annotations) -> Schedule:
-    return Schedule(
-        annotations.triggers,
-        annotations.join_mode,
-        annotations.freshness,
-        annotations.debounce_default,
-    )
+def _resolve_needs(
+    lines: Sequence[NeedLine], names: Names
+) -> tuple[tuple[tuple[TableName, Need], ...], tuple[Diagnostic, ...]]:
+    """Return the tables that lines name with what is needed of each, and what is wrong."""
+    needs: list[tuple[TableName, Need]] = []
+    findings: list[Diagnostic] = []
+    for line in lines:
+        asset = parse_asset(line.asset, bare_ducklake=False)
+        table = None if asset is None else table_of(asset)
+        try:
+            table = table or names.resolve(tuple(dotted(line.asset) or (line.asset,)))
+        except UnknownName as error:
+            findings.append(Diagnostic("error", str(error), line.location, error.hint, "needs"))
+            continue
+        if str(table) in {str(other) for other, _ in needs}:
+            message = f"`needs {line.asset} {line.text}`: {table} has a line already"
+            findings.append(
+                Diagnostic("error", message, line.location, "keep one of them", "needs")
+            )
+        needs.append((table, line.need))
+    return tuple(needs), tuple(findings)
 
 
 def _check(header: _Header, already: Sequence[Diagnostic]) -> Iterator[Diagnostic]:

@@ -7,24 +7,32 @@ list of these (SQLMesh's audits; kinds.md, MODEL properties). All macros can sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.files.source_map import Source
 from penstock.model.headers import values
-from penstock.model.headers.syntax import Property, Value, Wrong, properties
+from penstock.model.headers.audit_tests import AUDITS
+from penstock.model.headers.syntax import NamedValue, Value, Wrong, properties, suggestion
 from penstock.model.script.at_text import mentioned
 from penstock.sql.dialect import SPARK
-from penstock.sql.identifiers import nearest
 from penstock.sql.text import blank
 from penstock.sql.tokens import Unclosed, closing, words
 
 AUDIT = "AUDIT"
 DIRECTORY = "audits"
-_PROPERTIES = ("name", "dialect", "skip", "blocking", "standalone", "defaults")
+_READERS: Mapping[str, Callable[[Value], Any]] = {
+    "name": values.text,
+    "dialect": values.dialect,
+    "skip": values.boolean,
+    "blocking": values.boolean,
+    "standalone": values.boolean,
+    "defaults": values.pairs,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,7 @@ def split_audits(text: str, dialect: str) -> tuple[int, tuple[int, ...]]:
     return (starts[0] if starts else len(text)), starts
 
 
-def read_audits(
+def read_audit_blocks(
     text: str, path: Path, starts: Sequence[int], dialect: str
 ) -> tuple[dict[str, AuditBlock], tuple[Diagnostic, ...]]:
     """The blocks of a file by name, and what is wrong with the others."""
@@ -95,45 +103,36 @@ def _block(source: Source, start: int, end: int, dialect: str) -> AuditBlock:
     if after is None or after.text != ";" or close + 2 >= len(tokens):
         at = tokens[close].end if after is None else after.start
         raise Wrong(at, "AUDIT (...) has no query", "write AUDIT (...); SELECT ...;", "audit")
-    said = _said(properties(source, tokens[2:close], tokens[close].start))
-    if "name" not in said:
+    given = _given(properties(source, tokens[2:close], tokens[close].start))
+    if "name" not in given:
         raise Wrong(start, "the audit has no name", "write name x", "audit")
-    if "standalone" in said and values.boolean(said["standalone"].value):
+    if "standalone" in given and values.boolean(given["standalone"].value):
         hint = "give it to a model: audits (x), or write a script in tests/"
-        raise Wrong(said["standalone"].start, "an audit is one of a model", hint, "audit")
-    name = values.text(said["name"].value).lower()
-    # Late: built-in audits read these blocks.
-    from penstock.model.headers.audit_tests import AUDITS
-
+        raise Wrong(given["standalone"].start, "an audit is one of a model", hint, "audit")
+    read = {key: reader(given[key].value) for key, reader in _READERS.items() if key in given}
+    name = str(read["name"]).lower()
     if name in AUDITS:
         message = f"{name} is the name of a built-in audit"
-        raise Wrong(said["name"].start, message, "give the audit another name", "audit")
-    own = values.dialect(said["dialect"].value) if "dialect" in said else dialect
+        raise Wrong(given["name"].start, message, "give the audit another name", "audit")
     text = source.text
     return AuditBlock(
         name,
         source.location(start),
         blank(text[: after.end]) + text[after.end : end],
-        own,
-        "skip" in said and values.boolean(said["skip"].value),
-        "blocking" not in said or values.boolean(said["blocking"].value),
-        _defaults(said["defaults"].value) if "defaults" in said else {},
+        str(read.get("dialect", dialect)),
+        bool(read.get("skip")),
+        bool(read.get("blocking", True)),
+        {key: default.text for key, default in read.get("defaults", ())},
     )
 
 
-def _said(found: Sequence[Property]) -> dict[str, Property]:
-    by_name: dict[str, Property] = {}
+def _given(found: Sequence[NamedValue]) -> dict[str, NamedValue]:
+    by_name: dict[str, NamedValue] = {}
     for prop in found:
-        if prop.name not in _PROPERTIES:
-            guess = nearest(prop.name, _PROPERTIES)
-            hint = f"did you mean {guess}?" if guess else f"there are {', '.join(_PROPERTIES)}"
+        if prop.name not in _READERS:
+            hint = suggestion(prop.name, _READERS, f"there are {', '.join(_READERS)}")
             raise Wrong(prop.start, f"`{prop.name}` is not a property of AUDIT", hint, "audit")
         if prop.name in by_name:
             raise Wrong(prop.start, f"`{prop.name}` is given twice", "keep one", "audit")
         by_name[prop.name] = prop
     return by_name
-
-
-def _defaults(value: Value) -> dict[str, str]:
-    """``(a = 1, b = x)`` as written."""
-    return {key: said.text for key, said in values.pairs(value)}

@@ -1,4 +1,4 @@
-"""``audits (name, name(option := value), ...)``: the data tests that they are.
+"""``audits (name, name(option := value), ...)``: the data tests that they are, read and written.
 
 The names and options are SQLMesh's; ``blocking := false`` and the suffix ``_non_blocking`` make a
 failure a warning.
@@ -14,24 +14,62 @@ from penstock.model.headers import values
 from penstock.model.headers.audit_blocks import AuditBlock
 from penstock.model.headers.audit_tests import AUDITS, Audit
 from penstock.model.headers.draft import BlockDraft
-from penstock.model.headers.syntax import Property, Value, Wrong, groups
+from penstock.model.headers.syntax import NamedValue, Value, Wrong, groups, suggestion
 from penstock.model.time.time_macros import TIMES
-from penstock.model.values.data_test import SEVERITIES, WARN, CustomTest, DataTest, ExpressionTest
+from penstock.model.values.data_test import (
+    ERROR,
+    SEVERITIES,
+    WARN,
+    AcceptedValuesTest,
+    CustomTest,
+    DataTest,
+    ExpressionTest,
+    NotNullTest,
+    UniqueTest,
+)
 from penstock.sql.dialect import normalized, to_spark
 from penstock.sql.identifiers import nearest
+from penstock.sql.literals import plain_text_literal
 from penstock.sql.text import Unreadable, parse_expression
 from penstock.sql.tokens import NAME, STRING, WORD, closing
 
 _NON_BLOCKING = "_non_blocking"
 
 
-def read_audits(draft: BlockDraft, prop: Property) -> None:
+def read_audits(prop: NamedValue, draft: BlockDraft) -> tuple[DataTest, ...]:
+    """The data tests that the audits stand for. Raises Wrong."""
+    tests: list[DataTest] = []
     for item in prop.value.items():
-        where = draft.place(item)
-        draft.data_tests += [(test, where) for test in tests_of(item, draft)]
+        for test in _tests_of(item, draft):
+            draft.places[f"data_test:{len(tests)}"] = draft.place(item)
+            tests.append(test)
+    return tuple(tests)
 
 
-def tests_of(value: Value, draft: BlockDraft) -> tuple[DataTest, ...]:
+def write_audit(test: DataTest) -> str | None:
+    """Write a data test as an audit.
+
+    Args:
+        test: A test of either form.
+
+    Returns:
+        The audit; None where there is none.
+    """
+    if test.severity != ERROR:
+        return None
+    match test:
+        case NotNullTest(columns=columns):
+            return f"not_null(columns := ({', '.join(map(values.write_name, columns))}))"
+        case UniqueTest(columns=(column,), nulls_equal=True, whole_table=False):
+            return f"unique_values(columns := {values.write_name(column)})"
+        case AcceptedValuesTest(column=column, values=accepted):
+            listed = ", ".join(map(plain_text_literal, accepted))
+            name = values.write_name(column)
+            return f"accepted_values(column := {name}, is_in := ({listed}))"
+    return None
+
+
+def _tests_of(value: Value, draft: BlockDraft) -> tuple[DataTest, ...]:
     """The data tests that one audit stands for. Raises Wrong."""
     first = value.tokens[0]
     said = first.value.lower()
@@ -41,8 +79,7 @@ def tests_of(value: Value, draft: BlockDraft) -> tuple[DataTest, ...]:
         return tuple(_of_block(value, own, draft, warns=own.name != said))
     if first.kind not in {WORD, NAME, STRING} or name not in AUDITS:
         known = (*draft.audits, *AUDITS)
-        guess = nearest(name, known)
-        hint = f"did you mean {guess}?" if guess else f"the audits are {', '.join(known)}"
+        hint = suggestion(name, known, f"the audits are {', '.join(known)}")
         raise value.wrong(f"audit {first.value} does not exist", hint)
     build, required, optional = AUDITS[name]
     spelled = _options(value)
@@ -52,8 +89,16 @@ def tests_of(value: Value, draft: BlockDraft) -> tuple[DataTest, ...]:
     warns = said != name or (blocking is not None and not values.boolean(blocking))
     _check(value, name, options, required, optional)
     audit = Audit(value, name, options, spelled=frozenset(spelled))
-    built = build(_conditioned(audit, condition, draft))
-    tests = [_placed(test, draft, value) for test in built]
+    if condition is not None and condition.text.upper() != "TRUE":
+        where = _in_spark(condition, draft.dialect)
+        audit = replace(audit, where=where, written=condition.text)
+    built = build(audit)
+    tests = [
+        replace(test, location=draft.place(value))
+        if isinstance(test, ExpressionTest) and test.location is None
+        else test
+        for test in built
+    ]
     level = _severity(severity) if severity is not None else WARN if warns else None
     return tuple(tests if level is None else (replace(test, severity=level) for test in tests))
 
@@ -83,13 +128,6 @@ _THEIR_WORDS: Mapping[str, Mapping[str, str]] = {
     "kl_divergence": {"source_column": "column"},
     "chi_square": {"column_a": "column", "column_b": "target_column"},
 }
-
-
-def _conditioned(audit: Audit, condition: Value | None, draft: BlockDraft) -> Audit:
-    """The audit of the rows that its ``condition`` leaves."""
-    if condition is None or condition.text.upper() == "TRUE":
-        return audit
-    return replace(audit, where=_in_spark(condition, draft.dialect), written=condition.text)
 
 
 def _in_spark(condition: Value, dialect: str) -> str:
@@ -124,12 +162,6 @@ def _of_block(
     blocks = block.blocking if blocking is None else values.boolean(blocking)
     test = CustomTest(block.name, tuple(given.items()))
     yield replace(test, severity=WARN) if warns or not blocks else test
-
-
-def _placed(test: DataTest, draft: BlockDraft, value: Value) -> DataTest:
-    if isinstance(test, ExpressionTest) and test.location is None:
-        return replace(test, location=draft.place(value))
-    return test
 
 
 def _options(audit: Value) -> dict[str, Value]:

@@ -9,44 +9,48 @@ from itertools import pairwise
 
 from penstock.errors import PenstockError
 from penstock.model.headers.draft import BlockDraft
-from penstock.model.headers.syntax import Property, Value, Wrong, properties
+from penstock.model.headers.syntax import NamedValue, Value, Wrong, properties, suggestion
 from penstock.model.headers.values import READERS
 from penstock.model.values.custom_strategy import Custom
 from penstock.model.values.history import TIME_TYPE, History, Start, read_time_type
-from penstock.model.values.kinds import KINDS, Kind, Option
+from penstock.model.values.kinds import KINDS, Kind
+from penstock.model.values.strategy import Strategy
 from penstock.model.values.upsert import SHAPE as UPSERT_SHAPE
 from penstock.model.values.upsert import Matched, Upsert, check_sides, columns_in, read_matched
-from penstock.sql.identifiers import nearest
 from penstock.sql.text import offset
 from penstock.sql.tokens import NAME, STRING, WORD, closing
 
+#: what follows a comma in ``when_matched`` without brackets
+_GO_ON = ("target", "when")
 
-def read_kind(draft: BlockDraft, prop: Property) -> None:
-    """Options that are not given have their defaults."""
+
+def read_kind(prop: NamedValue, draft: BlockDraft) -> Strategy | None:
+    """Options that are not given have their defaults. Raises Wrong."""
     value = prop.value
-    kind = _known(value)
+    kind = _kind_of(value)
     draft.kind = kind
     draft.places["kind"] = draft.place(value)
     draft.options = dict(kind.defaults)
     if kind.refusal is not None:
         raise value.wrong(f"the kind {kind.name} is refused: {kind.refusal}", kind.hint)
-    given = _options(value)
-    for option in given:
-        known = kind.option(option.name)
+    options = _options(value)
+    for option in options:
         try:
-            if known is None:
-                raise _unknown(kind, option)
-            draft.options[option.name] = _read(draft, kind, known, option)
+            draft.options[option.name] = _read(draft, kind, option)
         except Wrong as error:
             draft.refuse(error)
         draft.places[option.name] = draft.place(option)
-    _require(kind, {option.name for option in given}, value)
-    values = {option.name: option.value for option in given}
+    values = {option.name: option.value for option in options}
+    for required in kind.options:
+        if required.required and required.name not in values:
+            message = f"the kind {kind.name} needs `{required.name}`"
+            raise value.wrong(message, f"write kind {kind.name} ({required.name} ...)")
     draft.chosen = _upsert(draft, values) or None
     if "materialization" in values:
         draft.chosen = _custom(draft, values["materialization"])
     elif kind.strategy is not None and kind.strategy.keeps_versions:
         draft.chosen = _history(draft, kind, values)
+    return kind.strategy
 
 
 def _history(draft: BlockDraft, kind: Kind, given: Mapping[str, Value]) -> History:
@@ -83,10 +87,8 @@ def _custom(draft: BlockDraft, value: Value) -> Custom | None:
     if made is not None:
         return Custom(made, dict(draft.options.get("materialization_properties") or ()))
     known = {each.name for each in draft.materializations.values()}
-    guess = nearest(name, known)
-    hint = f"did you mean {guess}?" if guess else f"there are {', '.join(sorted(known)) or 'none'}"
-    message = f"materialization {name} does not exist in materializations/"
-    draft.refuse(value.wrong(message, hint))
+    hint = suggestion(name, known, f"there are {', '.join(sorted(known)) or 'none'}")
+    draft.refuse(value.wrong(f"materialization {name} does not exist in materializations/", hint))
     return None
 
 
@@ -146,12 +148,11 @@ def _within(value: Value, error: Exception, hint: str) -> Wrong:
     return Wrong(inside[0].start + at, error.cause, hint)
 
 
-def _known(value: Value) -> Kind:
+def _kind_of(value: Value) -> Kind:
     name = value.tokens[0]
     kind = KINDS.get(name.value.upper()) if name.kind in {WORD, NAME, STRING} else None
     if kind is None:
-        guess = nearest(name.value.upper(), KINDS)
-        hint = f"did you mean {guess}?" if guess else f"the kinds are {', '.join(KINDS)}"
+        hint = suggestion(name.value.upper(), KINDS, f"the kinds are {', '.join(KINDS)}")
         raise value.wrong(f"kind {name.value} does not exist", hint)
     rest = value.tokens[1:]
     if rest and (rest[0].text != "(" or closing(rest, 0) != len(rest) - 1):
@@ -160,7 +161,7 @@ def _known(value: Value) -> Kind:
     return kind
 
 
-def _options(value: Value) -> tuple[Property, ...]:
+def _options(value: Value) -> tuple[NamedValue, ...]:
     inside = value.tokens[2:-1]
     found = properties(value.source, inside, value.tokens[-1].start) if inside else ()
     found = _with_assignments(found)
@@ -172,9 +173,9 @@ def _options(value: Value) -> tuple[Property, ...]:
     return found
 
 
-def _with_assignments(options: Sequence[Property]) -> tuple[Property, ...]:
+def _with_assignments(options: Sequence[NamedValue]) -> tuple[NamedValue, ...]:
     """The options, where commas of a ``when_matched`` without brackets divide none of its rules."""
-    found: list[Property] = []
+    found: list[NamedValue] = []
     for option in options:
         before = found[-1] if found else None
         if before and before.name == "when_matched" and option.name in _GO_ON:
@@ -185,32 +186,26 @@ def _with_assignments(options: Sequence[Property]) -> tuple[Property, ...]:
     return tuple(found)
 
 
-_GO_ON = ("target", "when")  # what follows a comma in it
-
-
-def _read(draft: BlockDraft, kind: Kind, known: Option, option: Property) -> object:
-    found = READERS[known.type](option.value) if known.only_default else None
-    if known.refusal is not None and (found is None or found != known.default):
+def _read(draft: BlockDraft, kind: Kind, option: NamedValue) -> object:
+    known = kind.option(option.name)
+    if known is None:
+        raise _unknown(kind, option)
+    read = READERS[known.type]
+    if known.refusal is not None and not (
+        known.only_default and read(option.value) == known.default
+    ):
         message = f"`{known.name}` of {kind.name} cannot be given: {known.refusal}"
         raise Wrong(option.start, message, "take it away", "model-option")
-    found = READERS[known.type](option.value)
+    setting = read(option.value)
     if known.idle is not None:
         message = f"`{known.name}` has no effect: {known.idle}"
         draft.warn(option.start, message, "take it away", "model-idle")
-    return found
+    return setting
 
 
-def _unknown(kind: Kind, option: Property) -> Wrong:
-    names = [known.name for known in kind.options if known.refusal is None]
-    guess = nearest(option.name, names)
+def _unknown(kind: Kind, option: NamedValue) -> Wrong:
+    names = [item.name for item in kind.options if item.refusal is None]
     listed = f"its options are {', '.join(names)}" if names else "it has none"
-    hint = f"did you mean {guess}?" if guess else listed
     message = f"`{option.name}` is not an option of the kind {kind.name}"
+    hint = suggestion(option.name, names, listed)
     return Wrong(option.start, message, hint, "model-option")
-
-
-def _require(kind: Kind, given: set[str], value: Value) -> None:
-    for option in kind.options:
-        if option.required and option.name not in given:
-            message = f"the kind {kind.name} needs `{option.name}`"
-            raise value.wrong(message, f"write kind {kind.name} ({option.name} ...)")

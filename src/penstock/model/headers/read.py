@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.files.source_map import Source
-from penstock.model.headers.annotation import Annotations
 from penstock.model.headers.audit_blocks import AuditBlock
-from penstock.model.headers.draft import BlockDraft
-from penstock.model.headers.properties import PROPERTIES
-from penstock.model.headers.syntax import MODEL, Block, Property, Wrong, read_block
-from penstock.model.script.declaration import About, Declaration, Layout, Options, SchemaChange
+from penstock.model.headers.draft import Annotations, BlockDraft, build_declaration
+from penstock.model.headers.properties import KEYS
+from penstock.model.headers.syntax import MODEL, Block, NamedValue, Wrong, read_block, suggestion
+from penstock.model.script.declaration import Declaration, Options, SchemaChange
 from penstock.model.time.cron import Cron
 from penstock.model.time.interval import UNITS
 from penstock.model.time.moments import fixed_moment
@@ -22,15 +22,9 @@ from penstock.model.time.time_range import TimeRange
 from penstock.model.values.asset import DEFAULT_SCHEMA, Asset, Materialize, TableName
 from penstock.model.values.custom_strategy import Materialization
 from penstock.model.values.history import History, clashes
-from penstock.model.values.kinds import (
-    DEFAULT_KIND,
-    KINDS,
-    Kind,
-)
+from penstock.model.values.kinds import DEFAULT_KIND, KINDS, Kind
 from penstock.model.values.names import Names, UnknownName
-from penstock.model.values.schedule import Cadence
 from penstock.model.values.seed import Seed, seed_path, seed_query
-from penstock.sql.identifiers import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +49,9 @@ def declare(script: Script, names: Names) -> tuple[Declaration | None, tuple[Dia
     """Return what the script declares; ``None`` where a finding is an error, and for ``enabled
     false``.
     """
-    draft = BlockDraft(
-        Source(script.path, script.text),
-        names,
-        script.dialect,
-        script.audits,
-        script.materializations,
-    )
+    source = Source(script.path, script.text)
+    values: dict[str, Any] = {"dialect": script.dialect}
+    draft = BlockDraft(source, names, script.audits, script.materializations, values)
     try:
         block = read_block(draft.source, script.start)
     except Wrong as error:
@@ -70,7 +60,7 @@ def declare(script: Script, names: Names) -> tuple[Declaration | None, tuple[Dia
     draft.places[MODEL] = draft.source.location(block.start)
     _refuse_annotations(draft, script.annotations)
     _read(draft, block)
-    if not draft.enabled:
+    if not draft.values.pop("enabled", True):
         message = "the model is not enabled, so nothing runs it"
         where = draft.places["enabled"]
         return None, (Diagnostic("warning", message, where, "write enabled true", "disabled"),)
@@ -78,10 +68,11 @@ def declare(script: Script, names: Names) -> tuple[Declaration | None, tuple[Dia
         _infer_name(draft, script.parts)
     for rule in _RULES:
         rule(draft)
-    found = tuple(sorted(draft.findings, key=_position))
-    if draft.target is None or draft.kind is None or any(f.severity == "error" for f in found):
-        return None, found
-    return _declaration(draft, draft.target, draft.kind, script, block), found
+    findings = tuple(sorted(draft.findings, key=_position))
+    is_wrong = any(finding.severity == "error" for finding in findings)
+    if draft.target is None or draft.kind is None or is_wrong:
+        return None, findings
+    return _declaration(draft, draft.target, draft.kind, script, block), findings
 
 
 def _position(finding: Diagnostic) -> tuple[int, int]:
@@ -95,38 +86,42 @@ def _refuse_annotations(draft: BlockDraft, annotations: Annotations) -> None:
     given = [name for name in annotations.to_dict() if name not in _OF_BOTH_FORMS]
     if not given:
         return
-    places = (at for what, at in annotations.places.items() if not what.startswith("use:"))
-    where = next(places, Location(draft.source.path, 1, 1))
+    names = [name for name in annotations.places if not name.startswith("use:")]
+    names.sort(key=lambda name: name.startswith("data_test:"))  # where no other line is placed
+    where = annotations.places[names[0]] if names else Location(draft.source.path, 1, 1)
     message = f"the script has both annotations ({', '.join(given)}) and {MODEL} (...)"
     hint = "say it in one form; the other reads as a comment once its keyword is gone"
     draft.findings.append(Diagnostic("error", message, where, hint, "two-forms"))
 
 
 def _read(draft: BlockDraft, block: Block) -> None:
-    """Each property by its handler, in the order of the table: what a value means may hang on
-    another property, such as ``dialect``.
+    """Each property by its reader, in the order of the table: what a value means may hang on
+    another property. All may on the dialect.
     """
-    by_name: dict[str, Property] = {}
+    by_name: dict[str, NamedValue] = {}
     for prop in block.properties:
         if prop.name in by_name:
             message = f"the property `{prop.name}` is given twice"
             draft.refuse(Wrong(prop.start, message, "keep one", "model-twice"))
-        elif prop.name not in PROPERTIES:
-            guess = nearest(prop.name, PROPERTIES)
-            hint = f"did you mean {guess}?" if guess else f"there are {', '.join(PROPERTIES)}"
+        elif prop.name not in KEYS:
+            hint = suggestion(prop.name, KEYS, f"there are {', '.join(KEYS)}")
             message = f"`{prop.name}` is not a property of {MODEL}"
             draft.refuse(Wrong(prop.start, message, hint, "model-property"))
         by_name.setdefault(prop.name, prop)
-    draft.given = tuple(name for name in by_name if name in PROPERTIES)
+    draft.given = tuple(name for name in by_name if name in KEYS)
     draft.places |= {name: draft.place(prop) for name, prop in by_name.items()}
-    for name, handle in PROPERTIES.items():
-        if name in by_name:
+    for key in sorted(KEYS, key=lambda key: key != "dialect"):
+        row, form = KEYS[key]
+        if key in by_name:
             try:
-                handle(draft, by_name[name])
+                value = form.reader(by_name[key], draft)
             except Wrong as error:
                 draft.refuse(error)
+                continue
+            draft.values |= {row.field: value} if row.field else {}
     if "kind" not in by_name:
         draft.kind = KINDS[DEFAULT_KIND]
+        draft.values["strategy"] = draft.kind.strategy
         draft.options = dict(draft.kind.defaults)
 
 
@@ -140,28 +135,26 @@ def _infer_name(draft: BlockDraft, parts: tuple[str, ...]) -> None:
         draft.error_at(MODEL, message, "write name schema.table")
         return
     try:
-        draft.target = draft.names.resolve(parts)
+        draft.values["target"] = draft.names.resolve(parts)
         draft.places["target"] = draft.places[MODEL]
     except UnknownName as error:
         draft.error_at(MODEL, str(error), error.hint)
 
 
-def _end_needs_start(draft: BlockDraft) -> None:
-    if "end" in draft.cadence and "start" not in draft.cadence:
+def _end_is_after_start(draft: BlockDraft) -> None:
+    texts = [draft.values.get(f"cadence.{name}") for name in ("start", "end")]
+    start, end = (None if text is None else fixed_moment(text) for text in texts)
+    if texts[1] is not None and texts[0] is None:
         draft.error_at("end", "`end` needs `start`", "write start, or take end away")
-
-
-def _end_is_not_before_start(draft: BlockDraft) -> None:
-    said = (draft.cadence.get(name) for name in ("start", "end"))
-    start, end = (None if text is None else fixed_moment(text) for text in said)
     if start is not None and end is not None and end < start:
-        message = f"`end` {draft.cadence['end']} is before `start` {draft.cadence['start']}"
+        message = f"`end` {texts[1]} is before `start` {texts[0]}"
         draft.error_at("end", message, "write an end that is not before start")
 
 
 def _unit_fits_cron(draft: BlockDraft) -> None:
-    unit, cron = draft.cadence.get("interval_unit"), draft.cadence.get("cron", "@daily")
-    if unit is None or draft.cadence.get("allow_partials"):
+    values = draft.values
+    unit, cron = values.get("cadence.interval_unit"), values.get("cadence.cron", "@daily")
+    if unit is None or values.get("cadence.allow_partials"):
         return
     if UNITS[unit].shortest > Cron(cron).shortest_gap:
         message = f"the interval_unit {unit} is longer than what is between two runs of {cron}"
@@ -170,7 +163,7 @@ def _unit_fits_cron(draft: BlockDraft) -> None:
 
 
 def _partitions_are_named(draft: BlockDraft) -> None:
-    kind, keys = draft.kind, draft.layout.get("partitioned_by")
+    kind, keys = draft.kind, draft.values.get("layout.partitioned_by")
     if kind is None or kind.strategy is None or not kind.strategy.by_partition_keys:
         return
     if keys is None and "partitioned_by" not in draft.given:
@@ -183,7 +176,7 @@ def _partitions_are_named(draft: BlockDraft) -> None:
 
 
 def _does_not_wait_for_itself(draft: BlockDraft) -> None:
-    if draft.target is not None and draft.target in draft.depends_on:
+    if draft.target is not None and draft.target in draft.values.get("depends_on", ()):
         message = f"`depends_on` names the model's own table {draft.target}"
         draft.error_at("depends_on", message, "take it away: a query may read it as it was")
 
@@ -206,20 +199,16 @@ def _seeds_have_few(draft: BlockDraft) -> None:
 
 def _kept_rows_have_layouts(draft: BlockDraft) -> None:
     """A kind that keeps no rows has nothing that these say how to keep."""
-    if draft.kind is None or draft.strategy is None or not draft.strategy.by_readers:
+    strategy = draft.kind.strategy if draft.kind else None
+    if draft.kind is None or strategy is None or not strategy.by_readers:
         return
-    others = () if draft.strategy.runs else ("audits", "columns")
+    others = () if strategy.runs else ("audits", "columns")
     for name in ("partitioned_by", "clustered_by", *others):
         if name in draft.given:
             message = f"`{name}` cannot be given with the kind {draft.kind.name}"
             why = "it keeps no rows; " if name.endswith("_by") else ""
             draft.error_at(name, message, f"{why}write kind FULL, or take it away")
-
-
-def _views_have_no_comments_of_columns(draft: BlockDraft) -> None:
-    if draft.kind is None or draft.strategy is None or not draft.strategy.by_readers:
-        return
-    if "column_descriptions" in draft.about:
+    if "about.column_descriptions" in draft.values:
         why = f"{draft.kind.name} has no comments of them"
         hint = "write it in `description`, or write kind FULL"
         _say_idle(draft, "column_descriptions", why, hint)
@@ -238,8 +227,12 @@ def _history_has_its_columns(draft: BlockDraft) -> None:
     keys = tuple(draft.options.get("unique_key") or ())
     managed = set(map(str.casefold, history.managed))
     # SQLMesh has the validity columns declared with the others.
-    draft.columns = [column for column in draft.columns if column.name.casefold() not in managed]
-    columns = tuple(column.name for column in draft.columns)
+    draft.values["columns"] = tuple(
+        column
+        for column in draft.values.get("columns", ())
+        if column.name.casefold() not in managed
+    )
+    columns = tuple(column.name for column in draft.values["columns"])
     for message in clashes(history, keys):
         draft.error_at("kind", message, "write valid_from_name and valid_to_name, or rename it")
     track, updated = history.track, history.updated_at
@@ -273,15 +266,13 @@ def _say_idle(draft: BlockDraft, name: str, why: str, hint: str) -> None:
 
 _RULES: tuple[Callable[[BlockDraft], None], ...] = (
     _history_has_its_columns,
-    _end_needs_start,
-    _end_is_not_before_start,
+    _end_is_after_start,
     _unit_fits_cron,
     _partitions_are_named,
     _does_not_wait_for_itself,
     _seeds_have_few,
     _kept_rows_have_layouts,
     _views_are_not_materialized,
-    _views_have_no_comments_of_columns,
     _restates_by_itself,
 )
 
@@ -289,62 +280,41 @@ _RULES: tuple[Callable[[BlockDraft], None], ...] = (
 def _declaration(
     draft: BlockDraft, target: TableName, kind: Kind, script: Script, block: Block
 ) -> Declaration:
-    assert kind.strategy is not None, "a kind without one is refused"
-    options = draft.options
-    change = SchemaChange(
-        options.get("on_additive_change", "allow"), options.get("on_destructive_change", "error")
-    )
-    places = dict(draft.places)
-    places |= {f"data_test:{n}": at for n, (_, at) in enumerate(draft.data_tests)}
-    declaration = Declaration(
-        path=script.path,
-        target=target,
-        strategy=kind.strategy,
-        code=block.code,
-        dialect=draft.dialect,
-        keys=tuple(options.get("unique_key") or ()),
-        key_expressions=draft.key_expressions,
-        options=_options(draft, script, kind),
-        layout=Layout(**draft.layout),
-        schema_change=change,
-        forward_only=bool(options.get("forward_only")),
-        disable_restatement=options.get("disable_restatement"),
-        auto_restatement=_auto_restatement(draft),
-        data_tests=tuple(test for test, _ in draft.data_tests),
-        columns=tuple(draft.columns),
-        depends_on=draft.depends_on,
-        input_needs=draft.needs,
-        cadence=Cadence(**draft.cadence),
-        time_range=_time_range(draft, kind),
-        settings=draft.settings,
-        tags=draft.tags,
-        about=About(**draft.about),
-        formatted=draft.formatted,
-        reads_changes=draft.reads_changes,
-        reads_files=draft.reads_files,
-        late_run=draft.late_run,
-        takes_statements=not kind.strategy.by_readers and not kind.queryless,
-        places=places,
-    )
+    strategy, options = kind.strategy, draft.options
+    assert strategy is not None, "a kind without one is refused"
+    values = draft.values | {
+        "path": script.path,
+        "target": target,
+        "code": block.code,
+        "keys": tuple(options.get("unique_key") or ()),
+        "key_expressions": draft.key_expressions,
+        "options": _options(draft, script, kind),
+        "schema_change": SchemaChange(
+            options.get("on_additive_change", "allow"),
+            options.get("on_destructive_change", "error"),
+        ),
+        "forward_only": bool(options.get("forward_only")),
+        "disable_restatement": options.get("disable_restatement"),
+        "auto_restatement": _auto_restatement(draft),
+        "takes_statements": not strategy.by_readers and not kind.queryless,
+        "places": draft.places,
+    }
+    declaration = build_declaration(values)
+    if strategy.may_have_intervals:  # its query is about an interval, or may be
+        names = {item.name for item in fields(TimeRange)}
+        given = (option.name for option in kind.options if option.refusal is None)
+        by_time = {name: options[name] for name in given if name in names}
+        column, cadence = options.get("time_column"), declaration.cadence
+        time_range = TimeRange(column=column, cadence=cadence, **by_time)
+        declaration = replace(declaration, time_range=time_range)
     return replace(declaration, meaning=dict(_meaning(declaration)))
-
-
-def _time_range(draft: BlockDraft, kind: Kind) -> TimeRange | None:
-    """Of a kind whose query is about an interval, or may be."""
-    if kind.strategy is None or not kind.strategy.may_have_intervals:
-        return None
-    names = {each.name for each in fields(TimeRange)}
-    given = (option.name for option in kind.options if option.refusal is None)
-    options = {name: draft.options[name] for name in given if name in names}
-    column = draft.options.get("time_column")
-    return TimeRange(column=column, cadence=Cadence(**draft.cadence), **options)
 
 
 def _auto_restatement(draft: BlockDraft) -> AutoRestatement | None:
     cron = draft.options.get("auto_restatement_cron")
     if cron is None or draft.options.get("disable_restatement"):
         return None
-    zone = draft.cadence.get("cron_tz", "UTC")
+    zone = draft.values.get("cadence.cron_tz", "UTC")
     return AutoRestatement(cron, zone, draft.options.get("auto_restatement_intervals"))
 
 
@@ -353,7 +323,7 @@ def _options(draft: BlockDraft, script: Script, kind: Kind) -> Options:
     if not kind.queryless:
         return draft.chosen
     path = seed_path(draft.options["path"], script.path, script.root)
-    names = [column.name for column in draft.columns]
+    names = [column.name for column in draft.values.get("columns", ())]
     return Seed(seed_query(path, draft.options["csv_settings"] or {}, names, draft.dialect))
 
 

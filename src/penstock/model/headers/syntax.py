@@ -11,13 +11,14 @@ comment inside, is left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from penstock.errors import Diagnostic
 from penstock.model.files.source_map import Source
 from penstock.model.values.kinds import KINDS
+from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import COMMENT, NAME, SPACE, UNCLOSED, WORD, Token, closing, depth_of, scan
 
 MODEL = "MODEL"
@@ -78,7 +79,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Property:
+class NamedValue:
     """``name value``; ``name`` is in small letters, ``start`` where it stands."""
 
     name: str
@@ -92,7 +93,7 @@ class Block:
 
     start: int
     code: int
-    properties: tuple[Property, ...]
+    properties: tuple[NamedValue, ...]
 
 
 def begins_model(text: str, start: int) -> bool:
@@ -108,7 +109,8 @@ def read_block(source: Source, start: int) -> Block:
     word, opening = next(tokens), next(tokens)
     inside, end = _inside(tokens, opening)
     after, found = next(tokens, None), properties(source, inside, end)
-    if after is None and any(map(_gives_query, found)):
+    names = (prop.value.tokens[0].value.upper() for prop in found if prop.name == "kind")
+    if after is None and any(name in KINDS and KINDS[name].queryless for name in names):
         return Block(word.start, end + 1, found)  # where SQLMesh needs no semicolon either
     if after is None:
         hint = "write its SELECT below"
@@ -119,15 +121,9 @@ def read_block(source: Source, start: int) -> Block:
     return Block(word.start, after.end, found)
 
 
-def _gives_query(prop: Property) -> bool:
-    """Return whether it is a kind that gives the query itself."""
-    kind = KINDS.get(prop.value.tokens[0].value.upper()) if prop.name == "kind" else None
-    return kind is not None and kind.queryless
-
-
-def properties(source: Source, tokens: Sequence[Token], end: int) -> tuple[Property, ...]:
+def properties(source: Source, tokens: Sequence[Token], end: int) -> tuple[NamedValue, ...]:
     """``name value, name value``; ``end`` is the offset of the bracket after them. Raises Wrong."""
-    found: list[Property] = []
+    found: list[NamedValue] = []
     for group in groups(tokens, end):
         first = group[0]
         if first.kind not in {WORD, NAME}:
@@ -137,7 +133,7 @@ def properties(source: Source, tokens: Sequence[Token], end: int) -> tuple[Prope
         if len(group) == 1:
             hint = f"write `{name} value`, or take it away"
             raise Wrong(first.start, f"`{name}` has no value", hint, "model-syntax")
-        found.append(Property(name, first.start, Value(source, group[1:])))
+        found.append(NamedValue(name, first.start, Value(source, group[1:])))
     return tuple(found)
 
 
@@ -186,7 +182,7 @@ _INDENT = "  "
 
 @dataclass(slots=True)
 class _Entry:
-    """A property with the comments above it and the one behind it."""
+    """A property with the comments above it and those behind it."""
 
     above: list[str] = field(default_factory=list)
     tokens: list[Token] = field(default_factory=list)
@@ -195,75 +191,60 @@ class _Entry:
 
 def formatted(source: Source, block: Block) -> str:
     """The block in canonical form, without what is before and after it."""
-    entries, below = _entries(source, block)
+    *entries, last = _entries(source, block)
     lines: list[str] = []
-    for number, entry in enumerate(entries):
+    for number, entry in enumerate(entries, start=1):
         lines += [_INDENT + comment for comment in entry.above]
-        comma = "," if number + 1 < len(entries) else ""
-        behind = "".join(f" {comment}" for comment in entry.behind)
-        lines.append(f"{_INDENT}{_property(source, entry.tokens)}{comma}{behind}")
-    lines += [_INDENT + comment for comment in below]
+        comma = "," if number < len(entries) else ""
+        written = f"{_property(source, entry.tokens)}{comma}"
+        lines.append(_INDENT + " ".join([written, *entry.behind]))
+    lines += [_INDENT + comment for comment in last.above]
     return "\n".join(["MODEL (", *lines, ");"])
 
 
 def comments(source: Source, block: Block) -> list[str]:
     """The comments inside of the block, as they are written."""
-    tokens = scan(source.text, "duckdb", block.start, block.code)
+    tokens = scan(source.text, _DIALECT, block.start, block.code)
     return [token.text for token in tokens if token.kind == COMMENT]
 
 
-def _entries(source: Source, block: Block) -> tuple[list[_Entry], list[str]]:
-    """The properties, and the comments below the last of them."""
-    entries: list[_Entry] = []
-    current, depth, end = _Entry(), 0, block.start
-    for token in scan(source.text, "duckdb", block.start, block.code):
+def _entries(source: Source, block: Block) -> list[_Entry]:
+    """The properties, and a last entry that has the comments below them."""
+    entries = [_Entry()]
+    comments: list[tuple[Token, bool]] = []  # since the last word, and which begin a line
+    depth, end = 0, block.start
+    for token in scan(source.text, _DIALECT, block.start, block.code):
         if token.kind == SPACE:
             continue
+        depth += depth_of(token)
+        current = entries[-1]
         if token.kind == COMMENT:
-            _take_comment(source.text[end : token.start], token, current, entries)
-        else:
-            depth += depth_of(token)
-            if token.text == "," and depth == 1:
-                entries.append(current)
-                current = _Entry(above=_settle(source, current))
-            elif depth > 1 or (depth == 1 and token.text != "(") or _closes(token, depth):
-                current.tokens.append(token)
+            begins_line = "\n" in source.text[end : token.start]
+            if current.tokens:
+                comments.append((token, begins_line))
+            elif len(entries) > 1 and not begins_line:
+                entries[-2].behind.append(token.text)
+            else:
+                current.above.append(token.text)
+        elif token.text == "," and depth == 1:
+            entries.append(_settle(current, comments))
+        elif depth > 1 or (depth == 1 and token.text != "("):
+            current.tokens += [*(comment for comment, _ in comments), token]
+            comments.clear()
         end = token.end
-    if current.tokens:
-        entries.append(current)
-        current = _Entry(above=_settle(source, current))
-    return entries, current.above
+    return [*entries, _settle(entries[-1], comments)] if entries[-1].tokens else entries
 
 
-def _closes(token: Token, depth: int) -> bool:
-    """Return whether it closes a bracket of a value."""
-    return depth == 1 and depth_of(token) < 0
-
-
-def _take_comment(between: str, token: Token, current: _Entry, entries: Sequence[_Entry]) -> None:
-    if current.tokens:
-        current.tokens.append(token)
-    elif entries and "\n" not in between:
-        entries[-1].behind.append(token.text)
-    else:
-        current.above.append(token.text)
-
-
-def _settle(source: Source, entry: _Entry) -> list[str]:
-    """Put a comment between a value and its comma behind it; those on lines of their own are
-    returned, for what follows.
+def _settle(entry: _Entry, comments: list[tuple[Token, bool]]) -> _Entry:
+    """Put comments behind a value; those from the first on that begins a line are of what follows,
+    which is returned.
     """
-    at = len(entry.tokens)
-    while entry.tokens[at - 1].kind == COMMENT:
-        at -= 1
-    trailing, entry.tokens = entry.tokens[at:], entry.tokens[:at]
-    later: list[str] = []
-    end = entry.tokens[-1].end
-    for token in trailing:
-        own_line = "\n" in source.text[end : token.start]
-        (later if own_line or later else entry.behind).append(token.text)
-        end = token.end
-    return later
+    following = _Entry()
+    for comment, begins_line in comments:
+        is_later = begins_line or following.above
+        (following.above if is_later else entry.behind).append(comment.text)
+    comments.clear()
+    return following
 
 
 def _property(source: Source, tokens: Sequence[Token]) -> str:
@@ -276,3 +257,18 @@ def _property(source: Source, tokens: Sequence[Token]) -> str:
     if name == "kind" and value[0].kind == WORD:
         written = value[0].text.upper() + written[len(value[0].text) :]
     return f"{name} {written}"
+
+
+def suggestion(name: str, names: Iterable[str], listed: str) -> str:
+    """Return a hint for an unknown name.
+
+    Args:
+        name: The name.
+        names: The known names.
+        listed: The hint where none of them is like it.
+
+    Returns:
+        The nearest of the known names as a question, or ``listed``.
+    """
+    guess = nearest(name, names)
+    return f"did you mean {guess}?" if guess else listed

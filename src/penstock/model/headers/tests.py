@@ -1,4 +1,4 @@
-"""``data_test`` lines: each form by its own small function."""
+"""``data_test`` lines, read and written: each form by its own small functions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import Any
 
 from penstock.errors import Location
 from penstock.model.files.header_lines import (
@@ -20,6 +21,7 @@ from penstock.model.files.header_lines import (
     unquote,
 )
 from penstock.model.headers.draft import LineDraft
+from penstock.model.headers.values import quoted
 from penstock.model.values.asset import DEFAULT_LAKE, Asset, parse_asset
 from penstock.model.values.data_test import (
     ERROR,
@@ -35,7 +37,9 @@ from penstock.model.values.data_test import (
     UniqueTest,
 )
 from penstock.sql.identifiers import nearest
+from penstock.sql.literals import plain_text_literal
 
+_PLAIN = re.compile(r"(?!.*->)[^\s,=`'\"]+")
 _COLUMN = re.compile(COLUMN)
 _COLUMNS = re.compile(rf"{COLUMN}(?:\s*,\s*{COLUMN})*")
 _ACCEPTED = re.compile(rf"(?P<column>{COLUMN})\s*=\s*(?P<values>.*)")
@@ -47,20 +51,9 @@ _TARGET = re.compile(r"""(?P<path>.+)\.(?P<column>"(?:[^"]|"")+"|`(?:[^`]|``)+`|
 _SEVERITY = re.compile(r"(?:^|\s+)severity=(?P<value>\w*)$")
 _NAME = re.compile(r"\w+")
 _REMARK = re.compile(r"(?:^|\s+)(?:--|#|//).*")  # a comment in a line that has none
+_WHOLE_TABLE = re.compile(r"\s+whole\s+table$", re.IGNORECASE)
 _IN = re.compile(r"\s+(?:in|IN)\s*\((.*)\)\s*")
 _FLAGS = {"true": True, "false": False}
-
-#: kind -> what follows it, after the column
-FORMS = {
-    "unique": "",
-    "not_null": "",
-    "accepted_values": " = a,b",
-    "accepted_range": " min=0 max=100",
-    "row_count": " min=1",
-    "expression": " column > 0",
-    "relationships": " -> ducklake://main/table.column",
-}
-_WITHOUT_COLUMN = frozenset({"row_count", "expression"})
 
 
 class _Wrong(Exception):
@@ -73,8 +66,10 @@ class _Wrong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """What follows the kind of a test, without ``severity=``; ``text`` is at ``offset`` of the
-    line, and ``first`` is the word before it."""
+    """The rest of a line, behind the kind of its test and without ``severity=``.
+
+    ``text`` is at ``offset`` of the line, and ``first`` is the word before it.
+    """
 
     line: CommentLine
     first: Word
@@ -128,15 +123,17 @@ def data_test(line: CommentLine, draft: LineDraft) -> None:
         draft.error(wrong.where, wrong.message, wrong.hint, rule="data-test-option")
         return
     if test is not None:
-        draft.data_tests.append((test, line.location))
+        tests = draft.annotations.data_tests
+        draft.places[f"data_test:{len(tests)}"] = line.location
+        draft.record(data_tests=(*tests, test))
 
 
 def _read(line: CommentLine, draft: LineDraft) -> DataTest | None:
     words = line.words
     kind = words[0].text if words else ""
-    build = _KINDS.get(kind)
+    reader = _FORMS[kind].reader if kind in _FORMS else _custom
     rest = _rest(line, words[0]) if words else None
-    test = (build or _custom)(rest) if rest else None
+    test = reader(rest) if rest else None
     if test is None:
         _refuse(line, kind, rest, draft)
     elif rest is not None and isinstance(test, AcceptedValuesTest):
@@ -145,10 +142,10 @@ def _read(line: CommentLine, draft: LineDraft) -> DataTest | None:
 
 
 def _refuse(line: CommentLine, kind: str, rest: _Rest | None, draft: LineDraft) -> None:
-    guess = kind if kind in FORMS else nearest(kind, FORMS)
+    guess = kind if kind in _FORMS else nearest(kind, _FORMS)
     text = _REMARK.sub("", rest.text) if rest else ""
     form = _nearest_form(guess, text) if guess else "path/of/test"
-    known = kind in FORMS or "/" in kind or not kind
+    known = kind in _FORMS or "/" in kind or not kind
     reason = "it is not a data test" if known else f"data test {kind!r} does not exist"
     severity = "" if rest is None or rest.severity == ERROR else f" severity={rest.severity}"
     draft.refuse(line, reason, f"data_test {form}{severity}")
@@ -175,13 +172,13 @@ def _rest(line: CommentLine, first: Word) -> _Rest:
 def _nearest_form(kind: str, rest: str) -> str:
     """The test of that kind on the column that the line seems to mean, if it would be valid."""
     if kind in _WITHOUT_COLUMN:
-        return f"{kind}{FORMS[kind]}"
+        return f"{kind}{_FORMS[kind].example}"
     rest = _IN.sub(r" = \1", rest)
     names = [match.group() for match in _COLUMN.finditer(rest)]
     column = names[0] if names else "column"
     tail = rest.partition(column)[2].strip().removeprefix("=").removeprefix("->").strip()
     guesses = [f"{column} = {tail}", f"{column} -> {tail}", *_tables(column, tail)]
-    guesses.append(f"{column}{FORMS[kind]}")
+    guesses.append(f"{column}{_FORMS[kind].example}")
     if kind in {"unique", "not_null"}:
         guesses.insert(0, ", ".join(names))
     return next(f"{kind} {guess}" for guess in guesses if _is_valid(kind, guess))
@@ -199,7 +196,7 @@ def _tables(column: str, written: str) -> Iterator[str]:
 def _is_valid(kind: str, rest: str) -> bool:
     line = CommentLine(Path("guess"), 1, 1, "--", f"data_test {kind} {rest}")
     try:
-        return _KINDS[kind](_rest(line, line.words[0])) is not None
+        return _FORMS[kind].reader(_rest(line, line.words[0])) is not None
     except _Wrong:
         return False
 
@@ -231,9 +228,6 @@ def _require_closed(rest: _Rest) -> None:
             raise _Wrong(rest.location, message, "close it")
 
 
-_WHOLE_TABLE = re.compile(r"\s+whole\s+table$", re.IGNORECASE)
-
-
 def _unique(rest: _Rest) -> DataTest | None:
     whole = _WHOLE_TABLE.search(rest.text)
     columns = _columns(rest if whole is None else replace(rest, text=rest.text[: whole.start()]))
@@ -256,7 +250,7 @@ def _accepted_values(rest: _Rest) -> DataTest | None:
         message = f"`{match['values']}`: a quote is not closed, or something follows it"
         hint = "close it; a quote inside of a value is doubled: 'it''s'"
         raise _Wrong(rest.line.at(rest.offset + match.start("values")), message, hint)
-    values = tuple(value for value, quoted in quoted_values(match["values"]) if value or quoted)
+    values = tuple(value for value, in_them in quoted_values(match["values"]) if value or in_them)
     if not values:
         return None
     return AcceptedValuesTest(name_of(match["column"]), values, severity=rest.severity)
@@ -336,17 +330,6 @@ def _custom(rest: _Rest) -> DataTest | None:
     return CustomTest(path, values, severity=rest.severity)
 
 
-_KINDS: Mapping[str, Callable[[_Rest], DataTest | None]] = {
-    "unique": _unique,
-    "not_null": _not_null,
-    "accepted_values": _accepted_values,
-    "accepted_range": _accepted_range,
-    "row_count": _row_count,
-    "expression": _expression,
-    "relationships": _relationships,
-}
-
-
 def _report_lost_values(
     line: CommentLine, rest: str, test: AcceptedValuesTest, draft: LineDraft
 ) -> None:
@@ -359,3 +342,83 @@ def _report_lost_values(
             "list the values that may occur; NULL is always accepted",
             rule="accepted-values-empty",
         )
+
+
+def write_test(test: DataTest) -> str | None:
+    """Write a data test.
+
+    Args:
+        test: A test of either form.
+
+    Returns:
+        What follows ``data_test``; None of a test that only audits have.
+    """
+    severity = "" if test.severity == ERROR else f" severity={test.severity}"
+    match test:
+        case UniqueTest(nulls_equal=True):
+            return None
+        case ExpressionTest(label=label) if label:
+            return None
+        case CustomTest(path=path, options=options):  # without a slash an AUDIT block
+            return f"{path}{_write_options(**dict(options))}{severity}" if "/" in path else None
+    form = _FORMS.get(test.kind)
+    return None if form is None else f"{test.kind}{form.writer(test)}{severity}"
+
+
+def _write_options(**options: object) -> str:
+    texts = {name: str(value) for name, value in options.items() if value is not None}
+    return "".join(f" {name}={quoted(text)}" for name, text in texts.items())
+
+
+def _column_name(name: str) -> str:
+    """A column of a test, in quotes where it needs them."""
+    return quoted(name, _PLAIN)
+
+
+def _column_names(test: UniqueTest | NotNullTest) -> str:
+    return f" {', '.join(map(_column_name, test.columns))}"
+
+
+def _write_values(test: AcceptedValuesTest) -> str:
+    values = (
+        value
+        if value and value == value.strip() and not set(value) & set(",'\"")
+        else plain_text_literal(value)
+        for value in test.values
+    )
+    return f" {_column_name(test.column)} = {', '.join(values)}"
+
+
+def _write_range(test: AcceptedRangeTest) -> str:
+    inclusive = None if test.inclusive else "false"
+    options = _write_options(min=test.minimum, max=test.maximum, inclusive=inclusive)
+    return f" {_column_name(test.column)}{options}"
+
+
+def _write_reference(test: RelationshipsTest) -> str:
+    return f" {_column_name(test.column)} -> {test.to}.{_column_name(test.to_column)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A kind of test; the example is what may follow it and a column."""
+
+    reader: Callable[[_Rest], DataTest | None]
+    writer: Callable[[Any], str]  # Any: each writes its own kind of test, which the key promises
+    example: str = ""
+
+
+_FORMS: Mapping[str, _Form] = {
+    "unique": _Form(
+        _unique, lambda test: _column_names(test) + (" whole table" if test.whole_table else "")
+    ),
+    "not_null": _Form(_not_null, _column_names),
+    "accepted_values": _Form(_accepted_values, _write_values, " = a,b"),
+    "accepted_range": _Form(_accepted_range, _write_range, " min=0 max=100"),
+    "row_count": _Form(
+        _row_count, lambda test: _write_options(min=test.minimum, max=test.maximum), " min=1"
+    ),
+    "expression": _Form(_expression, lambda test: f" {test.sql}", " column > 0"),
+    "relationships": _Form(_relationships, _write_reference, " -> ducklake://main/table.column"),
+}
+_WITHOUT_COLUMN = frozenset({"row_count", "expression"})

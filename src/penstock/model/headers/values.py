@@ -1,24 +1,32 @@
-"""Read the values of properties and options by their type. Each reader raises `Wrong`."""
+"""Read the values of properties and options by their type, and write them.
+
+Each reader raises `Wrong`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
 from penstock.errors import PartitionError
-from penstock.model.headers.syntax import Value
+from penstock.model.headers.syntax import Value, suggestion
 from penstock.model.time.cron import SHORTCUTS, Cron, TooOften
 from penstock.model.time.moments import HINT as MOMENT_HINT
 from penstock.model.time.moments import read_moment
 from penstock.model.time.partition import PartitionSpec, check_spec
 from penstock.model.time.time_format import DEFAULT, read_format
 from penstock.model.time.time_range import TimeColumn
+from penstock.model.values.asset import TableName
 from penstock.model.values.kinds import CHANGES
 from penstock.model.values.seed import SETTINGS
 from penstock.settings.config import DIALECTS
 from penstock.sql.identifiers import nearest
+from penstock.sql.literals import plain_text_literal
 from penstock.sql.tokens import NAME, NUMBER, STRING, WORD
 
+_UNQUOTED = re.compile(r"[^\s,'\"]+")
+_WORDS = re.compile(r"[^\W\d]\w*")
 _BOOLEANS = {"TRUE": True, "FALSE": False}
 _TIMES = ("year", "month", "day", "hour")
 
@@ -37,7 +45,7 @@ def name(value: Value) -> str:
     raise value.wrong(f"`{value.text}` is not a column's name", _comma(value) or "write its name")
 
 
-def time_column(value: Value) -> TimeColumn:
+def _time_column(value: Value) -> TimeColumn:
     """``col``, ``(col, 'format')``, or an expression in place of the column."""
     items = value.items()
     if not items or len(items) > 2:
@@ -58,7 +66,7 @@ def time_column(value: Value) -> TimeColumn:
     return TimeColumn(said, text(items[1]), not single)
 
 
-def type_name(value: Value) -> str:
+def _type_name(value: Value) -> str:
     """A type of SQL as written."""
     return value.tokens[0].value if value.tokens[0].kind == STRING else value.text
 
@@ -80,7 +88,7 @@ def whole(value: Value) -> int:
     )
 
 
-def count(value: Value) -> int:
+def _count(value: Value) -> int:
     """1 or more."""
     number = whole(value)
     if number < 1:
@@ -88,66 +96,49 @@ def count(value: Value) -> int:
     return number
 
 
-def choice(value: Value, choices: Collection[str]) -> str:
-    """One of ``choices``, whatever the case."""
-    by_name = {each.casefold(): each for each in choices}
-    said = text(value)
-    if said.casefold() not in by_name:
-        guess = nearest(said.casefold(), by_name)
-        valid = f"the values are {', '.join(choices)}"
-        hint = f"did you mean {by_name[guess]}? {valid}" if guess else valid
-        raise value.wrong(f"`{said}` is not one of its values", hint)
-    return by_name[said.casefold()]
+def choice(*choices: str) -> Callable[[Value], str]:
+    """Return the reader of one of some words, whatever the case.
+
+    Args:
+        choices: The words.
+
+    Returns:
+        A reader.
+    """
+    by_name = {word.casefold(): word for word in choices}
+
+    def read(value: Value) -> str:
+        word = text(value).casefold()
+        if word not in by_name:
+            guess = nearest(word, by_name)
+            valid = f"the values are {', '.join(choices)}"
+            hint = f"did you mean {by_name[guess]}? {valid}" if guess else valid
+            raise value.wrong(f"`{text(value)}` is not one of its values", hint)
+        return by_name[word]
+
+    return read
 
 
 def dialect(value: Value) -> str:
     """A dialect that Penstock reads; of others, what to do with the query."""
-    said = text(value).casefold()
-    if said in _LIKE_SPARK:
-        message = f"the dialect {said} is not one of its values"
+    from sqlglot.dialects.dialect import Dialects
+
+    language = text(value).casefold()
+    if language in _LIKE_SPARK:
+        message = f"the dialect {language} is not one of its values"
         raise value.wrong(message, "write dialect spark, which reads such queries")
-    if said in _ELSEWHERE and said not in DIALECTS:
+    if language in {language_.value for language_ in Dialects if language_.value}.difference(
+        DIALECTS
+    ):
         hint = (
-            "translate the query once, with sqlglot: sqlglot.transpile(sql, "
-            f"read='{said}', write='spark', pretty=True), write dialect spark, and compare the rows"
+            "translate the query once, with sqlglot: sqlglot.transpile(sql, read="
+            f"'{language}', write='spark', pretty=True), write dialect spark, and compare the rows"
         )
-        raise value.wrong(f"the dialect {said} is not in this version", hint)
-    return choice(value, DIALECTS)
+        raise value.wrong(f"the dialect {language} is not in this version", hint)
+    return choice(*DIALECTS)(value)
 
 
 _LIKE_SPARK = ("hive", "databricks", "spark2", "sparksql")
-_ELSEWHERE = frozenset(
-    [
-        "athena",
-        "bigquery",
-        "clickhouse",
-        "dremio",
-        "drill",
-        "druid",
-        "exasol",
-        "fabric",
-        "materialize",
-        "mysql",
-        "oracle",
-        "postgres",
-        "presto",
-        "prql",
-        "redshift",
-        "risingwave",
-        "singlestore",
-        "snowflake",
-        "sqlite",
-        "starrocks",
-        "tableau",
-        "teradata",
-        "trino",
-        "tsql",
-    ]
-)
-
-
-def change(value: Value) -> str:
-    return choice(value, CHANGES)
 
 
 def names(value: Value) -> tuple[str, ...]:
@@ -179,7 +170,14 @@ def _once(value: Value, found: list[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def partition_key(value: Value) -> tuple[str, ...]:
+def partition_keys(value: Value) -> tuple[str, ...]:
+    """The keys of a lake for those that are written, each once."""
+    expressions(value)  # none twice
+    keys = [key for item in value.items() for key in _partition_key(item)]
+    return tuple(dict.fromkeys(keys))
+
+
+def _partition_key(value: Value) -> tuple[str, ...]:
     """The keys of a lake for one key as it is written: a column, ``month(at)``, ``bucket(8, id)``.
 
     A lake's month is one of twelve, so ``months(at)`` and ``DATE_TRUNC('month', at)``, which are of
@@ -247,13 +245,12 @@ def columns(value: Value) -> tuple[tuple[str, Value], ...]:
     return tuple(found.items())
 
 
-def csv_settings(value: Value) -> Mapping[str, object]:
+def _csv_settings(value: Value) -> Mapping[str, object]:
     """``(delimiter = ';', na_values = ('-', 'x'))``: those that are given, by their names."""
     found: dict[str, object] = {}
     for key, said in pairs(value):
         if key not in SETTINGS:
-            guess = nearest(key, SETTINGS)
-            hint = f"did you mean {guess}?" if guess else f"there are {', '.join(SETTINGS)}"
+            hint = suggestion(key, SETTINGS, f"there are {', '.join(SETTINGS)}")
             raise said.wrong(f"`{key}` is not a setting of CSV", hint)
         found[key] = _CSV.get(key, _letters)(said)
     marks = {"delimiter": ",", "quotechar": '"', **found}
@@ -271,17 +268,17 @@ def _letters(value: Value) -> str:
 
 
 def _letter(value: Value) -> str:
-    said = _letters(value)
-    if len(said) != 1 or said in "\r\n":
+    letters = _letters(value)
+    if len(letters) != 1 or letters in "\r\n":
         raise value.wrong(f"`{value.text}` is not one character", "write one, such as ';' or '\\t'")
-    return said
+    return letters
 
 
 def _line_end(value: Value) -> str:
-    said = _letters(value)
-    if said not in {"\n", "\r", "\r\n"}:
+    letters = _letters(value)
+    if letters not in {"\n", "\r", "\r\n"}:
         raise value.wrong(f"`{value.text}` does not end lines", "write '\\n', '\\r\\n' or '\\r'")
-    return said
+    return letters
 
 
 def _encoding(value: Value) -> str:
@@ -309,7 +306,7 @@ _CSV: Mapping[str, Callable[[Value], object]] = {
 }
 
 
-def predicate(value: Value) -> str:
+def _predicate(value: Value) -> str:
     """A condition as written, without the brackets around it."""
     inside = value.bracketed()
     return Value(value.source, inside).text if inside else value.text
@@ -360,15 +357,49 @@ _PLAIN = frozenset({WORD, NAME, STRING, NUMBER})
 READERS: Mapping[str, Callable[[Value], object]] = {
     "boolean": boolean,
     "whole": whole,
-    "count": count,
+    "count": _count,
     "text": text,
     "name": name,
-    "time_column": time_column,
-    "type": type_name,
-    "change": change,
+    "time_column": _time_column,
+    "type": _type_name,
+    "change": choice(*CHANGES),
     "expressions": expressions,
     "text_pairs": text_pairs,
-    "csv_settings": csv_settings,
-    "predicate": predicate,
+    "csv_settings": _csv_settings,
+    "predicate": _predicate,
     "cron": cron,
 }
+
+
+def quoted(value: str, unless: re.Pattern[str] = _UNQUOTED) -> str:
+    """Write a value in double quotes.
+
+    Args:
+        value: Any text, by default a value of a comma list.
+        unless: What needs no quotes.
+
+    Returns:
+        The value, with or without quotes.
+    """
+    return value if unless.fullmatch(value) else '"' + value.replace('"', '""') + '"'
+
+
+def write_text(text: str) -> str:
+    """Return a word as it is, another text in single quotes."""
+    return text if _WORDS.fullmatch(text) else plain_text_literal(text)
+
+
+def write_name(name: str) -> str:
+    """Return a word as it is, another name in double quotes."""
+    return quoted(name, _WORDS)
+
+
+def write_table(table: TableName) -> str:
+    """Return the three parts of a table's name."""
+    return ".".join(map(write_name, (table.lake, table.schema, table.table)))
+
+
+def write_list(items: Iterable[str], *, by_lines: bool = False) -> str:
+    """Return items that are written already in brackets."""
+    joined = (",\n    " if by_lines else ", ").join(items)
+    return f"(\n    {joined}\n  )" if by_lines else f"({joined})"

@@ -13,7 +13,8 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.headers.annotation import Annotations, parse
+from penstock.model.headers.annotation import parse
+from penstock.model.headers.draft import Annotations
 from penstock.model.script.declaration import Declaration
 from penstock.model.time.cron import Cron
 from penstock.model.time.moments import read_moment

@@ -17,9 +17,9 @@ from penstock.errors import ArgumentError, Diagnostic, InputError, Location, Mod
 from penstock.model.definition.model import Model
 from penstock.model.files.header_lines import CommentLine, read_header
 from penstock.model.files.source_map import Source
-from penstock.model.headers.annotation import KEYWORDS, parse
+from penstock.model.headers.annotation import lines_of, parse
+from penstock.model.headers.properties import KEYWORDS
 from penstock.model.headers.syntax import begins_model, comments, formatted, read_block
-from penstock.model.headers.written import lines_of
 from penstock.model.project.converting import CannotSay, annotation_lines, comparable, model_text
 from penstock.model.project.loader import Place, read_declaration, with_own_audits
 from penstock.model.project.python_models import SUFFIX as PYTHON

@@ -38,7 +38,7 @@ from penstock.model.headers.audit_blocks import (
     AUDIT,
     DIRECTORY,
     AuditBlock,
-    read_audits,
+    read_audit_blocks,
     split_audits,
 )
 from penstock.model.headers.syntax import begins_model
@@ -276,7 +276,7 @@ def _audits(place: Place) -> tuple[dict[str, AuditBlock], tuple[Diagnostic, ...]
                 message = "the file does not begin with AUDIT (...)"
                 found = (Diagnostic("error", message, where, hint, "audit"),)
             else:
-                read, found = read_audits(text, path, starts, place.dialect)
+                read, found = read_audit_blocks(text, path, starts, place.dialect)
                 twice = [block for name, block in read.items() if name in blocks]
                 found = (*found, *(_twice(block, blocks[block.name]) for block in twice))
                 blocks |= read
@@ -366,7 +366,7 @@ def with_own_audits(
     end, starts = split_audits(text, place.dialect) if AUDIT in text.upper() else (len(text), ())
     if not starts:
         return text, place, ()
-    own, findings = read_audits(text, path, starts, place.dialect)
+    own, findings = read_audit_blocks(text, path, starts, place.dialect)
     return text[:end], replace(place, audits={**place.audits, **own}), findings
 
 

@@ -10,7 +10,8 @@ from penstock.errors import Diagnostic, Location
 from penstock.model.files.header_lines import read_header
 from penstock.model.files.python_code import PythonCode
 from penstock.model.files.source_map import Source
-from penstock.model.headers.annotation import Annotations, parse
+from penstock.model.headers.annotation import parse
+from penstock.model.headers.draft import Annotations
 from penstock.model.headers.syntax import MODEL
 from penstock.model.values.names import Names
 from penstock.sql.identifiers import nearest
