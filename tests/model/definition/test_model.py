@@ -7,8 +7,7 @@ from pathlib import Path
 from penstock.errors import Location
 from penstock.model.definition.build_model import ScriptFile, build_model
 from penstock.model.definition.model import Model
-from penstock.model.headers.annotated import declare
-from penstock.model.headers.annotation import parse
+from penstock.model.headers.annotation import declare, parse
 from penstock.model.script.declaration import SchemaChange
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.values.asset import Asset, ColumnInput, ColumnLineage

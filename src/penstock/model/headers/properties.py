@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -26,6 +27,7 @@ from penstock.model.script.script import Setting
 from penstock.model.time.interval import UNITS
 from penstock.model.time.needs import FORMS as NEED_FORMS
 from penstock.model.time.needs import Need, read_need
+from penstock.model.time.partition import KINDS as PARTITIONS
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.values.asset import ColumnLineage, ColumnType, TableName
 from penstock.model.values.data_test import DataTest
@@ -40,6 +42,9 @@ from penstock.sql.types import spark_type
 _Reader = Callable[[NamedValue, BlockDraft], object]
 _SPARK = "spark."
 _ASSET = r"(ducklake(://\S*)?|(delta|s3|res|datatable|volume)://\S+|\$res:\S+)"
+_TARGET = rf"((manual|scd2) )?{_ASSET}.*"
+_SLICES = rf"({'|'.join(PARTITIONS)})( .*)?"
+_TESTS = r"(unique|not_null|accepted_values|relationships) .*|\S+/\S+"
 _DURATION = r"\d+[smhd]?"
 _NOTHING = re.compile("")
 _AWAY = "take it away"
@@ -114,6 +119,9 @@ class Property:
             What its field has.
         """
         return attrgetter(self.field)(declaration)
+
+
+_serious = partial(LineForm, is_serious=True)
 
 
 def _simple(read: Callable[[Value], object]) -> _Reader:
@@ -303,22 +311,12 @@ PROPERTIES: tuple[Property, ...] = (
     Property(line=LineForm("pipeline", "in_pipeline", steps.flag("in_pipeline"), lambda _: "", "")),
     Property(line=LineForm("macros", "macros", steps.flag("macros"), lambda _: "", "")),
     Property(line=LineForm("use", "use_libs", steps.use, looks=r"\S+/\S+")),
-    Property(
-        line=LineForm(
-            *("materialize", "materialize", materialize, write_target),
-            looks=rf"((manual|scd2) )?{_ASSET}.*",
-            is_serious=True,
-        )
-    ),
+    Property(line=_serious("materialize", "materialize", materialize, write_target, _TARGET)),
     Property("target", block=BlockForm("name", _read_name)),
     Property("strategy", block=BlockForm("kind", read_kind)),
     Property(
         "partition",
-        LineForm(
-            *("partitioned", "partition", steps.partitioned, _write_partition),
-            looks=r"(daily|hourly|weekly|monthly|dynamic)( .*)?",
-            is_serious=True,
-        ),
+        _serious("partitioned", "partition", steps.partitioned, _write_partition, _SLICES),
     ),
     Property(
         "incremental",
@@ -403,20 +401,13 @@ PROPERTIES: tuple[Property, ...] = (
     _value("about.references", values.nested, _list_of(_write_grain)),
     Property(
         "dialect",
-        LineForm(
-            *("dialect", "dialect", steps.dialect, _write_dialect),
-            looks="|".join(DIALECTS),
-            is_serious=True,
-        ),
+        _serious("dialect", "dialect", steps.dialect, _write_dialect, "|".join(DIALECTS)),
         BlockForm("dialect", _simple(values.dialect)),
     ),
     Property(
         "data_tests",
-        LineForm(
-            *("data_test", "data_tests", tests.data_test, tests.write_test),
-            looks=r"(unique|not_null|accepted_values|relationships) .*|\S+/\S+",
-            is_serious=True,
-            limits=_no_line,
+        _serious(
+            "data_test", "data_tests", tests.data_test, tests.write_test, _TESTS, limits=_no_line
         ),
         BlockForm(
             "audits",
@@ -428,8 +419,11 @@ PROPERTIES: tuple[Property, ...] = (
     Property(
         "column_lineage",
         LineForm(
-            *("column", "column_lineage", steps.column, _write_lineage),
-            looks="[^<]*<-.*",
+            "column",
+            "column_lineage",
+            steps.column,
+            _write_lineage,
+            "[^<]*<-.*",
             label="column ... <- ...",
         ),
     ),

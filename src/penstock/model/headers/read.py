@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -68,15 +69,12 @@ def declare(script: Script, names: Names) -> tuple[Declaration | None, tuple[Dia
         _infer_name(draft, script.parts)
     for rule in _RULES:
         rule(draft)
-    findings = tuple(sorted(draft.findings, key=_position))
+    by_place = attrgetter("location.line", "location.column")
+    findings = tuple(sorted(draft.findings, key=by_place))
     is_wrong = any(finding.severity == "error" for finding in findings)
     if draft.target is None or draft.kind is None or is_wrong:
         return None, findings
     return _declaration(draft, draft.target, draft.kind, script, block), findings
-
-
-def _position(finding: Diagnostic) -> tuple[int, int]:
-    return finding.location.line or 0, finding.location.column or 0
 
 
 _OF_BOTH_FORMS = ("dialect", "use_libs")
@@ -95,8 +93,8 @@ def _refuse_annotations(draft: BlockDraft, annotations: Annotations) -> None:
 
 
 def _read(draft: BlockDraft, block: Block) -> None:
-    """Each property by its reader, in the order of the table: what a value means may hang on
-    another property. All may on the dialect.
+    """Each property by its reader, in the order of the table; first the dialect, which other values
+    depend on.
     """
     by_name: dict[str, NamedValue] = {}
     for prop in block.properties:

@@ -7,8 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from penstock.model.files.header_lines import is_unclosed
-from penstock.model.headers.annotated import CRONS, SCHEMA_CHANGES
-from penstock.model.headers.annotation import lines_of
+from penstock.model.headers.annotation import CRONS, SCHEMA_CHANGES, lines_of
 from penstock.model.headers.draft import Annotations
 from penstock.model.headers.properties import KEYS, PROPERTIES
 from penstock.model.headers.values import quoted, write_list, write_name, write_table, write_text

@@ -32,8 +32,7 @@ from penstock.model.definition.test_scripts import Asking, audit_script, test_sc
 from penstock.model.definition.warnings import closed_intervals, without_start
 from penstock.model.files.header_lines import read_header
 from penstock.model.headers import read as ddl
-from penstock.model.headers.annotated import declare
-from penstock.model.headers.annotation import parse
+from penstock.model.headers.annotation import declare, parse
 from penstock.model.headers.audit_blocks import (
     AUDIT,
     DIRECTORY,

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.files.python_code import PythonCode, read_code
-from penstock.model.headers.annotated import declare
-from penstock.model.headers.annotation import parse
+from penstock.model.headers.annotation import declare, parse
 from penstock.model.headers.draft import Annotations
 from penstock.model.headers.values import quoted
 from penstock.model.project.not_models import report_python
