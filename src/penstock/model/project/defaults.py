@@ -125,7 +125,13 @@ def read(settings: Iterable[ModelDefaults]) -> tuple[Defaults, tuple[Diagnostic,
                 each.folder,
                 texts,
                 tags if isinstance(tags, tuple) else (),
-                tuple((_placed(test, at), at) for said, at in tests for test in said.data_tests),
+                tuple(
+                    (replace(test, location=place), place)
+                    if isinstance(test, ExpressionTest)
+                    else (test, place)
+                    for annotations, place in tests
+                    for test in annotations.data_tests
+                ),
                 next((said.retry for said, _ in retries), None),
             )
         )
@@ -176,7 +182,3 @@ def _lines(
         else:
             said.append((read_, place))
     return said
-
-
-def _placed(test: DataTest, place: Location) -> DataTest:
-    return replace(test, location=place) if isinstance(test, ExpressionTest) else test
