@@ -22,7 +22,7 @@ HOMES = ("lake/", "sql/", "engine/strategies/", "/strategy.py", "/kinds.py")
 VALUES = frozenset(name.upper() for name in STRATEGIES)
 _IS_VIEW = "kind == 'view'"  # of what the lake has by a name
 _MODE = "'view' in rows", "way == 'view'"  # how rows come to a process of Python
-_FLAGS = "{'manual': made.manual, 'history': made.history, 'append': made.append}"
+_FLAGS = "{'manual': managed.manual, 'history': managed.history, 'append': managed.append}"
 #: by the end of a path and the comparison
 ALLOWED = {
     ("drop.py", "tx.kind_of(table_name(target)) == 'view'"),
@@ -31,10 +31,9 @@ ALLOWED = {
     ("planning/stages.py", "self.kind == 'view'"),
     *(("python/serve.py", mode) for mode in _MODE),
     # The words of a header, each of which a strategy is made of.
-    ("annotated.py", _FLAGS),
-    ("annotations/target.py", "('append', 'history')"),
-    ("annotations/target.py", "mode == 'manual'"),
-    ("annotations/target.py", "strategy == 'replace'"),  # an option that somebody took to exist
+    ("headers/annotation.py", _FLAGS),
+    ("headers/target.py", "mode == 'manual'"),
+    ("headers/target.py", "strategy == 'replace'"),  # an option that somebody took to exist
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.annotations.annotation import parse
+from penstock.model.headers.annotation import parse
 from tests.hints.follow import followed
 
 TABLE = "materialize ducklake://main/t"

@@ -18,7 +18,7 @@ import click
 
 from penstock.cli.main import COMMANDS
 from penstock.lake.maintenance.calls import CALLS
-from penstock.model.annotations.annotation import KEYWORDS
+from penstock.model.headers.properties import KEYWORDS
 
 SOURCE = Path(__file__).parents[2] / "src" / "penstock"
 COMMAND = re.compile(r"\bpenstock ([a-z][a-z-]+)((?: (?:--?[a-z-]+|[\w./*+]+|\{\}))*)")

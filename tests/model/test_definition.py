@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.annotations.annotated import declare
-from penstock.model.annotations.annotation import parse
 from penstock.model.definition.build_model import ScriptFile, build_model
+from penstock.model.headers.annotation import declare, parse
 from penstock.model.values.names import Names
 
 HEAD = "-- pipeline\n-- materialize ducklake://main/t key=a\n-- partitioned daily\n"

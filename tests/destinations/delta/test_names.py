@@ -1,6 +1,6 @@
 """What models say of Delta roots, and what a plan refuses: nothing runs.
 
-Tests ``model/values/asset.py``, ``model/annotations/annotated.py`` and
+Tests ``model/values/asset.py``, ``model/headers/annotation.py`` and
 ``destinations/capabilities.py``.
 """
 

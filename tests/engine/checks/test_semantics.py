@@ -30,7 +30,7 @@ from penstock.model.values.data_test import (
     RowCountTest,
     UniqueTest,
 )
-from tests.model.block.reading import declared
+from tests.model.headers.reading import declared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

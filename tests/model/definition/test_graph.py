@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import ModelError
-from penstock.model.annotations.annotated import declare
-from penstock.model.annotations.annotation import parse
 from penstock.model.definition.build_model import ScriptFile, build_model
 from penstock.model.definition.graph import Graph
 from penstock.model.definition.model import Model
+from penstock.model.headers.annotation import declare, parse
 from penstock.model.values.names import Names
 
 NAMES = Names(("main",))

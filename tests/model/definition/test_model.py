@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.errors import Location
-from penstock.model.annotations.annotated import declare
-from penstock.model.annotations.annotation import parse
 from penstock.model.definition.build_model import ScriptFile, build_model
 from penstock.model.definition.model import Model
+from penstock.model.headers.annotation import declare, parse
 from penstock.model.script.declaration import SchemaChange
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.values.asset import Asset, ColumnInput, ColumnLineage

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from penstock.model.annotations.annotated import declare
-from penstock.model.annotations.annotation import parse
 from penstock.model.definition.build_model import ScriptFile, build_model
 from penstock.model.definition.graph import Graph
 from penstock.model.definition.model import Model
+from penstock.model.headers.annotation import declare, parse
 from penstock.model.lineage.models import Cache, ProjectLineage, Schemas, project_lineage
 from penstock.model.lineage.relation import Relation, table
 from penstock.model.lineage.script import QueryLineage, query_lineage

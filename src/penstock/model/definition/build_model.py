@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import Diagnostic, PartitionError
-from penstock.model.block.syntax import begins_model
 from penstock.model.definition import change_feed, changes
 from penstock.model.definition.model import Model, TestScript
 from penstock.model.files.header_lines import read_header
 from penstock.model.files.source_map import Source
+from penstock.model.headers.syntax import begins_model
 from penstock.model.macros.script_macros import ScriptMacros
 from penstock.model.python_steps.python_step import PythonStep
 from penstock.model.query.analysis import Part

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.errors import ArgumentError, Diagnostic, Location
-from penstock.model.block.audit_blocks import AuditBlock
 from penstock.model.definition.model import TestScript
 from penstock.model.files.header_lines import read_header
+from penstock.model.headers.audit_blocks import AuditBlock
 from penstock.model.macros.at_macros import expand, expanded
 from penstock.model.macros.script_macros import ScriptMacros
 from penstock.model.query.query import ScriptKind, read_query

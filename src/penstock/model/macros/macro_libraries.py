@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from penstock.errors import Diagnostic, Location, QueryFailed, UnsupportedFeature
-from penstock.model.annotations.annotation import Annotations, parse
-from penstock.model.block.syntax import begins_model
 from penstock.model.files.header_lines import read_header
 from penstock.model.files.source_map import Source
+from penstock.model.headers.annotation import parse
+from penstock.model.headers.draft import Annotations
+from penstock.model.headers.syntax import begins_model
 from penstock.model.macros.macro_statement import read_macro
 from penstock.model.script.script import is_macro, split
 from penstock.sql.dialect import normalized

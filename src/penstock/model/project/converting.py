@@ -2,53 +2,47 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from penstock.model.annotations.annotated import CRONS
-from penstock.model.annotations.annotation import Annotations
-from penstock.model.annotations.written import can_say, lines_of, quoted
 from penstock.model.files.header_lines import is_unclosed
+from penstock.model.headers.annotation import CRONS, SCHEMA_CHANGES, lines_of
+from penstock.model.headers.draft import Annotations
+from penstock.model.headers.properties import KEYS, PROPERTIES
+from penstock.model.headers.values import quoted, write_list, write_name, write_table, write_text
 from penstock.model.script.declaration import Declaration, SchemaChange
 from penstock.model.time.needs import NeedLine
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.time.time_range import TimeRange
-from penstock.model.values.asset import DEFAULT_SCHEMA, Asset, Materialize, TableName
+from penstock.model.values.asset import DEFAULT_SCHEMA, Asset, Materialize
 from penstock.model.values.custom_strategy import Custom
-from penstock.model.values.data_test import (
-    ERROR,
-    AcceptedValuesTest,
-    DataTest,
-    NotNullTest,
-    UniqueTest,
-)
-from penstock.model.values.history import MAX_CLOSED, History
+from penstock.model.values.history import History
 from penstock.model.values.kinds import KINDS, Kind
-from penstock.model.values.schedule import Cadence
 from penstock.model.values.strategy import Strategy
 from penstock.model.values.upsert import Upsert
 from penstock.sql.literals import plain_text_literal
 
 FORMS = ("annotations", "model")
-_WORD = re.compile(r"[^\W\d]\w*")
-# What on_schema_change says, by what becomes of new and missing columns. `allow` and `warn`, and
-# `keep` and `ignore`, differ in a notice alone.
-_POLICIES = {
-    ("add", "error"): None,
-    ("add", "leave"): "warn",
-    ("ignore", "leave"): "ignore",
-    ("error", "error"): "fail",
-    ("add", "drop"): "sync",
-}
-_OF_HISTORY = {
-    **_POLICIES,
-    ("error", "error"): None,
-    ("add", "error"): "sync",
-}
+# What becomes of new and of missing columns: `allow` and `warn`, and `keep` and `ignore`, differ in
+# a notice alone.
 _ADDED = {"allow": "add", "warn": "add", "ignore": "ignore", "error": "error"}
 _MISSING = {"allow": "drop", "warn": "drop", "ignore": "leave", "keep": "leave", "error": "error"}
+#: the order of properties in MODEL (...); those that all models have come first
+ORDER = (
+    *("description", "owner", "cron", "cron_tz", "interval_unit", "start", "end"),
+    *("allow_partials", "stamp", "project", "tags", "partitioned_by", "clustered_by"),
+    *("depends_on", "needs", "session_properties", "grains", "references", "columns"),
+    *("column_descriptions", "audits", "incremental", "late", "formatting"),
+)
+# In words that mean the same in every dialect of a model.
+_TIMES = {"TIMESTAMP_NTZ": "TIMESTAMP", "TIMESTAMP": "TIMESTAMPTZ", "DATE": "DATE"}
+#: the kinds that a strategy with a query may be written as
+_KINDS: Mapping[Strategy, Kind] = {
+    kind.strategy: kind
+    for kind in KINDS.values()
+    if kind.strategy is not None and not kind.queryless
+}
 
 
 class CannotSay(Exception):
@@ -85,89 +79,76 @@ def model_text(declaration: Declaration, dialect: str = "spark") -> str:
     lacking = tuple(_not_in_model(declaration))
     if lacking:
         raise CannotSay("MODEL (...)", lacking)
-    properties = ",\n  ".join(_properties(declaration, dialect))
+    lines = [f"name {write_table(declaration.target)}", f"kind {_write_kind(declaration)}"]
+    lines += [f"dialect {declaration.dialect}"] if declaration.dialect != dialect else []
+    for row, form in map(KEYS.__getitem__, ORDER):
+        if form.writer is not None and bool(row.value_in(declaration)) != row.default:
+            lines.append(f"{form.key} {form.writer(row.value_in(declaration))}")
+    properties = ",\n  ".join(lines)
     return f"MODEL (\n  {properties}\n);"
 
 
 def comparable(declaration: Declaration) -> dict[str, object]:
     """Return what two declarations have in common that say the same, whatever their form is."""
-    said = {each.name: getattr(declaration, each.name) for each in fields(Declaration)}
+    values = {item.name: getattr(declaration, item.name) for item in fields(Declaration)}
     for name in ("path", "code", "meaning", "places", "takes_statements"):
-        del said[name]
+        del values[name]
     for name in ("columns", "column_types"):
-        said[name] = [(each.name, each.type, each.dialect) for each in said[name]]
+        values[name] = [(column.name, column.type, column.dialect) for column in values[name]]
     if declaration.cadence.cron == "@daily":  # which is the default
-        said["cadence"] = replace(declaration.cadence, cron=None)
+        values["cadence"] = replace(declaration.cadence, cron=None)
     if declaration.time_range is not None:
-        said["time_range"] = replace(declaration.time_range, cadence=said["cadence"])
-    said["schema_change"] = None
-    said["disable_restatement"] = bool(declaration.disable_restatement)
+        values["time_range"] = replace(declaration.time_range, cadence=values["cadence"])
+    values["schema_change"] = None
+    values["disable_restatement"] = bool(declaration.disable_restatement)
     if not declaration.replaces_table:
-        said["schema_change"] = _policy(declaration.schema_change)
-    return said
+        values["schema_change"] = _policy(declaration.schema_change)
+    return values
 
 
 def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
-    strategy = declaration.strategy
+    yield from _kind_not_in_annotations(declaration)
+    by_time, cadence = declaration.time_range, declaration.cadence
+    in_lines: set[str] = set()
+    if by_time is not None and by_time.column is not None:
+        in_lines.add("cadence.start")
+        if (cadence.cron or "@daily") in {cron or "@daily" for cron in CRONS.values()}:
+            in_lines.add("cadence.cron")
+    for row, form in KEYS.values():
+        if form.writer is not None and row.field not in in_lines:
+            if row.line is not None:
+                yield from row.line.limits(row.value_in(declaration))
+            elif bool(row.value_in(declaration)) != row.default:
+                yield form.key
+    if by_time is not None and by_time.batch_concurrency:
+        yield "batch_concurrency"
+    if by_time is not None and by_time.column is not None:
+        yield from [] if by_time.partition_by_time_column else ["partition_by_time_column"]
+        if ("(" in by_time.column.name) != by_time.column.by_expression:
+            yield "a time_column with such a name"
+
+
+def _kind_not_in_annotations(declaration: Declaration) -> Iterator[str]:
+    strategy, history = declaration.strategy, declaration.history
+    change = declaration.schema_change
     if declaration.generated:
         yield "a kind without a query"
-    if declaration.history is not None and declaration.history.is_current is None:
-        yield f"kind {declaration.history.kind}"
+    if history is not None and history.is_current is None:
+        yield f"kind {history.kind}"
     elif not strategy.annotated:
-        yield f"kind {next(known.name for known in KINDS.values() if known.strategy == strategy)}"
-    elif not declaration.replaces_table and _policy(declaration.schema_change) not in _policies(
-        declaration
-    ):
-        yield _changes(declaration)
-    said: dict[str, object] = {
+        yield f"kind {next(kind.name for kind in KINDS.values() if kind.strategy == strategy)}"
+    elif not declaration.replaces_table and _policy(change) not in _words(declaration):
+        missing = "ignore" if change.missing == "keep" else change.missing
+        yield f"on_additive_change {change.added} with on_destructive_change {missing}"
+    options: dict[str, object] = {
         "unique_key with expressions": declaration.key_expressions,
         "when_matched": declaration.upsert.matched,
         "merge_filter": declaration.upsert.merge_filter,
         "forward_only": declaration.forward_only and not strategy.by_partition_keys,
         "disable_restatement": declaration.disable_restatement,
         "auto_restatement_cron": declaration.auto_restatement,
-        "partitioned_by": declaration.layout.partitioned_by,
-        "clustered_by": declaration.layout.clustered_by,
-        "columns": declaration.columns,
-        "depends_on": declaration.depends_on,
-        "session_properties": declaration.settings,
-        "formatting": not declaration.formatted,
-        "several tags": len(declaration.tags) > 1,
-        "a tag of several words": any(" " in tag for tag in declaration.tags),
     }
-    for group in (declaration.cadence, declaration.about):
-        said |= {each.name: getattr(group, each.name) for each in fields(group)}
-    said |= _of_time(declaration)
-    yield from (name for name, value in said.items() if value)
-    tests = (test for test in declaration.data_tests if not can_say(test))
-    yield from (f"the audit of {test.name}" for test in tests)
-
-
-def _changes(declaration: Declaration) -> str:
-    """Return what becomes of new and missing columns, in the words of MODEL (...)."""
-    change = declaration.schema_change
-    missing = "ignore" if change.missing == "keep" else change.missing
-    said = {"on_additive_change": change.added, "on_destructive_change": missing}
-    return " with ".join(f"{name} {value}" for name, value in said.items())
-
-
-def _of_time(declaration: Declaration) -> dict[str, object]:
-    """Return what lines say, or cannot say, of a model by time; other kinds have no cadence in
-    lines.
-    """
-    by_time, cron = declaration.time_range, declaration.cadence.cron
-    if by_time is None:
-        return {}
-    said: dict[str, object] = {"batch_concurrency": by_time.batch_concurrency}
-    if by_time.column is None:
-        return said
-    name = by_time.column.name
-    return said | {
-        "partition_by_time_column": not by_time.partition_by_time_column,
-        "a time_column with such a name": ("(" in name) != by_time.column.by_expression,
-        "start": None,
-        "cron": (cron or "@daily") not in {c or "@daily" for c in CRONS.values()} and cron,
-    }
+    yield from (name for name, value in options.items() if value)
 
 
 def _not_in_model(declaration: Declaration) -> Iterator[str]:
@@ -175,84 +156,71 @@ def _not_in_model(declaration: Declaration) -> Iterator[str]:
         yield "materialize history"
     elif declaration.strategy not in _KINDS:
         yield f"materialize {declaration.strategy}"
-    schedule = declaration.schedule
-    said: dict[str, object] = {
-        "partitioned": declaration.partition,
-        "on": schedule.triggers,
-        "trigger": schedule.join,
-        "freshness": schedule.freshness,
-        "debounce": schedule.debounce,
-        "retry": declaration.retry,
-        "timeout": declaration.timeout,
-        "column ... <- ...": declaration.column_lineage,
-        "column name TYPE": declaration.column_types,
-    }
-    yield from (name for name, value in said.items() if value)
-    tests = (test for test in declaration.data_tests if _audit(test) is None)
-    yield from (f"data_test {test.name}" for test in tests)
+    for row in PROPERTIES:
+        if row.line and row.field and not row.block and row.value_in(declaration):
+            yield row.line.label or row.line.keyword
+    for row, form in KEYS.values():
+        if form.writer is not None:
+            yield from form.limits(row.value_in(declaration))
 
 
 def _policy(change: SchemaChange) -> tuple[str, str]:
     return _ADDED[change.added], _MISSING[change.missing]
 
 
-def _policies(declaration: Declaration) -> Mapping[tuple[str, str], str | None]:
-    return _POLICIES if declaration.history is None else _OF_HISTORY
+def _words(declaration: Declaration) -> Mapping[tuple[str, str], str | None]:
+    """The values of ``on_schema_change`` by what becomes of new and missing columns."""
+    changes = SCHEMA_CHANGES[declaration.history is not None]
+    return {_policy(change): word for word, change in reversed(list(changes.items()))}
 
 
 def _annotations(declaration: Declaration) -> Annotations:
-    target = declaration.target
+    values: dict[str, Any] = {
+        row.line.field: row.value_in(declaration) for row in PROPERTIES if row.line and row.field
+    }
+    place = declaration.place("target")
+    values |= {
+        "in_pipeline": True,
+        "materialize": _materialize(declaration),
+        "partition": declaration.partition or _intervals(declaration),
+        "tag": next(iter(declaration.tags), None),
+        "needs": tuple(
+            NeedLine(str(table), need.said, place) for table, need in declaration.input_needs
+        ),
+    }
+    return Annotations(**values)
+
+
+def _materialize(declaration: Declaration) -> Materialize:
+    target, history, upsert = declaration.target, declaration.history, declaration.upsert
     table = target.table if target.schema == DEFAULT_SCHEMA else target.qualified
-    policy = _policies(declaration).get(_policy(declaration.schema_change))
-    history = declaration.history
+    word = _words(declaration).get(_policy(declaration.schema_change))
     made = Materialize(
         Asset("ducklake", f"{target.lake}/{table}"),
         manual=declaration.strategy.by_statements,
         append=declaration.strategy.only_adds,
         history=history is not None,
         track=history.track if history else (),
-        sequence=declaration.upsert.sequence,
-        deletes="close" if history and history.closes else declaration.upsert.deletes,
-        max_closed=_max_closed(history),
+        sequence=upsert.sequence,
+        deletes="close" if history and history.closes else upsert.deletes,
+        max_closed=history.limit if history else None,
         unique_key=",".join(map(quoted, declaration.keys)) or None,
-        on_schema_change=None if declaration.replaces_table else policy,
+        on_schema_change=None if declaration.replaces_table else word,
         **_time_words(declaration),
     )
     assert not is_unclosed(made.unique_key or ""), "each key is in quotes that close"
-    return Annotations(
-        in_pipeline=True,
-        materialize=made,
-        partition=declaration.partition or _intervals(declaration),
-        triggers=declaration.schedule.triggers,
-        join_mode=declaration.schedule.join,
-        freshness=declaration.schedule.freshness,
-        debounce_default=declaration.schedule.debounce,
-        retry=declaration.retry,
-        timeout=declaration.timeout,
-        tag=next(iter(declaration.tags), None),
-        dialect=declaration.dialect,
-        reads_changes=declaration.reads_changes,
-        reads_files=declaration.reads_files,
-        late_run=declaration.late_run,
-        needs=tuple(
-            NeedLine(str(table), need.said, declaration.place("target"))
-            for table, need in declaration.input_needs
-        ),
-        data_tests=declaration.data_tests,
-        column_lineage=declaration.column_lineage,
-        column_types=declaration.column_types,
-    )
+    return made
 
 
 def _time_words(declaration: Declaration) -> dict[str, Any]:
     by_time = declaration.time_range
     if by_time is None:
         return {}
-    said: dict[str, Any] = {"lookback": by_time.lookback, "batch_size": by_time.batch_size}
+    words: dict[str, Any] = {"lookback": by_time.lookback, "batch_size": by_time.batch_size}
     if by_time.column is not None:
-        words = (by_time.column.name, by_time.column.format)
-        said["time"] = ",".join(quoted(word) for word in words if word is not None)
-    return said
+        parts = (by_time.column.name, by_time.column.format)
+        words["time"] = ",".join(quoted(part) for part in parts if part is not None)
+    return words
 
 
 def _intervals(declaration: Declaration) -> PartitionSpec | None:
@@ -261,184 +229,86 @@ def _intervals(declaration: Declaration) -> PartitionSpec | None:
     cron = None if cadence.cron == "@daily" else cadence.cron
     if by_time is None or by_time.column is None or not (cadence.start or cron):
         return None
-    kind = next(kind for kind, each in CRONS.items() if each == cron)
+    kind = next(kind for kind, expression in CRONS.items() if expression == cron)
     return PartitionSpec(kind, start=cadence.start)
 
 
-_KINDS: Mapping[Strategy, Kind] = {
-    kind.strategy: kind
-    for kind in KINDS.values()
-    if kind.strategy is not None and not kind.queryless
-}
-
-
-def _properties(declaration: Declaration, dialect: str) -> Iterator[str]:
-    about, layout = declaration.about, declaration.layout
-    of_text = {each.name: getattr(declaration.cadence, each.name) for each in fields(Cadence)}
-    of_text = {"description": about.description, "owner": about.owner, **of_text}
-    of_text |= {"stamp": about.stamp, "project": about.project}
-    types = [f"{_name(column.name)} {column.type}" for column in declaration.columns]
-    settings = [f"{_text(each.name)} = {_text(each.value)}" for each in declaration.settings]
-    said = [
-        f"{_name(name)} = {plain_text_literal(text)}" for name, text in about.column_descriptions
-    ]
-    tests = [audit for audit in map(_audit, declaration.data_tests) if audit is not None]
-    lists: dict[str, list[str]] = {
-        "tags": [_text(tag) for tag in declaration.tags],
-        "partitioned_by": [_key(key) for key in layout.partitioned_by],
-        "clustered_by": [_name(name) for name in layout.clustered_by],
-        "depends_on": [_table(table) for table in declaration.depends_on],
-        "needs": [
-            f"{_table(table)} = {_text(need.said)}" for table, need in declaration.input_needs
-        ],
-        "session_properties": settings,
-        "grains": [_nested(keys) for keys in about.grains],
-        "references": [_nested(keys) for keys in about.references],
-    }
-    yield f"name {_table(declaration.target)}"
-    yield f"kind {_kind(declaration)}"
-    yield from (f"dialect {each}" for each in (declaration.dialect,) if each != dialect)
-    for name, text in of_text.items():
-        if text:
-            yield f"{name} {'true' if text is True else _text(text)}"
-    for name, each in lists.items():
-        if each:
-            yield f"{name} ({', '.join(each)})"
-    for name, each in (("columns", types), ("column_descriptions", said), ("audits", tests)):
-        if each:
-            yield f"{name} (\n    {(',' + chr(10) + '    ').join(each)}\n  )"
-    yield from ("incremental changes",) if declaration.reads_changes else ()
-    yield from ("incremental files",) if declaration.reads_files else ()
-    yield from ("late run",) if declaration.late_run else ()
-    yield from () if declaration.formatted else ("formatting false",)
-
-
-def _nested(keys: tuple[str, ...]) -> str:
-    return f"({', '.join(keys)})" if len(keys) > 1 else keys[0]
-
-
-def _kind(declaration: Declaration) -> str:
-    history = declaration.history
+def _write_kind(declaration: Declaration) -> str:
+    """The kind with those of its options that are not the defaults."""
+    history, upsert = declaration.history, declaration.upsert
     kind = _KINDS[declaration.strategy] if history is None else KINDS[history.kind]
     change, auto = declaration.schema_change, declaration.auto_restatement
+    keys = (
+        key if key in declaration.key_expressions else write_name(key) for key in declaration.keys
+    )
     values: dict[str, object] = {
-        "unique_key": f"({', '.join(_keys(declaration))})" if declaration.keys else None,
-        "when_matched": _matched(declaration.upsert),
-        **_custom(declaration.custom),
-        **_history(history),
-        "merge_filter": declaration.upsert.merge_filter and f"({declaration.upsert.merge_filter})",
-        "sequence": declaration.upsert.sequence and _name(declaration.upsert.sequence),
-        "deletes": declaration.upsert.deletes and f"({declaration.upsert.deletes})",
+        "unique_key": write_list(keys) if declaration.keys else None,
+        "when_matched": _write_rules(upsert),
+        "merge_filter": upsert.merge_filter and f"({upsert.merge_filter})",
+        "sequence": upsert.sequence and write_name(upsert.sequence),
+        "deletes": upsert.deletes and f"({upsert.deletes})",
         "forward_only": declaration.forward_only,
         "disable_restatement": bool(declaration.disable_restatement),
-        **_time_options(declaration.time_range),
-        "auto_restatement_cron": auto and _text(auto.cron),
+        "auto_restatement_cron": auto and write_text(auto.cron),
         "auto_restatement_intervals": auto and auto.intervals,
         "on_additive_change": change.added,
         "on_destructive_change": "ignore" if change.missing == "keep" else change.missing,
+        **_custom_options(declaration.custom),
+        **_history_options(history),
+        **_time_options(declaration.time_range),
     }
-    said = [
+    options = [
         f"{option.name} {str(value).lower() if isinstance(value, bool) else value}"
         for option in kind.options
         if option.refusal is None
         and (value := values.get(option.name)) is not None
         and value != option.default
     ]
-    if not said:
-        return kind.name
-    listed = ",\n    ".join(said)
-    return f"{kind.name} (\n    {listed}\n  )"
+    return f"{kind.name} {write_list(options, by_lines=True)}" if options else kind.name
 
 
 def _time_options(by_time: TimeRange | None) -> dict[str, object]:
     if by_time is None:
         return {}
-    said = {each.name: getattr(by_time, each.name) for each in fields(TimeRange)}
+    options = {item.name: getattr(by_time, item.name) for item in fields(TimeRange)}
     if by_time.column is not None:
         column, form = by_time.column, by_time.column.format
-        name = column.name if column.by_expression else _name(column.name)
-        said["time_column"] = name if form is None else f"({name}, {plain_text_literal(form)})"
-    return said
+        name = column.name if column.by_expression else write_name(column.name)
+        options["time_column"] = name if form is None else f"({name}, {plain_text_literal(form)})"
+    return options
 
 
-def _custom(custom: Custom | None) -> dict[str, object]:
+def _custom_options(custom: Custom | None) -> dict[str, object]:
     if custom is None:
         return {}
-    pairs = (f"{_name(k)} = {plain_text_literal(v)}" for k, v in custom.properties.items())
+    pairs = (f"{write_name(k)} = {plain_text_literal(v)}" for k, v in custom.properties.items())
     return {
         "materialization": plain_text_literal(custom.materialization.name),
-        "materialization_properties": f"({', '.join(pairs)})" if custom.properties else None,
+        "materialization_properties": write_list(pairs) if custom.properties else None,
     }
 
 
-def _max_closed(history: History | None) -> int | None:
-    """Return the percentage, where it is not the default."""
-    if history is None or not history.closes or history.max_closed == MAX_CLOSED:
-        return None
-    return history.max_closed
-
-
-def _history(history: History | None) -> dict[str, object]:
+def _history_options(history: History | None) -> dict[str, object]:
     if history is None:
         return {}
-    columns = f"({', '.join(map(_name, history.track))})" if history.track else "*"
+    columns = write_list(map(write_name, history.track)) if history.track else "*"
     return {
-        "valid_from_name": _name(history.valid_from),
-        "valid_to_name": _name(history.valid_to),
+        "valid_from_name": write_name(history.valid_from),
+        "valid_to_name": write_name(history.valid_to),
         "invalidate_hard_deletes": history.closes,
-        "max_closed": _max_closed(history),
+        "max_closed": history.limit,
         "time_data_type": _TIMES[history.time_type],
-        "updated_at_name": history.updated_at and _name(history.updated_at),
+        "updated_at_name": history.updated_at and write_name(history.updated_at),
         "updated_at_as_valid_from": history.by_time and history.start == "updated_at",
         "execution_time_as_valid_from": not history.by_time and history.start == "execution",
         "columns": None if history.by_time else columns,
     }
 
 
-# In words that mean the same in every dialect of a model.
-_TIMES = {"TIMESTAMP_NTZ": "TIMESTAMP", "TIMESTAMP": "TIMESTAMPTZ", "DATE": "DATE"}
-
-
-def _keys(declaration: Declaration) -> Iterator[str]:
-    for key in declaration.keys:
-        yield key if key in declaration.key_expressions else _name(key)
-
-
-def _matched(upsert: Upsert) -> str | None:
-    said = []
-    for each in upsert.matched:
-        when = f"WHEN MATCHED AND {each.condition}" if each.condition else "WHEN MATCHED"
-        sets = ", ".join(f"target.{_name(column)} = {value}" for column, value in each.sets)
-        said.append(f"{when} THEN {f'UPDATE SET {sets}' if sets else 'DELETE'}")
-    return f"({' '.join(said)})" if said else None
-
-
-def _table(table: TableName) -> str:
-    return ".".join(map(_name, (table.lake, table.schema, table.table)))
-
-
-def _name(name: str) -> str:
-    return name if _WORD.fullmatch(name) else '"' + name.replace('"', '""') + '"'
-
-
-def _key(key: str) -> str:
-    return key if key.endswith(")") else _name(key)
-
-
-def _text(text: str) -> str:
-    return text if _WORD.fullmatch(text) else plain_text_literal(text)
-
-
-def _audit(test: DataTest) -> str | None:
-    """The audit that is this test; None where there is none."""
-    if test.severity != ERROR:
-        return None
-    match test:
-        case NotNullTest(columns=columns):
-            return f"not_null(columns := ({', '.join(map(_name, columns))}))"
-        case UniqueTest(columns=(column,), nulls_equal=True, whole_table=False):
-            return f"unique_values(columns := {_name(column)})"
-        case AcceptedValuesTest(column=column, values=values):
-            listed = ", ".join(map(plain_text_literal, values))
-            return f"accepted_values(column := {_name(column)}, is_in := ({listed}))"
-    return None
+def _write_rules(upsert: Upsert) -> str | None:
+    rules = []
+    for rule in upsert.matched:
+        when = f"WHEN MATCHED AND {rule.condition}" if rule.condition else "WHEN MATCHED"
+        sets = ", ".join(f"target.{write_name(column)} = {value}" for column, value in rule.sets)
+        rules.append(f"{when} THEN {f'UPDATE SET {sets}' if sets else 'DELETE'}")
+    return f"({' '.join(rules)})" if rules else None

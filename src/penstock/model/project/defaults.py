@@ -13,7 +13,8 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.annotations.annotation import Annotations, parse
+from penstock.model.headers.annotation import parse
+from penstock.model.headers.draft import Annotations
 from penstock.model.script.declaration import Declaration
 from penstock.model.time.cron import Cron
 from penstock.model.time.moments import read_moment
@@ -124,7 +125,13 @@ def read(settings: Iterable[ModelDefaults]) -> tuple[Defaults, tuple[Diagnostic,
                 each.folder,
                 texts,
                 tags if isinstance(tags, tuple) else (),
-                tuple((_placed(test, at), at) for said, at in tests for test in said.data_tests),
+                tuple(
+                    (replace(test, location=place), place)
+                    if isinstance(test, ExpressionTest)
+                    else (test, place)
+                    for annotations, place in tests
+                    for test in annotations.data_tests
+                ),
                 next((said.retry for said, _ in retries), None),
             )
         )
@@ -175,7 +182,3 @@ def _lines(
         else:
             said.append((read_, place))
     return said
-
-
-def _placed(test: DataTest, place: Location) -> DataTest:
-    return replace(test, location=place) if isinstance(test, ExpressionTest) else test

@@ -8,18 +8,18 @@ The files of models written in canonical spelling, or in another form, line endi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import ArgumentError, Diagnostic, InputError, Location, ModelError
-from penstock.model.annotations.annotation import KEYWORDS, parse
-from penstock.model.annotations.written import lines_of
-from penstock.model.block.syntax import begins_model, comments, formatted, read_block
 from penstock.model.definition.model import Model
-from penstock.model.files.header_lines import CommentLine, read_header
+from penstock.model.files.header_lines import read_header
 from penstock.model.files.source_map import Source
+from penstock.model.headers.annotation import lines_of, parse
+from penstock.model.headers.properties import KEYWORDS
+from penstock.model.headers.syntax import begins_model, comments, formatted, read_block
 from penstock.model.project.converting import CannotSay, annotation_lines, comparable, model_text
 from penstock.model.project.loader import Place, read_declaration, with_own_audits
 from penstock.model.project.python_models import SUFFIX as PYTHON
@@ -88,30 +88,24 @@ def _check(script: Script, text: str) -> None:
 def _annotations(script: Script) -> str:
     """Each annotation where it stands, in its canonical spelling."""
     end = script.declaration.code
-    lines = (_canonical(raw, script.path) for raw in script.text[:end].split("\n"))
+    mark = "#" if script.path.suffix == PYTHON else "--"
+    lines: list[str] = []
+    for raw in script.text[:end].split("\n"):
+        annotation = _annotation(raw, script.path)
+        lines.append(raw.rstrip() if annotation is None else f"{mark} {annotation}")
     return "\n".join(lines) + script.text[end:]
-
-
-def _canonical(raw: str, path: Path) -> str:
-    found = _annotation(raw, path)
-    mark = "#" if path.suffix == PYTHON else "--"
-    return raw.rstrip() if found is None else f"{mark} {found}"
 
 
 def _annotation(raw: str, path: Path) -> str | None:
     """The annotation of a line on its own, in canonical spelling; None where it is not one."""
-    line = _comment(raw, path)
+    line = next(iter(read_header(raw, path).lines), None)
     if line is None or line.keyword not in KEYWORDS:
         return None
     annotations, findings = parse(f"-- {line.text}", path)
-    said = lines_of(annotations)
-    if len(said) == 1 and not findings:
-        return said[0]
-    return line.text if said or line.keyword == "dialect" else None
-
-
-def _comment(raw: str, path: Path) -> CommentLine | None:
-    return next(iter(read_header(raw, path).lines), None)
+    lines = lines_of(annotations)
+    if len(lines) == 1 and not findings:
+        return lines[0]
+    return line.text if lines or line.keyword == "dialect" else None
 
 
 def _to_model(script: Script) -> str:
@@ -123,7 +117,7 @@ def _to_model(script: Script) -> str:
     before: list[str] = []
     after: list[str] = []
     lines = before
-    for raw in _header(script):
+    for raw in script.text[: script.declaration.code].rstrip().split("\n"):
         annotation = _annotation(raw, script.path)
         if annotation is not None and annotation.startswith("use "):
             before.append(f"-- {annotation}")
@@ -134,11 +128,6 @@ def _to_model(script: Script) -> str:
     block = model_text(script.declaration, script.dialect)
     code = script.text[script.declaration.code :]
     return "\n".join([*before, block, *after, code.lstrip("\n")])
-
-
-def _header(script: Script) -> Iterator[str]:
-    """The lines of the header, without blank ones at its end."""
-    yield from script.text[: script.declaration.code].rstrip().split("\n")
 
 
 def _model(script: Script) -> str:

@@ -12,17 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 from penstock.errors import Diagnostic, Location, ModelError
-from penstock.model.annotations.annotated import declare
-from penstock.model.annotations.annotation import parse
-from penstock.model.block import read as ddl
-from penstock.model.block.audit_blocks import (
-    AUDIT,
-    DIRECTORY,
-    AuditBlock,
-    read_audits,
-    split_audits,
-)
-from penstock.model.block.syntax import begins_model
 from penstock.model.definition.build_model import (
     OF_MODEL,
     ScriptFile,
@@ -42,6 +31,16 @@ from penstock.model.definition.own_tables import placed
 from penstock.model.definition.test_scripts import Asking, audit_script, test_script
 from penstock.model.definition.warnings import closed_intervals, without_start
 from penstock.model.files.header_lines import read_header
+from penstock.model.headers import read as ddl
+from penstock.model.headers.annotation import declare, parse
+from penstock.model.headers.audit_blocks import (
+    AUDIT,
+    DIRECTORY,
+    AuditBlock,
+    read_audit_blocks,
+    split_audits,
+)
+from penstock.model.headers.syntax import begins_model
 from penstock.model.macros.at_scope import AtMacros
 from penstock.model.macros.macro_libraries import DIRECTORY as LIBRARIES
 from penstock.model.macros.macro_libraries import FileText, Libraries, find_libraries
@@ -277,7 +276,7 @@ def _audits(place: Place) -> tuple[dict[str, AuditBlock], tuple[Diagnostic, ...]
                 message = "the file does not begin with AUDIT (...)"
                 found = (Diagnostic("error", message, where, hint, "audit"),)
             else:
-                read, found = read_audits(text, path, starts, place.dialect)
+                read, found = read_audit_blocks(text, path, starts, place.dialect)
                 twice = [block for name, block in read.items() if name in blocks]
                 found = (*found, *(_twice(block, blocks[block.name]) for block in twice))
                 blocks |= read
@@ -391,7 +390,7 @@ def with_own_audits(
     end, starts = split_audits(text, place.dialect) if AUDIT in text.upper() else (len(text), ())
     if not starts:
         return text, place, ()
-    own, findings = read_audits(text, path, starts, place.dialect)
+    own, findings = read_audit_blocks(text, path, starts, place.dialect)
     return text[:end], replace(place, audits={**place.audits, **own}), findings
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.annotations.annotation import Annotations, parse
-from penstock.model.block.syntax import MODEL
 from penstock.model.files.header_lines import read_header
 from penstock.model.files.python_code import PythonCode
 from penstock.model.files.source_map import Source
+from penstock.model.headers.annotation import parse
+from penstock.model.headers.draft import Annotations
+from penstock.model.headers.syntax import MODEL
 from penstock.model.values.names import Names
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, STRING, Token, Unclosed, words
@@ -100,7 +101,9 @@ def report_python(
     """Return what to say of a ``.py`` file whose header declares no step: it may be a module of
     steps, and is None where it is not Python at all.
     """
-    main = None if code is None else next(filter(_is_main, code.tree.body), None)
+    body = () if code is None else code.tree.body
+    functions = (node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    main = next((function for function in functions if function.name == "main"), None)
     rules = _MEANT if main is not None else _MEANT_IN_MODULES
     meant = tuple(finding for finding in findings if finding.rule in rules)
     if code is None or meant:
@@ -114,8 +117,8 @@ def report_python(
         first = min(declared, key=lambda place: place.line or 0)
         message = "the header does not say what the file makes, so nothing runs it"
         return (Diagnostic("error", message, first, hint, "no-header"),)
-    if any(_is_program(node) for node in code.tree.body):
-        return ()
+    if any(isinstance(node, ast.If) and "__main__" in ast.dump(node.test) for node in body):
+        return ()  # it is a program
     message = "the file has a function main and no header that makes it a step, so nothing runs it"
     hint += ", or move the file out of the models directory"
     return (Diagnostic("warning", message, code.where(main), hint, "no-header"),)
@@ -125,15 +128,6 @@ def report_python(
 _MEANT_IN_MODULES = ("misspelt-keyword", "dropped-materialize")
 #: lines that only a step has
 _OF_STEPS = ("partitioned", "on", "data_test", "incremental", "column")
-
-
-def _is_main(node: ast.stmt) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == "main"
-
-
-def _is_program(node: ast.stmt) -> bool:
-    """Return whether it is ``if __name__ == "__main__"``."""
-    return isinstance(node, ast.If) and "__main__" in ast.dump(node.test)
 
 
 def _lake(names: Names) -> str:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.annotations.annotated import declare
-from penstock.model.annotations.annotation import Annotations, parse
-from penstock.model.annotations.written import quoted
 from penstock.model.files.python_code import PythonCode, read_code
+from penstock.model.headers.annotation import declare, parse
+from penstock.model.headers.draft import Annotations
+from penstock.model.headers.values import quoted
 from penstock.model.project.not_models import report_python
 from penstock.model.python_steps.python_step import PythonStep, read_signature
 from penstock.model.python_steps.python_use import APPEND, UPSERT, Uses, Write, uses_of
@@ -26,7 +26,6 @@ from penstock.model.values.asset import (
     Asset,
     FileName,
     Materialize,
-    TableName,
     table_of,
 )
 from penstock.model.values.names import Names
@@ -58,7 +57,8 @@ def read_python(text: str, path: Path, root: Path, names: Names, dialect: str) -
     lake = _home(annotations, names)
     uses = uses_of(code, names, annotations.partition, annotations.dialect, lake)
     annotations, unclear = _with_target(annotations, uses)
-    on = [names.place(table) for each in annotations.triggers if (table := _table(each))]
+    assets = (trigger.asset for trigger in annotations.triggers)
+    on = [names.place(table) for asset in assets if asset and (table := table_of(asset))]
     step, wrong = read_signature(code, annotations.partition, on)
     findings = (*findings, *uses.findings, *unclear, *wrong)
     if annotations.materialize is not None:
@@ -67,8 +67,11 @@ def read_python(text: str, path: Path, root: Path, names: Names, dialect: str) -
     elif uses.files and not unclear:
         declaration, said = _declare_files(code, annotations, uses)
     else:
-        more = () if unclear else (_no_target(annotations, path),)
-        return PythonScript(findings=(*findings, *more))
+        where = annotations.places.get("pipeline", Location(path, 1, 1))
+        message = "the step makes no table and no file"
+        hint = f"add `# materialize ducklake://main/table` and {_WRITE}"
+        missing = Diagnostic("error", message, where, hint, "no-target")
+        return PythonScript(findings=findings if unclear else (*findings, missing))
     if declaration is not None:
         said = (*said, *_rules(declaration, uses))
         said = (*said, *_of_time(declaration, step, uses))
@@ -84,17 +87,6 @@ def _home(annotations: Annotations, names: Names) -> str:
     if target is not None and target.lake in names.lakes:
         return target.lake
     return "main" if "main" in names.lakes else names.lakes[0]
-
-
-def _table(trigger: object) -> TableName | None:
-    asset = getattr(trigger, "asset", None)
-    return None if asset is None else table_of(asset)
-
-
-def _no_target(annotations: Annotations, path: Path) -> Diagnostic:
-    where = annotations.places.get("pipeline", Location(path, 1, 1))
-    hint = f"add `# materialize ducklake://main/table` and {_WRITE}"
-    return Diagnostic("error", "the step makes no table and no file", where, hint, "no-target")
 
 
 def _with_target(

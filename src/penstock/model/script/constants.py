@@ -173,10 +173,6 @@ def _group(tokens: Sequence[Token], in_path: bool) -> Constant:
     return read_constant(tokens, in_path=in_path)
 
 
-def _list(tokens: Sequence[Token], in_path: bool) -> Constant:
-    return ListOf(tuple(_group(piece, in_path) for piece in split_at(tokens, ",") if piece))
-
-
 def _struct(tokens: Sequence[Token], _in_path: bool) -> Constant:
     fields: list[tuple[str, Constant]] = []
     for piece in split_at(tokens, ","):
@@ -194,7 +190,9 @@ _SINGLE: dict[str, Callable[[Token], Constant]] = {
 _WORDS = {"TRUE": Literal(True), "FALSE": Literal(False), "NULL": Literal(None)}
 _GROUPS: dict[str, Callable[[Sequence[Token], bool], Constant]] = {
     "(": _group,
-    "[": _list,
+    "[": lambda tokens, in_path: ListOf(
+        tuple(_group(piece, in_path) for piece in split_at(tokens, ",") if piece)
+    ),
     "{": _struct,
 }
 

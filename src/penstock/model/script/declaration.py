@@ -26,6 +26,7 @@ from penstock.model.values.upsert import Upsert
 
 #: what a kind says besides: rules of a merge, how a history is kept, a class, the query of a seed
 Options = Upsert | History | Custom | Seed | None
+CHANGES, FILES = "changes", "files"  # what is new of an input
 BY_TIME = "time"  # slices that are intervals, of whatever length
 
 
@@ -71,9 +72,9 @@ class About:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
     """``keys`` are columns, but for ``key_expressions``. ``time_range`` is that of kinds that have
-    intervals, or may have them where their query reads by them. ``reads_changes``: its runs read
-    what changed in its input since the one before, where that gives the same table;
-    ``reads_files``: they read files that no run before has read. ``late_run``: each run makes
+    intervals, or may have them where their query reads by them. ``incremental``: its runs read only
+    what is new of its input, ``changes`` where that gives the same table, or ``files``.
+    ``late_run``: each run makes
     slices with late rows again. ``takes_statements``: some may follow its query.
     ``disable_restatement`` is None where the model says nothing of it, and its kind neither.
     ``input_needs`` is what it says of its inputs' slices.
@@ -98,8 +99,7 @@ class Declaration:
     forward_only: bool = False
     disable_restatement: bool | None = None
     auto_restatement: AutoRestatement | None = None
-    reads_changes: bool = False
-    reads_files: bool = False
+    incremental: str | None = None
     late_run: bool = False
     takes_statements: bool = False
     data_tests: tuple[DataTest, ...] = ()
@@ -119,6 +119,16 @@ class Declaration:
     formatted: bool = True
     meaning: Mapping[str, object] = field(default_factory=dict)
     places: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def reads_changes(self) -> bool:
+        """Return whether its runs read what changed in its inputs since the run before."""
+        return self.incremental == CHANGES
+
+    @property
+    def reads_files(self) -> bool:
+        """Return whether its runs read files that no run before has read."""
+        return self.incremental == FILES
 
     def place(self, what: str) -> Location:
         """Return where the script says ``what``; where that is not said, where

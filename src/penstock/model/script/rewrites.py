@@ -114,8 +114,8 @@ def _of_symbol(tokens: Sequence[Token], index: int) -> str | None:
     symbol = tokens[index].text
     if symbol == "->>":
         return "->>"
-    if symbol == "/" and _upper(tokens, index + 1) == "/" and _touch(tokens, index):
-        return "//"
+    if symbol == "/" and _upper(tokens, index + 1) == "/":
+        return "//" if tokens[index].end == tokens[index + 1].start else None
     if symbol == "{" and _upper(tokens, index - 1) != "MAP":
         named = _kind(tokens, index + 1) in {STRING, NAME, WORD}
         return "a struct {'a': ...}" if named and _upper(tokens, index + 2) == ":" else None
@@ -124,10 +124,6 @@ def _of_symbol(tokens: Sequence[Token], index: int) -> str | None:
     if _ends_value(tokens, index - 1):
         return "a slice [a:b]" if _slices(tokens, index) else None
     return None if _upper(tokens, index - 1) == ":" else "a list [...]"
-
-
-def _touch(tokens: Sequence[Token], index: int) -> bool:
-    return tokens[index].end == tokens[index + 1].start
 
 
 def _ends_value(tokens: Sequence[Token], index: int) -> bool:

@@ -128,15 +128,11 @@ def read_call(
         name = piece[0].value.lower()
         if name in options:
             raise NotConstant(f"the option {name} is given twice", piece[0])
-        options[name] = _value(piece)
+        try:
+            options[name] = read_constant(piece[2:])
+        except NotConstant as error:
+            raise NotConstant(str(error), error.token or piece[0]) from None
     return read_constant(first, in_path=True), tuple(options.items())
-
-
-def _value(piece: Sequence[Token]) -> Constant:
-    try:
-        return read_constant(piece[2:])
-    except NotConstant as error:
-        raise NotConstant(str(error), error.token or piece[0]) from None
 
 
 def _is_named(piece: Sequence[Token]) -> bool:

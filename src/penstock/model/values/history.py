@@ -60,6 +60,11 @@ class History:
         return self.valid_from, self.valid_to, *last
 
     @property
+    def limit(self) -> int | None:
+        """The percentage of keys that a load may close, where it is not the default."""
+        return self.max_closed if self.closes and self.max_closed != MAX_CLOSED else None
+
+    @property
     def kind(self) -> str:
         """The kind of MODEL that it is, the view aside."""
         return "SCD_TYPE_2_BY_TIME" if self.by_time else "SCD_TYPE_2_BY_COLUMN"

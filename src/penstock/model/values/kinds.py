@@ -28,7 +28,7 @@ CHANGES = ("allow", "warn", "error", "ignore")
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """``type`` names how its value is read (`ddl.values.READERS`).
+    """``type`` names how its value is read (`headers.values.READERS`).
 
     ``refusal`` says why it cannot be given, or with ``only_default`` not with another value;
     ``idle`` why it has no effect, which is said.

@@ -11,15 +11,7 @@ from typing import Any
 from penstock.model.values.asset import Asset
 
 EVENTS = (
-    "schedule",
-    "webhook",
-    "email",
-    "kafka",
-    "mqtt",
-    "nats",
-    "postgres",
-    "sqs",
-    "gcp",
+    *("schedule", "webhook", "email", "kafka", "mqtt", "nats", "postgres", "sqs", "gcp"),
     "data_upload",
 )
 

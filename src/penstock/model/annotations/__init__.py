@@ -1,1 +1,0 @@
-"""The annotation header: one small function a keyword."""

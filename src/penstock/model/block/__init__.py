@@ -1,1 +1,0 @@
-"""``MODEL (...)`` and ``AUDIT (...)``: properties in a table, one small function each."""
