@@ -5,8 +5,13 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,7 +74,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Also for the processes that tests start: Java takes it from the environment."""
     os.environ.setdefault("JDK_JAVA_OPTIONS", JVM)
     if "TMPDIR" not in os.environ and _has_room():
@@ -78,6 +83,38 @@ def pytest_configure() -> None:
         cache = tempfile.mkdtemp(prefix="penstock-cache-")
         os.environ["PENSTOCK_CACHE_DIR"] = cache
         atexit.register(shutil.rmtree, cache, ignore_errors=True)
+        _prepare(config, Path(cache))
+
+
+def _prepare(config: pytest.Config, cache: Path) -> None:
+    """Archive Spark's classes once: each process that tests start saves 4 CPU seconds by it.
+
+    The archive stays in pytest's own cache. A run of all tests makes it beside the first ones;
+    until it is complete, and in shorter runs without one, Spark starts as ever.
+    """
+    if not hasattr(config, "cache") or config.cache is None:
+        return
+    (cache / "java").symlink_to(config.cache.mkdir("java"))
+    if not getattr(config.option, "numprocesses", None) or config.option.markexpr:
+        return
+    program = "from penstock.cli.main import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "spark", "prepare"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(cache)},  # removed with it, however the process ends
+        start_new_session=True,
+    )
+    config.add_cleanup(partial(_end, process))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """With the Java that it has started."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _has_room() -> bool:

@@ -1,4 +1,4 @@
-"""Kill a backfill of 200 slices at random moments, again and again; look at what each leaves.
+"""Kill a backfill of 64 slices at random moments, again and again; look at what each leaves.
 
     python -m tests.engine.killed_backfill --times 50 [--seed 1]
 
@@ -21,9 +21,9 @@ from pathlib import Path
 from penstock.project.project import Project
 from tests.engine.toy import write_project
 
-FIRST, SLICES, OF_EACH = date(2026, 1, 1), 200, 3
+FIRST, SLICES, OF_EACH = date(2026, 1, 1), 64, 3
 LAST = FIRST + timedelta(days=SLICES - 1)
-BAD = str(FIRST + timedelta(days=177))
+BAD = str(FIRST + timedelta(days=49))
 _LONGEST = 0.4  # seconds that a run lives in its last phase
 EVENTS = f"""
 -- pipeline
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="killed-") as folder:
             root, count = write(Path(folder) / "p", strategy, bad=BAD), 0
             while kills < options.times and count < SLICES - 1:
-                code = kill_once(root, chance.randrange(1, 40), chance.random() * _LONGEST)
+                code = kill_once(root, chance.randrange(1, 32), chance.random() * _LONGEST)
                 kills += code == -signal.SIGKILL
                 count, wrong = problems(root)
                 found += [f"{strategy or 'replace'}, kill {kills}: {each}" for each in wrong]

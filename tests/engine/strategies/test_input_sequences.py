@@ -13,7 +13,7 @@ from tests.engine.strategies import input_sequences as sequences
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BY_DUCKDB, BY_SPARK, ACTIONS = range(20), range(100, 101), 4
+BY_DUCKDB, BY_SPARK, ACTIONS = range(8), range(100, 101), 4
 
 
 @pytest.mark.parametrize("seed", BY_DUCKDB)

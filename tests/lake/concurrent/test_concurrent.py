@@ -51,6 +51,6 @@ def test_maintenance_beside_writers_and_duckdb(postgres_uri: str, tmp_path: Path
 
 @pytest.mark.postgres
 def test_both_change_and_compact_one_table(postgres_uri: str, tmp_path: Path) -> None:
-    result = soak(Place(postgres_uri, f"{tmp_path}/data/"), tmp_path, seconds=6, seed=1)
+    result = soak(Place(postgres_uri, f"{tmp_path}/data/"), tmp_path, seconds=4, seed=1)
     assert not result.problems, "\n".join(result.problems)
     assert result.counts["penstock delete"] + result.counts["duckdb delete"], "none was deleted"

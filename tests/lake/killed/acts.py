@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 import pyarrow as pa
+import pyarrow.compute  # once, before the forks, which would each import it
 from sqlalchemy import event
 
 from penstock.lake.catalog.catalog import Catalog

@@ -5,8 +5,9 @@ Tests ``lake/rows/change.py``.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -198,23 +199,28 @@ def changed(lake: Lake, change: Change) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize(("make", "on_driver"), STATES, ids=[make.__name__ for make, _ in STATES])
-@pytest.mark.parametrize("change", [delete, update])
-def test_as_spark(
-    tmp_path: Path, spark: SparkSession, make: Make, on_driver: bool, change: Change
-) -> None:
-    found = []
-    for limits in (Limits(scanned_files=-1), Limits()):
-        path = f"{tmp_path}/{limits.scanned_files}"
-        uri = f"ducklake:sqlite:{path}.sqlite"
-        with Lake.attach(uri, data_path=path, spark=spark, limits=limits) as lake:
-            make(lake, spark)
-            if limits != Limits() or not on_driver:
+def test_as_spark(tmp_path: Path, spark: SparkSession, make: Make, on_driver: bool) -> None:
+    """The table is made once, and each change begins with a copy of its lake."""
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    with attached(folder, spark, Limits()) as lake:
+        make(lake, spark)
+    shutil.copytree(folder, tmp_path / "made")
+    for change in (delete, update):
+        found = []
+        for limits in (Limits(scanned_files=-1), Limits()):
+            shutil.rmtree(folder)
+            shutil.copytree(tmp_path / "made", folder)
+            alone = without_spark() if limits == Limits() and on_driver else nullcontext()
+            with attached(folder, spark, limits) as lake, alone:
                 found.append(changed(lake, change))
-                continue
-            with without_spark():
-                found.append(changed(lake, change))
-    assert found[0] == found[1]
-    assert max(found[0][0]) > 0
+        assert found[0] == found[1]
+        assert max(found[0][0]) > 0
+
+
+def attached(folder: Path, spark: SparkSession, limits: Limits) -> Lake:
+    uri = f"ducklake:sqlite:{folder}/meta.sqlite"
+    return Lake.attach(uri, data_path=f"{folder}/data", spark=spark, limits=limits)
 
 
 @pytest.mark.parametrize("change", [delete, update])

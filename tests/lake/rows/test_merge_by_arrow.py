@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.duckdb_process import DuckDBProcess
 from tests.lake.conftest import Rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -82,18 +83,38 @@ def new_text() -> Any:
     return fn.concat(fn.lit("new "), fn.col("k"))
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+    """The directory of a lake with three tables that are the same."""
+    folder = tmp_path_factory.mktemp("merged") / "lake"
+    folder.mkdir()
+    with attached(folder, spark, Limits()) as lake:
+        for name in ("t", "u", "w"):
+            filled(lake, lambda columns, values: spark.createDataFrame(values, columns), name)
+    shutil.copytree(folder, folder.with_name("made"))
+    return folder
+
+
+def attached(folder: Path, spark: SparkSession, limits: Limits) -> Lake:
+    uri = f"ducklake:sqlite:{folder}/meta.sqlite"
+    return Lake.attach(uri, data_path=f"{folder}/data", spark=spark, limits=limits)
+
+
+@pytest.fixture
+def three(made: Path, spark: SparkSession, limits: Limits) -> Iterator[Lake]:
+    """As it was made: a copy, in the same place, as the catalog names that."""
+    shutil.rmtree(made)
+    shutil.copytree(made.with_name("made"), made)
+    with attached(made, spark, limits) as lake:
+        yield lake
+
+
 @pytest.mark.parametrize(
     "source", ["all change", "none changes", "some change", "only new"], indirect=True
 )
-def test_what_spark_makes_of_the_same(
-    lake: Lake,
-    rows: Rows,
-    source: DataFrame,
-    tmp_path: Path,
-) -> None:
+def test_what_spark_makes_of_the_same(three: Lake, source: DataFrame, tmp_path: Path) -> None:
     """As a query, as files, and by Spark. (Of assumed changes more may be rewritten.)"""
-    for name in ("t", "u", "w"):
-        filled(lake, rows, name)
+    lake = three
     source.coalesce(2).write.parquet(str(tmp_path / "source"))
     files = source.sparkSession.read.parquet(str(tmp_path / "source"))
     by_query = merged(lake, "t", source)
