@@ -89,7 +89,6 @@ def test_metadata_without_a_schema(tmp_path: Path) -> None:
         '{"add":{"path":"a","size":1,"modificationTime":1,"deletionVector":{"storageType":"u"}}}',
         '{"protocol":{}}',
         '{"metaData":{"schemaString":"{}"}}',
-        '{"txn":{"appId":"x"}}',
         "[1]",
         "7",
     ],
@@ -124,20 +123,19 @@ def test_checkpoints_of_delta_rs(tmp_path: Path) -> None:
         load(str(tmp_path), 0)
 
 
-def test_versions_of_applications_are_in_checkpoints(tmp_path: Path) -> None:
+def test_a_log_that_begins_with_a_checkpoint(tmp_path: Path) -> None:
     make(tmp_path, file("a"))
-    state = land(tmp_path, None, added=(file("b"),), app=("runs", 7))
+    state = land(tmp_path, None, added=(file("b"),))
     DeltaTable(tmp_path).create_checkpoint()
     (tmp_path / "_delta_log" / ("0" * 20 + ".json")).unlink()
     again = load(str(tmp_path))
     assert again is not None
-    assert again.app_versions == state.app_versions == {"runs": 7}
     assert again.metadata == state.metadata
 
 
 def test_history(tmp_path: Path) -> None:
     make(tmp_path, file("a"))
-    land(tmp_path, None, added=(file("b"),), operation="WRITE", message="more")
+    land(tmp_path, None, added=(file("b"),), operation="WRITE")
     first, second = commits_of(str(tmp_path))
     assert (first.version, first.changes_rows, second.operation) == (0, True, "WRITE")
     assert first.time <= second.time

@@ -23,13 +23,12 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """A version: its files by key, what the table is, and the versions of applications."""
+    """A version: its files by key, and what the table is."""
 
     number: int
     metadata: Metadata
     protocol: Protocol
     by_key: Mapping[Key, Add]
-    app_versions: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +95,11 @@ def well_formed(place: str) -> Iterator[None]:
         ) from error
 
 
-def advance(uri: str, state: LogState) -> LogState:
-    """The newest state, from an older one of the same table."""
+def advance(uri: str, state: LogState, until: int | None = None) -> LogState:
+    """The newest state, or that of a version, from an older one of the same table."""
     number = state.number
     content = _Content.of(state)
-    while (actions := _actions_if_any(uri, number + 1)) is not None:
+    while number != until and (actions := _actions_if_any(uri, number + 1)) is not None:
         number += 1
         with well_formed(commit_path(uri, number)):
             content.commit(actions)
@@ -238,14 +237,13 @@ class _Content:
 
     def __init__(self) -> None:
         self.files: dict[Key, Add] = {}
-        self.apps: dict[str, int] = {}
         self.metadata: Metadata | None = None
         self.protocol: Protocol | None = None
 
     @classmethod
     def of(cls, state: LogState) -> _Content:
         content = cls()
-        content.files, content.apps = dict(state.by_key), dict(state.app_versions)
+        content.files = dict(state.by_key)
         content.metadata, content.protocol = state.metadata, state.protocol
         return content
 
@@ -266,8 +264,6 @@ class _Content:
             self.metadata = Metadata.of(action["metaData"])
         elif action.get("protocol") is not None:
             self.protocol = Protocol.of(action["protocol"])
-        elif action.get("txn") is not None:
-            self.apps[action["txn"]["appId"]] = action["txn"]["version"]
 
     def state(self, number: int, uri: str) -> LogState:
         if self.metadata is None or self.protocol is None:
@@ -283,7 +279,7 @@ class _Content:
                 "made the table",
                 data={"path": uri, "version": number},
             )
-        return LogState(number, self.metadata, self.protocol, self.files, self.apps)
+        return LogState(number, self.metadata, self.protocol, self.files)
 
 
 def key_of(action: Mapping[str, Any]) -> Key:

@@ -27,10 +27,10 @@ from penstock.delta.schema import (
     physical_partitions,
     void_columns,
 )
+from penstock.delta.vectors import as_delete_file
 from penstock.destinations.delta import log, versions
 from penstock.destinations.delta.catalog import DeltaCatalog, without_records
 from penstock.destinations.delta.log import Action
-from penstock.destinations.delta.marking import in_index
 from penstock.destinations.delta.versions import Known
 from penstock.errors import CommitConflict, LakeError, SchemaMismatch, UnsupportedFeature
 from penstock.lake.catalog.database import metadata as t
@@ -337,7 +337,7 @@ def _less(table: str, file: DataFile, vector: DeletionVector | None) -> DataFile
     """The file without the rows of its deletion vector, which stays where it is."""
     if vector is None:
         return file
-    return replace(file, delete=in_index(table, vector))
+    return replace(file, delete=as_delete_file(table, vector))
 
 
 def _alike(held: Sequence[Column], wanted: Sequence[Column]) -> bool:
