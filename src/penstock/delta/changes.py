@@ -77,13 +77,13 @@ def overwrite(
     if base is None:
         return Work(draft, "CREATE TABLE AS SELECT", lambda table: table.append(df))
     rows = sum(live_rows(place.uri, file) for file in base.files)
-    return Work(draft, "WRITE", lambda table: table.append(df), (_ALL,), replaced=rows)
+    return Work(draft, "WRITE", lambda table: table.append(df), _ALL, replaced=rows)
 
 
 def delete(draft: Draft, where: str | None) -> Work:
     """Remove the rows of a condition, or all."""
     change = RowChange.delete(_condition(draft, where))
-    return Work(draft, "DELETE", lambda table: stage(table, change), _reads(draft, where))
+    return Work(draft, "DELETE", lambda table: stage(table, change), _predicate(draft, where))
 
 
 def update(draft: Draft, assignments: Mapping[str, str], where: str | None) -> Work:
@@ -99,13 +99,13 @@ def update(draft: Draft, assignments: Mapping[str, str], where: str | None) -> W
                 data={"column": name},
             )
     change = RowChange.update(_condition(draft, where), assigned(assignments, draft.schema))
-    return Work(draft, "UPDATE", lambda table: stage(table, change), _reads(draft, where))
+    return Work(draft, "UPDATE", lambda table: stage(table, change), _predicate(draft, where))
 
 
 def replace_where(draft: Draft, df: DataFrame, where: str) -> Work:
     """Replace the rows of a condition by those of ``df``, which must satisfy it."""
     change = RowChange.overwrite(df, _condition(draft, where))
-    return Work(draft, "WRITE", lambda table: stage(table, change), _reads(draft, where))
+    return Work(draft, "WRITE", lambda table: stage(table, change), _predicate(draft, where))
 
 
 def set_options(draft: Draft, options: Mapping[str, str]) -> Work:
@@ -130,14 +130,15 @@ def _condition(draft: Draft, where: str | None) -> Condition:
     """
     if where is None:
         return Condition()
-    zone = session_zone(draft.place.spark())
-    predicate = of_where(where, zone=zone)
-    others = None if predicate.unused else contrary(SqlExpression(where), zone=zone, args={})
+    predicate = _predicate(draft, where)
+    others = None
+    if not predicate.unused:
+        others = contrary(SqlExpression(where), zone=predicate.zone, args={})
     return Condition(expr(where), files=predicate, others=others)
 
 
-def _reads(draft: Draft, where: str | None) -> tuple[Predicate, ...]:
-    return (_ALL if where is None else of_where(where, zone=session_zone(draft.place.spark())),)
+def _predicate(draft: Draft, where: str | None) -> Predicate:
+    return _ALL if where is None else of_where(where, zone=session_zone(draft.place.spark()))
 
 
 def _metadata(

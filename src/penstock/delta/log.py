@@ -115,16 +115,31 @@ def read_commit(uri: str, version: int) -> Commit | None:
     return Commit(version, _time(uri, version, info), info, tuple(actions))
 
 
-def time_of(uri: str, version: int) -> dt.datetime | None:
-    """The time at which a version was made; ``None`` where its commit's file is gone."""
-    commit = read_commit(uri, version)
-    return None if commit is None else commit.time
+def is_made_anew(uri: str, listing: Listing, version: int, id_: str | None) -> bool:
+    """Return whether a table is another than the one that had a version.
+
+    Another engine may have removed its directory and made a table of the same name.
+
+    Args:
+        uri: The directory of the table.
+        listing: The files of its log.
+        version: A version that the table had.
+        id_: The id of the table in its version 0; None where that version was not read.
+
+    Returns:
+        Whether the log ends before the version, or begins with another table.
+    """
+    if listing.latest is None or listing.latest < version:
+        return True
+    first = storage.read_bytes(commit_path(uri, 0)) if 0 in listing.commits else b""
+    lines = b"\n".join(line for line in first.splitlines() if b'"metaData"' in line)
+    actions = _parsed(lines, commit_path(uri, 0))
+    return any(action["metaData"]["id"] != id_ for action in actions if action.get("metaData"))
 
 
-def commits_of(uri: str, after: int = -1) -> list[Commit]:
+def commits_of(uri: str) -> list[Commit]:
     """The commits of which the log still has files, oldest first."""
-    numbers = [number for number in list_log(uri).commits if number > after]
-    found = (read_commit(uri, number) for number in numbers)
+    found = (read_commit(uri, number) for number in list_log(uri).commits)
     return [commit for commit in found if commit is not None]
 
 

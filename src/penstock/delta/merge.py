@@ -88,7 +88,7 @@ def merge(
     schema, name = draft.schema, draft.place.name
     if isinstance(on, str):
         change = _row_change(on, schema, source, clauses)
-        return Work(draft, "MERGE", lambda table: stage(table, change), (_ALL,))
+        return Work(draft, "MERGE", lambda table: stage(table, change), _ALL)
     keys = [_key(schema, source, key, name) for key in on]
     if not keys:
         raise ArgumentError("no keys to merge by", hint="name at least one column")
@@ -100,7 +100,7 @@ def merge(
     except BaseException:
         held.unpersist()
         raise
-    return Work(draft, "MERGE", apply, (within,), held=held)
+    return Work(draft, "MERGE", apply, within, held=held)
 
 
 def _by_keys(

@@ -33,7 +33,6 @@ class Version:
     """One version of a table, as its log has it."""
 
     state: LogState
-    committed_at: dt.datetime | None = None  # aware, UTC; None where its commit's file is gone
 
     @property
     def number(self) -> int:
@@ -124,7 +123,7 @@ class Place:
         check_readable(state.protocol, state.metadata, self.name)
         with log.well_formed(f"the metadata of {self.uri} in version {state.number}"):
             table_schema(state.metadata.schema_text)
-        return Version(state, log.time_of(self.uri, state.number))
+        return Version(state)
 
 
 def _entry(commit: log.Commit) -> HistoryEntry:

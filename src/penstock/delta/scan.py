@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from penstock.delta import vectors
-from penstock.delta.actions import Add, Metadata
+from penstock.delta.actions import Add, DeletionVector, Metadata
 from penstock.delta.schema import is_mapped, physical_fields, table_schema
-from penstock.delta.statistics import parsed
+from penstock.delta.statistics import loosened, parsed
 from penstock.lake import storage
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.schema import Column
@@ -77,6 +77,20 @@ def live_rows(uri: str, file: Add) -> int:
     """The number of rows that its deletion vector leaves."""
     deleted = 0 if file.vector is None else file.vector.cardinality
     return physical_rows(uri, file) - deleted
+
+
+def marked(uri: str, file: Add, vector: DeletionVector) -> Add:
+    """Return a file with another deletion vector.
+
+    Args:
+        uri: The directory of the table.
+        file: The file as the log has it.
+        vector: All rows that are deleted from it.
+
+    Returns:
+        The file, with statistics of which bounds may be those of deleted rows.
+    """
+    return replace(file, vector=vector, stats=loosened(file.stats, physical_rows(uri, file)))
 
 
 @dataclass(frozen=True, slots=True)

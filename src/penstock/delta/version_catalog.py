@@ -144,29 +144,18 @@ class VersionCatalog(Catalog):
         adds = matching(self._visible, self.draft.metadata, predicate)
         return FileSet(tuple(listed.by_key[file.key] for file in adds), listed.mappings)
 
-    def add_of(self, file_id: int) -> Add:
-        """Return the entry of the log of a file.
+    def pair_of(self, file_id: int) -> tuple[Add, DataFile]:
+        """Return a file as the log has it, and as a lake's.
 
         Args:
             file_id: The number of the file.
 
         Returns:
-            The entry.
+            The two.
         """
         assert self._listed is not None, "a number is one of `files`"
-        return self._listed.adds[file_id]
-
-    def file_of(self, file_id: int) -> DataFile:
-        """Return a file.
-
-        Args:
-            file_id: The number of the file.
-
-        Returns:
-            The file.
-        """
-        assert self._listed is not None, "a number is one of `files`"
-        return self._listed.by_key[self._listed.adds[file_id].key]
+        add = self._listed.adds[file_id]
+        return add, self._listed.by_key[add.key]
 
     def _list(self, table: Table) -> _Files:
         if self._listed is not None:

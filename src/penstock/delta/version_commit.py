@@ -22,8 +22,8 @@ from penstock.delta.commit import commit as land
 from penstock.delta.features import VECTORS, check_writable, protocol_for
 from penstock.delta.log import LogState
 from penstock.delta.pruning import matching
-from penstock.delta.scan import Scan, physical_rows, read
-from penstock.delta.statistics import loosened, stats_of
+from penstock.delta.scan import Scan, marked, read
+from penstock.delta.statistics import stats_of
 from penstock.delta.version_catalog import Draft, VersionCatalog
 from penstock.errors import CommitUnknown, PenstockError, UnsupportedFeature
 from penstock.lake.format.changes import TableChange
@@ -85,7 +85,8 @@ class Work:
         draft: The version to be made, before rows change.
         operation: The name of the commit, as Delta's writers call it.
         apply: Stages the change of rows; None where only the definition changes.
-        reads: The predicates of the rows that the change depends on, which are all that it sees.
+        depends_on: What rows satisfy that the change depends on, which are all that it sees; None
+            where it depends on none.
         replaced: The number of rows in files that the draft leaves out.
         held: Rows that are cached for as long as the change lasts.
     """
@@ -93,17 +94,16 @@ class Work:
     draft: Draft
     operation: str
     apply: Apply | None = None
-    reads: tuple[Predicate, ...] = ()
+    depends_on: Predicate | None = None
     replaced: int = 0
     held: DataFrame | None = None
 
     @property
     def visible_files(self) -> tuple[Add, ...]:
         """Return the files that may hold rows which the change depends on."""
-        draft = self.draft
-        if len(self.reads) == 1:
-            return matching(draft.files, draft.metadata, self.reads[0])
-        return draft.files if self.reads else ()
+        if self.depends_on is None:
+            return ()
+        return matching(self.draft.files, self.draft.metadata, self.depends_on)
 
 
 def carry_out(work: Work) -> tuple[Change, LogState | None]:
@@ -119,7 +119,7 @@ def carry_out(work: Work) -> tuple[Change, LogState | None]:
         The counts of its rows, and the version that it made; None where it changes nothing.
     """
     try:
-        check_draft(work.draft)
+        _check(work.draft)
         if work.apply is None:
             change, state = Change(), _commit(work, work.draft.files, Change())
         else:
@@ -138,7 +138,9 @@ def _staged(work: Work, apply: Apply) -> tuple[Change, LogState | None]:
         VersionCatalog.of_draft(work.draft, work.visible_files, folder) as catalog,
     ):
         transaction = Transaction(catalog, work.draft.place.spark_source)
-        table = transaction.table(_quoted(work.draft.place.name))
+        table = transaction.table(
+            ".".join(map(quote_identifier, work.draft.place.name.split(".", 1)))
+        )
         try:
             change = Change.of_staged(apply(table))
             change = replace(change, rows_deleted=change.rows_deleted + work.replaced)
@@ -159,19 +161,11 @@ def _staged(work: Work, apply: Apply) -> tuple[Change, LogState | None]:
         return change, state
 
 
-def check_draft(draft: Draft) -> None:
-    """Raise UnsupportedFeature where the table's rules would not be kept.
-
-    Args:
-        draft: The version to be made.
-    """
+def _check(draft: Draft) -> None:
+    """Raise UnsupportedFeature where the table's rules would not be kept."""
     before = None if draft.base is None else draft.base.state.protocol
     protocol = protocol_for(before, draft.metadata)
     check_writable(protocol, draft.metadata, draft.place.name, deletes=False)
-
-
-def _quoted(name: str) -> str:
-    return ".".join(map(quote_identifier, name.split(".", 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,25 +208,21 @@ def _settle(catalog: VersionCatalog, table: TransactionTable) -> _Settled:
         return _Settled(draft.files)
     deletes = change.deletes or {}
     positions = frozenset(delete.path.rsplit("/", 2)[0] for delete in deletes.values())
-    ended = {catalog.add_of(file_id).key for file_id in change.end}
-    hit = {catalog.add_of(file_id).path: catalog.add_of(file_id) for file_id in deletes}
+    ended = {catalog.pair_of(file_id)[0].key for file_id in change.end}
+    hit = {add.path: add for add, _ in map(catalog.pair_of, deletes)}
     deleted = _positions(catalog, change)
     if draft.metadata.is_on(VECTORS):
         marks, path = vectors.write(draft.place.uri, deleted)
-        marked = {
-            hit[name].key: replace(
-                hit[name],
-                vector=vector,
-                stats=loosened(hit[name].stats, physical_rows(draft.place.uri, hit[name])),
-            )
+        replaced = {
+            hit[name].key: marked(draft.place.uri, hit[name], vector)
             for name, vector in marks.items()
         }
         new = change.add
     else:
-        marked, path = {}, None
+        replaced, path = {}, None
         ended |= {file.key for file in hit.values()}
         new = (*change.add, *_rewritten(draft, table, tuple(hit.values()), deleted))
-    remaining = (marked.get(file.key, file) for file in draft.files if file.key not in ended)
+    remaining = (replaced.get(file.key, file) for file in draft.files if file.key not in ended)
     try:
         files = (*remaining, *_added(draft, table, new))
     except BaseException:
@@ -245,10 +235,14 @@ def _settle(catalog: VersionCatalog, table: TransactionTable) -> _Settled:
 def _positions(catalog: VersionCatalog, change: TableChange) -> dict[str, pa.Int64Array]:
     """All rows that are deleted from files, by the files' paths in the log."""
     deletes = change.deletes or {}
-    files = [replace(catalog.file_of(id_), delete=delete) for id_, delete in deletes.items()]
+    pairs = [catalog.pair_of(file_id) for file_id in deletes]
+    files = [
+        replace(file, delete=delete)
+        for (_, file), delete in zip(pairs, deletes.values(), strict=True)
+    ]
     loaded = load(files, Whose(catalog.draft.place.name, None))
     by_path = {rows.file.path: rows.positions for rows in loaded}
-    return {catalog.add_of(id_).path: by_path[catalog.file_of(id_).path] for id_ in deletes}
+    return {add.path: by_path[file.path] for add, file in pairs}
 
 
 def _rewritten(
@@ -322,7 +316,7 @@ def _commit(work: Work, files: tuple[Add, ...], change: Change) -> LogState | No
         metadata=draft.metadata,
         added=added,
         removed=removed,
-        reads=work.reads,
+        reads=() if work.depends_on is None else (work.depends_on,),
         operation=work.operation,
         parameters=history.name_parameters(work.operation, partitions, is_overwrite=bool(removed)),
         metrics=history.name_metrics(work.operation, counts),
