@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,6 +55,18 @@ def test_another_definition_excludes_it(tmp_path: Path) -> None:
     land(tmp_path, base, metadata=metadata(description="new"))
     with pytest.raises(CommitConflict, match="version 1 changed what it is"):
         land(tmp_path, base, added=(file("b"),))
+
+
+def test_a_table_that_was_made_anew_meanwhile(tmp_path: Path) -> None:
+    """The next version of the table before would leave a gap in the log."""
+    base = land(tmp_path, make(tmp_path, file("a")), added=(file("b"),))
+    shutil.rmtree(tmp_path / "_delta_log")
+    with pytest.raises(CommitConflict, match="has made the table anew"):
+        land(tmp_path, base, added=(file("c"),))
+    make(tmp_path, file("d"))
+    with pytest.raises(CommitConflict, match="has made the table anew"):
+        land(tmp_path, base, added=(file("c"),))
+    assert paths(load(str(tmp_path))) == ["d"]
 
 
 def test_rules_of_the_table_are_kept(tmp_path: Path) -> None:

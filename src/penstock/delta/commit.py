@@ -17,7 +17,7 @@ from uuid import uuid4
 from penstock.delta.actions import Add, Json, Metadata, Protocol, lines
 from penstock.delta.features import check_writable, protocol_for
 from penstock.delta.log import Commit, LogState, advance, load, read_commit
-from penstock.delta.log_files import commit_path, put_if_absent
+from penstock.delta.log_files import commit_path, list_log, put_if_absent
 from penstock.delta.pruning import matching
 from penstock.distribution import VERSION
 from penstock.errors import (
@@ -114,6 +114,9 @@ def _newest(uri: str, table: str, proposal: Proposal, state: LogState | None) ->
         return None
     newest = advance(uri, state)
     if newest.number == state.number:
+        latest = list_log(uri).latest
+        if latest is None or latest < state.number:  # the next version would leave a gap
+            raise _conflict(table, "another engine has made the table anew", latest)
         return newest
     for number in range(state.number + 1, newest.number + 1):
         others = read_commit(uri, number)
