@@ -24,6 +24,7 @@ PROGRAMS = (  # in the order of the table
     "merge",
     "update_delete",
     "delta",
+    "delta_opening",
     "data_tests",
     "step_overhead",
     "kinds",

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
 
 from penstock.delta.checkpoints import is_due as is_due_at
 from penstock.delta.checkpoints import storage_options, write_checkpoint
 from penstock.delta.log import LogState, load
 from penstock.delta.log_files import list_log
+from penstock.delta.statistics import parsed
 from penstock.lake import storage
 from penstock.lake.storage import Storage
 from tests.delta.tables import file, land, make, paths
+from tests.delta.test_fixtures import FIXTURES
 
 
 def is_due(state: LogState) -> bool:
@@ -69,3 +75,27 @@ def test_the_settings_of_a_store() -> None:
         "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false",
         "AWS_ALLOW_HTTP": "true",
     }
+
+
+@pytest.mark.parametrize("name", ["partitioned", "vectors", "deletion_vectors"])
+def test_files_of_a_checkpoint_are_those_of_the_commits(tmp_path: Path, name: str) -> None:
+    uri = str(tmp_path / name)
+    shutil.copytree(FIXTURES / "others" / name, uri)
+    before = load(uri)
+    assert before is not None
+    for checkpoint in Path(uri, "_delta_log").glob("*checkpoint*"):
+        checkpoint.unlink()
+    DeltaTable(uri).create_checkpoint()
+    for commit in Path(uri, "_delta_log").glob("*.json"):
+        commit.unlink()
+    after = load(uri)
+    assert after is not None
+    assert (after.number, after.metadata) == (before.number, before.metadata)
+    said = [
+        {key: (file.values, file.size, file.modified, file.vector) for key, file in files.items()}
+        for files in (before.by_key, after.by_key)
+    ]
+    assert said[0] == said[1]
+    assert any(file.vector for file in after.by_key.values()) == ("vectors" in name)
+    rows = [parsed(file.stats)["numRecords"] for file in after.by_key.values()]
+    assert rows == [parsed(before.by_key[key].stats)["numRecords"] for key in after.by_key]

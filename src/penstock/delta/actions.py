@@ -81,15 +81,15 @@ class Add:
     def of(cls, json: Mapping[str, Any]) -> Add:
         values = json.get("partitionValues") or {}
         pairs = values.items() if isinstance(values, Mapping) else values  # Arrow has maps as pairs
-        kept = {name: json[name] for name in _KEPT if json.get(name) is not None}
+        tags, vector = json.get("tags"), json.get("deletionVector")
         return cls(
             path=json["path"],
             values=tuple((name, value or None) for name, value in pairs),  # '' is NULL there
             size=json["size"],
             modified=json["modificationTime"],
             stats=json.get("stats"),
-            vector=DeletionVector.of(json.get("deletionVector")),
-            others=tuple(kept.items()),
+            vector=None if vector is None else DeletionVector.of(vector),
+            others=() if tags is None else (("tags", tags),),
         )
 
     def json(self) -> Json:
@@ -121,9 +121,6 @@ class Add:
 
     def _vector(self) -> Json:
         return {} if self.vector is None else {"deletionVector": self.vector.json()}
-
-
-_KEPT = ("tags",)
 
 
 # Databricks begins Delta Live Tables without a schema: it comes with the first rows.

@@ -1,266 +1,178 @@
-"""Changes of a Delta table's rows, each from a staged value to the next.
+"""Changes of a Delta table, each as the work that makes a version of another.
 
-Rows that go are found by Spark in the files that can hold them, by partition values and statistics;
-a file whose rows all go, by the same, is not read.
+What the table is (its columns, partitions and options) is decided here, by the log's metadata. Its
+rows are changed by a lake's transaction (`version_commit`), whose table has that metadata already.
 """
 
 from __future__ import annotations
 
-import datetime as dt
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from uuid import uuid4
 
-from penstock.delta.actions import Add
-from penstock.delta.scan import ADDRESS, live_rows, read
-from penstock.delta.staged import Change, Staged
-from penstock.errors import ArgumentError, ColumnNotFound
-from penstock.lake.reading.conversions.spark_types import cast_type
-from penstock.lazy import pa
-from penstock.spark.failures import explained
-from penstock.spark.functions import expr, fn
+from penstock.delta.actions import Metadata
+from penstock.delta.merge import assigned
+from penstock.delta.options import checked_options
+from penstock.delta.place import Place, Version
+from penstock.delta.scan import live_rows
+from penstock.delta.schema import commented, evolved, partition_names, schema_text, table_schema
+from penstock.delta.version_catalog import Draft
+from penstock.delta.version_commit import Work
+from penstock.errors import ColumnNotFound, SchemaMismatch
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.reading.conversions.align import known
+from penstock.lake.reading.conversions.spark_types import schema_of
+from penstock.lake.rows.change import Condition, RowChange
+from penstock.lake.rows.engine import stage
+from penstock.spark.functions import expr
 from penstock.spark.session import session_zone
-from penstock.sql.identifiers import fold, quoted
-from penstock.sql.literals import text_literal
-from penstock.sql.predicate import contrary
+from penstock.sql.predicate import contrary, of_where
 from penstock.sql.text import Predicate, SqlExpression
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-_EVERYTHING = Predicate(None)
-_MOST_PLACES = 500  # partitions that are replaced by a condition; more are found by a join
+_ALL = Predicate(None)
 
 
-def append(staged: Staged, df: DataFrame, *, fingerprint: bool = False) -> Staged:
-    """Add rows. A table that does not exist is made with the columns of ``df``.
-
-    Raises SchemaMismatch for columns that the table lacks: `Staged.evolve` adds them.
-    """
-    made = staged if staged.exists else staged.create(df)
-    written = made.write(df, fingerprint=fingerprint)
-    change = Change(
-        rows_inserted=written.rows, rows_written=written.rows, fingerprint=written.fingerprint
+def create(
+    place: Place,
+    like: DataFrame | TableSchema,
+    partition_by: Sequence[str],
+    options: Mapping[str, str],
+) -> Work:
+    """Make an empty table with these columns."""
+    return Work(
+        Draft(place, None, _metadata(place, None, like, partition_by, options)), "CREATE TABLE"
     )
-    return made.with_rows(written).done("WRITE", change)
+
+
+def append(place: Place, base: Version | None, df: DataFrame, *, evolve: bool) -> Work:
+    """Add rows; ``evolve`` adds columns that the table lacks. The table is made if needed.
+
+    Raises SchemaMismatch for columns that the table lacks, and for a type that differs.
+    """
+    if base is None:
+        draft = Draft(place, None, _metadata(place, None, df, ()))
+        return Work(draft, "CREATE TABLE AS SELECT", lambda table: table.append(df))
+    draft = Draft.of_version(place, base)
+    if evolve:
+        draft = replace(draft, metadata=evolved(base.metadata, _schema(df), place.name))
+    return Work(draft, "WRITE", lambda table: table.append(df))
 
 
 def overwrite(
-    staged: Staged,
-    df: DataFrame,
-    *,
-    partition_by: Sequence[str] | None = None,
-    fingerprint: bool = False,
-) -> Staged:
+    place: Place, base: Version | None, df: DataFrame, partition_by: Sequence[str] | None
+) -> Work:
     """Replace all rows; the columns become those of ``df``. The table is made if needed.
 
     ``partition_by`` is what the table is partitioned by from now on; None leaves it.
     """
-    rows = staged.rows if staged.exists else 0
     keys = partition_by
     if keys is None:
-        keys = staged.partition_by if staged.exists else ()
-    made = staged.create(df, partition_by=keys)
-    written = made.write(df, fingerprint=fingerprint)
-    change = Change(written.rows, 0, rows, written.rows, written.fingerprint)
-    return made.with_rows(written).done("WRITE", change)
+        keys = () if base is None else base.partition_by
+    draft = Draft(place, base, _metadata(place, base, df, keys))
+    if base is None:
+        return Work(draft, "CREATE TABLE AS SELECT", lambda table: table.append(df))
+    rows = sum(live_rows(place.uri, file) for file in base.files)
+    return Work(draft, "WRITE", lambda table: table.append(df), _ALL, replaced=rows)
 
 
-def replace_rows(staged: Staged, df: DataFrame, *, fingerprint: bool = False) -> Staged:
-    """Replace all rows; the table stays what it is."""
-    rows = staged.rows
-    made = staged.without_files(staged.files).depends_on(_EVERYTHING)
-    written = made.write(df, fingerprint=fingerprint)
-    change = Change(written.rows, 0, rows, written.rows, written.fingerprint)
-    return made.with_rows(written).done("WRITE", change)
-
-
-def delete(staged: Staged, where: str | None = None) -> Staged:
+def delete(draft: Draft, where: str | None) -> Work:
     """Remove the rows of a condition, or all."""
-    made, rows = _without(staged, where)
-    return made.done("DELETE", Change(rows_deleted=rows))
+    change = RowChange.delete(_condition(draft, where))
+    return Work(draft, "DELETE", lambda table: stage(table, change), _predicate(draft, where))
 
 
-def update(staged: Staged, assignments: Mapping[str, str], where: str | None = None) -> Staged:
+def update(draft: Draft, assignments: Mapping[str, str], where: str | None) -> Work:
     """Set columns to expressions in the rows of a condition, or in all.
 
-    Raises ColumnNotFound and others of Spark's.
+    Raises ColumnNotFound.
     """
-    columns = _assigned(staged, assignments)
-    predicate = _EVERYTHING if where is None else staged.predicate(where)
-    with explained(table=staged.place.name):
-        # Kept: the rows that go and those that come must be the same, whatever is random.
-        rows = staged.to_df(where, addresses=True).persist()
-        try:
-            made, count = staged.without_rows(_addresses(rows))
-            if not count:
-                return staged.depends_on(predicate).done("UPDATE", Change())
-            written = made.write(rows.select(*columns))
-        finally:
-            rows.unpersist()
-    change = Change(rows_updated=count, rows_written=written.rows)
-    return made.with_rows(written).depends_on(predicate).done("UPDATE", change)
+    for name in assignments:
+        if draft.schema.find(name.partition(".")[0]) is None and draft.schema.find(name) is None:
+            raise ColumnNotFound(
+                f"the Delta table {draft.place.name} has no column {name!r}",
+                hint=f"its columns are {', '.join(draft.schema.names)}",
+                data={"column": name},
+            )
+    change = RowChange.update(_condition(draft, where), assigned(assignments, draft.schema))
+    return Work(draft, "UPDATE", lambda table: stage(table, change), _predicate(draft, where))
 
 
-def replace_where(
-    staged: Staged,
-    df: DataFrame,
-    where: str,
-    *,
-    check: bool = True,
-    fingerprint: bool = False,
-) -> Staged:
-    """Replace the rows of a condition by those of ``df``, which must satisfy it (``check``)."""
-    made, rows = _without(staged, where)
-    checked = df.where(_satisfied(where)) if check else df
-    written = made.write(checked, fingerprint=fingerprint)
-    change = Change(written.rows, 0, rows, written.rows, written.fingerprint)
-    return made.with_rows(written).done("WRITE", change)
+def replace_where(draft: Draft, df: DataFrame, where: str) -> Work:
+    """Replace the rows of a condition by those of ``df``, which must satisfy it."""
+    change = RowChange.overwrite(df, _condition(draft, where))
+    return Work(draft, "WRITE", lambda table: stage(table, change), _predicate(draft, where))
 
 
-def replace_matching(
-    staged: Staged, df: DataFrame, keys: Sequence[str], *, fingerprint: bool = False
-) -> Staged:
-    """Replace the rows whose keys are among those of ``df`` (NULL equals NULL) by ``df``."""
-    if not keys:
-        raise ArgumentError("no keys to replace rows by", hint="name at least one column")
-    if not staged.exists:
-        return append(staged, df, fingerprint=fingerprint)
-    written = staged.write(df, fingerprint=fingerprint)
-    fresh = replace(staged.with_rows(written), files=written.files, deleted={})
-    try:
-        found = read(staged.place.spark(), fresh.scan()).select(*map(quoted, keys)).distinct()
-        made, rows = _without_keys(staged, found, keys)
-    except BaseException:
-        fresh.rollback(staged)
-        raise
-    change = Change(written.rows, 0, rows, written.rows, written.fingerprint)
-    return made.with_rows(written).done("WRITE", change)
+def set_options(draft: Draft, options: Mapping[str, str]) -> Work:
+    """Set options of the table. Raises UnsupportedFeature, ArgumentError."""
+    pairs = _options(draft.place, draft.metadata, options)
+    return _redefined(draft, replace(draft.metadata, configuration=pairs))
 
 
-def change_rows(staged: Staged, gone: DataFrame | None, new: DataFrame | None) -> Staged:
-    """Remove rows by their ADDRESS (`Staged.to_df` with addresses), and add others."""
-    made, rows = staged, 0
-    if gone is not None:
-        made, rows = staged.depends_on(_EVERYTHING).without_rows(_addresses(gone))
-    if new is None:
-        return made.done("DELETE", Change(rows_deleted=rows))
-    written = made.write(new)
-    change = Change(written.rows, 0, rows, written.rows)
-    return made.with_rows(written).done("MERGE", change)
+def comment(draft: Draft, text: str | None, column: str | None) -> Work:
+    """Set or remove the comment of the table or of a column."""
+    return _redefined(draft, commented(draft.metadata, text, column))
 
 
-def _without(staged: Staged, where: str | None) -> tuple[Staged, int]:
-    """The table without the rows of a condition, and how many they are."""
-    staged.of_table  # noqa: B018 - raises TableNotFound
+def _redefined(draft: Draft, metadata: Metadata) -> Work:
+    return Work(replace(draft, metadata=metadata), "SET TBLPROPERTIES")
+
+
+def _condition(draft: Draft, where: str | None) -> Condition:
+    """The condition as a column.
+
+    In a lake's texts, quotes and names of hidden columns have a meaning that Spark's have not.
+    """
     if where is None:
-        made = staged.without_files(staged.files).depends_on(_EVERYTHING)
-        return made, staged.rows
-    predicate = staged.predicate(where)
-    whole = _whole_files(staged, where, predicate)
-    gone = sum(live_rows(staged.place.uri, file) for file in whole)
-    gone -= sum(len(rows) for path, rows in staged.deleted.items() if path in _paths(whole))
-    made = staged.without_files(whole)
-    files = made.matching(predicate)
-    with explained(table=staged.place.name):
-        rows = read(staged.place.spark(), made.scan(files), addresses=True).where(expr(where))
-        found = _addresses(rows) if files else pa.chunked_array([], pa.int64())
-    made, count = made.without_rows(found)
-    return made.depends_on(predicate), gone + count
+        return Condition()
+    predicate = _predicate(draft, where)
+    others = None
+    if not predicate.unused:
+        others = contrary(SqlExpression(where), zone=predicate.zone, args={})
+    return Condition(expr(where), files=predicate, others=others)
 
 
-def _whole_files(staged: Staged, where: str, predicate: Predicate) -> tuple[Add, ...]:
-    """The files of which surely all rows satisfy a condition."""
-    others = contrary(SqlExpression(where), zone=session_zone(staged.place.spark()), args={})
-    if others is None or predicate.unused:
-        return ()
-    kept = {file.key for file in staged.matching(others)}
-    return tuple(file for file in staged.files if file.key not in kept)
+def _predicate(draft: Draft, where: str | None) -> Predicate:
+    return _ALL if where is None else of_where(where, zone=session_zone(draft.place.spark()))
 
 
-def _paths(files: Sequence[Add]) -> set[str]:
-    return {file.path for file in files}
+def _metadata(
+    place: Place,
+    base: Version | None,
+    like: DataFrame | TableSchema,
+    partition_by: Sequence[str],
+    options: Mapping[str, str] | None = None,
+) -> Metadata:
+    """The metadata of a table with these columns; what else is said of one that exists stays."""
+    before = None if base is None else base.metadata
+    schema = _schema(like)
+    if before is not None:
+        text = schema_text(schema, before.schema_text)
+        keys = partition_names(table_schema(text), partition_by)
+        return replace(before, schema_text=text, partition_by=keys)
+    return Metadata(
+        id=str(uuid4()),
+        schema_text=schema_text(schema),
+        partition_by=partition_names(schema, partition_by),
+        configuration=_options(place, None, options or {}),
+        created=time.time_ns() // 1_000_000,
+    )
 
 
-def _without_keys(staged: Staged, found: DataFrame, keys: Sequence[str]) -> tuple[Staged, int]:
-    """The table without the rows that have these keys."""
-    names = [_name(staged, key) for key in keys]
-    with explained(table=staged.place.name):
-        some = found.limit(_MOST_PLACES + 1).collect()
-        where = None if len(some) > _MOST_PLACES else _among(names, some)
-        if where is not None:
-            return _without(staged, where)
-        rows = staged.to_df(addresses=True).alias("target")
-        pairs = [_column("target", n).eqNullSafe(_column("source", n)) for n in names]
-        condition = reduce(lambda a, b: a & b, pairs)
-        matched = rows.join(found.alias("source"), condition, "left_semi")
-        made, count = staged.without_rows(_addresses(matched))
-    return made.depends_on(_EVERYTHING), count
+def _options(
+    place: Place, before: Metadata | None, options: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    known_options = {} if before is None else before.options
+    return tuple({**known_options, **checked_options(options, place.name)}.items())
 
 
-def _among(names: Sequence[str], rows: Sequence[Any]) -> str | None:
-    """A condition for these values of columns; ``None`` where one has no literal."""
-    parts: list[str] = []
-    for row in rows:
-        tests: list[str] = []
-        for name, value in zip(names, row, strict=True):
-            text = None if value is None else _literal(value)
-            if value is not None and text is None:
-                return None
-            tests.append(f"{quoted(name)} IS NULL" if text is None else f"{quoted(name)} = {text}")
-        parts.append(f"({' AND '.join(tests)})")
-    return " OR ".join(parts) if parts else "false"
-
-
-def _literal(value: object) -> str | None:
-    """A value in SQL; ``None`` for types whose text may mean another value."""
-    if isinstance(value, bool | int):
-        return str(value).lower()
-    if isinstance(value, str):
-        return text_literal(value)
-    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
-        return f"DATE '{value.isoformat()}'"
-    return None
-
-
-def _column(side: str, name: str) -> SparkColumn:
-    return fn.col(f"{side}.{quoted(name)}")
-
-
-def _name(staged: Staged, name: str) -> str:
-    """The column's name as the table spells it. Raises ColumnNotFound."""
-    column = staged.schema.find(name)
-    if column is None:
-        raise ColumnNotFound(
-            f"the Delta table {staged.place.name} has no column {name!r}",
-            hint=f"its columns are {', '.join(staged.schema.names)}",
-            data={"column": name},
-        )
-    return column.name
-
-
-def _assigned(staged: Staged, assignments: Mapping[str, str]) -> list[SparkColumn]:
-    """The columns of the table with some of them set."""
-    by_name = {fold(_name(staged, name)): text for name, text in assignments.items()}
-    return [
-        (
-            expr(by_name[fold(column.name)]).cast(cast_type(column))
-            if fold(column.name) in by_name
-            else fn.col(quoted(column.name))
-        ).alias(column.name)
-        for column in staged.schema.columns
-    ]
-
-
-def _addresses(rows: DataFrame) -> pa.ChunkedArray:
-    """The addresses of rows, on the driver: eight bytes each."""
-    return rows.select(ADDRESS).toArrow()[ADDRESS]
-
-
-def _satisfied(where: str) -> SparkColumn:
-    """A filter that fails for a row that does not satisfy the condition."""
-    text = where.replace("'", "")
-    refusal = fn.raise_error(fn.lit(f"a row is outside of what is replaced: {text}"))
-    return fn.when(expr(where), fn.lit(True)).otherwise(refusal.cast("boolean"))
+def _schema(like: DataFrame | TableSchema) -> TableSchema:
+    schema = like if isinstance(like, TableSchema) else schema_of(known(like))
+    if not schema.columns:
+        raise SchemaMismatch("a table needs a column", hint="select at least one")
+    return schema

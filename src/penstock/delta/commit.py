@@ -17,7 +17,7 @@ from uuid import uuid4
 from penstock.delta.actions import Add, Json, Metadata, Protocol, lines
 from penstock.delta.features import check_writable, protocol_for
 from penstock.delta.log import Commit, LogState, advance, load, read_commit
-from penstock.delta.log_files import commit_path, put_if_absent
+from penstock.delta.log_files import commit_path, list_log, put_if_absent
 from penstock.delta.pruning import matching
 from penstock.distribution import VERSION
 from penstock.errors import (
@@ -39,8 +39,6 @@ class Proposal:
     """Changes that a commit would make to the version ``base``; ``None``: it makes the table.
 
     ``reads`` are predicates of the rows that it depends on: one without a condition is all of them.
-    ``strict``: no rows may have changed since ``base``, whatever was read. ``app`` is an
-    application's id with the version of what it writes.
     """
 
     base: LogState | None
@@ -51,10 +49,6 @@ class Proposal:
     operation: str = "WRITE"
     parameters: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
-    message: str | None = None
-    user_metadata: Mapping[str, str] = field(default_factory=dict)
-    app: tuple[str, int] | None = None
-    strict: bool = False
 
     @property
     def is_blind(self) -> bool:
@@ -82,7 +76,7 @@ def commit(uri: str, table: str, proposal: Proposal) -> LogState:
         number = 0 if state is None else state.number + 1
         content = lines(_actions(proposal, protocol, state, transaction))
         if _put(uri, table, number, content, transaction):
-            return _landed(uri, table, state)
+            return _landed(uri, table, number, state)
     raise RetriesExhausted(
         f"the commit to the Delta table {table} did not land: others were quicker {_TRIES} times",
         hint="run it again",
@@ -90,11 +84,26 @@ def commit(uri: str, table: str, proposal: Proposal) -> LogState:
     )
 
 
-def _landed(uri: str, table: str, before: LogState | None) -> LogState:
-    after = load(uri) if before is None else advance(uri, before)
-    if after is None:
-        raise CommitUnknown(f"the log of {table} is gone after the commit", data={"table": table})
+def _landed(uri: str, table: str, number: int, before: LogState | None) -> LogState:
+    """The state of a version that was just made.
+
+    Raises CommitUnknown where the log cannot be read: the version names its files by then.
+    """
+    try:
+        after = load(uri, number) if before is None else advance(uri, before, number)
+    except (OSError, PenstockError) as error:
+        raise _unread(table, number, str(error)) from error
+    if after is None or after.number != number:
+        raise _unread(table, number, "the log is gone")
     return after
+
+
+def _unread(table: str, number: int, cause: str) -> CommitUnknown:
+    return CommitUnknown(
+        f"version {number} of the Delta table {table} landed, and cannot be read: {cause}",
+        hint="look at the table's history when its store answers again; no file was removed",
+        data={"table": table, "version": number},
+    )
 
 
 def _newest(uri: str, table: str, proposal: Proposal, state: LogState | None) -> LogState | None:
@@ -105,7 +114,9 @@ def _newest(uri: str, table: str, proposal: Proposal, state: LogState | None) ->
         return None
     newest = advance(uri, state)
     if newest.number == state.number:
-        _check_app(table, proposal, newest)
+        latest = list_log(uri).latest
+        if latest is None or latest < state.number:  # the next version would leave a gap
+            raise _conflict(table, "another engine has made the table anew", latest)
         return newest
     for number in range(state.number + 1, newest.number + 1):
         others = read_commit(uri, number)
@@ -115,19 +126,7 @@ def _newest(uri: str, table: str, proposal: Proposal, state: LogState | None) ->
     if gone is not None:
         why = f"version {newest.number} no longer has {gone.path}, which this commit replaces"
         raise _conflict(table, why, newest.number)
-    _check_app(table, proposal, newest)
     return newest
-
-
-def _check_app(table: str, proposal: Proposal, newest: LogState) -> None:
-    if proposal.app is None:
-        return
-    name, version = proposal.app
-    landed = newest.app_versions.get(name)
-    if landed is not None and landed >= version:
-        error = _conflict(table, f"version {landed} of {name} is there already", newest.number)
-        error.data["app_version"] = landed
-        raise error
 
 
 def _check(table: str, proposal: Proposal, others: Commit) -> None:
@@ -136,8 +135,6 @@ def _check(table: str, proposal: Proposal, others: Commit) -> None:
         raise _conflict(table, f"version {others.version} changed what it is", others.version)
     if not others.changes_rows:
         return
-    if proposal.strict:
-        raise _conflict(table, f"version {others.version} changed its rows", others.version)
     added = [Add.of(json) for json in others.of_kind("add") if json.get("dataChange", True)]
     if any(matching(added, proposal.metadata, predicate) for predicate in proposal.reads):
         why = f"version {others.version} added rows that this commit should have seen"
@@ -161,17 +158,12 @@ def _actions(
         actions.append(protocol.json())
     if state is None or proposal.changes_table:
         actions.append(proposal.metadata.json())
-    if proposal.app is not None:
-        name, version = proposal.app
-        actions.append({"txn": {"appId": name, "version": version, "lastUpdated": now}})
     actions += [file.removal(now) for file in proposal.removed]
     actions += [file.json() for file in proposal.added]
     return actions
 
 
 def _info(proposal: Proposal, state: LogState | None, transaction: str, now: int) -> Json:
-    said = {} if proposal.message is None else {MESSAGE: proposal.message}
-    metadata = {**said, **proposal.user_metadata}
     return {
         "timestamp": now,
         "operation": proposal.operation,
@@ -182,7 +174,6 @@ def _info(proposal: Proposal, state: LogState | None, transaction: str, now: int
         "operationMetrics": dict(proposal.metrics),
         "engineInfo": f"Penstock/{VERSION}",
         "txnId": transaction,
-        **({"userMetadata": json.dumps(metadata)} if metadata else {}),
     }
 
 

@@ -33,6 +33,34 @@ def find_tables(root: str) -> list[str]:
     return sorted(f"{schema}.{table}" for (schema, table, _), found in pairs if found)
 
 
+def tables_below(root: str) -> list[tuple[str, str]]:
+    """Find the tables of a root.
+
+    Args:
+        root: The directory of the tables.
+
+    Returns:
+        The schema and the name of each.
+    """
+    pairs = (name.split(".", 1) for name in find_tables(root.rstrip("/")))
+    return [(schema, table) for schema, table in pairs]
+
+
+def is_empty(root: str) -> bool:
+    """Return whether nothing is below a root, or it is not there.
+
+    Args:
+        root: The directory of the tables.
+
+    Returns:
+        Whether there is nothing.
+    """
+    from pyarrow import fs
+
+    system, top = storage.open_system(root.rstrip("/"))
+    return not system.get_file_info(fs.FileSelector(top, allow_not_found=True))
+
+
 def _directories(system: fs.FileSystem, path: str) -> list[str]:
     from pyarrow import fs
 

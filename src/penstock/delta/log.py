@@ -16,20 +16,19 @@ from penstock.delta.actions import NO_COLUMNS, Add, DeletionVector, Json, Key, M
 from penstock.delta.log_files import Checkpoint, Listing, commit_path, list_log, log_directory
 from penstock.errors import DataFileCorrupt, SnapshotNotFound
 from penstock.lake import storage
-from penstock.lazy import pq
+from penstock.lazy import pa, pq
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """A version: its files by key, what the table is, and the versions of applications."""
+    """A version: its files by key, and what the table is."""
 
     number: int
     metadata: Metadata
     protocol: Protocol
     by_key: Mapping[Key, Add]
-    app_versions: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +73,8 @@ def load(uri: str, version: int | None = None) -> LogState | None:
     content = _Content()
     if start is not None:
         with well_formed(f"the checkpoint of version {start.version} of {uri}"):
-            for row in checkpoint_rows(uri, start):
-                content.take(row)
+            for part in _parts(uri, start):
+                content.take_part(part)
     for commit in commits:
         with well_formed(commit_path(uri, commit)):
             content.commit(_actions(uri, commit))
@@ -96,11 +95,11 @@ def well_formed(place: str) -> Iterator[None]:
         ) from error
 
 
-def advance(uri: str, state: LogState) -> LogState:
-    """The newest state, from an older one of the same table."""
+def advance(uri: str, state: LogState, until: int | None = None) -> LogState:
+    """The newest state, or that of a version, from an older one of the same table."""
     number = state.number
     content = _Content.of(state)
-    while (actions := _actions_if_any(uri, number + 1)) is not None:
+    while number != until and (actions := _actions_if_any(uri, number + 1)) is not None:
         number += 1
         with well_formed(commit_path(uri, number)):
             content.commit(actions)
@@ -116,16 +115,31 @@ def read_commit(uri: str, version: int) -> Commit | None:
     return Commit(version, _time(uri, version, info), info, tuple(actions))
 
 
-def time_of(uri: str, version: int) -> dt.datetime | None:
-    """The time at which a version was made; ``None`` where its commit's file is gone."""
-    commit = read_commit(uri, version)
-    return None if commit is None else commit.time
+def is_made_anew(uri: str, listing: Listing, version: int, id_: str | None) -> bool:
+    """Return whether a table is another than the one that had a version.
+
+    Another engine may have removed its directory and made a table of the same name.
+
+    Args:
+        uri: The directory of the table.
+        listing: The files of its log.
+        version: A version that the table had.
+        id_: The id of the table in its version 0; None where that version was not read.
+
+    Returns:
+        Whether the log ends before the version, or begins with another table.
+    """
+    if listing.latest is None or listing.latest < version:
+        return True
+    first = storage.read_bytes(commit_path(uri, 0)) if 0 in listing.commits else b""
+    lines = b"\n".join(line for line in first.splitlines() if b'"metaData"' in line)
+    actions = _parsed(lines, commit_path(uri, 0))
+    return any(action["metaData"]["id"] != id_ for action in actions if action.get("metaData"))
 
 
-def commits_of(uri: str, after: int = -1) -> list[Commit]:
+def commits_of(uri: str) -> list[Commit]:
     """The commits of which the log still has files, oldest first."""
-    numbers = [number for number in list_log(uri).commits if number > after]
-    found = (read_commit(uri, number) for number in numbers)
+    found = (read_commit(uri, number) for number in list_log(uri).commits)
     return [commit for commit in found if commit is not None]
 
 
@@ -207,30 +221,64 @@ def _parsed(content: bytes, path: str) -> list[Json]:
 
 
 _SIDECARS = "_sidecars"
-_COLUMNS = ("add", "metaData", "protocol", "txn", "sidecar")
+_COLUMNS = ("metaData", "protocol", "txn", "sidecar")
+_OF_FILES = (
+    *("path", "partitionValues", "size", "modificationTime", "stats", "tags", "deletionVector"),
+)
+_ADD_COLUMNS = [f"add.{name}" for name in (*_OF_FILES, "dataChange")]
 
 
 def checkpoint_rows(uri: str, checkpoint: Checkpoint) -> Iterator[Json]:
     """The rows of a checkpoint, each an action; maps are pairs, as Arrow has them."""
+    for part in _parts(uri, checkpoint):
+        rows = part if isinstance(part, list) else part.to_pylist()
+        yield from (row for row in rows if row.get("sidecar") is None)
+
+
+def _parts(uri: str, checkpoint: Checkpoint) -> Iterator[pa.Table | list[Json]]:
+    """The files of a checkpoint, and those that these name."""
     directory = log_directory(uri)
     for name in checkpoint.names:
         path = f"{directory}/{name}"
-        rows = _parsed(storage.read_bytes(path), path) if name.endswith(".json") else _rows(path)
-        for row in rows:
-            sidecar = row.get("sidecar")
-            if sidecar is not None:
-                place = sidecar["path"]
-                whole = place if "/" in place else f"{directory}/{_SIDECARS}/{place}"
-                yield from _rows(whole)
-            else:
-                yield row
+        part = _parsed(storage.read_bytes(path), path) if name.endswith(".json") else _table(path)
+        yield part
+        for sidecar in _of_kind(part, "sidecar"):
+            place = sidecar["path"]
+            yield _table(place if "/" in place else f"{directory}/{_SIDECARS}/{place}")
 
 
-def _rows(path: str) -> list[Json]:
+def _table(path: str) -> pa.Table:
     system, place = storage.open_system(path)
     with system.open_input_file(place) as source, pq.ParquetFile(source) as file:
-        there = [name for name in _COLUMNS if name in file.schema_arrow.names]
-        return list(file.read(columns=there).to_pylist())
+        return file.read(columns=[*_COLUMNS, *_ADD_COLUMNS])
+
+
+def _of_kind(part: pa.Table | list[Json], kind: str) -> list[Json]:
+    """The actions of one kind."""
+    if isinstance(part, list):
+        return [action[kind] for action in part if action.get(kind) is not None]
+    return list(part[kind].drop_null().to_pylist()) if kind in part.column_names else []
+
+
+def _files(part: pa.Table) -> Iterator[Add]:
+    """The files of a checkpoint, column by column: a dict for each row would take twice as long."""
+    if "add" not in part.column_names:
+        return
+    for rows in part["add"].drop_null().chunks:
+        held = {field.name: values for field, values in zip(rows.type, rows.flatten(), strict=True)}
+        columns = (
+            held[name].to_pylist() if name in held else [None] * len(rows) for name in _OF_FILES
+        )
+        for path, values, size, modified, stats, tags, vector in zip(*columns, strict=True):
+            yield Add(
+                path,
+                tuple((name, value or None) for name, value in values or ()),
+                size,
+                modified,
+                stats,
+                None if vector is None else DeletionVector.of(vector),
+                () if tags is None else (("tags", tags),),
+            )
 
 
 class _Content:
@@ -238,14 +286,13 @@ class _Content:
 
     def __init__(self) -> None:
         self.files: dict[Key, Add] = {}
-        self.apps: dict[str, int] = {}
         self.metadata: Metadata | None = None
         self.protocol: Protocol | None = None
 
     @classmethod
     def of(cls, state: LogState) -> _Content:
         content = cls()
-        content.files, content.apps = dict(state.by_key), dict(state.app_versions)
+        content.files = dict(state.by_key)
         content.metadata, content.protocol = state.metadata, state.protocol
         return content
 
@@ -258,6 +305,21 @@ class _Content:
         for action in kept:
             self.take(action)
 
+    def take_part(self, part: pa.Table | list[Json]) -> None:
+        """Take the actions of a file of a checkpoint.
+
+        Args:
+            part: The rows of the file.
+        """
+        if isinstance(part, list):
+            for action in part:
+                self.take(action)
+            return
+        self.files.update((file.key, file) for file in _files(part))
+        for kind in ("metaData", "protocol"):
+            for content in _of_kind(part, kind):
+                self.take({kind: content})
+
     def take(self, action: Json) -> None:
         if action.get("add") is not None:
             file = Add.of(action["add"])
@@ -266,8 +328,6 @@ class _Content:
             self.metadata = Metadata.of(action["metaData"])
         elif action.get("protocol") is not None:
             self.protocol = Protocol.of(action["protocol"])
-        elif action.get("txn") is not None:
-            self.apps[action["txn"]["appId"]] = action["txn"]["version"]
 
     def state(self, number: int, uri: str) -> LogState:
         if self.metadata is None or self.protocol is None:
@@ -283,7 +343,7 @@ class _Content:
                 "made the table",
                 data={"path": uri, "version": number},
             )
-        return LogState(number, self.metadata, self.protocol, self.files, self.apps)
+        return LogState(number, self.metadata, self.protocol, self.files)
 
 
 def key_of(action: Mapping[str, Any]) -> Key:

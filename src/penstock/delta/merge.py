@@ -1,28 +1,33 @@
-"""MERGE into a Delta table, with every clause; an upsert by key writes its source as it stands."""
+"""MERGE into a Delta table, with every clause: as a lake's, with Spark's casts of the values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
-from penstock.delta.scan import ADDRESS, read
-from penstock.delta.staged import Change, Staged
+from penstock.delta.version_catalog import Draft
+from penstock.delta.version_commit import Apply, Work
 from penstock.errors import ArgumentError, ColumnNotFound, MergeKeyError
+from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.reading.conversions.spark_types import cast_type
-from penstock.lazy import pa, pc
+from penstock.lake.rows import change as rows
+from penstock.lake.rows.engine import stage
+from penstock.lake.rows.spark_finder import rows_of
 from penstock.spark.failures import explained
 from penstock.spark.functions import expr, fn
+from penstock.spark.session import session_zone
 from penstock.sql.identifiers import fold, quoted
-from penstock.sql.text import Predicate
+from penstock.sql.predicate import of_where
+from penstock.sql.text import Predicate, as_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
+
+    from penstock.lake.reading.scan import Scan
+    from penstock.lake.transaction import Staged, TransactionTable
 
 TARGET, SOURCE = "target", "source"
 Kind = Literal["matched", "not_matched", "not_matched_by_source"]
@@ -32,7 +37,12 @@ _ACTIONS: Mapping[str, frozenset[str]] = {
     "not_matched": frozenset({"insert"}),
     "not_matched_by_source": frozenset({"update", "delete"}),
 }
-_CLAUSE, _IN_SOURCE, _ROWS = "_penstock_clause", "_penstock_in_source", "_penstock_rows"
+_KINDS: Mapping[Kind, rows.Kind] = {
+    "matched": "matched",
+    "not_matched": "not matched",
+    "not_matched_by_source": "not matched by source",
+}
+_ROWS = "_penstock_rows"
 _ALL = Predicate(None)
 _SAMPLES = 3
 
@@ -55,28 +65,74 @@ UPSERT = (Clause("matched", "update"), Clause("not_matched", "insert"))
 
 
 def merge(
-    staged: Staged,
-    source: DataFrame,
-    on: str | Sequence[str],
-    clauses: Sequence[Clause] = UPSERT,
-) -> Staged:
-    """Merge rows by keys, names of columns that are equal (NULL equals nothing), or by a condition
-    on ``target`` and ``source``. The first clause that holds for a row counts.
+    draft: Draft, source: DataFrame, on: str | Sequence[str], clauses: Sequence[Clause] = UPSERT
+) -> Work:
+    """Merge rows. The first clause that holds for a row counts.
 
-    Raises MergeKeyError where keys of the source are NULL or come twice, or where by a condition
-    several of its rows would change one row.
+    Args:
+        draft: The table as it is.
+        source: The rows to merge.
+        on: The names of columns that are equal in rows that match (NULL equals nothing), or a
+            condition on ``target`` and ``source``.
+        clauses: What becomes of the rows.
+
+    Returns:
+        The change.
+
+    Raises:
+        ArgumentError: There is no key, or no clause that can be carried out.
+        BaseException: The keys of the source are NULL or come twice (MergeKeyError), or it cannot
+            be read.
     """
     _check_clauses(clauses)
-    with explained(table=staged.place.name), _kept(source) as rows:
-        if isinstance(on, str):
-            return _by_clauses(staged, rows, expr(on), _ALL, clauses)
-        keys = [_key(staged, rows, name) for name in on]
-        if not keys:
-            raise ArgumentError("no keys to merge by", hint="name at least one column")
-        range_ = _range(staged, _check_keys(rows, keys, staged.place.name), clauses)
-        if tuple(clauses) == UPSERT and _has_all(staged, rows):
-            return _upsert(staged, rows, keys, range_)
-        return _by_clauses(staged, rows, _equal(keys), range_, clauses)
+    schema, name = draft.schema, draft.place.name
+    if isinstance(on, str):
+        change = _row_change(on, schema, source, clauses)
+        return Work(draft, "MERGE", lambda table: stage(table, change), _ALL)
+    keys = [_key(schema, source, key, name) for key in on]
+    if not keys:
+        raise ArgumentError("no keys to merge by", hint="name at least one column")
+    held = source.persist()  # it is read several times, and its rows stay the same
+    try:
+        with explained(table=name):
+            within = _range(draft, _check_keys(held, keys, name), clauses)
+        apply = _by_keys(schema, held, keys, clauses)
+    except BaseException:
+        held.unpersist()
+        raise
+    return Work(draft, "MERGE", apply, within, held=held)
+
+
+def _by_keys(
+    schema: TableSchema,
+    source: DataFrame,
+    keys: Sequence[tuple[str, str]],
+    clauses: Sequence[Clause],
+) -> Apply:
+    given = {fold(name) for name in source.columns}
+    on = " AND ".join(
+        f"{TARGET}.{quoted(ours)} = {SOURCE}.{quoted(theirs)}" for ours, theirs in keys
+    )
+    if tuple(clauses) == UPSERT and all(fold(column.name) in given for column in schema.columns):
+        return lambda table: _upsert(table, source, on)
+    change = _row_change(on, schema, source, clauses)
+    return lambda table: stage(table, change)
+
+
+def _upsert(table: TransactionTable, source: DataFrame, on: str) -> Staged:
+    """Add all rows of the source, and remove those that they match.
+
+    Each is written once, and of the table nothing but the keys is read.
+    """
+
+    def matched(scan: Scan) -> DataFrame:
+        ours = rows_of(table, scan).alias(TARGET)
+        return ours.join(source.alias(SOURCE), expr(on), "left_semi")
+
+    staged = stage(table, rows.RowChange.overwrite(source, rows.Condition(selected=matched)))
+    updated = staged.rows_deleted
+    inserted = staged.rows_written - updated
+    return replace(staged, rows_inserted=inserted, rows_updated=updated, rows_deleted=0)
 
 
 def _check_clauses(clauses: Sequence[Clause]) -> None:
@@ -99,22 +155,71 @@ def _check_clauses(clauses: Sequence[Clause]) -> None:
             )
 
 
-@contextmanager
-def _kept(rows: DataFrame) -> Iterator[DataFrame]:
-    """Rows that are the same each time they are read."""
-    kept = rows.persist()
-    try:
-        yield kept
-    finally:
-        kept.unpersist()
+def _row_change(
+    on: str, schema: TableSchema, source: DataFrame, clauses: Sequence[Clause]
+) -> rows.RowChange:
+    """A MERGE as a lake has it, without the clauses that can never apply."""
+    kept: list[rows.Clause] = []
+    closed: set[Kind] = set()
+    for clause in clauses:
+        if clause.kind in closed:
+            continue
+        if clause.condition is None:
+            closed.add(clause.kind)
+        condition = None if clause.condition is None else expr(clause.condition)
+        values = None if clause.action == "delete" else _values(clause, schema, source)
+        kept.append(rows.Clause(_KINDS[clause.kind], clause.action, condition, values))
+    return rows.RowChange(rows.On(as_expression(on), TARGET, SOURCE), tuple(kept), source)
 
 
-def _key(staged: Staged, source: DataFrame, name: str) -> tuple[str, str]:
+def _values(clause: Clause, schema: TableSchema, source: DataFrame) -> dict[str, object]:
+    """The new values of columns."""
+    if clause.assignments is not None:
+        return assigned(clause.assignments, schema)
+    theirs = {fold(name): name for name in source.columns}
+    return {
+        column.name: cast_to(fn.col(f"{SOURCE}.{quoted(theirs[fold(column.name)])}"), column)
+        for column in schema.columns
+        if fold(column.name) in theirs
+    }
+
+
+def assigned(assignments: Mapping[str, str], schema: TableSchema) -> dict[str, object]:
+    """Read expressions in the types of their columns; those of fields are left as they are.
+
+    Args:
+        assignments: The expressions by column.
+        schema: The columns of the table.
+
+    Returns:
+        The values by column.
+    """
+    values: dict[str, object] = {}
+    for name, text in assignments.items():
+        column = schema.find(name)
+        values[name] = expr(text) if column is None else cast_to(expr(text), column)
+    return values
+
+
+def cast_to(value: SparkColumn, column: Column) -> SparkColumn:
+    """Cast a value to the type of a column as Spark does; what is nested is fitted when written.
+
+    Args:
+        value: The value.
+        column: The column that it is for.
+
+    Returns:
+        The value in the column's type.
+    """
+    return value if column.children else value.cast(cast_type(column))
+
+
+def _key(schema: TableSchema, source: DataFrame, name: str, table: str) -> tuple[str, str]:
     """The names of a key in the table and in the source."""
-    column = staged.schema.find(name)
+    column = schema.find(name)
     theirs = next((n for n in source.columns if fold(n) == fold(name)), None)
     if column is None or theirs is None:
-        where = f"the Delta table {staged.place.name}" if column is None else "the source"
+        where = f"the Delta table {table}" if column is None else "the source"
         raise ColumnNotFound(
             f"the key {name!r} is not a column of {where}",
             hint="merge by columns that both have",
@@ -123,22 +228,13 @@ def _key(staged: Staged, source: DataFrame, name: str) -> tuple[str, str]:
     return column.name, theirs
 
 
-def _equal(keys: Sequence[tuple[str, str]]) -> SparkColumn:
-    pairs = [
-        fn.col(f"{TARGET}.{quoted(ours)}") == fn.col(f"{SOURCE}.{quoted(theirs)}")
-        for ours, theirs in keys
-    ]
-    return reduce(lambda a, b: a & b, pairs)
-
-
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The first key's lowest and highest value in the source, and the number of its rows."""
+    """The first key's lowest and highest value in the source."""
 
     name: str
     low: Any
     high: Any
-    rows: int
 
 
 def _check_keys(source: DataFrame, keys: Sequence[tuple[str, str]], table: str) -> _Keys:
@@ -146,14 +242,13 @@ def _check_keys(source: DataFrame, keys: Sequence[tuple[str, str]], table: str) 
     columns = [fn.col(quoted(theirs)) for _, theirs in keys]
     counted = source.groupBy(*columns).agg(fn.count(fn.lit(1)).alias(_ROWS))
     is_null = reduce(lambda a, b: a | b, [column.isNull() for column in columns])
-    (found,) = counted.agg(
-        fn.sum(_ROWS),
+    (totals,) = counted.agg(
         fn.sum(fn.when(is_null, fn.col(_ROWS))),
         fn.sum(fn.when((fn.col(_ROWS) > 1) & ~is_null, fn.col(_ROWS))),
         fn.min(columns[0]),
         fn.max(columns[0]),
     ).collect()
-    total, nulls, doubles, low, high = found
+    nulls, doubles, low, high = totals
     if nulls or doubles:
         wrong = counted.where(is_null | (fn.col(_ROWS) > 1)).drop(_ROWS).limit(_SAMPLES)
         samples = [row.asDict() for row in wrong.collect()]
@@ -167,140 +262,21 @@ def _check_keys(source: DataFrame, keys: Sequence[tuple[str, str]], table: str) 
                 "samples": samples,
             },
         )
-    return _Keys(keys[0][0], low, high, total or 0)
+    return _Keys(keys[0][0], low, high)
 
 
-def _range(staged: Staged, keys: _Keys, clauses: Sequence[Clause]) -> Predicate:
-    """The rows that can matter: those of the source's keys, or all where rows without a partner
-    matter too.
+def _range(draft: Draft, keys: _Keys, clauses: Sequence[Clause]) -> Predicate:
+    """The rows that can matter.
+
+    They are those of the source's keys, or all where rows without a partner matter too.
     """
     low, high = _literal(keys.low), _literal(keys.high)
     if low is None or high is None or any(c.kind == "not_matched_by_source" for c in clauses):
         return _ALL
     name = quoted(keys.name)
-    return staged.predicate(f"{name} >= {low} AND {name} <= {high}")
+    zone = session_zone(draft.place.spark())
+    return of_where(f"{name} >= {low} AND {name} <= {high}", zone=zone)
 
 
 def _literal(value: Any) -> str | None:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _has_all(staged: Staged, source: DataFrame) -> bool:
-    """Return whether the source has every column of the table."""
-    theirs = {fold(name) for name in source.columns}
-    return all(fold(column.name) in theirs for column in staged.schema.columns)
-
-
-def _upsert(
-    staged: Staged, source: DataFrame, keys: Sequence[tuple[str, str]], range_: Predicate
-) -> Staged:
-    """All rows of the source come, and those of their keys go."""
-    files = staged.matching(range_)
-    rows = read(staged.place.spark(), staged.scan(files), addresses=True).alias(TARGET)
-    matched = rows.join(source.alias(SOURCE), _equal(keys), "left_semi")
-    found = (
-        matched.select(ADDRESS).toArrow()[ADDRESS] if files else pa.chunked_array([], pa.int64())
-    )
-    made, updated = staged.without_rows(found)
-    written = made.write(source)
-    change = Change(written.rows - updated, updated, 0, written.rows)
-    return made.with_rows(written).depends_on(range_).done("MERGE", change)
-
-
-def _by_clauses(
-    staged: Staged,
-    source: DataFrame,
-    condition: SparkColumn,
-    range_: Predicate,
-    clauses: Sequence[Clause],
-) -> Staged:
-    scan = staged.scan(staged.matching(range_))
-    target = read(staged.place.spark(), scan, addresses=True).alias(TARGET)
-    marked = source.withColumn(_IN_SOURCE, fn.lit(True)).alias(SOURCE)
-    joined = target.join(marked, condition, _join(clauses))
-    names = {fold(name) for name in source.columns}
-    actions = joined.select(
-        fn.col(f"{TARGET}.{ADDRESS}").alias(ADDRESS),
-        _number(clauses).alias(_CLAUSE),
-        *(_value(column, clauses, names) for column in staged.schema.columns),
-    )
-    with _kept(actions.where(fn.col(_CLAUSE).isNotNull())) as rows:
-        return _staged(staged.depends_on(range_), rows, clauses)
-
-
-def _join(clauses: Sequence[Clause]) -> str:
-    kinds = {clause.kind for clause in clauses}
-    if "not_matched_by_source" in kinds:
-        return "full_outer" if "not_matched" in kinds else "left_outer"
-    return "right_outer" if "not_matched" in kinds else "inner"
-
-
-def _number(clauses: Sequence[Clause]) -> SparkColumn:
-    """The first clause that holds for a row, NULL where none does."""
-    ours, theirs = fn.col(f"{TARGET}.{ADDRESS}"), fn.col(f"{SOURCE}.{_IN_SOURCE}")
-    kinds = {
-        "matched": ours.isNotNull() & theirs.isNotNull(),
-        "not_matched": ours.isNull(),
-        "not_matched_by_source": theirs.isNull(),
-    }
-    chosen: Any = fn
-    for at, clause in enumerate(clauses):
-        holds = kinds[clause.kind]
-        if clause.condition is not None:
-            holds = holds & expr(clause.condition)
-        chosen = chosen.when(holds, fn.lit(at))
-    number: SparkColumn = chosen
-    return number
-
-
-def _value(column: Any, clauses: Sequence[Clause], source: set[str]) -> SparkColumn:
-    """A column of the rows that come."""
-    chosen: Any = fn
-    for at, clause in enumerate(clauses):
-        if clause.action != "delete":
-            value = _set_to(column.name, clause, source)
-            chosen = chosen.when(_number_is(clauses, at), value.cast(cast_type(column)))
-    if chosen is fn:
-        chosen = fn.lit(None).cast(cast_type(column))
-    made: SparkColumn = chosen.alias(column.name)
-    return made
-
-
-def _number_is(clauses: Sequence[Clause], at: int) -> SparkColumn:
-    return _number(clauses) == fn.lit(at)
-
-
-def _set_to(name: str, clause: Clause, source: set[str]) -> SparkColumn:
-    """The value that a clause sets a column to."""
-    if clause.assignments is not None:
-        by_name = {fold(key): text for key, text in clause.assignments.items()}
-        if fold(name) in by_name:
-            return expr(by_name[fold(name)])
-    elif fold(name) in source:
-        return fn.col(f"{SOURCE}.{quoted(name)}")
-    return fn.lit(None) if clause.action == "insert" else fn.col(f"{TARGET}.{quoted(name)}")
-
-
-def _staged(staged: Staged, rows: DataFrame, clauses: Sequence[Clause]) -> Staged:
-    by_action: dict[str, list[int]] = {"update": [], "insert": [], "delete": []}
-    for at, clause in enumerate(clauses):
-        by_action[clause.action].append(at)
-    counts = {row[0]: row[1] for row in rows.groupBy(_CLAUSE).count().collect()}
-    update, insert, delete = (
-        sum(counts.get(at, 0) for at in by_action[action])
-        for action in ("update", "insert", "delete")
-    )
-    found = rows.where(fn.col(ADDRESS).isNotNull()).select(ADDRESS).toArrow()[ADDRESS]
-    if len(pc.unique(found)) != len(found):
-        raise MergeKeyError(
-            f"several rows of the source match one row of {staged.place.name}",
-            hint="keep one row of each key in the source",
-            data={"null_count": 0, "duplicate_count": len(found) - len(pc.unique(found))},
-        )
-    made, _ = staged.without_rows(found)
-    written_rows = update + insert
-    if written_rows:
-        kept = fn.col(_CLAUSE).isin(*by_action["update"], *by_action["insert"])
-        written = made.write(rows.where(kept).drop(ADDRESS, _CLAUSE))
-        made = made.with_rows(written)
-    return made.done("MERGE", Change(insert, update, delete, written_rows))

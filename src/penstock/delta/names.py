@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.delta.place import Place
-from penstock.delta.staged import stage
 from penstock.errors import TableNotFound
 from penstock.lake.queries.rewriters import CommitContext, Rows, Wanted
 from penstock.lake.snapshot import LATEST
@@ -40,7 +39,7 @@ class DeltaNames:
         place = self.place(".".join(map(quote_identifier, parts)))
         at = wanted.at or LATEST
         version = place.at(at.version, at.timestamp)
-        return Rows(stage(place, version).to_df(wanted.predicate))
+        return Rows(place.read(version, wanted.predicate))
 
     def functions(self) -> Collection[str]:
         return ()

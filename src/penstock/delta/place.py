@@ -12,14 +12,20 @@ from penstock.delta.actions import Add, Metadata
 from penstock.delta.commit import MESSAGE, user_metadata
 from penstock.delta.features import check_readable
 from penstock.delta.log import LogState
+from penstock.delta.pruning import matching
+from penstock.delta.scan import Scan, read
 from penstock.delta.schema import table_schema
 from penstock.errors import TableNotFound
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.snapshot import Moment, moment
-from penstock.spark.session import SparkSource
+from penstock.spark.functions import as_condition
+from penstock.spark.session import SparkSource, session_zone
+from penstock.sql.predicate import of_where
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.sql.text import Predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,6 @@ class Version:
     """One version of a table, as its log has it."""
 
     state: LogState
-    committed_at: dt.datetime | None = None  # aware, UTC; None where its commit's file is gone
 
     @property
     def number(self) -> int:
@@ -48,15 +53,6 @@ class Version:
     @property
     def files(self) -> tuple[Add, ...]:
         return tuple(self.state.by_key.values())
-
-    @property
-    def created(self) -> str:
-        """The table's id, which a table made anew has not."""
-        return self.state.metadata.id
-
-    @property
-    def app_versions(self) -> Mapping[str, int]:
-        return self.state.app_versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,28 +94,27 @@ class Place:
         """
         if timestamp is not None:
             version = log.version_at(self.uri, moment(timestamp))
-        found = self._checked(log.load(self.uri, version))
-        if found is None:
+        state = self._checked(log.load(self.uri, version))
+        if state is None:
             raise TableNotFound(
                 f"there is no Delta table {self.name} at {self.uri}",
                 hint="make it: append rows to it, or look at tables() for those there are",
                 data={"table": self.name},
             )
-        return found
+        return state
 
-    def newer(self, version: Version) -> Version:
-        """The newest version, from an older one: only the commits since are read."""
-        state = log.advance(self.uri, version.state)
-        return version if state is version.state else self._version(state)
+    def read(self, version: Version, where: Predicate | str | None = None) -> DataFrame:
+        """The rows of a version. A Predicate chooses files only, a text filters rows as well."""
+        spark = self.spark()
+        predicate = of_where(where, zone=session_zone(spark)) if isinstance(where, str) else where
+        files = matching(version.files, version.metadata, predicate)
+        df = read(spark, Scan(self.name, self.uri, version.metadata, files))
+        return df.where(as_condition(where)) if isinstance(where, str) else df
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """The commits of which the log still has files, newest first."""
         commits = log.commits_of(self.uri)[::-1]
         return [_entry(commit) for commit in commits[:limit]]
-
-    def changes_since(self, version: int) -> list[HistoryEntry]:
-        """The commits after a version, oldest first."""
-        return [_entry(commit) for commit in log.commits_of(self.uri, after=version)]
 
     def _checked(self, state: LogState | None) -> Version | None:
         return None if state is None else self._version(state)
@@ -128,18 +123,18 @@ class Place:
         check_readable(state.protocol, state.metadata, self.name)
         with log.well_formed(f"the metadata of {self.uri} in version {state.number}"):
             table_schema(state.metadata.schema_text)
-        return Version(state, log.time_of(self.uri, state.number))
+        return Version(state)
 
 
 def _entry(commit: log.Commit) -> HistoryEntry:
-    said = user_metadata(commit.info)
+    metadata = user_metadata(commit.info)
     return HistoryEntry(
         version=commit.version,
         time=commit.time,
         operation=commit.operation,
         parameters=commit.info.get("operationParameters") or {},
-        message=said.get(MESSAGE),
-        user_metadata={key: value for key, value in said.items() if key != MESSAGE},
+        message=metadata.get(MESSAGE),
+        user_metadata={key: value for key, value in metadata.items() if key != MESSAGE},
         metrics=commit.info.get("operationMetrics") or {},
         changes_rows=commit.changes_rows,
     )

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from penstock.delta import vectors
-from penstock.delta.actions import Add, Metadata
+from penstock.delta.actions import Add, DeletionVector, Metadata
 from penstock.delta.schema import is_mapped, physical_fields, table_schema
-from penstock.delta.statistics import parsed
+from penstock.delta.statistics import loosened, parsed
 from penstock.lake import storage
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.schema import Column
@@ -34,18 +34,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
-ADDRESS = "_penstock_address"  # tells each row of a scan from all others
+_ADDRESS = "_penstock_address"  # tells each row of a scan from all others
 _KEY, _CODE, _VALUE = "_penstock_key", "_penstock_code", "_penstock_value"
 _BROADCAST_ROWS = 5_000_000  # masks of 64 rows; above, Spark decides itself how to join
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.=-]+").fullmatch
 _ZONED = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 _REMOTE_OR_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Files of a table. ``deleted`` are positions of rows, by a file's path in the log, that go
-    beside those of its deletion vector. ``numbered`` are the files that addresses tell apart.
+    """Files of a table.
+
+    ``deleted`` are positions of rows, by a file's path in the log, that go beside those of its
+    deletion vector.
     """
 
     table: str
@@ -53,7 +54,6 @@ class Scan:
     metadata: Metadata
     files: tuple[Add, ...]
     deleted: Mapping[str, pa.Int64Array] = field(default_factory=dict, compare=False)
-    numbered: tuple[Add, ...] = ()
 
 
 def absolute(uri: str, path: str) -> str:
@@ -79,6 +79,20 @@ def live_rows(uri: str, file: Add) -> int:
     return physical_rows(uri, file) - deleted
 
 
+def marked(uri: str, file: Add, vector: DeletionVector) -> Add:
+    """Return a file with another deletion vector.
+
+    Args:
+        uri: The directory of the table.
+        file: The file as the log has it.
+        vector: All rows that are deleted from it.
+
+    Returns:
+        The file, with statistics of which bounds may be those of deleted rows.
+    """
+    return replace(file, vector=vector, stats=loosened(file.stats, physical_rows(uri, file)))
+
+
 @dataclass(frozen=True, slots=True)
 class Addresses:
     """Numbers for the rows of files (`RowAddresses`), with the file of each code."""
@@ -97,26 +111,13 @@ class Addresses:
         pairs = zip(described, files, strict=True)
         return cls(numbers, {numbers.codes[d.path]: file for d, file in pairs}, by_size)
 
-    def positions(self, found: pa.ChunkedArray) -> dict[str, pa.Int64Array]:
-        """The positions of numbered rows by the path of their file, ascending and each once."""
-        merged = pc.unique(found).sort() if len(found) else pa.array([], pa.int64())
-        codes = pc.shift_right(merged, self.numbers.shift)
-        places = pc.bit_wise_and(merged, (1 << self.numbers.shift) - 1)
-        runs = pc.run_end_encode(codes, run_end_type=pa.int64())
-        result: dict[str, pa.Int64Array] = {}
-        start = 0
-        for code, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-            result[self.by_code[code].path] = places.slice(start, end - start)
-            start = end
-        return result
-
 
 def _described(uri: str, file: Add) -> DataFile:
     return DataFile(absolute(uri, file.path), physical_rows(uri, file), file.size, 0)
 
 
-def read(spark: SparkSession, scan: Scan, *, addresses: bool = False) -> DataFrame:
-    """The rows of a scan; with ``addresses`` also ADDRESS.
+def read(spark: SparkSession, scan: Scan) -> DataFrame:
+    """The rows of a scan.
 
     Raises DataFileMissing, DataFileCorrupt.
     """
@@ -124,25 +125,23 @@ def read(spark: SparkSession, scan: Scan, *, addresses: bool = False) -> DataFra
     whole = [file for file in scan.files if file.path not in hit]
     parts = [file for file in scan.files if file.path in hit]
     with explained(table=scan.table):
-        frames = [_read(spark, scan, files, addresses) for files in (whole, parts) if files]
+        frames = [_read(spark, scan, files) for files in (whole, parts) if files]
         if not frames:
-            return _empty(spark, scan.metadata, addresses)
+            return _empty(spark, scan.metadata)
         return reduce(lambda a, b: a.union(b), frames)
 
 
-def _read(spark: SparkSession, scan: Scan, files: Sequence[Add], addresses: bool) -> DataFrame:
+def _read(spark: SparkSession, scan: Scan, files: Sequence[Add]) -> DataFrame:
     """Files that all have deleted rows, or none."""
     gone = deleted_rows(scan, files)
-    numbered = scan.numbered or scan.files
-    places = Addresses.of(scan.uri, numbered) if gone or addresses else None
+    places = Addresses.of(scan.uri, files) if gone else None
     facts = _Facts.of(scan, files, places)
     sizes = {absolute(scan.uri, file.path): file.size for file in files}
     df = read_files(spark, _file_schema(scan.metadata), sizes, table=scan.table)
     df = _with_facts(spark, df, facts, places, scan.table)
     if gone and places is not None:
-        df = less_masked(df, _masks(spark, gone, places), ADDRESS)
-    extra = [fn.col(ADDRESS)] if addresses else []
-    return df.select(*_columns(scan.metadata, facts), *extra)
+        df = less_masked(df, _masks(spark, gone, places), _ADDRESS)
+    return df.select(*_columns(scan.metadata, facts))
 
 
 def deleted_rows(scan: Scan, files: Sequence[Add]) -> dict[str, pa.Int64Array]:
@@ -171,8 +170,6 @@ class _Facts:
     def of(cls, scan: Scan, files: Sequence[Add], places: Addresses | None) -> _Facts:
         paths = [absolute(scan.uri, file.path) for file in files]
         keys = FileKeys.of(paths)
-        if not all(map(_PLAIN_NAME, (path.rsplit("/", 1)[-1] for path in paths))):
-            keys = FileKeys(by_name=False)  # which is the one that decodes what Spark encodes
         columns = {_KEY: pa.array([keys.key(path) for path in paths], pa.string())}
         if places is not None and not places.by_size:
             codes = [places.numbers.codes[path] for path in paths]
@@ -198,24 +195,32 @@ def _partition_texts(metadata: Metadata, files: Sequence[Add]) -> dict[str, list
         if name in metadata.partition_by:
             found = [dict(file.values).get(physical) for file in files]
             zoned = types[name] == "timestamptz"
-            texts[physical] = [_in_utc(text) if zoned else text for text in found]
+            texts[physical] = [in_utc(text) if zoned else text for text in found]
     return texts
 
 
-def _in_utc(text: str | None) -> str | None:
+def in_utc(text: str | None) -> str | None:
+    """Return the text of a time with its zone, which is UTC where none is said.
+
+    Args:
+        text: The value of a partition.
+
+    Returns:
+        The text with a zone.
+    """
     return text if text is None or _ZONED.search(text) else f"{text}Z"
 
 
 def _with_facts(
     spark: SparkSession, df: DataFrame, facts: _Facts, places: Addresses | None, table: str
 ) -> DataFrame:
-    """``df``, just read, with ADDRESS where ``places`` are given, and with what is joined."""
+    """``df``, just read, with _ADDRESS where ``places`` are given, and with what is joined."""
     beside: list[SparkColumn] = []
     numbers = None if places is None else places.numbers
     if places is not None and numbers is not None:
         position = df.metadataColumn("_metadata")["row_index"]
         number = numbers.read_column(df, table) if places.by_size else position
-        beside.append(number.alias(ADDRESS))
+        beside.append(number.alias(_ADDRESS))
     if facts.joined:
         beside.append(facts.keys.column(df).alias(_KEY))
     if beside:
@@ -225,7 +230,7 @@ def _with_facts(
     df = df.join(fn.broadcast(arrow_frame(spark, facts.table)), _KEY, "left")
     if numbers is None or _CODE not in facts.table.column_names:
         return df
-    return df.withColumn(ADDRESS, fn.col(_CODE) * fn.lit(1 << numbers.shift) + fn.col(ADDRESS))
+    return df.withColumn(_ADDRESS, fn.col(_CODE) * fn.lit(1 << numbers.shift) + fn.col(_ADDRESS))
 
 
 def _masks(spark: SparkSession, gone: Mapping[str, pa.Int64Array], places: Addresses) -> DataFrame:
@@ -275,10 +280,9 @@ def _file_schema(metadata: Metadata) -> StructType:
     return StructType.fromJson({"type": "struct", "fields": fields})
 
 
-def _empty(spark: SparkSession, metadata: Metadata, addresses: bool) -> DataFrame:
+def _empty(spark: SparkSession, metadata: Metadata) -> DataFrame:
     columns = [
         fn.lit(None).cast(_type(column)).alias(column.name)
         for column in table_schema(metadata.schema_text).columns
     ]
-    extra = [fn.lit(None).cast("long").alias(ADDRESS)] if addresses else []
-    return spark.range(0).select(*columns, *extra)
+    return spark.range(0).select(*columns)

@@ -23,6 +23,7 @@ from penstock.lake.format.schema import (
     without_columns,
 )
 from penstock.lake.format.types import FIELD_ID, from_spark_schema, to_spark_json
+from penstock.lazy import pa, pq
 from penstock.sql.identifiers import fold
 
 Json = dict[str, Any]
@@ -292,3 +293,51 @@ def _physical(kind: Any, mapped: bool) -> Any:
             for f in kind["fields"]
         ]
     return made
+
+
+def columns_written_again(content: pq.ParquetFile, path: str) -> pa.Schema:
+    """Return the columns of a file as Arrow writes them again.
+
+    INT96, which Spark has for times in UTC, has no zone to Arrow. Views of texts, as delta-rs'
+    files have them, cannot be filtered.
+
+    Args:
+        content: The file.
+        path: Its path.
+
+    Returns:
+        The columns.
+
+    Raises:
+        UnsupportedFeature: A column has INT96 inside.
+    """
+    leaves = (content.schema.column(index) for index in range(len(content.schema)))
+    zoned = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
+    schema = content.schema_arrow
+    if zoned - set(schema.names):
+        raise UnsupportedFeature(
+            f"{path} has times of INT96 inside of other columns, and is not written again",
+            hint="rewrite the table with the engine that made it, with times in microseconds",
+            data={"path": path, "columns": sorted(zoned)},
+        )
+    for name in zoned:
+        index = schema.get_field_index(name)
+        schema = schema.set(index, schema.field(index).with_type(pa.timestamp("us", "UTC")))
+    return pa.schema(list(map(_without_views, schema)))
+
+
+def _without_views(field: pa.Field) -> pa.Field:
+    """The field, and those inside of it, with texts and bytes that are not views."""
+    kind, types = field.type, pa.types
+    if types.is_string_view(kind):
+        return field.with_type(pa.string())
+    if types.is_binary_view(kind):
+        return field.with_type(pa.binary())
+    if types.is_struct(kind):
+        return field.with_type(pa.struct(list(map(_without_views, kind.fields))))
+    if types.is_map(kind):
+        inner = _without_views(kind.key_field), _without_views(kind.item_field)
+        return field.with_type(pa.map_(*inner))
+    if types.is_list(kind):
+        return field.with_type(pa.list_(_without_views(kind.value_field)))
+    return field

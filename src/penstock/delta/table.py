@@ -10,7 +10,8 @@ from penstock.delta import changes
 from penstock.delta.merge import UPSERT, Clause, merge
 from penstock.delta.place import HistoryEntry, Place, Version
 from penstock.delta.scan import absolute
-from penstock.delta.staged import Change, Staged, stage
+from penstock.delta.version_catalog import Draft
+from penstock.delta.version_commit import Change, Work, carry_out
 from penstock.errors import CommitConflict
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.rows.given import frame_for
@@ -66,7 +67,7 @@ class Table:
         Files that cannot match ``where`` are not read. Raises TableNotFound, SnapshotNotFound,
         UnsupportedFeature.
         """
-        return stage(self.place, self.place.at(version, timestamp)).to_df(where)
+        return self.place.read(self.place.at(version, timestamp), where)
 
     def version(self) -> int:
         """The number of the latest version: ``orders.version()``."""
@@ -101,32 +102,30 @@ class Table:
         ``options`` are Delta's, as in ``{"delta.enableDeletionVectors": "true"}``. A table that is
         there is left as it is.
         """
-
-        def make(staged: Staged) -> Staged:
-            if staged.exists:
-                return staged
-            return staged.create(like, partition_by=partition_by, configuration=options)
-
-        return self._change(make)
+        return self._change(
+            lambda base: (
+                changes.create(self.place, like, partition_by, options or {})
+                if base is None
+                else None
+            )
+        )
 
     def append(self, rows: Given, *, evolve: bool = False) -> WriteResult:
         """Add rows; ``evolve`` adds columns that the table lacks. A DataFrame makes the table::
 
         orders.append(df, evolve=True)
         """
-
-        def add(staged: Staged) -> Staged:
-            df = self._frame(rows, staged, whole=evolve)
-            wider = staged.evolve(df) if evolve and staged.exists else staged
-            return changes.append(wider, df)
-
-        return self._change(add)
+        return self._change(
+            lambda base: changes.append(
+                self.place, base, self._frame(rows, base, whole=evolve), evolve=evolve
+            )
+        )
 
     def overwrite(self, rows: Given, *, partition_by: Sequence[str] | None = None) -> WriteResult:
         """Replace all rows, and the columns by those of the rows: ``orders.overwrite(df)``."""
         return self._change(
-            lambda staged: changes.overwrite(
-                staged, self._frame(rows, staged, whole=True), partition_by=partition_by
+            lambda base: changes.overwrite(
+                self.place, base, self._frame(rows, base, whole=True), partition_by
             )
         )
 
@@ -136,16 +135,16 @@ class Table:
         orders.replace_where(df, "day = DATE '2026-05-01'")
         """
         return self._change(
-            lambda staged: changes.replace_where(staged, self._frame(rows, staged), where)
+            lambda base: changes.replace_where(self._draft(base), self._frame(rows, base), where)
         )
 
     def delete(self, where: str | None = None) -> WriteResult:
         """Remove the rows of a condition, or all: ``orders.delete("id = 2")``."""
-        return self._change(lambda staged: changes.delete(staged, where))
+        return self._change(lambda base: changes.delete(self._draft(base), where))
 
     def update(self, assignments: Mapping[str, str], where: str | None = None) -> WriteResult:
         """Set columns to expressions: ``orders.update({"price": "price * 2"}, "id = 2")``."""
-        return self._change(lambda staged: changes.update(staged, assignments, where))
+        return self._change(lambda base: changes.update(self._draft(base), assignments, where))
 
     def merge(
         self, source: Given, on: str | Sequence[str], clauses: Sequence[Clause] = UPSERT
@@ -158,38 +157,40 @@ class Table:
         Without clauses matched rows are updated, others inserted. Raises MergeKeyError.
         """
         return self._change(
-            lambda staged: merge(staged, self._frame(source, staged, whole=True), on, clauses)
+            lambda base: merge(
+                self._draft(base), self._frame(source, base, whole=True), on, clauses
+            )
         )
 
     def set_options(self, options: Mapping[str, str]) -> WriteResult:
         """Set Delta's options: ``orders.set_options({"delta.enableDeletionVectors": "true"})``."""
-        return self._change(lambda staged: staged.with_configuration(options))
+        return self._change(lambda base: changes.set_options(self._draft(base), options))
 
     def comment(self, text: str | None, column: str | None = None) -> WriteResult:
         """Set the comment of the table or of a column: ``orders.comment("paid ones")``."""
-        return self._change(lambda staged: staged.with_comment(text, column))
+        return self._change(lambda base: changes.comment(self._draft(base), text, column))
 
-    def _frame(self, rows: Given, staged: Staged, *, whole: bool = False) -> DataFrame:
-        schema = staged.schema if staged.exists else None
+    def _draft(self, base: Version | None) -> Draft:
+        return Draft.of_version(self.place, base)
+
+    def _frame(self, rows: Given, base: Version | None, *, whole: bool = False) -> DataFrame:
+        schema = None if base is None else base.schema
         return frame_for(rows, self.place.spark_source, self.name, schema, whole=whole)
 
-    def _change(self, apply: Callable[[Staged], Staged]) -> WriteResult:
-        """Apply a change to the newest version and commit it, again where others exclude it."""
-        version = self.place.latest()
+    def _change(self, plan: Callable[[Version | None], Work | None]) -> WriteResult:
+        """Carry out a change of the newest version, again where others exclude it."""
         for left in reversed(range(_TRIES)):
-            before = stage(self.place, version)
-            made = apply(before)
+            base = self.place.latest()
+            work = plan(base)
+            if work is None:
+                return WriteResult(Change(), None)
             try:
-                landed = made.commit()
+                change, state = carry_out(work)
             except CommitConflict:
                 if not left:
                     raise
-                version = self.place.latest()
             else:
-                return self._result(before, made, landed)
+                if state is not None and base is None:
+                    self.made(self.name)
+                return WriteResult(change, None if state is None else state.number)
         raise AssertionError("the last try has returned or raised")
-
-    def _result(self, before: Staged, made: Staged, landed: Version | None) -> WriteResult:
-        if landed is not None and not before.exists:
-            self.made(self.name)
-        return WriteResult(made.last, None if landed is None else landed.number)

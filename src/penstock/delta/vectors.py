@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from penstock.delta.actions import DeletionVector
 from penstock.errors import DataFileCorrupt
 from penstock.lake import storage
+from penstock.lake.format.files import DeleteFile
 from penstock.lake.reading.deleted.positions import bitmap_positions
 from penstock.lazy import pa
 from penstock.spark.failures import file_missing, local_path
@@ -28,6 +29,7 @@ _MAGIC = (1681511377).to_bytes(4, "little")
 _VERSION = b"\x01"
 _UUID_LENGTH = 20  # of a UUID in Z85
 _THREADS = 16
+_FRAME = 8  # bytes around a vector: its size, and a checksum
 
 
 def positions(
@@ -90,6 +92,32 @@ def path_of(uri: str, vector: DeletionVector) -> str:
     return f"{folder}deletion_vector_{name}.bin"
 
 
+def as_delete_file(uri: str, vector: DeletionVector) -> DeleteFile:
+    """Describe a vector as a lake does: by its place in a file of Delta's.
+
+    Args:
+        uri: The directory of the table.
+        vector: A vector that is not in the log itself.
+
+    Returns:
+        The delete file.
+    """
+    place, size = path_of(uri, vector), vector.size + _FRAME
+    return DeleteFile(place, vector.cardinality, size, vector.offset or 0, format="vector")
+
+
+def framed(data: bytes) -> bytes:
+    """Return a vector as files have it: with its size before and its checksum after.
+
+    Args:
+        data: The magic number with the bitmap.
+
+    Returns:
+        The bytes of the file.
+    """
+    return len(data).to_bytes(4, "big") + data + zlib.crc32(data).to_bytes(4, "big")
+
+
 def _corrupt(path: str, why: str) -> DataFileCorrupt:
     return DataFileCorrupt(
         f"{path} cannot be read: {why}",
@@ -114,7 +142,7 @@ def write(
     for path, rows in deleted.items():
         data = _MAGIC + _bitmap(rows)
         vectors[path] = DeletionVector("u", place, len(data), len(rows), len(content))
-        content += len(data).to_bytes(4, "big") + data + zlib.crc32(data).to_bytes(4, "big")
+        content += framed(data)
     target = f"{uri.rstrip('/')}/deletion_vector_{name}.bin"
     with storage.output(target) as out:
         out.write(bytes(content))

@@ -19,7 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from penstock.destinations.delta import log
 from penstock.destinations.delta.lake import DeltaLake
-from penstock.errors import DataPathError, LakeError, UnsupportedFeature
+from penstock.errors import CommitConflict, DataPathError, LakeError, UnsupportedFeature
 from penstock.lake.catalog.files.registration import load_mappings
 from penstock.lake.format.changes import ChangeSet, TableChange
 from tests import postgres
@@ -100,6 +100,27 @@ def test_a_table_whose_directory_was_removed(tmp_path: Path, root: DeltaLake) ->
     with pytest.raises(DataPathError, match="the log of the Delta table"):
         root.catalog.commit(root.catalog.latest(), ChangeSet(tables=(change,)))
     assert not (tmp_path / "root/main").exists()
+
+
+@pytest.mark.parametrize("commits", [1, 2, 3])
+def test_a_table_that_was_made_anew(tmp_path: Path, root: DeltaLake, commits: int) -> None:
+    """Its log has fewer versions than the index knows, as many, or more."""
+    place = write(tmp_path, [1, 2])
+    write(tmp_path, [3], mode="append")
+    root.refresh()
+    shutil.rmtree(place)
+    write(tmp_path, [4])
+    for number in range(1, commits):
+        write(tmp_path, [4 + number], mode="append")
+    with pytest.raises(CommitConflict, match="another writer has made"):
+        root.table("main.t").append([{"id": 7, "day": "x"}])
+    assert DeltaTable(place).version() == commits - 1
+    root.table("main.t").append([{"id": 7, "day": "x"}])
+    assert counts(root) == [None, 2, 3, None, *range(1, commits + 2)]
+    assert len(DeltaTable(place).file_uris()) == commits + 1
+    with opened(tmp_path, "new") as other:
+        assert counts(other) == [None, *range(1, commits + 2)]
+        assert len(other.list_files("main.t")) == len(root.list_files("main.t")) == commits + 1
 
 
 def test_columns_are_added_and_replaced(tmp_path: Path, root: DeltaLake) -> None:

@@ -11,12 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.delta.actions import DeletionVector
-from penstock.delta.vectors import positions
+from penstock.delta.vectors import as_delete_file, positions
 from penstock.destinations.delta.actions import added
 from penstock.destinations.delta.marking import (
     Settled,
     discard,
-    in_index,
     needs_settling,
     settled,
 )
@@ -108,7 +107,7 @@ def test_delete_files_that_nothing_names_are_removed(table: Table) -> None:
 
 def test_a_vector_in_an_index(table: Table) -> None:
     vector = DeletionVector("u", "ab^-aqEH.-t@S}K{vb[*k^", 40, 3, 4)
-    found = in_index(table.path, vector)
+    found = as_delete_file(table.path, vector)
     assert found.path.startswith(f"{table.path}ab/deletion_vector_")
     assert (found.delete_count, found.size_bytes, found.footer_size) == (3, 48, 4)
     assert found.format == "vector"
@@ -127,7 +126,7 @@ def test_files_that_are_brought_back_without_some_rows(table: Table, *, by_vecto
     first, second = made.change.add
     assert second == back[1]
     if by_vectors:
-        assert first.delete == in_index(table.path, made.marks[back[0].path])
+        assert first.delete == as_delete_file(table.path, made.marks[back[0].path])
         line = added(table.path, first, (), SCHEMA, now=1, vector=made.marks[first.path])["add"]
         assert line["deletionVector"]["cardinality"] == 2
         assert json.loads(line["stats"])["numRecords"] == ROWS

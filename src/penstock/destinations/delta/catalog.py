@@ -28,6 +28,8 @@ from penstock.delta.features import (
     protocol_for,
 )
 from penstock.delta.history_entries import BYTES, FILES, WRITTEN, name_metrics, name_parameters
+from penstock.delta.log import is_made_anew
+from penstock.delta.log_files import list_log
 from penstock.destinations.delta import actions, log, versions
 from penstock.destinations.delta.marking import Settled, discard, needs_settling, settled
 from penstock.destinations.delta.versions import Known
@@ -277,8 +279,8 @@ class _Version:
         change = self._change
         table = self._catalog.tables_at(connection, snapshot_id, change.schema_name, change.name)
         known = versions.known_of(connection, table.schema_name, table.name)
-        if known.version >= 0 and not log.is_there(table.path):
-            raise _gone(table)
+        if known.version >= 0:
+            self._require_same(connection, table, known.version)
         now = int(time.time() * 1000)
         metadata, protocol = self._defined(connection, known, table, snapshot_id, now)
         made = Known(known.version + 1, snapshot_id, metadata, protocol)
@@ -297,13 +299,27 @@ class _Version:
         is_new = log.add_version(table.path, made.version, lines)
         if not is_new and not (before and self._is_ours(table.path, made.version)):
             self.may_be_there = before
-            self._catalog.is_behind = True
-            raise CommitConflict(
-                f"another writer has made version {made.version} of the Delta table "
-                f"{table.qualified_name}",
-                hint="nothing was changed; run it again on the table as it is now",
-                data={"table": table.qualified_name, "version": made.version},
-            )
+            raise self._conflict(table, f"has made version {made.version} of", made.version)
+
+    def _require_same(self, connection: Connection, table: Table, version: int) -> None:
+        """Raise DataPathError where the log is gone, CommitConflict where it is another table's.
+
+        A version after those that are known would leave a gap in it.
+        """
+        listing = list_log(table.path.rstrip("/"))
+        if listing.latest is None:
+            raise _gone(table)
+        ids = versions.first_ids(connection, (table.schema_name, table.name)).values()
+        if is_made_anew(table.path.rstrip("/"), listing, version, next(iter(ids), None)):
+            raise self._conflict(table, "has made anew", listing.latest)
+
+    def _conflict(self, table: Table, deed: str, version: int) -> CommitConflict:
+        self._catalog.is_behind = True
+        return CommitConflict(
+            f"another writer {deed} the Delta table {table.qualified_name}",
+            hint="nothing was changed; run it again on the table as it is now",
+            data={"table": table.qualified_name, "version": version},
+        )
 
     def _is_ours(self, path: str, version: int) -> bool:
         """Tell whether an attempt before this one has made the version."""

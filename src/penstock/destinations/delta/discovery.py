@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from heapq import merge
 from typing import Any
 
 from sqlalchemy import Connection, func, select, update
 
 from penstock.delta.actions import Add, DeletionVector, Metadata, Protocol
+from penstock.delta.discovery import is_empty, tables_below
 from penstock.delta.features import check_readable
 from penstock.delta.log import well_formed
 from penstock.delta.scan import absolute
@@ -27,11 +27,11 @@ from penstock.delta.schema import (
     physical_partitions,
     void_columns,
 )
+from penstock.delta.vectors import as_delete_file
 from penstock.destinations.delta import log, versions
 from penstock.destinations.delta.catalog import DeltaCatalog, without_records
 from penstock.destinations.delta.log import Action
-from penstock.destinations.delta.marking import in_index
-from penstock.destinations.delta.versions import Known
+from penstock.destinations.delta.versions import Known, Name
 from penstock.errors import CommitConflict, LakeError, SchemaMismatch, UnsupportedFeature
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.format.changes import ChangeSet, NewTable, TableChange
@@ -45,7 +45,6 @@ from penstock.uuid7 import new_uuid7
 
 # What records of a commit that was not recorded become: connection, snapshot, the commit's note.
 Restore = Callable[[Connection, int, str], None]
-Name = tuple[str, str]  # of a table, with its schema's
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _AS_THEY_ARE = Rules(allow_missing=True, ignore_extra_columns=True, int96_in_utc=True)
 
@@ -60,10 +59,10 @@ def look(catalog: DeltaCatalog, restore: Restore | None = None) -> None:
     """
     catalog.unreadable.clear()
     with catalog.reading() as connection:
-        known = versions.all_known(connection)
-    there = log.tables_below(catalog.data_path)
+        known, ids = versions.all_known(connection), versions.first_ids(connection)
+    there = tables_below(catalog.data_path)
     _forget(catalog, known, there)
-    for new in merge(*_logs(catalog, known, there), key=lambda new: new.time):
+    for new in merge(*_logs(catalog, known, ids, there), key=lambda new: new.time):
         key = fold(new.schema), fold(new.table)
         if key not in catalog.unreadable:
             with _errors_kept(catalog, key, f"version {new.version} of {new.path}"):
@@ -84,7 +83,10 @@ class _New:
 
 
 def _logs(
-    catalog: DeltaCatalog, known: Mapping[Name, int], there: Iterable[Name]
+    catalog: DeltaCatalog,
+    known: Mapping[Name, int],
+    ids: Mapping[Name, str],
+    there: Iterable[Name],
 ) -> Iterator[Sequence[_New]]:
     """The new versions of each table, oldest first."""
     for schema, table in there:
@@ -92,10 +94,21 @@ def _logs(
         path = f"{catalog.data_path}{schema}/{table}/"
         found: list[_New] = []
         with _errors_kept(catalog, key, f"the log of {path}"):
-            for version, actions in log.new_versions(path, known.get(key, -1)):
+            for version, actions in _read_log(catalog, key, path, known.get(key, -1), ids.get(key)):
                 time = max(_time(actions), *(each.time for each in found[-1:]), _BEGINNING)
                 found.append(_New(schema, table, path, version, actions, time))
         yield found
+
+
+def _read_log(
+    catalog: DeltaCatalog, key: Name, path: str, version: int, table_id: str | None
+) -> Iterator[tuple[int, Sequence[Action]]]:
+    """The versions after one, or all of them where the table is another by now."""
+    try:
+        yield from log.new_versions(path, version, table_id)
+    except log.MadeAnew:
+        _drop(catalog, key, "it was made anew")
+        yield from log.new_versions(path, -1)
 
 
 @contextlib.contextmanager
@@ -113,23 +126,28 @@ def _forget(catalog: DeltaCatalog, known: Iterable[Name], there: Collection[Name
     it is on may not be there at the moment.
     """
     gone = set(known) - {(fold(schema), fold(table)) for schema, table in there}
-    if not gone or log.is_empty(catalog.data_path):
+    if not gone or is_empty(catalog.data_path):
         return
-    for schema, name in sorted(gone):
-        base = catalog.latest()
-        table = catalog.find_any(schema, name, base.id)
-        forget = partial(versions.forget, schema=schema, table=name)
-        if table is None:
-            with catalog.writing() as connection:
-                forget(connection)
-            continue
-        with contextlib.suppress(CommitConflict):  # another process has seen it, too
-            catalog.publish_nothing(
-                base,
-                ChangeSet(tables=(TableChange(schema, name, drops=table.id),)),
-                message="its directory was removed",
-                on_commit=[lambda connection, _, forget=forget: forget(connection)],
-            )
+    for key in sorted(gone):
+        _drop(catalog, key, "its directory was removed")
+
+
+def _drop(catalog: DeltaCatalog, key: Name, message: str) -> None:
+    """Drop a table, and forget its versions."""
+    schema, name = key
+    base = catalog.latest()
+    table = catalog.find_any(schema, name, base.id)
+    if table is None:
+        with catalog.writing() as connection:
+            versions.forget(connection, schema, name)
+        return
+    with contextlib.suppress(CommitConflict):  # another process has seen it, too
+        catalog.publish_nothing(
+            base,
+            ChangeSet(tables=(TableChange(schema, name, drops=table.id),)),
+            message=message,
+            on_commit=[lambda connection, _: versions.forget(connection, schema, name)],
+        )
 
 
 def _time(actions: Sequence[Action]) -> datetime:
@@ -337,7 +355,7 @@ def _less(table: str, file: DataFile, vector: DeletionVector | None) -> DataFile
     """The file without the rows of its deletion vector, which stays where it is."""
     if vector is None:
         return file
-    return replace(file, delete=in_index(table, vector))
+    return replace(file, delete=as_delete_file(table, vector))
 
 
 def _alike(held: Sequence[Column], wanted: Sequence[Column]) -> bool:

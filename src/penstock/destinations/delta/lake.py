@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from penstock.delta.discovery import tables_below
 from penstock.destinations.delta import discovery, versions
 from penstock.destinations.delta.catalog import DeltaCatalog
 from penstock.destinations.delta.discovery import Restore
-from penstock.destinations.delta.log import tables_below
 from penstock.lake import storage as storages
 from penstock.lake.catalog.database.location import absolute_directory
 from penstock.lake.lake import Lake, opened

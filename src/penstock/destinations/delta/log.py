@@ -4,48 +4,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from penstock.delta.actions import DeletionVector, Json
-from penstock.delta.discovery import find_tables
-from penstock.delta.log import checkpoint_rows, load, read_commit
+from penstock.delta.log import checkpoint_rows, is_made_anew, load, read_commit
 from penstock.delta.log_files import Checkpoint, Listing, commit_path, list_log, put_if_absent
-from penstock.delta.scan import absolute, physical_rows
-from penstock.delta.statistics import loosened
+from penstock.delta.scan import absolute, marked
 from penstock.errors import UnsupportedFeature
-from penstock.lake.storage import make_parent, open_system
+from penstock.lake.storage import is_remote, make_parent
 
 Action = Mapping[str, Any]  # ``{"add": {...}}``
 
 
-def tables_below(root: str) -> list[tuple[str, str]]:
-    """Find the tables of a root, ``root/schema/table/``: schema and name of each."""
-    pairs = (name.split(".", 1) for name in find_tables(root.rstrip("/")))
-    return [(schema, table) for schema, table in pairs]
+class MadeAnew(Exception):
+    """The log is that of another table than before."""
 
 
-def is_empty(root: str) -> bool:
-    """Return whether nothing is below a root, or it is not there."""
-    from pyarrow import fs
-
-    system, top = open_system(root.rstrip("/"))
-    return not system.get_file_info(fs.FileSelector(top, allow_not_found=True))
-
-
-def is_there(table: str) -> bool:
-    """Return whether the directory of a table has a log."""
-    return list_log(table.rstrip("/")).latest is not None
-
-
-def new_versions(table: str, version: int) -> Iterator[tuple[int, Sequence[Action]]]:
+def new_versions(
+    table: str, version: int, id_: str | None = None
+) -> Iterator[tuple[int, Sequence[Action]]]:
     """The versions of the table in a directory after one, -1 for all, with their actions. Where the
     first of them were cleaned up it begins with a checkpoint, which has all that was in force.
 
-    Raises UnsupportedFeature where there is none, DataFileCorrupt.
+    Raises UnsupportedFeature where there is none, DataFileCorrupt, MadeAnew unless the id of the
+    table in version 0 is ``id_``. In a store that is looked up only where there is another version.
     """
     listing = list_log(table.rstrip("/"))
     left = [at for at in listing.commits if at > version]
+    is_looked_up = version >= 0 and (listing.latest != version or not is_remote(table))
+    if is_looked_up and is_made_anew(table.rstrip("/"), listing, version, id_):
+        raise MadeAnew
     if not left:
         return
     if left[0] > version + 1 and version < 0:
@@ -111,9 +99,7 @@ def replaced(
     found = {absolute(table, file.path): file for file in files}
     lines = [file.removal(now) for path, file in found.items() if path in gone or path in marks]
     for path, vector in marks.items():
-        file = found[path]
-        stats = loosened(file.stats, physical_rows(table, file))
-        lines.append(replace(file, vector=vector, stats=stats).json())
+        lines.append(marked(table, found[path], vector).json())
     return lines
 
 

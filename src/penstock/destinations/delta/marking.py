@@ -15,11 +15,9 @@ from penstock.delta import vectors
 from penstock.delta.actions import DeletionVector
 from penstock.destinations.delta.rewriting import copies, rewritten
 from penstock.lake.format.changes import TableChange
-from penstock.lake.format.files import DataFile, DeleteFile, Table
+from penstock.lake.format.files import DataFile, Table
 from penstock.lake.reading.deleted.positions import Whose, load
 from penstock.lake.storage import remove_directory, remove_file
-
-_FRAME = 8  # bytes around a vector: its length, and a checksum
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,10 @@ def settled(
     change = replace(
         change,
         add=tuple(_with(marks, file, table) for file in change.add),
-        deletes={id_: in_index(table.path, marks[file.path]) for id_, file in few.items()} or None,
+        deletes={
+            id_: vectors.as_delete_file(table.path, marks[file.path]) for id_, file in few.items()
+        }
+        or None,
     )
     return Settled(change, marks, (*brought, *copied, *written))
 
@@ -95,13 +96,9 @@ def _vectors(
 
 def _with(marks: Mapping[str, DeletionVector], file: DataFile, table: Table) -> DataFile:
     vector = marks.get(file.path)
-    return file if vector is None else replace(file, delete=in_index(table.path, vector))
-
-
-def in_index(table: str, vector: DeletionVector) -> DeleteFile:
-    """A vector of a table's directory as the index has it: a place in a file of Delta's."""
-    place, size = vectors.path_of(table, vector), vector.size + _FRAME
-    return DeleteFile(place, vector.cardinality, size, vector.offset or 0, format="vector")
+    return (
+        file if vector is None else replace(file, delete=vectors.as_delete_file(table.path, vector))
+    )
 
 
 def discard(change: TableChange) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from penstock.errors import UnsupportedFeature
+from penstock.delta.schema import columns_written_again
 from penstock.lake.format.changes import TableChange
 from penstock.lake.format.files import DataFile, DeleteFile
 from penstock.lake.format.naming import new_uuid7
@@ -90,7 +90,7 @@ def _copy(source: str, target: str, gone: Sequence[int]) -> int:
         system.open_input_file(place) as opened,
         pq.ParquetFile(opened, coerce_int96_timestamp_unit="us") as content,
     ):
-        schema = _columns(content, source)
+        schema = columns_written_again(content, source)
         codec = content.metadata.row_group(0).column(0).compression.lower()
         with (
             output(target) as out,
@@ -111,40 +111,3 @@ def _copy(source: str, target: str, gone: Sequence[int]) -> int:
                 if left.num_rows:
                     writer.write_batch(left)
     return kept
-
-
-def _columns(content: pq.ParquetFile, path: str) -> pa.Schema:
-    """The columns of a file as they are written again: INT96, which Spark has for times in UTC, has
-    no zone to Arrow, and views of texts, as delta-rs' files have them, cannot be filtered. Raises
-    UnsupportedFeature where a column has INT96 inside.
-    """
-    leaves = (content.schema.column(at) for at in range(len(content.schema)))
-    zoned = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
-    schema = content.schema_arrow
-    if zoned - set(schema.names):
-        raise UnsupportedFeature(
-            f"{path} has times of INT96 inside of other columns, and is not written again",
-            hint="rewrite the table with the engine that made it, with times in microseconds",
-            data={"path": path, "columns": sorted(zoned)},
-        )
-    for name in zoned:
-        at = schema.get_field_index(name)
-        schema = schema.set(at, schema.field(at).with_type(pa.timestamp("us", "UTC")))
-    return pa.schema(list(map(_without_views, schema)))
-
-
-def _without_views(field: pa.Field) -> pa.Field:
-    """The field, and those inside of it, with texts and bytes that are not views."""
-    kind, types = field.type, pa.types
-    if types.is_string_view(kind):
-        return field.with_type(pa.string())
-    if types.is_binary_view(kind):
-        return field.with_type(pa.binary())
-    if types.is_struct(kind):
-        return field.with_type(pa.struct(list(map(_without_views, kind.fields))))
-    if types.is_map(kind):
-        inner = _without_views(kind.key_field), _without_views(kind.item_field)
-        return field.with_type(pa.map_(*inner))
-    if types.is_list(kind):
-        return field.with_type(pa.list_(_without_views(kind.value_field)))
-    return field

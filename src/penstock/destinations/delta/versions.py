@@ -42,6 +42,8 @@ _VERSION = Table(
     Column("protocol", Text),
 )
 
+Name = tuple[str, str]  # of a table, folded, with its schema's
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -92,10 +94,28 @@ def known_of(connection: Connection, schema: str, table: str) -> Known:
     )
 
 
-def all_known(connection: Connection) -> dict[tuple[str, str], int]:
+def first_ids(connection: Connection, names: Name | None = None) -> dict[Name, str]:
+    """Return the ids of tables in their versions 0.
+
+    Args:
+        connection: A transaction of the index.
+        names: The schema and the name of a table; None for all tables.
+
+    Returns:
+        The ids of the tables of which that version was read.
+    """
+    c = _VERSION.c
+    query = select(c.schema_name, c.table_name, c.metadata).where(c.version == 0)
+    if names is not None:
+        query = query.where(c.schema_name == fold(names[0]), c.table_name == fold(names[1]))
+    rows = connection.execute(query.where(c.metadata.is_not(None)))
+    return {(schema, table): str(json.loads(text)["id"]) for schema, table, text in rows}
+
+
+def all_known(connection: Connection) -> dict[Name, int]:
     """The newest version of each table, by its folded names."""
     c = _VERSION.c
-    found: dict[tuple[str, str], int] = {}
+    found: dict[Name, int] = {}
     for schema, table, version in connection.execute(
         select(c.schema_name, c.table_name, c.version)
     ):

@@ -68,3 +68,10 @@ def test_a_number_is_the_files_code_and_the_position() -> None:
     assert [by_size.base(file) for file in (first, second)] == [1_000 << 7, 1_001 << 7]
     assert [by_order.base(file) for file in (first, second)] == [0, B]
     assert named("a", "b").base(second) == B
+
+
+@pytest.mark.parametrize("name", ["a b.parquet", "c%20d.parquet", "é.parquet", "x+y.parquet"])
+def test_names_that_spark_encodes_are_no_keys(name: str) -> None:
+    assert FileKeys.of(["/d/a.parquet", "/d/b-1_~.parquet"]).by_name
+    keys = FileKeys.of(["/d/a.parquet", f"/d/{name}"])
+    assert keys.key(f"/d/{name}") == f"/d/{name}"

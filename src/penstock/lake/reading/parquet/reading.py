@@ -288,14 +288,14 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/+")
 
 @dataclass(frozen=True, slots=True)
 class FileKeys:
-    """Keys of files: their names if these differ, else their whole paths."""
+    """Keys of files: their names if these differ and are not quoted by Spark, else their paths."""
 
     by_name: bool
 
     @classmethod
     def of(cls, paths: Iterable[str]) -> FileKeys:
         names = [_file_name(path) for path in paths]
-        return cls(by_name=len(set(names)) == len(names))
+        return cls(by_name=len(set(names)) == len(names) and all(map(_PLAIN, names)))
 
     def key(self, path: str) -> str:
         return _file_name(path) if self.by_name else "/" + _SCHEME.sub("/", path).lstrip("/")
