@@ -48,7 +48,7 @@ from penstock.model.macros.python_macros import PythonMacros
 from penstock.model.macros.script_macros import ScriptMacros
 from penstock.model.project.defaults import Defaults
 from penstock.model.project.defaults import read as read_defaults
-from penstock.model.project.not_models import report_other_languages, report_script
+from penstock.model.project.not_models import SCRIPT_SUFFIXES, report_other_languages, report_script
 from penstock.model.project.python_models import SUFFIX as PYTHON
 from penstock.model.project.python_models import read_python
 from penstock.model.project.serialized import AskedMacros, Packed, pack, unpack
@@ -203,8 +203,9 @@ def load_models(
     audits, audit_findings = _audits(place)
     strategies, wrong_strategies = materializations(root)
     place = replace(place, audits=audits, materializations=strategies, python=PythonMacros.of(root))
-    paths = sorted((*place.models.rglob("*.sql"), *place.models.rglob(f"*{PYTHON}")))
-    texts = {path: _read(path) for path in paths}
+    every = sorted(place.models.rglob("*"))
+    texts = {path: _read(path) for path in every if path.name.endswith((".sql", PYTHON))}
+    foreign = [p for p in every if p.suffix.lower() in SCRIPT_SUFFIXES and p not in texts]
     others = {path: _read(path) for path in sorted((root / LIBRARIES).rglob("*.sql"))}
     scripts = {path: read for path, read in texts.items() if path.suffix != PYTHON}
     libraries, wrong_libraries = find_libraries(scripts, others, root, place.models, dialect)
@@ -219,6 +220,7 @@ def load_models(
     findings += (*wrong_defaults, *_reserved(place))
     models = [file.model for file in files if file.model is not None]
     models, wrong = _together(sorted(models, key=lambda model: model.name), place, texts)
+    findings += report_other_languages(foreign) if foreign else ()
     externals, found = _externals(place)
     findings += (*wrong, *found, *wrong_entries(externals, models))
     return Loaded(tuple(models), tuple(findings), externals, libraries, place)
@@ -241,7 +243,6 @@ def _together(
         findings += (*found, *without_start(models))
     findings += _forgotten_aliases(models)
     findings += closed_intervals(models)
-    findings += report_other_languages(place.models)
     findings += sqlmesh_config.findings(place.root)
     return models, findings
 

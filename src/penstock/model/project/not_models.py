@@ -69,11 +69,9 @@ def _headerless(where: Location) -> Diagnostic:
     return Diagnostic("warning", message, where, hint, "no-header")
 
 
-def report_other_languages(directory: Path) -> Iterator[Diagnostic]:
-    """Scripts below ``directory`` that have a step's header in a file that is not ``.sql``."""
-    for path in sorted(directory.rglob("*")):
-        if path.suffix.lower() not in SCRIPT_SUFFIXES or path.suffix in {".sql", PYTHON}:
-            continue
+def report_other_languages(scripts: Sequence[Path]) -> Iterator[Diagnostic]:
+    """Report those of ``scripts``, which are neither SQL nor Python, that have a step's header."""
+    for path in scripts:
         if not path.is_file():
             continue
         annotations, _ = parse(path.read_text(encoding="utf-8-sig", errors="replace"), path)
