@@ -136,11 +136,18 @@ def _has_other_targets(context: ProjectContext) -> bool:
     from penstock.engine.state.store import State
     from penstock.sql.identifiers import fold
 
-    targets = {fold(model.target.qualified) for model in context.models if model.strategy.runs}
-    lakes = dict.fromkeys(model.target.lake for model in context.models)
-    catalogs = (catalog for lake in lakes if (catalog := context.catalog(lake)) is not None)
-    recorded = (State(catalog).read(run_history.list_targets, list[str]()) for catalog in catalogs)
-    return any(fold(target) not in targets for of_lake in recorded for target in of_lake)
+    targets = {
+        (model.target.lake, fold(model.target.qualified))
+        for model in context.models
+        if model.strategy.runs
+    }
+    for lake in dict.fromkeys(model.target.lake for model in context.models):
+        catalog = context.catalog(lake)
+        if catalog is not None:
+            recorded = State(catalog).read(run_history.list_targets, list[str]())
+            if any((lake, fold(target)) not in targets for target in recorded):
+                return True
+    return False
 
 
 def _with_references(context: ProjectContext, plan: Plan) -> Plan:
@@ -435,11 +442,12 @@ def plan_with_reasons(
 
     known = catalog_knowledge(context, request, restates=planner is not None or request.changed)
     plan = plan_steps(context, request, planner, known)
-    if is_idle(plan):
-        return plan
-    from penstock.engine.planning.reasons import with_reasons
+    if not is_idle(plan):
+        from penstock.engine.planning.reasons import with_reasons
 
-    return with_reasons(plan, known)
+        plan = with_reasons(plan, known)
+    context.save_facts()
+    return plan
 
 
 def _same_files(

@@ -121,9 +121,14 @@ class Lake:
         models = [model for model in context.models if model.strategy.runs]
         known = context.slices()
         assert known.cache is not None
-        recalled = sorted(known.cache.recall(models, context.catalog))
         feed = context.by_name["feed"]
         models.remove(feed)
+        recalled = sorted(
+            {
+                **known.cache.recall_states(models, context.catalog),
+                **known.cache.recall_histories([feed], context.catalog),
+            }
+        )
         histories = [context.slices().intervals([feed])["feed"]]
         states = context.slices().states(models)
         context.save_facts()
@@ -181,6 +186,9 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     with lake.state() as (state, _):
         state.begin_run(run_record())
         state.end_run("r1", "success")
+    copy = root / "lake" / "copy.sqlite"
+    copy.write_bytes((root / "lake" / "meta.sqlite").read_bytes())
+    lake.sql("INSERT INTO unread VALUES (9)")
     lake.record("named", "")
     lake.record("days", *DAYS)
     lake.record("marts", *DAYS)
@@ -223,6 +231,12 @@ def _roll_back(lake: Lake) -> None:
         project.rollback("days", before)
 
 
+def _go_back(lake: Lake) -> None:
+    """Restore a copy of the catalog that is older than all that is remembered."""
+    current = lake.root / "lake" / "meta.sqlite"
+    current.write_bytes((lake.root / "lake" / "copy.sqlite").read_bytes())
+
+
 def _edit(lake: Lake) -> None:
     path = lake.root / "models" / "days.sql"
     path.write_text(path.read_text().replace("SELECT n,", "SELECT n + 1 AS n,"))
@@ -260,6 +274,12 @@ CHANGES: Mapping[str, tuple[Callable[[Lake], object], list[str]]] = {
         lambda lake: lake.sql("DROP TABLE raw", "CREATE TABLE raw AS SELECT 1 AS n"),
         ["days", "total"],
     ),
+    "a table of the same name": (
+        lambda lake: lake.sql(
+            "BEGIN; ALTER TABLE raw RENAME TO aside; ALTER TABLE aside RENAME TO raw; COMMIT"
+        ),
+        ["days", "total"],
+    ),
     "a view": (
         lambda lake: lake.sql("CREATE OR REPLACE VIEW named AS SELECT 2 AS n"),
         EVERY,
@@ -272,6 +292,13 @@ CHANGES: Mapping[str, tuple[Callable[[Lake], object], list[str]]] = {
         ),
         EVERY,
     ),
+    "expired snapshots before": (
+        lambda lake: lake.sql(
+            "CALL ducklake_expire_snapshots('lk', older_than => now() + INTERVAL 1 DAY)"
+        ),
+        EVERY,
+    ),
+    "an older catalog": (_go_back, EVERY),
     "a definition": (_edit, ["days", "marts"]),
 }
 
@@ -287,6 +314,8 @@ def test_a_change_makes_states_derived_again(lake: Lake, change: str) -> None:
     settled = {
         name for name in EVERY if set(states[name].values()) <= {"materialized", "stale"}
     } - {name for name in EVERY if states[name].causes}
+    if change == "a rollback":
+        settled -= {"days", "marts"}  # whose history of runs counts, too
     assert settled <= set(again), "what was derived is remembered"
 
 
@@ -313,3 +342,68 @@ def test_a_file_that_is_damaged_is_none(lake: Lake) -> None:
         file.write_bytes(content)
         _, recalled = lake.states()
         assert recalled == []
+
+
+def test_what_changes_while_states_are_derived_is_seen_later(lake: Lake) -> None:
+    lake.record("days", DAYS[0])
+    context = lake.context()
+    days = context.by_name["days"]
+    known = context.slices()
+    known.recorded([days])
+    lake.sql(f"DELETE FROM days WHERE _wm_partition = '{DAYS[0]}'")
+    assert set(known.states([days])["days"].values()) == {"materialized"}, "of one moment"
+    context.save_facts()
+    states, _ = lake.states()
+    assert states["days"][DAYS[0]] == "changed outside"
+
+
+def test_a_lake_that_no_model_uses_is_not_opened(lake: Lake) -> None:
+    config = lake.root / "penstock.toml"
+    broken = '\n[lakes.archive]\ncatalog = "sqlite:lake/broken.sqlite"\ndata_path = "lake/a"\n'
+    config.write_text(config.read_text() + broken)
+    (lake.root / "lake" / "broken.sqlite").write_text("no database")
+    lake.states()
+
+
+def test_plans_of_models_by_time_that_read_each_other(lake: Lake) -> None:
+    path = lake.root / "models" / "below.sql"
+    path.write_text(
+        MODELS["models/feed"].replace("main.feed", "main.below").replace("stream", "feed")
+    )
+    lake.sql("CREATE TABLE below AS SELECT DATE '2026-01-01' AS ds, 1 AS n")
+    lake.record("below", *INTERVALS)
+    for _ in range(3):
+        with Project.load(lake.root) as project:
+            first = project.plan("below", "feed")
+            ranged = project.plan("below", "feed", from_="2026-01-01", to="2026-01-03")
+        for plan in (first, ranged):
+            assert [(step.name, step.skipped is None) for step in plan.steps] == [
+                ("feed", False),
+                ("below", False),
+            ]
+    lake.sql("INSERT INTO stream VALUES (DATE '2026-01-03', 2)")
+    for _ in range(3):
+        with Project.load(lake.root) as project:
+            project.plan()
+            project.plan(from_="2026-01-01", to="2026-01-03")
+
+
+def test_data_tests_of_the_project_are_part_of_what_a_view_is(lake: Lake) -> None:
+    before = lake.context().fingerprints
+    config = lake.root / "penstock.toml"
+    config.write_text(config.read_text() + '\n[project.defaults]\ndata_tests = ["not_null n"]\n')
+    after = lake.context().fingerprints
+    assert before["named"] != after["named"]
+
+
+def test_a_table_that_a_model_of_another_lake_has_is_made_by_none(lake: Lake) -> None:
+    config = lake.root / "penstock.toml"
+    second = '\n[lakes.two]\ncatalog = "sqlite:lake/two.sqlite"\ndata_path = "lake/two"\n'
+    config.write_text(config.read_text() + second)
+    path = lake.root / "models" / "total.sql"
+    path.write_text(path.read_text().replace("ducklake://main/", "ducklake://two/"))
+    with Project.load(lake.root) as project:
+        tables = {(summary.model, summary.target) for summary in project.summaries()}
+        assert tables == {(status.model, status.target) for status in project.status()}
+        assert (None, "main.total") in tables
+        assert any("no model makes" in notice for notice in project.plan().notices)

@@ -233,13 +233,15 @@ def unmade_statuses(settings: Settings, catalogs: Catalogs, models: Sequence[Mod
     Returns:
         A status for each table.
     """
-    makers = {fold(model.target.qualified) for model in models if model.strategy.runs}
+    makers = {
+        (model.target.lake, fold(model.target.qualified)) for model in models if model.strategy.runs
+    }
     states: dict[str, LakeState] = {}
     for lake in sorted({model.target.lake for model in models}):
         catalog = catalogs(lake)
         if catalog is not None:
             recorded = State(catalog).read(run_history.list_targets, list[str]())
-            targets = [target for target in recorded if fold(target) not in makers]
+            targets = [target for target in recorded if (lake, fold(target)) not in makers]
             if targets:
                 states[lake] = read_state(settings, catalogs, lake, models, targets)
     return Statuses(_unmade(settings, states, models))

@@ -386,24 +386,26 @@ class KnownSlices:
 
     def states(self, models: Sequence[Model]) -> Mapping[str, SliceStates]:
         """The states of slices that are there or were tried, by the names of models."""
-        states = {} if self.cache is None else self.cache.recall(models, self.catalogs)
+        cache = self.cache
+        states = {} if cache is None else cache.recall_states(models, self.catalogs)
         unknown = [model for model in models if model.name not in states]
         recorded = self.recorded(unknown) if unknown else {}
         for model in unknown:
             states[model.name] = _slice_states(model, recorded[model.name])
-            if self.cache is not None:
-                self.cache.keep(model, states[model.name])
+            if cache is not None:
+                cache.keep(model, states[model.name])
         return states
 
     def intervals(self, models: Sequence[Model]) -> Mapping[str, IntervalHistory]:
         """Return what became of the intervals of models by time, by their names."""
-        histories = {} if self.cache is None else self.cache.recall(models, self.catalogs)
+        cache = self.cache
+        histories = {} if cache is None else cache.recall_histories(models, self.catalogs)
         unknown = [model for model in models if model.name not in histories]
         recorded = self.recorded(unknown) if unknown else {}
         for model in unknown:
             histories[model.name] = recorded[model.name].painted(model)
-            if self.cache is not None:
-                self.cache.keep(model, histories[model.name])
+            if cache is not None:
+                cache.keep(model, histories[model.name])
         return histories
 
     def pasts(self, models: Sequence[Model]) -> Mapping[str, BuildTimes]:
@@ -457,6 +459,8 @@ class KnownSlices:
         wanted = {model.name: model for model in models}
         new = [model for name, model in wanted.items() if name not in self.known]
         if new:
+            if self.cache is not None:  # before the records, which may be of a later moment
+                self.cache.read_moments(new, self.catalogs)
             self.known.update(self._of_models(new))
         return {name: self.known[name] for name in wanted}
 

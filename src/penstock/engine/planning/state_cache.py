@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.planning.intervals import Event, IntervalHistory
 from penstock.engine.planning.ranges import SliceStates
 from penstock.engine.state.basis import Basis, LakeMoment, Position, Revision, read_moment
-from penstock.engine.state.store import State
+from penstock.errors import LakeError
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Edge
 from penstock.model.slicing.table_reads import TableRead
@@ -28,6 +28,9 @@ from penstock.states import SliceState
 if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalogs
 
+#: what entries have, behind the fingerprint of their model
+_SLICES, _INTERVALS = ":slices", ":intervals"
+_FAR = 1_000  # snapshots
 _LASTING = frozenset({SliceState.MATERIALIZED, SliceState.STALE})
 States = SliceStates | IntervalHistory
 #: slices of one state that one run recorded: the state, the run, and the texts of the slices
@@ -107,82 +110,140 @@ class StateCache:
     _shared: dict[Any, SliceStates] = field(default_factory=dict)
     _groups: dict[tuple[_Group, ...], tuple[_Group, ...]] = field(default_factory=dict)
 
-    def recall(self, models: Iterable[Model], catalogs: Catalogs) -> dict[str, Any]:
-        """Return the states that still follow from the catalogs.
+    def recall_states(self, models: Sequence[Model], catalogs: Catalogs) -> dict[str, SliceStates]:
+        """Return the states of slices that still follow from the catalogs.
 
         Args:
             models: The models.
             catalogs: The catalogs of lakes.
 
         Returns:
-            The states, of models by time `IntervalHistory`, by the names of models; without models
-            that have none.
+            The states, by the names of models; without models that have none.
         """
-        recalled: dict[str, Any] = {}
-        entries = {model.name: self._entry(model) for model in models if self._may_keep(model)}
-        self._read_moments(entries, catalogs)
-        for model in models:
-            entry = entries.get(model.name)
-            if entry is None:
-                continue
-            bases, content, can_rebuild = entry
-            if not all(self._holds(lake, basis) for lake, basis in bases):
-                continue
-            if model.by_time is not None:
-                recalled[model.name] = _history(content, can_rebuild=can_rebuild)
-            else:
-                recalled[model.name] = self._states(content, can_rebuild=can_rebuild)
-        return recalled
+        recalled = self._recall(models, catalogs, _SLICES)
+        return {
+            name: self._states(content, can_rebuild=can_rebuild)
+            for name, (content, can_rebuild) in recalled.items()
+        }
+
+    def recall_histories(
+        self, models: Sequence[Model], catalogs: Catalogs
+    ) -> dict[str, IntervalHistory]:
+        """Return the histories of models by time that still follow from the catalogs.
+
+        Args:
+            models: The models.
+            catalogs: The catalogs of lakes.
+
+        Returns:
+            The histories, by the names of models; without models that have none.
+        """
+        recalled = self._recall(models, catalogs, _INTERVALS)
+        return {
+            name: _history(content, can_rebuild=can_rebuild)
+            for name, (content, can_rebuild) in recalled.items()
+        }
+
+    def read_moments(self, models: Iterable[Model], catalogs: Catalogs) -> None:
+        """Read the moments of the lakes that models depend on, each once.
+
+        What is derived after that, and kept, is of this moment or a later one. So a later change is
+        one since the basis.
+
+        Args:
+            models: The models.
+            catalogs: The catalogs of lakes.
+        """
+        lakes = {lake for model in models for lake in self.dependencies.by_lake(model)}
+        unread = lakes & self.lasting_lakes - self._moments.keys()
+        if not unread:
+            return
+        positions: dict[str, set[Position]] = defaultdict(set)
+        for fingerprint in self.fingerprints.values():
+            for kind in (_SLICES, _INTERVALS):
+                entry = self._entry(f"{fingerprint}{kind}")
+                for lake, basis in () if entry is None else entry[0]:
+                    positions[lake].add(basis.position)
+        for lake in unread:
+            self._moments[lake] = None
+            with suppress(LakeError):  # the derivation says what is wrong
+                catalog = catalogs(lake)
+                if catalog is not None:
+                    with catalog.reading() as connection:
+                        self._moments[lake] = read_moment(connection, positions[lake])
 
     def keep(self, model: Model, states: States) -> None:
         """Remember the states of a model, if they stay until something moves.
 
         Args:
             model: The model.
-            states: Its states, derived after `recall` was asked for it.
+            states: Its states, derived after `read_moments` was asked for it.
         """
         if not is_settled(states) or not self._may_keep(model):
             return
-        bases: list[tuple[str, Any]] = []
-        for lake, (tables, targets) in self.dependencies.by_lake(model).items():
-            moment = self._moments.get(lake)
-            if moment is None:
-                return
-            bases.append((lake, _plain(moment.make_basis(tables, targets))))
-        content: Any
+        bases = self._bases(model)
+        if bases is None:
+            return
+        key = self.fingerprints[model.name]
         if isinstance(states, IntervalHistory):
-            content = _plain_history(states)
+            self.entries[key + _INTERVALS] = (bases, _plain_history(states), states.remakes)
         else:
             groups = _grouped(states)
-            content = self._groups.setdefault(groups, groups)  # one object takes room once
-        self.entries[self.fingerprints[model.name]] = (tuple(bases), content, states.remakes)
+            groups = self._groups.setdefault(groups, groups)  # one object takes room once
+            self.entries[key + _SLICES] = (bases, groups, states.remakes)
+
+    def _recall(
+        self, models: Sequence[Model], catalogs: Catalogs, kind: str
+    ) -> dict[str, tuple[Any, bool]]:
+        """Return the contents of entries whose bases hold, with whether a run rebuilds slices."""
+        candidates = [model for model in models if self._may_keep(model)]
+        self.read_moments(candidates, catalogs)
+        recalled: dict[str, tuple[Any, bool]] = {}
+        for model in candidates:
+            key = self.fingerprints[model.name] + kind
+            entry = self._entry(key)
+            if entry is None or not all(self._holds(lake, basis) for lake, basis in entry[0]):
+                continue
+            bases, content, can_rebuild = entry
+            recalled[model.name] = content, can_rebuild
+            if any(self._is_far(lake, basis) for lake, basis in bases):
+                moved = self._bases(model)
+                if moved is not None:
+                    self.entries[key] = (moved, content, can_rebuild)
+        return recalled
 
     def _may_keep(self, model: Model) -> bool:
         if model.query.files or not model.strategy.runs:
             return False
         return self.lasting_lakes.issuperset(self.dependencies.by_lake(model))
 
-    def _entry(self, model: Model) -> tuple[list[tuple[str, Basis]], Any, bool] | None:
-        entry = self.entries.get(self.fingerprints[model.name])
+    def _bases(self, model: Model) -> tuple[tuple[str, Any], ...] | None:
+        """Return what the states of a model depend on now; None where that cannot be told."""
+        bases: list[tuple[str, Any]] = []
+        for lake, (tables, targets) in self.dependencies.by_lake(model).items():
+            moment = self._moments.get(lake)
+            basis = None if moment is None else moment.make_basis(tables, targets)
+            if basis is None:
+                return None
+            bases.append((lake, _plain(basis)))
+        return tuple(bases)
+
+    def _entry(self, key: str) -> tuple[list[tuple[str, Basis]], Any, bool] | None:
+        entry = self.entries.get(key)
         if entry is None:
             return None
         bases, content, can_rebuild = entry
         return [(lake, _basis(parts)) for lake, parts in bases], content, can_rebuild
 
-    def _read_moments(self, entries: Mapping[str, Any], catalogs: Catalogs) -> None:
-        """Read the moments of lakes once: all answers of one plan are of one moment."""
-        positions: dict[str, set[Position]] = defaultdict(set)
-        for entry in filter(None, entries.values()):
-            for lake, basis in entry[0]:
-                positions[lake].add(basis.position)
-        for lake in self.lasting_lakes - self._moments.keys():
-            catalog = catalogs(lake)
-            ask = partial(read_moment, positions=positions[lake])
-            self._moments[lake] = None if catalog is None else State(catalog).read(ask, None)
-
     def _holds(self, lake: str, basis: Basis) -> bool:
         moment = self._moments.get(lake)
         return moment is not None and moment.holds(basis)
+
+    def _is_far(self, lake: str, basis: Basis) -> bool:
+        """Tell whether so many snapshots came since that a plan takes long to look at them."""
+        moment = self._moments[lake]
+        assert moment is not None, "the basis holds"
+        return moment.position.snapshot_id - basis.position.snapshot_id > _FAR
 
     def _states(self, groups: tuple[_Group, ...], *, can_rebuild: bool) -> SliceStates:
         """Return states from groups, the same object for the same ones."""
@@ -231,10 +292,10 @@ def _history(content: Any, *, can_rebuild: bool) -> IntervalHistory:
 def _plain(basis: Basis) -> Any:
     """Return a basis in tuples that need no class to be read again."""
     revisions = tuple((target, tuple(revision)) for target, revision in basis.revisions)
-    return tuple(basis.position), basis.tables, revisions
+    return tuple(basis.position), basis.first_snapshot, basis.tables, revisions
 
 
 def _basis(parts: Any) -> Basis:
-    position, tables, revisions = parts
+    position, first_snapshot, tables, revisions = parts
     listed = tuple((target, Revision(*revision)) for target, revision in revisions)
-    return Basis(Position(*position), tables, listed)
+    return Basis(Position(*position), first_snapshot, tables, listed)

@@ -14,7 +14,7 @@ import os
 import pickle
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ from penstock.settings.config import Settings
 V = TypeVar("V")
 _FORMAT = 1
 _ROOMS = ("model", "sql")  # whose code says what a script means
+_EVERY_ROOM = ("",)
 
 
 class CacheFile(MutableMapping[str, V]):
@@ -39,8 +40,10 @@ class CacheFile(MutableMapping[str, V]):
         dump: Callable[[Any], bytes],
         load: Callable[[bytes], Any],
         keeps: int = 0,
+        rooms: Sequence[str] = _ROOMS,
     ) -> None:
         self.path = path
+        self._rooms = rooms
         self._keeps = keeps
         self._dump, self._load = dump, load
         self._entries: dict[str, V] | None = None
@@ -75,7 +78,7 @@ class CacheFile(MutableMapping[str, V]):
         if len(entries) > self._keeps:
             entries = {key: entry for key, entry in entries.items() if key in self._used}
         with suppress(OSError):  # a cache that cannot be written is none
-            _replace(self.path, self._dump({"stamp": stamp(), "entries": entries}))
+            _replace(self.path, self._dump({"stamp": stamp(self._rooms), "entries": dict(entries)}))
         self._changed = False
 
     def _all(self) -> dict[str, V]:
@@ -86,7 +89,7 @@ class CacheFile(MutableMapping[str, V]):
     def _read(self) -> dict[str, V]:
         try:
             content = self._load(self.path.read_bytes())
-            entries = content["entries"] if content["stamp"] == stamp() else {}
+            entries = content["entries"] if content["stamp"] == stamp(self._rooms) else {}
             return {str(key): entry for key, entry in entries.items()}
         except Exception:  # whatever is in the file: it is rebuilt
             return {}
@@ -133,7 +136,9 @@ def slice_states(settings: Settings) -> CacheFile[Any] | None:
         The file; None where nothing is cached.
     """
     path = _path(settings, "states.cache")
-    return None if path is None else CacheFile(path, pickle.dumps, _only_bytes, keeps=20_000)
+    if path is None:
+        return None
+    return CacheFile(path, pickle.dumps, _only_bytes, keeps=10_000, rooms=_EVERY_ROOM)
 
 
 def query_facts(settings: Settings) -> CacheFile[Any] | None:
@@ -155,10 +160,10 @@ def _json(content: Any) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode()
 
 
-def stamp() -> list[Any]:
+def stamp(rooms: Sequence[str] = _ROOMS) -> list[Any]:
     """Changes with the code that reads scripts: Penstock's, sqlglot's and Python's."""
     package = Path(__file__).parents[2]
-    paths = [path for room in _ROOMS for path in sorted((package / room).rglob("*.py"))]
+    paths = [path for room in rooms for path in sorted((package / room).rglob("*.py"))]
     spec = importlib.util.find_spec("sqlglot")  # without loading it
     if spec is not None and spec.origin is not None:
         paths.append(Path(spec.origin).with_name("_version.py"))

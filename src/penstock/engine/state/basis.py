@@ -7,13 +7,14 @@ their slices. In doubt a basis does not hold, and the states are derived again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
 
 from penstock.engine.state.reading import has_stamps, unpublished_attempts
+from penstock.engine.state.store import find_tables
 from penstock.engine.state.tables import DROPPED, SLICE, to_text
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.database import metadata
@@ -54,11 +55,13 @@ class Basis(NamedTuple):
 
     Attributes:
         position: The snapshot up to which changes are part of the states.
+        first_snapshot: The first snapshot that is kept: what came before is not known.
         tables: The ids of tables, by ``schema.table`` folded; -1 for one that does not exist.
         revisions: The records of slices, by targets.
     """
 
     position: Position
+    first_snapshot: int
     tables: tuple[tuple[str, int], ...]
     revisions: tuple[tuple[str, Revision], ...]
 
@@ -69,21 +72,25 @@ class LakeMoment:
 
     Attributes:
         position: The newest snapshot.
+        first_snapshot: The first snapshot that is kept.
         tables: The ids of the tables that exist, by ``schema.table`` folded.
         revisions: The records of slices, by targets.
         times: The times of the snapshots that bases name, by ids.
         last_changes: The last snapshot that changed a table, by the table's id.
         last_other_change: The last snapshot that changed what is no table, such as a view.
+        rolled_back: The tables that were rolled back.
     """
 
     position: Position
+    first_snapshot: int
     tables: Mapping[str, int]
     revisions: Mapping[str, Revision]
     times: Mapping[int, str]
     last_changes: Mapping[int, int]
     last_other_change: int
+    rolled_back: frozenset[str]
 
-    def make_basis(self, tables: Iterable[str], targets: Iterable[str]) -> Basis:
+    def make_basis(self, tables: Iterable[str], targets: Iterable[str]) -> Basis | None:
         """Return the basis of states that are derived now.
 
         Args:
@@ -91,11 +98,15 @@ class LakeMoment:
             targets: The targets whose records they depend on.
 
         Returns:
-            The basis.
+            The basis; None where a table was rolled back: its states depend on the history of runs,
+            too.
         """
         names = sorted({fold(name) for name in tables})
+        if not self.rolled_back.isdisjoint(names):
+            return None
         return Basis(
             self.position,
+            self.first_snapshot,
             tuple((name, self.tables.get(name, -1)) for name in names),
             tuple((target, self._revision(target)) for target in sorted(set(targets))),
         )
@@ -110,6 +121,8 @@ class LakeMoment:
             False also where that is not certain.
         """
         snapshot_id, time = basis.position
+        if self.first_snapshot != basis.first_snapshot:
+            return False
         if self.times.get(snapshot_id) != time or self.last_other_change > snapshot_id:
             return False
         return all(
@@ -132,23 +145,32 @@ def read_moment(connection: Connection, positions: Iterable[Position]) -> LakeMo
     Returns:
         The moment; None where records have no stamps yet.
     """
-    if not has_stamps(connection):
+    has_records = find_tables(connection)
+    if has_records and not has_stamps(connection):
         return None
     newest = reads.newest(connection)
     ids = {position.snapshot_id for position in positions}
-    since = max(min(ids, default=newest.id), newest.id - MOST_SNAPSHOTS)
+    # A restored catalog may be older than all positions.
+    since = min(newest.id, max(min(ids, default=newest.id), newest.id - MOST_SNAPSHOTS))
     tables = history.tables_by_name(connection, newest.id)
     changes = history.changes_of_others(connection, since, ())
     last_changes, last_other = _last_changes(changes, tables)
     times = _read_times(connection, since)
     return LakeMoment(
         Position(newest.id, times[newest.id]),
+        history.first_snapshot(connection),
         {f"{schema}.{name}": table_id for (schema, name), table_id in tables.items()},
-        _read_revisions(connection),
+        _read_revisions(connection) if has_records else {},
         times,
         last_changes,
         last_other,
+        _read_rolled_back(connection),
     )
+
+
+def _read_rolled_back(connection: Connection) -> frozenset[str]:
+    names = (rollbacks.name for rollbacks in history.rollbacks(connection).values())
+    return frozenset(".".join(name) for name in names if name is not None)
 
 
 def _read_times(connection: Connection, since: int) -> dict[int, str]:
@@ -159,19 +181,20 @@ def _read_times(connection: Connection, since: int) -> dict[int, str]:
 
 
 def _last_changes(
-    changes: Iterable[ParsedChanges], names: Collection[tuple[str, str]]
+    changes: Iterable[ParsedChanges], ids: Mapping[tuple[str, str], int]
 ) -> tuple[dict[int, int], int]:
     """Return the last change of each table, and that of all else.
 
-    A name that is created and is none of the tables is that of a view, or of a table that went.
+    A rename leaves the new name among those that are created. A name that is created and is none of
+    the tables is that of a view, or of a table that went.
     """
     by_table: dict[int, int] = {}
     last_other = -1
     for change in changes:
         tables = change.inserted | change.deleted | change.altered | change.compacted
-        by_table |= dict.fromkeys(
-            tables | change.dropped_tables | change.renamed, change.snapshot_id
-        )
+        tables |= change.dropped_tables
+        tables |= {ids[name] for name in change.created_tables if name in ids}
+        by_table |= dict.fromkeys(tables, change.snapshot_id)
         other_changes = (
             change.created_schemas,
             change.dropped_schemas,
@@ -181,7 +204,7 @@ def _last_changes(
             change.created_table_macros,
             change.dropped_macros,
         )
-        has_other_names = not change.created_tables.issubset(names)
+        has_other_names = not change.created_tables <= ids.keys()
         if change.unknown is not None or any(other_changes) or has_other_names:
             last_other = change.snapshot_id
     return by_table, last_other

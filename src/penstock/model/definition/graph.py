@@ -307,4 +307,5 @@ def _own_parts(model: Model) -> Mapping[str, object]:
         "strategy": (model.strategy.name, model.keys, model.forward_only, model.own),
         "reads": (model.reads, model.on, model.depends_on, model.input_needs),
         "arguments": query.arguments,
+        "looks at rows": model.looks_at_rows,
     }
