@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.errors import Diagnostic, Location
 
-_NAMES = ("config.yaml", "config.yml", "config.py")
+FILE_NAMES = ("config.yaml", "config.yml", "config.py")
 #: keys that only SQLMesh's configuration has
 _OURS = frozenset({"gateways", "default_gateway", "model_defaults", "default_connection"})
 #: what there is in place of each key, of `model_defaults` with its name before
@@ -36,7 +36,7 @@ _IN_MODEL = "in each MODEL (...)"
 
 def find(root: Path) -> Path | None:
     """The file of a directory that configures SQLMesh."""
-    return next((root / name for name in _NAMES if _is_sqlmesh(root / name)), None)
+    return next((root / name for name in FILE_NAMES if _is_sqlmesh(root / name)), None)
 
 
 def dbt_hint(directory: Path) -> str | None:

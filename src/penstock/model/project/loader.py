@@ -243,7 +243,8 @@ def _together(
         findings += (*found, *without_start(models))
     findings += _forgotten_aliases(models)
     findings += closed_intervals(models)
-    findings += sqlmesh_config.findings(place.root)
+    if any((place.root / name).is_file() for name in sqlmesh_config.FILE_NAMES):
+        findings += sqlmesh_config.findings(place.root)
     return models, findings
 
 
