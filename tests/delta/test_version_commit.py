@@ -137,3 +137,12 @@ def test_files_stay_where_the_version_cannot_be_read(
     assert seen == [None, 2]
     assert 40 in ids(orders)
     check(orders)
+
+
+def test_a_schema_whose_name_is_main_in_other_letters(spark: SparkSession, tmp_path: Path) -> None:
+    table = Delta.attach(tmp_path, spark=spark).table("Main.orders")
+    table.append(orders_of(spark, [1]))
+    table.append(orders_of(spark, [2]))
+    table.delete("id = 1")
+    assert ids(table) == [2]
+    check(table)

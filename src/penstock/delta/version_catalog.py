@@ -27,7 +27,7 @@ from penstock.lake.format.files import DataFile, DeleteFile, FileSet, NameMappin
 from penstock.lake.format.partitioning import partition_fields
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.writing.adding.files import hive_texts
-from penstock.sql.identifiers import DEFAULT_SCHEMA
+from penstock.sql.identifiers import DEFAULT_SCHEMA, fold
 from penstock.sql.text import Predicate
 
 
@@ -124,7 +124,7 @@ class VersionCatalog(Catalog):
             partition_fields(self.draft.schema, metadata.partition_by),
         )
         changes = ChangeSet(
-            create_schemas=() if schema == DEFAULT_SCHEMA else (schema,),
+            create_schemas=() if fold(schema) == DEFAULT_SCHEMA else (schema,),
             tables=(TableChange(schema, name, create=table),),
         )
         self.commit(self.latest(), changes)
