@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from penstock.delta.log_files import LOG
+from penstock.delta.log_files import list_log
 from penstock.lake import storage
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ def find_tables(root: str) -> list[str]:
     """
     system, top = storage.open_system(root)
     places = [
-        (schema, table, f"{top}/{schema}/{table}/{LOG}")
+        (schema, table, f"{root.rstrip('/')}/{schema}/{table}")
         for schema in _directories(system, top)
         for table in _directories(system, f"{top}/{schema}")
     ]
     if not places:
         return []
     with ThreadPoolExecutor(min(_THREADS, len(places)), "penstock-delta") as pool:
-        there = list(pool.map(lambda place: _has_log(system, place[2]), places))
+        there = list(pool.map(lambda place: list_log(place[2]).latest is not None, places))
     pairs = zip(places, there, strict=True)
     return sorted(f"{schema}.{table}" for (schema, table, _), found in pairs if found)
 
@@ -67,10 +67,3 @@ def _directories(system: fs.FileSystem, path: str) -> list[str]:
     infos = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
     names = [info.base_name for info in infos if info.type == fs.FileType.Directory]
     return [name for name in names if not name.startswith((".", "_"))]
-
-
-def _has_log(system: fs.FileSystem, path: str) -> bool:
-    from pyarrow import fs
-
-    infos = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
-    return any(info.base_name.endswith((".json", ".parquet")) for info in infos)

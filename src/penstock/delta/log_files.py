@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -128,8 +129,6 @@ def _sync(folder: str) -> None:
 
 
 def _put_in_s3(path: str, content: bytes) -> bool:
-    from importlib import import_module
-
     client = _client(path)
     failure: Any = import_module("botocore.exceptions").ClientError
     bucket, _, key = path.split("://", 1)[1].partition("/")
@@ -144,8 +143,6 @@ def _put_in_s3(path: str, content: bytes) -> bool:
 
 
 def _client(path: str) -> Any:
-    from importlib import import_module
-
     try:
         boto3 = import_module("boto3")
     except ModuleNotFoundError:
