@@ -46,8 +46,22 @@ def test_rows_that_others_added_count_where_they_were_read(tmp_path: Path) -> No
     base = make(tmp_path, file("a"))
     land(tmp_path, base, added=(file("b", low=20, high=30),))
     land(tmp_path, base, removed=(file("a"),), reads=(UNDER_10,))
-    with pytest.raises(CommitConflict, match="version 1 added rows that this commit should have"):
+    with pytest.raises(CommitConflict, match="version 1 added rows that this commit depends on"):
         land(tmp_path, base, added=(file("c"),), reads=(FROM_10,))
+
+
+def test_rows_that_others_removed_count_where_they_were_read(tmp_path: Path) -> None:
+    """A MERGE that inserts what has no partner depends on the partners that it saw."""
+    base = make(tmp_path, file("a"), file("b", low=20, high=30))
+    land(tmp_path, base, removed=(file("b", low=20, high=30),))
+    land(tmp_path, base, added=(file("c"),), reads=(UNDER_10,))
+    with pytest.raises(CommitConflict, match="version 1 removed or changed rows that this commit"):
+        land(tmp_path, base, added=(file("d", low=25, high=25),), reads=(FROM_10,))
+    base = land(tmp_path, base, added=(file("g"),))
+    compacted = land(tmp_path, base, removed=(file("c"),), added=(file("e"),))
+    log = Path(commit_path(str(tmp_path), compacted.number))
+    log.write_text(log.read_text().replace('"dataChange":true', '"dataChange":false'))
+    land(tmp_path, base, added=(file("f"),), reads=(UNDER_10,))  # OPTIMIZE leaves the rows
 
 
 def test_another_definition_excludes_it(tmp_path: Path) -> None:

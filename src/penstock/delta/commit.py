@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from penstock.delta.actions import Add, Json, Metadata, Protocol, lines
 from penstock.delta.features import check_writable, protocol_for
-from penstock.delta.log import Commit, LogState, advance, load, read_commit
+from penstock.delta.log import Commit, LogState, advance, key_of, load, read_commit
 from penstock.delta.log_files import commit_path, list_log, put_if_absent
 from penstock.delta.pruning import matching
 from penstock.distribution import VERSION
@@ -136,9 +136,13 @@ def _check(table: str, proposal: Proposal, others: Commit) -> None:
     if not others.changes_rows:
         return
     added = [Add.of(json) for json in others.of_kind("add") if json.get("dataChange", True)]
-    if any(matching(added, proposal.metadata, predicate) for predicate in proposal.reads):
-        why = f"version {others.version} added rows that this commit should have seen"
-        raise _conflict(table, why, others.version)
+    keys = {key_of(json) for json in others.of_kind("remove") if json.get("dataChange", True)}
+    base_files = {} if proposal.base is None else proposal.base.by_key
+    removed = [file for key, file in base_files.items() if key in keys]
+    for files, verb in ((added, "added"), (removed, "removed or changed")):
+        if any(matching(files, proposal.metadata, predicate) for predicate in proposal.reads):
+            why = f"version {others.version} {verb} rows that this commit depends on"
+            raise _conflict(table, why, others.version)
 
 
 def _conflict(table: str, why: str, version: int | None) -> CommitConflict:
