@@ -11,7 +11,7 @@ import pytest
 
 from penstock.delta import commit as commits
 from penstock.delta.commit import user_metadata
-from penstock.delta.log import commits_of, load
+from penstock.delta.log import commits_of, load, read_commit
 from penstock.delta.log_files import commit_path, put_if_absent
 from penstock.errors import CommitConflict, CommitUnknown, UnsupportedFeature
 from penstock.sql.predicate import of_where
@@ -133,6 +133,33 @@ def test_a_repeated_request_finds_its_own_file(
     put: Put = put_if_absent
     monkeypatch.setattr(commits, "put_if_absent", lambda p, c: put(p, c) and False)
     assert land(tmp_path, base, added=(file("b"),)).number == 1
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_its_own_file_that_the_store_shows_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_new: bool
+) -> None:
+    """A repeated request meets the first one, which is still under way."""
+    base = None if is_new else make(tmp_path, file("a"))
+    put: Put = put_if_absent
+    hidden: list[int] = []
+
+    def put_late(path: str, content: bytes) -> bool:
+        assert put(path, content)
+        hidden.append(0 if base is None else 1)
+        return False
+
+    def read_late(uri: str, version: int) -> object:
+        return None if version in hidden and hidden.pop() == version else read_commit(uri, version)
+
+    monkeypatch.setattr(commits, "put_if_absent", put_late)
+    monkeypatch.setattr(commits, "read_commit", read_late)
+    if base is None:
+        state = make(tmp_path, file("b"))
+    else:
+        state = land(tmp_path, base, added=(file("b"),), reads=(EVERYTHING,))
+    assert (state.number, hidden) == (0 if is_new else 1, [])
+    assert paths(state) == (["b"] if is_new else ["a", "b"])
 
 
 def test_an_outcome_that_cannot_be_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

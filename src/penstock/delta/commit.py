@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -72,7 +72,10 @@ def commit(uri: str, table: str, proposal: Proposal) -> LogState:
     transaction = str(uuid4())
     state = base
     for _ in range(_TRIES):
-        state = _newest(uri, table, proposal, state)
+        newer = _commits_after(uri, state)
+        if newer and newer[0].transaction_id == transaction:  # the store showed it late
+            return _landed(uri, table, newer[0].version, state)
+        state = _newest(uri, table, proposal, state, newer)
         number = 0 if state is None else state.number + 1
         content = lines(_actions(proposal, protocol, state, transaction))
         if _put(uri, table, number, content, transaction):
@@ -106,22 +109,32 @@ def _unread(table: str, number: int, cause: str) -> CommitUnknown:
     )
 
 
-def _newest(uri: str, table: str, proposal: Proposal, state: LogState | None) -> LogState | None:
-    """The newest state, on which the commit may land. Raises CommitConflict."""
+def _commits_after(uri: str, state: LogState | None) -> list[Commit]:
+    """The commits after a state, up to a gap."""
+    commits: list[Commit] = []
+    number = 0 if state is None else state.number + 1
+    while (commit := read_commit(uri, number)) is not None:
+        commits.append(commit)
+        number += 1
+    return commits
+
+
+def _newest(
+    uri: str, table: str, proposal: Proposal, state: LogState | None, newer: Sequence[Commit]
+) -> LogState | None:
+    """The state after others' commits, on which this one may land. Raises CommitConflict."""
     if state is None:
-        if load(uri) is not None:
+        if newer or list_log(uri).latest is not None:
             raise _conflict(table, "another commit has made it meanwhile", None)
         return None
-    newest = advance(uri, state)
+    newest = advance(uri, state, state.number + len(newer))
     if newest.number == state.number:
         latest = list_log(uri).latest
         if latest is None or latest < state.number:  # the next version would leave a gap
             raise _conflict(table, "another engine has made the table anew", latest)
         return newest
-    for number in range(state.number + 1, newest.number + 1):
-        others = read_commit(uri, number)
-        if others is not None:
-            _check(table, proposal, others)
+    for newer_commit in newer:
+        _check(table, proposal, newer_commit)
     gone = next((file for file in proposal.removed if file.key not in newest.by_key), None)
     if gone is not None:
         why = f"version {newest.number} no longer has {gone.path}, which this commit replaces"
