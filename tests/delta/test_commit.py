@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.delta import checkpoints
 from penstock.delta import commit as commits
 from penstock.delta.commit import user_metadata
 from penstock.delta.log import commits_of, load, read_commit
-from penstock.delta.log_files import commit_path, put_if_absent
+from penstock.delta.log_files import commit_path, list_log, put_if_absent
 from penstock.errors import CommitConflict, CommitUnknown, UnsupportedFeature
 from penstock.sql.predicate import of_where
 from tests.delta.tables import EVERYTHING, file, land, make, metadata, paths
@@ -81,6 +82,37 @@ def test_a_table_that_was_made_anew_meanwhile(tmp_path: Path) -> None:
     with pytest.raises(CommitConflict, match="has made the table anew"):
         land(tmp_path, base, added=(file("c"),))
     assert paths(load(str(tmp_path))) == ["d"]
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_another_table_with_as_many_versions(tmp_path: Path, more: int) -> None:
+    base = land(tmp_path, make(tmp_path, file("a")), added=(file("b"),))
+    shutil.rmtree(tmp_path / "_delta_log")
+    state = make(tmp_path, file("d"), id="t2")
+    for number in range(1 + more):
+        state = land(tmp_path, state, added=(file(f"e{number}"),))
+    with pytest.raises(CommitConflict, match="has made the table anew"):
+        land(tmp_path, base, added=(file("c"),))
+    assert load(str(tmp_path)) == state
+
+
+def test_a_table_whose_id_changed_is_the_same(tmp_path: Path) -> None:
+    """As by delta-rs' creation over a table, which keeps the log."""
+    base = land(tmp_path, make(tmp_path, file("a")), metadata=metadata(id="t2"))
+    assert land(tmp_path, base, added=(file("b"),)).number == 2
+
+
+def test_a_log_without_the_next_version(tmp_path: Path) -> None:
+    """Its first files were cleaned up since, behind a checkpoint."""
+    base = make(tmp_path, file("a"))
+    for number in range(3):
+        land(tmp_path, None, added=(file(f"b{number}"),))
+    checkpoints.write_checkpoint(str(tmp_path), 2)
+    for number in (0, 1):
+        Path(commit_path(str(tmp_path), number)).unlink()
+    with pytest.raises(CommitConflict, match="goes on to version 3, and no longer has version 1"):
+        land(tmp_path, base, added=(file("c"),))
+    assert list_log(str(tmp_path)).commits == (2, 3)
 
 
 def test_rules_of_the_table_are_kept(tmp_path: Path) -> None:

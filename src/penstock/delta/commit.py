@@ -16,8 +16,8 @@ from uuid import uuid4
 
 from penstock.delta.actions import Add, Json, Metadata, Protocol, lines
 from penstock.delta.features import check_writable, protocol_for
-from penstock.delta.log import Commit, LogState, advance, key_of, load, read_commit
-from penstock.delta.log_files import commit_path, list_log, put_if_absent
+from penstock.delta.log import Commit, LogState, advance, is_made_anew, key_of, load, read_commit
+from penstock.delta.log_files import Listing, commit_path, list_log, put_if_absent
 from penstock.delta.pruning import matching
 from penstock.distribution import VERSION
 from penstock.errors import (
@@ -127,12 +127,13 @@ def _newest(
         if newer or list_log(uri).latest is not None:
             raise _conflict(table, "another commit has made it meanwhile", None)
         return None
-    newest = advance(uri, state, state.number + len(newer))
-    if newest.number == state.number:
-        latest = list_log(uri).latest
-        if latest is None or latest < state.number:  # the next version would leave a gap
-            raise _conflict(table, "another engine has made the table anew", latest)
-        return newest
+    newest, listing = advance(uri, state, state.number + len(newer)), list_log(uri)
+    latest, following = listing.latest or 0, newest.number + 1
+    if _is_another_table(uri, listing, state):
+        raise _conflict(table, "another engine has made the table anew", listing.latest)
+    if latest > newest.number and following not in listing.commits:
+        why = f"its log goes on to version {latest}, and no longer has version {following}"
+        raise _conflict(table, why, latest)
     for newer_commit in newer:
         _check(table, proposal, newer_commit)
     gone = next((file for file in proposal.removed if file.key not in newest.by_key), None)
@@ -140,6 +141,17 @@ def _newest(
         why = f"version {newest.number} no longer has {gone.path}, which this commit replaces"
         raise _conflict(table, why, newest.number)
     return newest
+
+
+def _is_another_table(uri: str, listing: Listing, state: LogState) -> bool:
+    """Return whether the log is no longer that of a state."""
+    if not is_made_anew(uri, listing, state.number, state.metadata.id):
+        return False
+    if listing.latest is None or listing.latest < state.number:
+        return True
+    # A table that was replaced may have got its id in a version after the first.
+    current = load(uri, state.number)
+    return current is None or current.metadata.id != state.metadata.id
 
 
 def _check(table: str, proposal: Proposal, others: Commit) -> None:

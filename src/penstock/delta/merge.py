@@ -168,9 +168,8 @@ def _row_change(
             closed.add(clause.kind)
         condition = None if clause.condition is None else expr(clause.condition)
         values = None if clause.action == "delete" else _values(clause, schema, source)
-        kept.append(
-            rows.Clause(_KINDS[clause.kind], clause.action, condition, values, rounds=False)
-        )
+        kind = _KINDS[clause.kind]
+        kept.append(rows.Clause(kind, clause.action, condition, values, rounds=False))
     return rows.RowChange(rows.On(as_expression(on), TARGET, SOURCE), tuple(kept), source)
 
 
