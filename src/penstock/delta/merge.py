@@ -51,8 +51,8 @@ _SAMPLES = 3
 class Clause:
     """``WHEN kind AND condition THEN action``.
 
-    ``condition`` and the expressions of ``assignments``, by column, name columns ``target.c`` and
-    ``source.c``. Without assignments all columns are set to those of the source of the same name.
+    ``condition`` and the values of ``assignments`` name ``target.c`` and ``source.c``; a clause of
+    ``not_matched`` names only ``source.c``. Without assignments columns match by their names.
     """
 
     kind: Kind

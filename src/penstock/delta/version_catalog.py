@@ -1,7 +1,7 @@
 """The catalog of one version of a Delta table, by which a lake's transaction changes its rows.
 
-The definition of the table is in a database of its own, which lasts as long as the change. The
-files are those of the log: they are chosen by the statistics there, and no footer is read for them.
+A database holds the definition of the table for as long as the change lasts. The statistics of the
+log choose the files. Only a partitioned table has the footer of each chosen file read as well.
 """
 
 from __future__ import annotations
