@@ -134,3 +134,16 @@ def test_values_inside_of_others_are_cast_as_spark_casts(
     expected = (0, 1, [2], (1, [(1,)]), {1: 1})
     rows = sorted((tuple(row) for row in table.to_df().collect()), key=str)
     assert rows == [expected, (5, *expected[1:])]
+
+
+def test_rows_that_several_source_rows_delete(spark: SparkSession, tmp_path: Path) -> None:
+    """And clauses of rows without a partner, which name nothing of the table."""
+    table = Delta.attach(tmp_path, spark=spark).table("main.t")
+    table.append(spark.sql("SELECT id, 'n' AS name FROM range(3)"))
+    source = spark.sql("SELECT 1L AS id, 'a' AS name UNION ALL SELECT 1L, 'b'")
+    on = "target.id = source.id"
+    assert table.merge(source, on, [Delta.when("matched", "delete")]).change.rows_deleted == 1
+    insert = Delta.when("not_matched", "insert", "target.id IS NULL")
+    with pytest.raises(PenstockError, match="target"):
+        table.merge(source, on, [insert])
+    assert sorted(row.id for row in table.to_df().collect()) == [0, 2]
