@@ -106,3 +106,44 @@ def test_fields_and_casts(spark: SparkSession, tmp_path: Path) -> None:
         table.delete("rowid = 1")
     rows = [(row.id, row.s.x, row.s.y) for row in table.to_df().collect()]
     assert sorted(rows) == [(0, 1, "a"), (2, 1, "a"), (5, 7, "a")]
+
+
+def test_values_inside_of_others_are_cast_as_spark_casts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A fraction is cut and not rounded, in a field, a list or a map as in a column."""
+    table = Delta.attach(tmp_path, spark=spark).table("main.t")
+    columns = "named_struct('x', {0}, 'in', array(named_struct('y', {0}))) AS s, map({0}, {0}) AS m"
+    zero = spark.sql(f"SELECT 0L AS id, 0L AS n, array(0L) AS xs, {columns.format('0L')}")
+    table.append(zero)
+    inside = "array(named_struct('y', -2.7D))"
+    values = {"n": "1.7", "s.x": "1.7", "s.in": inside, "xs": "array(2.7D)", "m": "map(1.7, 2.5D)"}
+    table.update(values)
+    expected = (0, 1, [2], (1, [(-2,)]), {1: 2})
+    assert [tuple(row) for row in table.to_df().collect()] == [expected]
+    given = spark.sql("SELECT 0L AS id, 1L AS k")
+    table.overwrite(zero)
+    table.merge(given, "target.id = source.id", [Delta.when("matched", "update", None, values)])
+    assert [tuple(row) for row in table.to_df().collect()] == [expected]
+    more = spark.sql(
+        f"SELECT 5L AS id, 1.7D AS n, array(2.7D) AS xs, {columns.format('1.7D')} UNION ALL "
+        f"SELECT 0L, 1.7D, array(2.7D), {columns.format('1.7D')}"
+    )
+    clauses = [Delta.when("matched", "update"), Delta.when("not_matched", "insert")]
+    table.merge(more, "target.id = source.id", clauses)
+    expected = (0, 1, [2], (1, [(1,)]), {1: 1})
+    rows = sorted((tuple(row) for row in table.to_df().collect()), key=str)
+    assert rows == [expected, (5, *expected[1:])]
+
+
+def test_rows_that_several_source_rows_delete(spark: SparkSession, tmp_path: Path) -> None:
+    """And clauses of rows without a partner, which name nothing of the table."""
+    table = Delta.attach(tmp_path, spark=spark).table("main.t")
+    table.append(spark.sql("SELECT id, 'n' AS name FROM range(3)"))
+    source = spark.sql("SELECT 1L AS id, 'a' AS name UNION ALL SELECT 1L, 'b'")
+    on = "target.id = source.id"
+    assert table.merge(source, on, [Delta.when("matched", "delete")]).change.rows_deleted == 1
+    insert = Delta.when("not_matched", "insert", "target.id IS NULL")
+    with pytest.raises(PenstockError, match="target"):
+        table.merge(source, on, [insert])
+    assert sorted(row.id for row in table.to_df().collect()) == [0, 2]

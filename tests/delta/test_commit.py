@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.delta import checkpoints
 from penstock.delta import commit as commits
 from penstock.delta.commit import user_metadata
-from penstock.delta.log import commits_of, load
-from penstock.delta.log_files import commit_path, put_if_absent
+from penstock.delta.log import commits_of, load, read_commit
+from penstock.delta.log_files import commit_path, list_log, put_if_absent
 from penstock.errors import CommitConflict, CommitUnknown, UnsupportedFeature
 from penstock.sql.predicate import of_where
 from tests.delta.tables import EVERYTHING, file, land, make, metadata, paths
@@ -46,8 +47,22 @@ def test_rows_that_others_added_count_where_they_were_read(tmp_path: Path) -> No
     base = make(tmp_path, file("a"))
     land(tmp_path, base, added=(file("b", low=20, high=30),))
     land(tmp_path, base, removed=(file("a"),), reads=(UNDER_10,))
-    with pytest.raises(CommitConflict, match="version 1 added rows that this commit should have"):
+    with pytest.raises(CommitConflict, match="version 1 added rows that this commit depends on"):
         land(tmp_path, base, added=(file("c"),), reads=(FROM_10,))
+
+
+def test_rows_that_others_removed_count_where_they_were_read(tmp_path: Path) -> None:
+    """A MERGE that inserts what has no partner depends on the partners that it saw."""
+    base = make(tmp_path, file("a"), file("b", low=20, high=30))
+    land(tmp_path, base, removed=(file("b", low=20, high=30),))
+    land(tmp_path, base, added=(file("c"),), reads=(UNDER_10,))
+    with pytest.raises(CommitConflict, match="version 1 removed or changed rows that this commit"):
+        land(tmp_path, base, added=(file("d", low=25, high=25),), reads=(FROM_10,))
+    base = land(tmp_path, base, added=(file("g"),))
+    compacted = land(tmp_path, base, removed=(file("c"),), added=(file("e"),))
+    log = Path(commit_path(str(tmp_path), compacted.number))
+    log.write_text(log.read_text().replace('"dataChange":true', '"dataChange":false'))
+    land(tmp_path, base, added=(file("f"),), reads=(UNDER_10,))  # OPTIMIZE leaves the rows
 
 
 def test_another_definition_excludes_it(tmp_path: Path) -> None:
@@ -67,6 +82,37 @@ def test_a_table_that_was_made_anew_meanwhile(tmp_path: Path) -> None:
     with pytest.raises(CommitConflict, match="has made the table anew"):
         land(tmp_path, base, added=(file("c"),))
     assert paths(load(str(tmp_path))) == ["d"]
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_another_table_with_as_many_versions(tmp_path: Path, more: int) -> None:
+    base = land(tmp_path, make(tmp_path, file("a")), added=(file("b"),))
+    shutil.rmtree(tmp_path / "_delta_log")
+    state = make(tmp_path, file("d"), id="t2")
+    for number in range(1 + more):
+        state = land(tmp_path, state, added=(file(f"e{number}"),))
+    with pytest.raises(CommitConflict, match="has made the table anew"):
+        land(tmp_path, base, added=(file("c"),))
+    assert load(str(tmp_path)) == state
+
+
+def test_a_table_whose_id_changed_is_the_same(tmp_path: Path) -> None:
+    """As by delta-rs' creation over a table, which keeps the log."""
+    base = land(tmp_path, make(tmp_path, file("a")), metadata=metadata(id="t2"))
+    assert land(tmp_path, base, added=(file("b"),)).number == 2
+
+
+def test_a_log_without_the_next_version(tmp_path: Path) -> None:
+    """Its first files were cleaned up since, behind a checkpoint."""
+    base = make(tmp_path, file("a"))
+    for number in range(3):
+        land(tmp_path, None, added=(file(f"b{number}"),))
+    checkpoints.write_checkpoint(str(tmp_path), 2)
+    for number in (0, 1):
+        Path(commit_path(str(tmp_path), number)).unlink()
+    with pytest.raises(CommitConflict, match="goes on to version 3, and no longer has version 1"):
+        land(tmp_path, base, added=(file("c"),))
+    assert list_log(str(tmp_path)).commits == (2, 3)
 
 
 def test_rules_of_the_table_are_kept(tmp_path: Path) -> None:
@@ -119,6 +165,33 @@ def test_a_repeated_request_finds_its_own_file(
     put: Put = put_if_absent
     monkeypatch.setattr(commits, "put_if_absent", lambda p, c: put(p, c) and False)
     assert land(tmp_path, base, added=(file("b"),)).number == 1
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_its_own_file_that_the_store_shows_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_new: bool
+) -> None:
+    """A repeated request meets the first one, which is still under way."""
+    base = None if is_new else make(tmp_path, file("a"))
+    put: Put = put_if_absent
+    hidden: list[int] = []
+
+    def put_late(path: str, content: bytes) -> bool:
+        assert put(path, content)
+        hidden.append(0 if base is None else 1)
+        return False
+
+    def read_late(uri: str, version: int) -> object:
+        return None if version in hidden and hidden.pop() == version else read_commit(uri, version)
+
+    monkeypatch.setattr(commits, "put_if_absent", put_late)
+    monkeypatch.setattr(commits, "read_commit", read_late)
+    if base is None:
+        state = make(tmp_path, file("b"))
+    else:
+        state = land(tmp_path, base, added=(file("b"),), reads=(EVERYTHING,))
+    assert (state.number, hidden) == (0 if is_new else 1, [])
+    assert paths(state) == (["b"] if is_new else ["a", "b"])
 
 
 def test_an_outcome_that_cannot_be_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from penstock.delta import log_files
 from penstock.delta.discovery import find_tables
 from penstock.delta.log_files import (
     Checkpoint,
@@ -63,6 +66,44 @@ def test_the_second_of_two_writers_is_told(tmp_path: Path) -> None:
 def test_a_directory_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(DataPathError, match="cannot be written"):
         put_if_absent(str(tmp_path / "none" / "a.json"), b"")
+
+
+class _Failure(Exception):
+    response: Any = {}  # noqa: RUF012 - as that of botocore's errors
+
+
+class _Unreachable(Exception):
+    """As botocore's errors without an answer of the store."""
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "expected"),
+    [
+        (_Unreachable, None, OSError),
+        (_Failure, 500, OSError),
+        (_Failure, 409, False),
+        (_Failure, 412, False),
+    ],
+)
+def test_errors_of_a_store(
+    monkeypatch: pytest.MonkeyPatch, failure: Any, status: int | None, expected: Any
+) -> None:
+    """Also those that botocore raises where it has no answer, or no credentials."""
+
+    def put_object(**_: object) -> None:
+        error = failure("the line is cut")
+        if status is not None:
+            error.response = {"ResponseMetadata": {"HTTPStatusCode": status}}
+        raise error
+
+    names = SimpleNamespace(ClientError=_Failure, BotoCoreError=_Unreachable)
+    monkeypatch.setattr(log_files, "import_module", lambda _: names)
+    monkeypatch.setattr(log_files, "_client", lambda _: SimpleNamespace(put_object=put_object))
+    if expected is False:
+        assert put_if_absent("s3://bucket/a.json", b"") is False
+        return
+    with pytest.raises(expected, match="the line is cut"):
+        put_if_absent("s3://bucket/a.json", b"")
 
 
 def test_a_log_in_s3(tmp_path: Path) -> None:

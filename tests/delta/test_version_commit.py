@@ -15,7 +15,7 @@ from penstock import Delta
 from penstock.delta import changes
 from penstock.delta import commit as commits
 from penstock.delta.log_files import put_if_absent
-from penstock.delta.merge import merge
+from penstock.delta.merge import Clause, merge
 from penstock.delta.table import Table
 from penstock.delta.version_catalog import Draft
 from penstock.delta.version_commit import carry_out
@@ -69,6 +69,17 @@ def test_a_merge_beside_the_keys_that_others_added(orders: Table, spark: SparkSe
     assert state is not None
     check(orders)
     assert ids(orders) == [*range(10), 20, 30]
+
+
+def test_an_insert_of_what_had_a_partner(orders: Table, spark: SparkSession) -> None:
+    """Another commit removes the row that the MERGE had found, so that it has to be inserted."""
+    draft = Draft.of_version(orders.place, orders.place.at())
+    insert = [Clause("not_matched", "insert")]
+    work = merge(draft, orders_of(spark, [8, 20], "m"), ["id"], insert)
+    orders.delete()
+    with pytest.raises(CommitConflict, match="removed or changed rows"):
+        carry_out(work)
+    assert ids(orders) == []
 
 
 def test_the_version_is_that_of_the_change(
@@ -126,7 +137,7 @@ def test_files_stay_where_the_version_cannot_be_read(
 
     def fails_later(uri: str, state: object, until: int | None = None) -> object:
         seen.append(until)
-        if until is not None:
+        if until == 2:
             raise OSError("the store does not answer")
         return state
 
@@ -134,6 +145,15 @@ def test_files_stay_where_the_version_cannot_be_read(
         patch.setattr(commits, "advance", fails_later)
         with pytest.raises(CommitUnknown, match=r"version 2 of the Delta table shop\.orders"):
             orders.append(orders_of(spark, [40]))
-    assert seen == [None, 2]
+    assert seen == [1, 2]
     assert 40 in ids(orders)
     check(orders)
+
+
+def test_a_schema_whose_name_is_main_in_other_letters(spark: SparkSession, tmp_path: Path) -> None:
+    table = Delta.attach(tmp_path, spark=spark).table("Main.orders")
+    table.append(orders_of(spark, [1]))
+    table.append(orders_of(spark, [2]))
+    table.delete("id = 1")
+    assert ids(table) == [2]
+    check(table)

@@ -24,7 +24,7 @@ from penstock.errors import ColumnNotFound, SchemaMismatch
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.reading.conversions.align import known
 from penstock.lake.reading.conversions.spark_types import schema_of
-from penstock.lake.rows.change import Condition, RowChange
+from penstock.lake.rows.change import Clause, Condition, RowChange
 from penstock.lake.rows.engine import stage
 from penstock.spark.functions import expr
 from penstock.spark.session import session_zone
@@ -98,7 +98,9 @@ def update(draft: Draft, assignments: Mapping[str, str], where: str | None) -> W
                 hint=f"its columns are {', '.join(draft.schema.names)}",
                 data={"column": name},
             )
-    change = RowChange.update(_condition(draft, where), assigned(assignments, draft.schema))
+    values = assigned(assignments, draft.schema)
+    clause = Clause("matched", "update", values=values, rounds=False)
+    change = RowChange(_condition(draft, where), (clause,))
     return Work(draft, "UPDATE", lambda table: stage(table, change), _predicate(draft, where))
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 from penstock.delta.actions import Add, Json, Metadata, Protocol, lines
 from penstock.delta.features import check_writable, protocol_for
-from penstock.delta.log import Commit, LogState, advance, load, read_commit
-from penstock.delta.log_files import commit_path, list_log, put_if_absent
+from penstock.delta.log import Commit, LogState, advance, is_made_anew, key_of, load, read_commit
+from penstock.delta.log_files import Listing, commit_path, list_log, put_if_absent
 from penstock.delta.pruning import matching
 from penstock.distribution import VERSION
 from penstock.errors import (
@@ -72,7 +72,10 @@ def commit(uri: str, table: str, proposal: Proposal) -> LogState:
     transaction = str(uuid4())
     state = base
     for _ in range(_TRIES):
-        state = _newest(uri, table, proposal, state)
+        newer = _commits_after(uri, state)
+        if newer and newer[0].transaction_id == transaction:  # the store showed it late
+            return _landed(uri, table, newer[0].version, state)
+        state = _newest(uri, table, proposal, state, newer)
         number = 0 if state is None else state.number + 1
         content = lines(_actions(proposal, protocol, state, transaction))
         if _put(uri, table, number, content, transaction):
@@ -106,27 +109,49 @@ def _unread(table: str, number: int, cause: str) -> CommitUnknown:
     )
 
 
-def _newest(uri: str, table: str, proposal: Proposal, state: LogState | None) -> LogState | None:
-    """The newest state, on which the commit may land. Raises CommitConflict."""
+def _commits_after(uri: str, state: LogState | None) -> list[Commit]:
+    """The commits after a state, up to a gap."""
+    commits: list[Commit] = []
+    number = 0 if state is None else state.number + 1
+    while (commit := read_commit(uri, number)) is not None:
+        commits.append(commit)
+        number += 1
+    return commits
+
+
+def _newest(
+    uri: str, table: str, proposal: Proposal, state: LogState | None, newer: Sequence[Commit]
+) -> LogState | None:
+    """The state after others' commits, on which this one may land. Raises CommitConflict."""
     if state is None:
-        if load(uri) is not None:
+        if newer or list_log(uri).latest is not None:
             raise _conflict(table, "another commit has made it meanwhile", None)
         return None
-    newest = advance(uri, state)
-    if newest.number == state.number:
-        latest = list_log(uri).latest
-        if latest is None or latest < state.number:  # the next version would leave a gap
-            raise _conflict(table, "another engine has made the table anew", latest)
-        return newest
-    for number in range(state.number + 1, newest.number + 1):
-        others = read_commit(uri, number)
-        if others is not None:
-            _check(table, proposal, others)
+    newest, listing = advance(uri, state, state.number + len(newer)), list_log(uri)
+    latest, following = listing.latest or 0, newest.number + 1
+    if _is_another_table(uri, listing, state):
+        raise _conflict(table, "another engine has made the table anew", listing.latest)
+    if latest > newest.number and following not in listing.commits:
+        why = f"its log goes on to version {latest}, and no longer has version {following}"
+        raise _conflict(table, why, latest)
+    for newer_commit in newer:
+        _check(table, proposal, newer_commit)
     gone = next((file for file in proposal.removed if file.key not in newest.by_key), None)
     if gone is not None:
         why = f"version {newest.number} no longer has {gone.path}, which this commit replaces"
         raise _conflict(table, why, newest.number)
     return newest
+
+
+def _is_another_table(uri: str, listing: Listing, state: LogState) -> bool:
+    """Return whether the log is no longer that of a state."""
+    if not is_made_anew(uri, listing, state.number, state.metadata.id):
+        return False
+    if listing.latest is None or listing.latest < state.number:
+        return True
+    # A table that was replaced may have got its id in a version after the first.
+    current = load(uri, state.number)
+    return current is None or current.metadata.id != state.metadata.id
 
 
 def _check(table: str, proposal: Proposal, others: Commit) -> None:
@@ -136,9 +161,13 @@ def _check(table: str, proposal: Proposal, others: Commit) -> None:
     if not others.changes_rows:
         return
     added = [Add.of(json) for json in others.of_kind("add") if json.get("dataChange", True)]
-    if any(matching(added, proposal.metadata, predicate) for predicate in proposal.reads):
-        why = f"version {others.version} added rows that this commit should have seen"
-        raise _conflict(table, why, others.version)
+    keys = {key_of(json) for json in others.of_kind("remove") if json.get("dataChange", True)}
+    base_files = {} if proposal.base is None else proposal.base.by_key
+    removed = [file for key, file in base_files.items() if key in keys]
+    for files, verb in ((added, "added"), (removed, "removed or changed")):
+        if any(matching(files, proposal.metadata, predicate) for predicate in proposal.reads):
+            why = f"version {others.version} {verb} rows that this commit depends on"
+            raise _conflict(table, why, others.version)
 
 
 def _conflict(table: str, why: str, version: int | None) -> CommitConflict:

@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
-from penstock.delta.log_files import LOG
+from penstock.delta.log_files import list_log
 from penstock.lake import storage
-
-if TYPE_CHECKING:
-    from pyarrow import fs
 
 _THREADS = 16
 
 
 def find_tables(root: str) -> list[str]:
-    """The names (``schema.table``) of the tables at ``root/schema/table``, sorted.
-
-    Only directories are listed, two levels of them, and of each table its log is looked for.
-    """
-    system, top = storage.open_system(root)
-    places = [
-        (schema, table, f"{top}/{schema}/{table}/{LOG}")
-        for schema in _directories(system, top)
-        for table in _directories(system, f"{top}/{schema}")
-    ]
-    if not places:
-        return []
-    with ThreadPoolExecutor(min(_THREADS, len(places)), "penstock-delta") as pool:
-        there = list(pool.map(lambda place: _has_log(system, place[2]), places))
-    pairs = zip(places, there, strict=True)
-    return sorted(f"{schema}.{table}" for (schema, table, _), found in pairs if found)
+    """The names (``schema.table``) of the tables at ``root/schema/table``, sorted."""
+    return sorted(f"{schema}.{table}" for schema, table in tables_below(root))
 
 
 def tables_below(root: str) -> list[tuple[str, str]]:
     """Find the tables of a root.
+
+    Only directories are listed, two levels of them, and of each table its log.
 
     Args:
         root: The directory of the tables.
@@ -42,8 +26,17 @@ def tables_below(root: str) -> list[tuple[str, str]]:
     Returns:
         The schema and the name of each.
     """
-    pairs = (name.split(".", 1) for name in find_tables(root.rstrip("/")))
-    return [(schema, table) for schema, table in pairs]
+    top = root.rstrip("/")
+    tables = [
+        (schema, name) for schema in _directories(top) for name in _directories(f"{top}/{schema}")
+    ]
+    if not tables:
+        return []
+    with ThreadPoolExecutor(min(_THREADS, len(tables)), "penstock-delta") as pool:
+        logs = pool.map(lambda names: list_log("/".join((top, *names))), tables)
+        return sorted(
+            names for names, log in zip(tables, logs, strict=True) if log.latest is not None
+        )
 
 
 def is_empty(root: str) -> bool:
@@ -61,16 +54,10 @@ def is_empty(root: str) -> bool:
     return not system.get_file_info(fs.FileSelector(top, allow_not_found=True))
 
 
-def _directories(system: fs.FileSystem, path: str) -> list[str]:
+def _directories(directory: str) -> list[str]:
     from pyarrow import fs
 
+    system, path = storage.open_system(directory)
     infos = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
     names = [info.base_name for info in infos if info.type == fs.FileType.Directory]
     return [name for name in names if not name.startswith((".", "_"))]
-
-
-def _has_log(system: fs.FileSystem, path: str) -> bool:
-    from pyarrow import fs
-
-    infos = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
-    return any(info.base_name.endswith((".json", ".parquet")) for info in infos)

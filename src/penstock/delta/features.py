@@ -120,7 +120,9 @@ def protocol_for(protocol: Protocol | None, metadata: Metadata) -> Protocol:
     needs = frozenset(_needs(metadata)) - (before.reader_features & before.writer_features)
     written = frozenset(_writer_needs(metadata))
     if not needs and before.writer < TABLE_FEATURES_WRITER:
-        return replace(before, writer=max(before.writer, *map(_since, written), 0))
+        return replace(
+            before, writer=max(before.writer, *map(_WRITER_IMPLIES.__getitem__, written), 0)
+        )
     more = (needs | written) - before.writer_features
     if not needs and not more:
         return before
@@ -152,10 +154,6 @@ def _writer_needs(metadata: Metadata) -> Iterator[str]:
         yield "appendOnly"
     if metadata.is_on(CHANGE_FEED):
         yield "changeDataFeed"
-
-
-def _since(feature: str) -> int:
-    return _WRITER_IMPLIES[feature]
 
 
 # What versions before table features implied ("Requirements for Writers" of the protocol).

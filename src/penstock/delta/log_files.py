@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -42,8 +43,7 @@ class Listing:
 
     @property
     def latest(self) -> int | None:
-        ends = [self.commits[-1:], [point.version for point in self.checkpoints]]
-        return max((version for end in ends for version in end), default=None)
+        return max((*self.commits[-1:], *(p.version for p in self.checkpoints)), default=None)
 
 
 def log_directory(uri: str) -> str:
@@ -128,24 +128,21 @@ def _sync(folder: str) -> None:
 
 
 def _put_in_s3(path: str, content: bytes) -> bool:
-    from importlib import import_module
-
     client = _client(path)
-    failure: Any = import_module("botocore.exceptions").ClientError
+    failures: Any = import_module("botocore.exceptions")
     bucket, _, key = path.split("://", 1)[1].partition("/")
     try:
         client.put_object(Bucket=bucket, Key=key, Body=content, IfNoneMatch="*")
-    except failure as error:
+    except (failures.ClientError, failures.BotoCoreError) as error:
+        answer = getattr(error, "response", {})  # none where the store was not reached
         # 409: another put of this name was under way.
-        if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") in {409, 412}:
+        if answer.get("ResponseMetadata", {}).get("HTTPStatusCode") in {409, 412}:
             return False
         raise OSError(str(error)) from error
     return True
 
 
 def _client(path: str) -> Any:
-    from importlib import import_module
-
     try:
         boto3 = import_module("boto3")
     except ModuleNotFoundError:

@@ -51,8 +51,8 @@ _SAMPLES = 3
 class Clause:
     """``WHEN kind AND condition THEN action``.
 
-    ``condition`` and the expressions of ``assignments``, by column, name columns ``target.c`` and
-    ``source.c``. Without assignments all columns are set to those of the source of the same name.
+    ``condition`` and the values of ``assignments`` name ``target.c`` and ``source.c``; a clause of
+    ``not_matched`` names only ``source.c``. Without assignments columns match by their names.
     """
 
     kind: Kind
@@ -168,7 +168,8 @@ def _row_change(
             closed.add(clause.kind)
         condition = None if clause.condition is None else expr(clause.condition)
         values = None if clause.action == "delete" else _values(clause, schema, source)
-        kept.append(rows.Clause(_KINDS[clause.kind], clause.action, condition, values))
+        kind = _KINDS[clause.kind]
+        kept.append(rows.Clause(kind, clause.action, condition, values, rounds=False))
     return rows.RowChange(rows.On(as_expression(on), TARGET, SOURCE), tuple(kept), source)
 
 
@@ -185,7 +186,7 @@ def _values(clause: Clause, schema: TableSchema, source: DataFrame) -> dict[str,
 
 
 def assigned(assignments: Mapping[str, str], schema: TableSchema) -> dict[str, object]:
-    """Read expressions in the types of their columns; those of fields are left as they are.
+    """Read expressions in the types of their columns; those of fields are cast with their columns.
 
     Args:
         assignments: The expressions by column.
@@ -202,7 +203,7 @@ def assigned(assignments: Mapping[str, str], schema: TableSchema) -> dict[str, o
 
 
 def cast_to(value: SparkColumn, column: Column) -> SparkColumn:
-    """Cast a value to the type of a column as Spark does; what is nested is fitted when written.
+    """Cast a value to the type of a column as Spark does; what is nested is cast when written.
 
     Args:
         value: The value.

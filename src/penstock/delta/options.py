@@ -41,10 +41,6 @@ def _isolation(text: str) -> str | None:
     return text if text in {"Serializable", "WriteSerializable"} else None
 
 
-def _any(text: str) -> str | None:
-    return text
-
-
 def _none(text: str) -> str | None:
     return text if text == "none" else None
 
@@ -62,13 +58,13 @@ _READERS: Mapping[str, tuple[Reader, str]] = {
     "delta.setTransactionRetentionDuration": (_span, "a time such as 'interval 7 days'"),
     "delta.enableExpiredLogCleanup": (_boolean, "true or false"),
     "delta.autoOptimize": (_boolean, "true or false"),
-    "delta.autoOptimize.autoCompact": (_any, "text"),
+    "delta.autoOptimize.autoCompact": (str, "text"),
     "delta.autoOptimize.optimizeWrite": (_boolean, "true or false"),
     "delta.tuneFileSizesForRewrites": (_boolean, "true or false"),
     "delta.targetFileSize": (_size, "a size such as 128mb"),
     "delta.randomizeFilePrefixes": (_boolean, "true or false"),
     "delta.dataSkippingNumIndexedCols": (_whole, "a number of columns"),
-    "delta.dataSkippingStatsColumns": (_any, "names of columns"),
+    "delta.dataSkippingStatsColumns": (str, "names of columns"),
 }
 _SPELLED = {name.lower(): name for name in _READERS}
 

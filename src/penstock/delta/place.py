@@ -117,9 +117,8 @@ class Place:
         return [_entry(commit) for commit in commits[:limit]]
 
     def _checked(self, state: LogState | None) -> Version | None:
-        return None if state is None else self._version(state)
-
-    def _version(self, state: LogState) -> Version:
+        if state is None:
+            return None
         check_readable(state.protocol, state.metadata, self.name)
         with log.well_formed(f"the metadata of {self.uri} in version {state.number}"):
             table_schema(state.metadata.schema_text)

@@ -120,15 +120,13 @@ def _without_ids(kind: Any) -> Any:
         return kind
     made = {key: _without_ids(value) for key, value in kind.items() if key != "fields"}
     if "fields" in kind:
-        made["fields"] = [
-            {**f, "type": _without_ids(f["type"]), "metadata": _others(f["metadata"])}
-            for f in kind["fields"]
-        ]
+        made["fields"] = []
+        for field in kind["fields"]:
+            metadata = {key: value for key, value in field["metadata"].items() if key != FIELD_ID}
+            made["fields"].append(
+                {**field, "type": _without_ids(field["type"]), "metadata": metadata}
+            )
     return made
-
-
-def _others(metadata: Mapping[str, Any]) -> Json:
-    return {key: value for key, value in metadata.items() if key != FIELD_ID}
 
 
 def evolved(metadata: Metadata, wanted: TableSchema, table: str) -> Metadata:
@@ -137,7 +135,8 @@ def evolved(metadata: Metadata, wanted: TableSchema, table: str) -> Metadata:
     Raises SchemaMismatch for a type that differs: Delta's files are not read as wider ones.
     """
     before = table_schema(metadata.schema_text)
-    after = evolve(before, _nullable(without_columns(wanted, ())))
+    added = (replace(column, nullable=True) for column in without_columns(wanted, ()).columns)
+    after = evolve(before, TableSchema(tuple(added)))
     for old, new in zip(before.walk(), _walked(before, after), strict=True):
         if old.type != new.type:
             raise SchemaMismatch(
@@ -148,10 +147,6 @@ def evolved(metadata: Metadata, wanted: TableSchema, table: str) -> Metadata:
             )
     text = schema_text(after, metadata.schema_text)
     return metadata if after == before else replace(metadata, schema_text=text)
-
-
-def _nullable(schema: TableSchema) -> TableSchema:
-    return TableSchema(tuple(replace(column, nullable=True) for column in schema.columns))
 
 
 def _walked(before: TableSchema, after: TableSchema) -> list[Column]:

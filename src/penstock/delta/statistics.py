@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from penstock.lake.format.files import ColumnStats, DataFile
@@ -30,7 +31,7 @@ def stats_of(file: DataFile, schema: TableSchema) -> str:
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
-    for path, column in _first(schema.columns):
+    for path, column in islice(_leaves(schema.columns, ()), _MOST_COLUMNS):
         stats = by_id.get(column.id or 0)
         if stats is None:
             continue
@@ -72,11 +73,6 @@ def parsed(stats: str | None) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _first(columns: Sequence[Column]) -> Iterator[tuple[Path, Column]]:
-    leaves = _leaves(columns, ())
-    yield from (leaf for _, leaf in zip(range(_MOST_COLUMNS), leaves, strict=False))
 
 
 def _leaves(columns: Sequence[Column], path: Path) -> Iterator[tuple[Path, Column]]:

@@ -1,7 +1,7 @@
 """The catalog of one version of a Delta table, by which a lake's transaction changes its rows.
 
-The definition of the table is in a database of its own, which lasts as long as the change. The
-files are those of the log: they are chosen by the statistics there, and no footer is read for them.
+A database holds the definition of the table for as long as the change lasts. The statistics of the
+log choose the files. Only a partitioned table has the footer of each chosen file read as well.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from penstock.lake.format.files import DataFile, DeleteFile, FileSet, NameMappin
 from penstock.lake.format.partitioning import partition_fields
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.writing.adding.files import hive_texts
-from penstock.sql.identifiers import DEFAULT_SCHEMA
+from penstock.sql.identifiers import DEFAULT_SCHEMA, fold
 from penstock.sql.text import Predicate
 
 
@@ -124,7 +124,7 @@ class VersionCatalog(Catalog):
             partition_fields(self.draft.schema, metadata.partition_by),
         )
         changes = ChangeSet(
-            create_schemas=() if schema == DEFAULT_SCHEMA else (schema,),
+            create_schemas=() if fold(schema) == DEFAULT_SCHEMA else (schema,),
             tables=(TableChange(schema, name, create=table),),
         )
         self.commit(self.latest(), changes)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.lake.reading.scan import Scan
     from penstock.sql.text import Predicate
 
 Result = TypeVar("Result")
@@ -36,13 +35,15 @@ class Clause:
     """One WHEN. Of the clauses of a kind the first whose condition is true applies to a row.
 
     ``values`` are by column of the target: SQL text, a Column or another value; ``None``
-    for all columns that the source has by name (``UPDATE *``, ``INSERT *``).
+    for all columns that the source has by name (``UPDATE *``, ``INSERT *``). ``rounds``: those with
+    a fraction are rounded for a column of whole numbers, as in DuckDB; else cut, as Spark's cast.
     """
 
     kind: Kind
     action: Action
     condition: str | SparkColumn | None = None
     values: Mapping[str, object] | None = None
+    rounds: bool = True
 
     def for_spark(self) -> Clause:
         """With names in double quotes in backticks."""

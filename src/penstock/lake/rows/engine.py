@@ -225,7 +225,7 @@ def _renewed(table: StagedTable, source: Scan, change: RowChange) -> DataFrame:
     if match.selected is not None:
         return rows
     hidden = _hidden(table, [match.for_spark, *values.values()])
-    return typed(assigned(rows, values, table).drop(*hidden), table.schema)
+    return typed(assigned(rows, change.clauses[0], table).drop(*hidden), table.schema)
 
 
 def _hidden(table: StagedTable, expressions: Iterable[object]) -> frozenset[str]:

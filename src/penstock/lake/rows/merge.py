@@ -170,7 +170,6 @@ def _pairs(job: _Job) -> DataFrame:
 
 
 def _match(change: RowChange) -> SparkColumn:
-
     on = change.on.condition
     return expr(on.text) if isinstance(on, SqlExpression) else on
 
@@ -196,14 +195,10 @@ def _condition(clause: Clause) -> SparkColumn:
 def _new_values(job: _Job, joined: DataFrame) -> list[SparkColumn]:
     """The columns of the target after the clause; of what is deleted or left, nothing certain."""
     change = job.change
-    touching = enumerate(job.touching)
-    updates = [(number, clause) for number, clause in touching if clause.action == "update"]
+    updates = [(n, clause) for n, clause in enumerate(job.touching) if clause.action == "update"]
     if not updates:
         return []
-    new = [
-        (number, stored(joined, _values(job, clause, change.on.target), job.schema))
-        for number, clause in updates
-    ]
+    new = [(n, _values(job, joined, clause, change.on.target)) for n, clause in updates]
     columns: list[SparkColumn] = []
     for column in job.schema.columns:
         old = fn.col(f"{quoted(change.on.target)}.{quoted(column.name)}")
@@ -215,17 +210,21 @@ def _new_values(job: _Job, joined: DataFrame) -> list[SparkColumn]:
     return columns
 
 
-def _values(job: _Job, clause: Clause, alias: str | None) -> dict[str, SparkColumn]:
-    """The columns that a clause gives values to."""
+def _values(
+    job: _Job, rows: DataFrame, clause: Clause, alias: str | None
+) -> dict[str, SparkColumn]:
+    """The columns that a clause gives values to, computed from ``rows``, in their types."""
     if clause.values is not None:
-        return expressions(clause.values, job.schema, job.name, alias)
-    have = {fold(name): name for name in job.change.rows.columns}
-    source = quoted(job.change.on.source)
-    return {
-        column.name: fn.col(f"{source}.{quoted(have[fold(column.name)])}")
-        for column in job.schema.columns
-        if fold(column.name) in have
-    }
+        values = expressions(clause.values, job.schema, job.name, alias)
+    else:
+        have = {fold(name): name for name in job.change.rows.columns}
+        source = quoted(job.change.on.source)
+        values = {
+            column.name: fn.col(f"{source}.{quoted(have[fold(column.name)])}")
+            for column in job.schema.columns
+            if fold(column.name) in have
+        }
+    return stored(rows, values, job.schema, rounds=clause.rounds)
 
 
 def _acting(pairs: DataFrame) -> DataFrame:
@@ -259,7 +258,7 @@ def _inserted(job: _Job, pairs: DataFrame | None) -> Written:
 
 
 def _made(job: _Job, rows: DataFrame, clause: Clause) -> DataFrame:
-    values = stored(rows, _values(job, clause, None), job.schema)
+    values = _values(job, rows, clause, None)
     made = rows.select(*(value.alias(name) for name, value in values.items()))
     made = not_null(typed(made, job.schema), job.schema, job.name)
     return made.select(*align(made, job.schema, table=job.name))

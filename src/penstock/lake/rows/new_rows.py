@@ -22,7 +22,7 @@ from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.conversions.casts import stored
 from penstock.lake.reading.scan import ROW_ID, Scan
-from penstock.lake.rows.change import MatchedRows
+from penstock.lake.rows.change import Clause, MatchedRows
 from penstock.lake.writing.spark import Written, write
 from penstock.spark.functions import expr, fn
 from penstock.sql.identifiers import quoted
@@ -37,13 +37,13 @@ Path = tuple[str, ...]  # names of fields inside a struct; none for the whole
 _SHOWN = 8  # columns of a sample
 
 
-def assigned(rows: DataFrame, values: Mapping[str, object], table: CandidateTable) -> DataFrame:
-    """``rows`` with new values, all of which see the old ones.
+def assigned(rows: DataFrame, clause: Clause, table: CandidateTable) -> DataFrame:
+    """``rows`` with the new values of a clause, all of which see the old ones.
 
     Raises ColumnNotFound, and SchemaMismatch for a column that is assigned twice.
     """
-    columns = expressions(values, table.schema, table.candidate.qualified_name)
-    return rows.withColumns(stored(rows, columns, table.schema))
+    columns = expressions(clause.values or {}, table.schema, table.candidate.qualified_name)
+    return rows.withColumns(stored(rows, columns, table.schema, rounds=clause.rounds))
 
 
 def expressions(

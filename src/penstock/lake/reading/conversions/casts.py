@@ -37,15 +37,16 @@ def cast(df: DataFrame, schema: TableSchema) -> DataFrame:
         if want is None or (have.type, base_type(want.type)) == ("varchar", "timestamp_ns"):
             continue
         if _needs_cast(have, want):
-            casts[have.name] = _converted(fn.col(quoted(have.name)), have, want)
+            casts[have.name] = _converted(fn.col(quoted(have.name)), have, want, rounds=True)
     return df.withColumns(casts) if casts else df
 
 
 def stored(
-    rows: DataFrame, values: Mapping[str, SparkColumn], schema: TableSchema
+    rows: DataFrame, values: Mapping[str, SparkColumn], schema: TableSchema, *, rounds: bool = True
 ) -> dict[str, SparkColumn]:
     """New values of columns, computed from ``rows``, in exactly the types of the table.
 
+    ``rounds``: numbers with a fraction are rounded to whole ones; else Spark's cast cuts them.
     Raises SchemaMismatch for what cannot be cast.
     """
     picked = rows.select(*(value.alias(name) for name, value in values.items()))
@@ -56,17 +57,14 @@ def stored(
         want = schema.find(name)
         assert want is not None, "values are of columns of the table"
         filled_in = new_value.cast(voids[name]) if name in voids else new_value
-        converted = _converted(filled_in, have, want)
+        converted = _converted(filled_in, have, want, rounds)
         converted_by_name[name] = fit(converted, _after(have, want), want, want.name)
     return converted_by_name
 
 
 def _needs_cast(have: Column, want: Column) -> bool:
     if have.type in _NESTED and have.type == want.type:
-        pairs = _pairs(have, want)
-        return any(
-            child_want is not None and _needs_cast(child, child_want) for child, child_want in pairs
-        )
+        return any(new is not None and _needs_cast(old, new) for old, new in _pairs(have, want))
     if want.type == "variant" and have.children:  # DuckDB makes lists of maps, Spark objects
         return not any(part.type == "map" for part in have.walk())
     if have.children or want.children or have.type == want.type or fits(have, want):
@@ -95,45 +93,46 @@ def _pairs(have: Column, want: Column) -> list[tuple[Column, Column | None]]:
     return [(child, known.get(fold(child.name))) for child in have.children]
 
 
-def _converted(source: SparkColumn, have: Column, want: Column | None) -> SparkColumn:
+def _converted(source: SparkColumn, have: Column, want: Column | None, rounds: bool) -> SparkColumn:
     if want is None or not _needs_cast(have, want):
         return source
     if have.type in _NESTED and have.type == want.type:
-        return _NESTED[have.type](source, have, want)
-    return value(source, have, want)
+        return _NESTED[have.type](source, have, want, rounds)
+    return value(source, have, want, rounds)
 
 
-def value(computed: SparkColumn, have: Column, want: Column) -> SparkColumn:
+def value(computed: SparkColumn, have: Column, want: Column, rounds: bool) -> SparkColumn:
     """``value`` cast to the type of ``want``, which is not nested."""
     old, new = base_type(have.type), base_type(want.type)
     if have.children:
         return fn.to_variant_object(computed)
-    if new.startswith(_INTEGERS) and old.startswith("float"):
+    if rounds and new.startswith(_INTEGERS) and old.startswith("float"):
         computed = fn.rint(computed)
-    elif new.startswith(_INTEGERS) and old == "decimal":
+    elif rounds and new.startswith(_INTEGERS) and old == "decimal":
         computed = fn.round(computed, 0)
     return computed.cast(spark_type(want))
 
 
-def _struct(source: SparkColumn, have: Column, want: Column) -> SparkColumn:
+def _struct(source: SparkColumn, have: Column, want: Column, rounds: bool) -> SparkColumn:
     fields = [
-        _converted(source.getField(child.name), child, wanted_child).alias(child.name)
+        _converted(source.getField(child.name), child, wanted_child, rounds).alias(child.name)
         for child, wanted_child in _pairs(have, want)
     ]
     return fn.when(source.isNotNull(), fn.struct(*fields))
 
 
-def _list(source: SparkColumn, have: Column, want: Column) -> SparkColumn:
-    return fn.transform(source, lambda item: _converted(item, have.children[0], want.children[0]))
+def _list(source: SparkColumn, have: Column, want: Column, rounds: bool) -> SparkColumn:
+    old, new = have.children[0], want.children[0]
+    return fn.transform(source, lambda item: _converted(item, old, new, rounds))
 
 
-def _map(source: SparkColumn, have: Column, want: Column) -> SparkColumn:
+def _map(source: SparkColumn, have: Column, want: Column, rounds: bool) -> SparkColumn:
     (old_key, old_item), (new_key, new_item) = have.children, want.children
     entries = fn.transform(
         fn.map_entries(source),
         lambda entry: fn.struct(
-            _converted(entry["key"], old_key, new_key).alias("key"),
-            _converted(entry["value"], old_item, new_item).alias("value"),
+            _converted(entry["key"], old_key, new_key, rounds).alias("key"),
+            _converted(entry["value"], old_item, new_item, rounds).alias("value"),
         ),
     )
     return fn.map_from_entries(entries)
