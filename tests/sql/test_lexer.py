@@ -35,3 +35,15 @@ def test_a_text_that_was_parsed_has_the_same_spelling(text: str, dialect: str) -
 def test_settings_is_a_keyword_to_hashes_and_a_name_to_queries() -> None:
     assert canonical("select * from Settings", "spark")[-1] == "SETTINGS"
     assert parse("SELECT * FROM Settings")[0].sql("spark") == "SELECT * FROM Settings"
+
+
+@pytest.mark.parametrize("name", ["spark", "databricks", "duckdb"])
+def test_a_doubled_quote_is_a_quote_within_a_text(name: str) -> None:
+    words = Lexer().words("SELECT 'it''s', '', '''', 'a' 'b'", name)
+    assert [word.text for word in words if word.token_type.name == "STRING"] == [
+        *("it's", "", "'", "a", "b")
+    ]
+
+
+def test_hashes_have_doubled_quotes_as_the_first_had() -> None:
+    assert canonical("SELECT 'it''s'", "spark") == ["SELECT", "STRING it", "STRING s"]

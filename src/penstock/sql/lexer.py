@@ -19,14 +19,14 @@ _CASE_MATTERS = frozenset({"VAR", "IDENTIFIER", "STRING", "RAW_STRING", "HEREDOC
 
 @cache
 def reader(name: str) -> type[Dialect]:
-    """sqlglot's dialect of this name without some keywords; made when it is first needed, since
-    each takes some time to load.
-    """
+    """Return sqlglot's dialect of a name, which takes some time to load, as our parsers read it."""
     from sqlglot.dialects.dialect import Dialect
 
     base: Any = type(Dialect.get_or_raise(name))
     keywords = {word: kind for word, kind in base.Tokenizer.KEYWORDS.items() if word not in _NAMES}
-    tokenizer = type(base.Tokenizer)("Tokenizer", (base.Tokenizer,), {"KEYWORDS": keywords})
+    # '' is a quote within a text, in Spark since 4.0; sqlglot reads two texts there.
+    changes = {"KEYWORDS": keywords, "STRING_ESCAPES": [*base.Tokenizer.STRING_ESCAPES, "'"]}
+    tokenizer = type(base.Tokenizer)("Tokenizer", (base.Tokenizer,), changes)
     made: type[Dialect] = type(base)(f"Penstock{base.__name__}", (base,), {"Tokenizer": tokenizer})
     return made
 
@@ -70,8 +70,8 @@ def canonical(text: str, dialect: str, lexer: Lexer | None = None) -> list[str]:
 
 
 def _own_words(text: str, dialect: str, lexer: Lexer) -> list[Token]:
-    """Return those of sqlglot's dialect, in which our readers' names are keywords."""
-    if not any(name in text.upper() for name in _NAMES):
+    """Return those of sqlglot's dialect, which differ from our readers' at some names and texts."""
+    if "''" not in text and not any(name in text.upper() for name in _NAMES):
         return lexer.words(text, dialect)
     from sqlglot.dialects.dialect import Dialect
 

@@ -50,6 +50,7 @@ FORMS = (
     "timestampadd(month, 1, ts)",
     "timestampadd(hour, -5, cast(day as timestamp_ntz))",
     "concat(name, '-', cast(id as string))",
+    "concat('it''s ', name)",
     "if(f, id, cents)",
     "md5(coalesce(cast(id as string), '') || '-' || coalesce(cast(cents as string), '_'))",
 )
