@@ -150,7 +150,7 @@ def _metadata(
     partition_by: Sequence[str],
     options: Mapping[str, str] | None = None,
 ) -> Metadata:
-    """The metadata of a table with these columns; what else is said of one that exists stays."""
+    """Return the metadata of a table with these columns; an existing table keeps its options."""
     before = None if base is None else base.metadata
     schema = _schema(like)
     if before is not None:

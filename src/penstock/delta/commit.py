@@ -130,9 +130,9 @@ def _newest(
     newest, listing = advance(uri, state, state.number + len(newer)), list_log(uri)
     latest, following = listing.latest or 0, newest.number + 1
     if _is_another_table(uri, listing, state):
-        raise _conflict(table, "another engine has made the table anew", listing.latest)
+        raise _conflict(table, "another engine replaced the table", listing.latest)
     if latest > newest.number and following not in listing.commits:
-        why = f"its log goes on to version {latest}, and no longer has version {following}"
+        why = f"its log has version {latest}, but not version {following}"
         raise _conflict(table, why, latest)
     for newer_commit in newer:
         _check(table, proposal, newer_commit)
@@ -144,7 +144,7 @@ def _newest(
 
 
 def _is_another_table(uri: str, listing: Listing, state: LogState) -> bool:
-    """Return whether the log is no longer that of a state."""
+    """Return whether the log belongs to another table than the state."""
     if not is_made_anew(uri, listing, state.number, state.metadata.id):
         return False
     if listing.latest is None or listing.latest < state.number:

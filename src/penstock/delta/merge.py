@@ -80,7 +80,7 @@ def merge(
         The change.
 
     Raises:
-        ArgumentError: There is no key, or no clause that can be carried out.
+        ArgumentError: The merge has no key, or a clause is not valid.
         BaseException: The keys of the source are NULL or come twice (MergeKeyError), or it cannot
             be read.
     """

@@ -88,7 +88,7 @@ def marked(uri: str, file: Add, vector: DeletionVector) -> Add:
         vector: All rows that are deleted from it.
 
     Returns:
-        The file, with statistics of which bounds may be those of deleted rows.
+        The file. Its statistics may include deleted rows.
     """
     return replace(file, vector=vector, stats=loosened(file.stats, physical_rows(uri, file)))
 
@@ -200,7 +200,7 @@ def _partition_texts(metadata: Metadata, files: Sequence[Add]) -> dict[str, list
 
 
 def in_utc(text: str | None) -> str | None:
-    """Return the text of a time with its zone, which is UTC where none is said.
+    """Return the text of a time with its zone. A text without a zone is in UTC.
 
     Args:
         text: The value of a partition.

@@ -59,7 +59,7 @@ class Draft:
             The draft.
 
         Raises:
-            TableNotFound: There is no version.
+            TableNotFound: The table does not exist.
         """
         if base is None:
             raise TableNotFound(

@@ -120,34 +120,15 @@ def plan_request(context: ProjectContext, request: RunRequest) -> Plan:
 
 def _unmade_tables(context: ProjectContext, request: RunRequest) -> Iterator[str]:
     """Yield the tables that no model makes any more, in a plan of the whole project."""
-    if request.selection or not _has_other_targets(context):
+    if request.selection:
         return
-    from penstock.project.states import report_status
+    from penstock.engine.answers.status import unmade_statuses
 
-    tables = [status.target for status in report_status(context, ()) if status.model is None]
+    statuses = unmade_statuses(context.settings, context.catalog, context.models)
+    tables = [status.target for status in statuses]
     if tables:
         command = f"drop {tables[0]} removes it" if len(tables) == 1 else "drop TABLE removes one"
         yield f"no model makes {', '.join(tables)} any more: penstock {command}"
-
-
-def _has_other_targets(context: ProjectContext) -> bool:
-    """Return whether slices are recorded of tables that no model makes: it takes a query a lake."""
-    from penstock.engine.state import run_history
-    from penstock.engine.state.store import State
-    from penstock.sql.identifiers import fold
-
-    targets = {
-        (model.target.lake, fold(model.target.qualified))
-        for model in context.models
-        if model.strategy.runs
-    }
-    for lake in dict.fromkeys(model.target.lake for model in context.models):
-        catalog = context.catalog(lake)
-        if catalog is not None:
-            recorded = State(catalog).read(run_history.list_targets, list[str]())
-            if any((lake, fold(target)) not in targets for target in recorded):
-                return True
-    return False
 
 
 def _with_references(context: ProjectContext, plan: Plan) -> Plan:
