@@ -154,7 +154,7 @@ def step_as_dict(step: PlannedStep) -> dict[str, Any]:
         "table": str(step.model.target),
         "strategy": step.model.strategy.name,
         "slice": step.slice,
-        "state": state_text(state, step.skipped or step.fails or planned),
+        "state": state_text(state, str(step.skipped or step.fails or planned)),
         "after": step.after,
         "restated": step.again,
         "ranges": [each.to_dict() for each in step.ranges],

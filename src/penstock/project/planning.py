@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.engine.planning.estimates import Estimate
     from penstock.engine.planning.freshness import OldTable
-    from penstock.engine.planning.make_plan import Planner
+    from penstock.engine.planning.goals import Goal
     from penstock.engine.planning.plan import Known, Plan
     from penstock.engine.planning.reasons import Held
     from penstock.engine.planning.run_arguments import Positional, RunOptions
@@ -303,7 +303,7 @@ def _held(context: ProjectContext, plan: Plan) -> Held:
 def plan_steps(
     context: ProjectContext,
     request: RunRequest,
-    planner: Planner | None = None,
+    goal: Goal | None = None,
     known: Known | None = None,
 ) -> Plan:
     """Plan the steps of a request, without reasons.
@@ -311,7 +311,7 @@ def plan_steps(
     Args:
         context: The project.
         request: The request.
-        planner: Chooses the slices of each model; None for those of the request.
+        goal: Maps the states of slices to steps; None for the goal of the request.
         known: What the catalogs know; None to ask them.
 
     Returns:
@@ -321,14 +321,14 @@ def plan_steps(
     from penstock.engine.planning.make_plan import make_plan
 
     by_name = {model.name: model for model in context.models}
-    restates = planner is not None or request.changed
+    restates = goal is not None or request.changed
     known = known or catalog_knowledge(context, request, restates=restates)
     if request.changed and request.range is None:
         from penstock.engine.planning.changed import of_changed, only_touched
 
         plan = only_touched(make_plan(by_name, context.graph, request, known, of_changed))
     else:
-        plan = make_plan(by_name, context.graph, request, known, planner)
+        plan = make_plan(by_name, context.graph, request, known, goal)
     if context.own_models is not None:
         notices = (*plan.notices, *context.own_models.read_elsewhere(plan, by_name))
         plan = replace(plan, notices=notices)
@@ -407,22 +407,22 @@ def _staged(context: ProjectContext, plan: Plan) -> Plan:
 
 
 def plan_with_reasons(
-    context: ProjectContext, request: RunRequest, planner: Planner | None = None
+    context: ProjectContext, request: RunRequest, goal: Goal | None = None
 ) -> Plan:
     """Plan a request with why each slice is built, which the run records.
 
     Args:
         context: The project.
         request: The request.
-        planner: Chooses the slices of each model; None for those of the request.
+        goal: Maps the states of slices to steps; None for the goal of the request.
 
     Returns:
         The plan.
     """
     from penstock.engine.planning.no_op import is_idle
 
-    known = catalog_knowledge(context, request, restates=planner is not None or request.changed)
-    plan = plan_steps(context, request, planner, known)
+    known = catalog_knowledge(context, request, restates=goal is not None or request.changed)
+    plan = plan_steps(context, request, goal, known)
     if not is_idle(plan):
         from penstock.engine.planning.reasons import with_reasons
 

@@ -105,7 +105,7 @@ def _retry(
     names: frozenset[str] | None = None,
 ) -> Plan:
     from penstock.engine.planning.plan import Plan
-    from penstock.engine.planning.retry import INPUTS, left_of, planner_of
+    from penstock.engine.planning.retry import INPUTS, goal_of, left_of
 
     by_name = {model.name: model for model in context.models}
     left = left_of(pasts, by_name, partial(_published, context))
@@ -115,7 +115,7 @@ def _retry(
     if not left.slices:
         nothing = "nothing is left to do: what was to be made is made"
         return Plan((), request, notices=(nothing, *left.notices), retry_of=retry_of)
-    plan = plan_with_reasons(context, left.request(request), planner_of(left))
+    plan = plan_with_reasons(context, left.request(request), goal_of(left))
     notices = (INPUTS, *left.notices, *plan.notices)
     return replace(plan, notices=notices, retry_of=retry_of)
 

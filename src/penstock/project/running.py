@@ -126,7 +126,7 @@ def plan_restatement(
         ArgumentError: The model cannot be restated.
     """
     from penstock.engine.planning.ranges import SliceRange
-    from penstock.engine.planning.restate import Root, planner_of
+    from penstock.engine.planning.restate import Root, goal_of
     from penstock.engine.planning.run_arguments import fired
     from penstock.engine.planning.slices import RunRequest
 
@@ -149,7 +149,7 @@ def plan_restatement(
         trigger="restate",
         range=slice_range,
     )
-    return context, plan_with_reasons(context, request, planner_of(root))
+    return context, plan_with_reasons(context, request, goal_of(root))
 
 
 def run_and_notify(

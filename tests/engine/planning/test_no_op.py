@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.engine.planning.made_from import MadeFrom
-from penstock.engine.planning.no_op import ended
-from penstock.engine.planning.plan import PlannedStep
+from penstock.engine.planning.no_op import ended, skipped
+from penstock.engine.planning.plan import PlannedStep, Work
+from penstock.engine.planning.slice_reason import UP_TO_DATE, Skip, SkipKind
 from penstock.events import Event, RunFinished, RunStarted, SparkStarting, StepFinished
-from penstock.model.time.slice import Part, Slice
+from penstock.model.time.slice import Part
 from penstock.project.project import Project
 from penstock.states import SliceState
 from tests.engine.toy import write_project
@@ -54,9 +55,10 @@ def test_a_run_in_which_everything_waits_starts_no_spark(tmp_path: Path) -> None
 def test_a_step_that_is_up_to_date_has_the_rows_that_are_recorded(tmp_path: Path) -> None:
     project = Project.load(write_project(tmp_path / "p", {"models/raw": RAW}))
     day = Part("2026-01-02")
-    there: dict[Slice, MadeFrom] = {day: MadeFrom(frozenset(), (), rows=3, made_in=7)}
-    step = PlannedStep(project.model("raw"), (day,), is_current=True, there=there)
-    (result,) = ended(step, step.ends_as, "up to date")
+    work = Work(built_from=MadeFrom(frozenset(), (), rows=3, made_in=7))
+    current = Skip(SkipKind.CURRENT, UP_TO_DATE)
+    step = PlannedStep(project.model("raw"), (day,), skipped=current, works={day: work})
+    (result,) = skipped(step)
     assert (result.state, result.rows, result.snapshot_id) == ("unchanged", 3, 7)
     (failed,) = ended(step, "failed")
     assert (failed.rows, failed.snapshot_id) == (None, None)

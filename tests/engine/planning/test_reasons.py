@@ -1,7 +1,4 @@
-"""The reasons for which a plan makes slices, as ranges. No Spark.
-
-Tests ``engine/planning/slice_reason.py`` as well.
-"""
+"""The reasons for which a plan makes slices, as ranges. No Spark."""
 
 from __future__ import annotations
 

@@ -15,18 +15,26 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.main import main
-from penstock.engine.planning.plan import Plan
+from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.planning.retry import INPUTS, PastPlan, left_of
+from penstock.engine.planning.slice_reason import RunInputs
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import ArgumentError
 from penstock.model.definition.model import Model
+from penstock.model.time.slice import Slice
 from penstock.project.project import Project
 from tests.engine.planning.test_reasons import DAYS, NOW, Shop
 from tests.engine.state.builders import run_record, step_record
 
 BEGAN = datetime(2026, 1, 12, 3, tzinfo=UTC)
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def inputs_of(step: PlannedStep, slice_: Slice) -> RunInputs:
+    inputs = step.work(slice_).inputs
+    assert inputs is not None
+    return inputs
 
 
 class Night(Shop):
@@ -186,13 +194,13 @@ def test_each_slice_is_made_as_its_last_run_was_to(night: Night) -> None:
     night.state.end_run("r8", "failed", 1)
     plan = night.all_failed()
     step = next(each for each in plan.steps if each.name == "days")
-    fired = {each.text: step.given[each].fire_time for each in step.slices}
+    fired = {each.text: inputs_of(step, each).fire_time for each in step.slices}
     assert {text for text, at in fired.items() if at == later} == set(days(5, 6))
     assert fired["2026-01-03"] == NOW
     for apart, batches in ((step, 7), (replace(step, apart=None), 3)):
         cut = list(plan.batches(apart))
         assert [batch.goes_on for batch in cut] == [False, *[True] * (batches - 1)]
-        at = {each.text: plan.as_given(b).request.fire_time for b in cut for each in b.slices}
+        at = {each.text: plan.with_inputs(b).request.fire_time for b in cut for each in b.slices}
         assert at == fired
 
 
@@ -205,7 +213,7 @@ def test_intervals_of_two_runs_are_in_no_batch_together(night: Night) -> None:
     for run_id in ("r5", "r6"):
         night.state.end_run(run_id, "failed", 1)
     (step,) = night.all_failed("timed").steps
-    at = {str(each): step.given[each].fire_time for each in step.slices}
+    at = {str(each): inputs_of(step, each).fire_time for each in step.slices}
     assert at == {"2026-01-01 to 2026-01-04": NOW, "2026-01-05 to 2026-01-06": later}
 
 

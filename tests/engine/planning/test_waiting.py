@@ -141,7 +141,7 @@ def test_a_range_makes_what_reads_what_it_makes(tmp_path: Path) -> None:
     assert made(plan, "mart") == days(2, 3)
     assert made(plan, "month") == ["2026-01"]
     (month,) = (step for step in plan.steps if step.name == "month")
-    assert {str(each) for each in month.if_changed} == {"2026-01"}
+    assert {str(each) for each in month.conditional()} == {"2026-01"}
 
 
 def test_a_running_slice_is_waited_for(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_what_is_made_first_for_one_reader_is_read_by_the_others(tmp_path: Path)
     assert (made(plan, "month"), made(plan, "whole")) == (["2026-01"], ["whole table"])
     assert made(plan, "interval") == []  # of days that were not asked for
     by_name = {step.name: step for step in plan.steps}
-    assert {str(each) for each in by_name["every"].if_changed} == set(days(4))
+    assert {str(each) for each in by_name["every"].conditional()} == set(days(4))
     others = replace(asked, select=("mart", "whole"), upstream=True)
     plan = plan_of(tmp_path, models, known, others, lines)
     assert [step.name for step in plan.steps] == ["raw", "mart", "whole"]
@@ -240,7 +240,7 @@ def test_a_range_makes_the_intervals_that_read_what_it_makes(tmp_path: Path) -> 
     plan = plan_of(tmp_path, models, known, asked, lines)
     assert made(plan, "raw") == days(2)
     (mart,) = (step for step in plan.steps if step.name == "mart")
-    assert [str(each) for each in mart.if_changed] == ["2026-01-02"]
+    assert [str(each) for each in mart.conditional()] == ["2026-01-02"]
     left = plan_of(tmp_path, models, known, replace(asked, behind=False), lines)
     assert made(left, "mart") == []
 
@@ -271,7 +271,7 @@ def test_what_reads_the_slice_before_it_is_made_after_that(tmp_path: Path) -> No
     asked = RunRequest(range=SliceRange("2026-01-01", "2026-01-04"))
     plan = plan_of(tmp_path, {"mart": own}, known, asked)
     assert made(plan, "mart") == days(2, 3, 4)
-    assert {str(each) for each in plan.steps[0].if_changed} == {*days(3, 4)}
+    assert {str(each) for each in plan.steps[0].conditional()} == {*days(3, 4)}
 
 
 def test_what_is_made_without_its_input_says_without_what(tmp_path: Path) -> None:
@@ -371,4 +371,4 @@ def test_what_reads_a_view_is_made_again_where_that_has_another_query(tmp_path: 
         known = {"raw": each, "day": each, "seen": {"": state}}
         plan = plan_of(tmp_path, VIEWED, known, RunRequest(range=RANGE))
         step = next(step for step in plan.steps if step.name == "day")
-        assert sorted(map(str, step.if_changed)) == again
+        assert sorted(map(str, step.conditional())) == again

@@ -16,9 +16,9 @@ from typing import Any, cast
 import pytest
 
 from penstock.engine.planning.no_op import all_waits, ended
-from penstock.engine.planning.plan import Given, Plan, PlannedStep
+from penstock.engine.planning.plan import Plan, PlannedStep, Work
+from penstock.engine.planning.slice_reason import UP_TO_DATE, RunInputs, Skip, SkipKind
 from penstock.engine.planning.slices import RunRequest
-from penstock.engine.planning.up_to_date import UP_TO_DATE
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.run import Pace, Runner
 from penstock.engine.session.run_context import RunContext
@@ -90,8 +90,9 @@ def test_a_step_runs_after_those_it_needs() -> None:
 def test_a_step_that_is_up_to_date_beside_others_has_rows_and_snapshot() -> None:
     """As in a run that has nothing else to do."""
     events: list[Event] = []
-    there: dict[Slice, Any] = {WHOLE: SimpleNamespace(rows=3, made_in=7)}
-    current = replace(planned("a"), skipped=UP_TO_DATE, is_current=True, there=there)
+    work = Work(built_from=cast(Any, SimpleNamespace(rows=3, made_in=7)))
+    skip = Skip(SkipKind.CURRENT, UP_TO_DATE)
+    current = replace(planned("a"), skipped=skip, works={WHOLE: work})
 
     def do(context: RunContext, step: PlannedStep) -> Results:
         return result(step)
@@ -278,15 +279,15 @@ def test_a_batch_is_made_without_the_days_whose_input_failed(
     scripts = {"models/raw": RAW, "models/t": READER.format(kind=kind)}
     project = Project.load(write_project(tmp_path / "p", scripts))
     plan = project.plan(from_="2026-01-01", to="2026-01-05", fire_time="2026-01-07T12:00:00Z")
-    given = Given({}, datetime(2026, 1, 6, tzinfo=UTC), {"n": 1})  # by a run that is retried
-    reader = replace(plan.steps[1], given={plan.steps[1].only: given})
+    inputs = RunInputs({}, datetime(2026, 1, 6, tzinfo=UTC), {"n": 1})  # by a run that is retried
+    reader = plan.steps[1].decide([plan.steps[1].only], inputs=inputs)
     plan = replace(plan, steps=(plan.steps[0], reader))
     context = RunContext(
         "r", plan, cast(Any, None), cast(Any, Session()), {}, {}, sink=lambda event: None
     )
 
     def do(_: RunContext, step: PlannedStep) -> Results:
-        assert step.name == "raw" or step.given[step.only] == given
+        assert step.name == "raw" or step.work(step.only).inputs == inputs
         if step.name == "raw":
             return result(step, "failed" if step.only.text.startswith("2026-01-03") else "done")
         assert isinstance(step.only, Interval)

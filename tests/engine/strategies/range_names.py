@@ -11,7 +11,7 @@ from penstock.engine.answers.range_status import in_range
 from penstock.engine.planning.make_plan import make_plan
 from penstock.engine.planning.plan import Known, Plan
 from penstock.engine.planning.ranges import SliceRange
-from penstock.engine.planning.restate import Root, planner_of
+from penstock.engine.planning.restate import Root, goal_of
 from penstock.engine.planning.slice_states import KnownSlices
 from penstock.engine.planning.slices import RunRequest
 from penstock.engine.results import ModelStatus
@@ -53,7 +53,7 @@ def _plans(project: Project, form: Form, now: datetime, days: Days) -> Mapping[s
         asked = RunRequest(select=("t",), fire_time=now, range=SliceRange(*days, all=True))
         known = _catalogs(project)
         by_name = {"t": project.model("t")}
-        restates = planner_of(Root.at(project.model("t")))
+        restates = goal_of(Root.at(project.model("t")))
         plans["restate"] = make_plan(
             by_name,
             project.graph,

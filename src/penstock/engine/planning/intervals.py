@@ -17,6 +17,7 @@ from penstock.engine.planning.ranges import (
     idle,
     said,
 )
+from penstock.engine.planning.slice_reason import UP_TO_DATE, Skip, SkipKind
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import ArgumentError
 from penstock.model.definition.graph import Graph
@@ -127,7 +128,7 @@ class Due:
 
     intervals: Intervals
     tally: Tally
-    idle: str | None = None
+    idle: Skip | None = None
     lacking: bool = False
 
 
@@ -159,10 +160,11 @@ class ModelIntervals:
             return Due(missing, tally, lacking=not again)
         first = self.by_time.start(self.now)
         if not expected and first is not None and first > self.now:
-            return Due((), tally, f"nothing is due before {_said(first)}, where it starts")
+            early = f"nothing is due before {_said(first)}, where it starts"
+            return Due((), tally, Skip(SkipKind.IDLE, early))
         if any(state.exists and state is not SliceState.MATERIALIZED for state in tally.states):
             return Due((), tally, idle(tally, self.why_kept))
-        return Due((), tally, f"up to date: {said(tally)}")
+        return Due((), tally, Skip(SkipKind.IDLE, UP_TO_DATE, said(tally)))
 
     def of(self, request: SliceRange) -> Due:
         """Return those of a range; its dates are whole days. Raises ArgumentError."""

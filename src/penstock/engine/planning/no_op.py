@@ -10,6 +10,7 @@ from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.results import RunResult, StepResult
 from penstock.events import EventSink, Notice, RunFinished, RunStarted, StepFinished
 from penstock.model.time.slice import WHOLE, described
+from penstock.states import StepState
 from penstock.uuid7 import new_uuid7
 
 
@@ -19,15 +20,16 @@ def ended(planned: PlannedStep, state: str, reason: str | None = None) -> tuple[
     """
     model, results = planned.model, list[StepResult]()
     for slice_ in planned.slices:
-        there = planned.there.get(slice_) if state == "unchanged" else None
+        built_from = planned.work(slice_).built_from
+        known = built_from if state == StepState.UNCHANGED else None
         result = StepResult(
             model.name,
             str(model.target),
             model.strategy.name,
             described((slice_,)),
             state,
-            rows=None if there is None else there.rows,
-            snapshot_id=None if there is None else there.made_in,
+            rows=None if known is None else known.rows,
+            snapshot_id=None if known is None else known.made_in,
             reason=reason,
         )
         results.append(result)
@@ -36,7 +38,7 @@ def ended(planned: PlannedStep, state: str, reason: str | None = None) -> tuple[
 
 def nothing_to_do(planned: PlannedStep) -> StepResult:
     """The result of a step without slices."""
-    (result,) = ended(replace(planned, slices=(WHOLE,)), planned.ends_as, planned.skipped)
+    (result,) = _skipped_slices(replace(planned, slices=(WHOLE,)))
     return result
 
 
@@ -70,14 +72,15 @@ def idle_run(plan: Plan, sink: EventSink) -> RunResult:
 
 def finished_as(step: PlannedStep, results: Sequence[StepResult]) -> StepFinished:
     """The event of a step whose slices all ended without being built."""
+    assert step.skipped is not None, "only such steps end without being built"
     rows, snapshot_id = rows_and_snapshot(results)
     return StepFinished(
         step.name,
-        step.ends_as,
+        step.skipped.ends_as,
         0.0,
         rows=rows,
         snapshot_id=snapshot_id,
-        reason=step.skipped,
+        reason=str(step.skipped),
         slice=step.slice,
     )
 
@@ -101,4 +104,9 @@ def skipped(step: PlannedStep) -> Iterator[StepResult]:
     """The results of a step that is skipped: one for each slice, and one where it has none."""
     if not step.slices:
         yield nothing_to_do(step)
-    yield from ended(step, step.ends_as, step.skipped)
+    yield from _skipped_slices(step)
+
+
+def _skipped_slices(step: PlannedStep) -> tuple[StepResult, ...]:
+    assert step.skipped is not None, "asked of steps that are skipped"
+    return ended(step, step.skipped.ends_as, str(step.skipped))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import Enum, auto
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock.destinations.capabilities import Capabilities
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
 from penstock.engine.planning.made_from import AsAsked, MadeFrom
-from penstock.engine.planning.ranges import SliceStates, Tally
+from penstock.engine.planning.ranges import SliceRange, SliceStates, Tally
 from penstock.engine.planning.restatement_scope import BuildTimes, Cascade
 from penstock.engine.planning.slices import RunRequest, bindings_of
 from penstock.engine.planning.stages import Refuse, Stage
@@ -31,51 +32,83 @@ from penstock.notebook import count, line, listed, table
 if TYPE_CHECKING:
     from penstock.engine.planning.freshness import OldTable
     from penstock.engine.planning.needed import NeededSlice
-    from penstock.engine.planning.slice_reason import Cause, DefinitionChange, ReasonedRange
+    from penstock.engine.planning.slice_reason import (
+        Cause,
+        DefinitionChange,
+        ReasonedRange,
+        RunInputs,
+        Skip,
+    )
 
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """Arguments of a run, as texts, its time and its payload: all but its slices."""
+class Condition(Enum):
+    """A change that a run must make before it builds a slice."""
 
-    args: Mapping[str, str | None]
-    fire_time: datetime
-    payload: Mapping[str, Any] | None = None
+    ROWS = auto()  # rows of the slices that it needs
+    INPUTS = auto()  # anything that it reads
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A decision about one slice of a step.
+
+    Attributes:
+        cause: Why the slice is built although its state does not require it.
+        condition: What the run must change before it builds the slice, or None.
+        waits_for: The missing input that the slice waits for, or None.
+        lacks: The missing input that the slice is built without, or None.
+        built_from: What the existing rows were built from, where they may be up to date.
+        inputs: What a past run was given, where a retry builds slices of several runs.
+    """
+
+    cause: Cause | None = None
+    condition: Condition | None = None
+    waits_for: str | None = None
+    lacks: str | None = None
+    built_from: MadeFrom | None = None
+    inputs: RunInputs | None = None
+
+
+_PLAIN = Work()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PlannedStep:
     """A model and the slices of it to make, in the order of time.
 
-    In a plan a model has one step with all its slices; `Plan.batches` cuts that into steps that are
-    reconciled in one commit each. ``after`` are the models that must have ended before it.
-    ``bindings`` are what its script may refer to, in the first of its slices. ``blocked`` says why
-    it cannot run; its failure is then that. ``skipped`` says why there is nothing for it to do;
-    that is not a failure. ``tally`` counts the slices of the range that the run is for. ``apart``
-    says why many slices are made one by one; without it they are made together. A batch that
-    ``goes_on`` is not the first of its model. ``again`` says why it is restated; a table that is
-    made ``anew`` is dropped in the commit of the first batch, unless another run has made rows of
-    it after the snapshot ``as_of``. Of slices that are made because they are lacking, ``seen`` has
-    the runs that had recorded slices of the model when that was found. ``stages`` are what becomes
-    of its table before that, and ``ranges`` why its slices are made, where a plan was asked to
-    tell. ``waits`` are those of its slices that cannot be made yet, each with what it waits for;
-    ``if_changed`` those that are made only if the run changes rows of the slices that they need,
-    ``if_moved`` of anything that they read. ``causes`` say why slices are made that are there and
-    were asked for by themselves. A step that ``is_current`` is skipped as all its slices are up to
-    date. ``without`` are slices that are made although they lack something, each with what;
-    ``given`` is what slices have been given that are not made as the plan says: those of runs that
-    are retried together. ``there`` has what slices that may be up to date were made from.
-    ``for_readers`` has the slices that were not requested and are made because a reader needs them.
+    In a plan a model has one step with all its slices. `Plan.batches` cuts that into steps that are
+    reconciled in one commit each.
+
+    Attributes:
+        model: The model.
+        slices: The slices to make; those of a skipped step stay as they are.
+        after: The models that must have ended before it.
+        blocked: Why it cannot run. Its failure is then that.
+        skipped: Why there is nothing for it to do. That is not a failure.
+        tally: The numbers of slices, by their states, of the range that the run is for.
+        apart: Why many slices are made one by one. Without it they are made together.
+        bindings: What its script may refer to, in the first of its slices.
+        goes_on: Whether the batch is not the first of its model.
+        again: Why the slices are restated.
+        anew: Whether the table is dropped in the commit of the first batch, unless another run has
+            made rows of it after the snapshot ``as_of``.
+        seen: The runs that had recorded slices of the model when slices were chosen because they
+            are lacking.
+        as_of: The snapshot that the states of slices are at least of.
+        stages: What becomes of the table before.
+        ranges: Why the slices are made, where a plan was asked to tell.
+        works: What is decided about single slices; nothing about the others.
+        for_readers: The slices that were not requested and are made because a reader needs them.
     """
 
     model: Model
     slices: tuple[Slice, ...] = (WHOLE,)
     after: tuple[str, ...] = ()
     blocked: str | None = None
-    skipped: str | None = None
+    skipped: Skip | None = None
     tally: Tally | None = None
     apart: str | None = None
     bindings: Bindings = field(default_factory=Bindings)
@@ -85,15 +118,8 @@ class PlannedStep:
     seen: Mapping[str, str] | None = None
     as_of: int | None = None
     stages: tuple[Stage, ...] = ()
-    waits: Mapping[Slice, str] = field(default_factory=dict)
-    if_changed: frozenset[Slice] = frozenset()
     ranges: tuple[ReasonedRange, ...] = ()
-    if_moved: frozenset[Slice] = frozenset()
-    causes: Mapping[Slice, Cause] = field(default_factory=dict)
-    is_current: bool = False
-    without: Mapping[Slice, str] = field(default_factory=dict)
-    given: Mapping[Slice, Given] = field(default_factory=dict)
-    there: Mapping[Slice, MadeFrom] = field(default_factory=dict)
+    works: Mapping[Slice, Work] = field(default_factory=dict)
     for_readers: Mapping[Slice, NeededSlice] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -104,18 +130,14 @@ class PlannedStep:
     def note(self) -> str | None:
         """Return why it does not run, why it runs once more, or what becomes of its table."""
         staged = "; ".join(map(str, self.stages))
-        return self.blocked or self.skipped or self.again or staged or None
+        skipped = None if self.skipped is None else str(self.skipped)
+        return self.blocked or skipped or self.again or staged or None
 
     @property
     def fails(self) -> str | None:
         """Return why it cannot work, as far as that is known before it runs."""
         refused = (str(stage) for stage in self.stages if isinstance(stage, Refuse))
         return self.blocked or next(refused, None)
-
-    @property
-    def ends_as(self) -> str:
-        """The state in which its slices end where it is skipped."""
-        return "unchanged" if self.is_current else "skipped"
 
     @property
     def name(self) -> str:
@@ -137,21 +159,95 @@ class PlannedStep:
         (slice_,) = self.slices
         return slice_
 
+    def work(self, slice_: Slice) -> Work:
+        """Return the decision about one slice.
+
+        Args:
+            slice_: A slice of the step.
+
+        Returns:
+            The decision; a plain one where nothing is decided.
+        """
+        return self.works.get(slice_, _PLAIN)
+
+    @property
+    def waits(self) -> dict[Slice, str]:
+        """Return the slices that cannot be made yet, each with what it waits for."""
+        waiting = ((slice_, work.waits_for) for slice_, work in self.works.items())
+        return {slice_: missing for slice_, missing in waiting if missing is not None}
+
+    @property
+    def without(self) -> dict[Slice, str]:
+        """Return the slices that are made although they lack an input, each with that."""
+        lacking = ((slice_, work.lacks) for slice_, work in self.works.items())
+        return {slice_: missing for slice_, missing in lacking if missing is not None}
+
+    def conditional(self, *conditions: Condition) -> frozenset[Slice]:
+        """Return the slices that are made only if the run changes something.
+
+        Args:
+            *conditions: The conditions that are meant; without any of them, all are.
+
+        Returns:
+            Those of the step's slices that have one of the conditions.
+        """
+        wanted = frozenset(conditions or Condition)
+        own = frozenset(s for s, work in self.works.items() if work.condition in wanted)
+        return own.intersection(self.slices)
+
+    def decide(self, slices: Iterable[Slice], **changes: Any) -> PlannedStep:
+        """Return the step with the same decision about slices.
+
+        Args:
+            slices: The slices.
+            **changes: Fields of `Work`.
+
+        Returns:
+            The step; what else is decided about the slices stays.
+        """
+        plain, works = Work(**changes), dict(self.works)
+        for slice_ in slices:
+            work = works.get(slice_)
+            works[slice_] = plain if work is None else replace(work, **changes)
+        return replace(self, works=works)
+
+    def decide_each(self, name: str, values: Mapping[Slice, object]) -> PlannedStep:
+        """Return the step with a decision of their own about each of some slices.
+
+        Args:
+            name: A field of `Work`.
+            values: The values of the field, by the slices.
+
+        Returns:
+            The step; what else is decided about the slices stays.
+        """
+        changes: dict[Slice, dict[str, Any]] = {s: {name: value} for s, value in values.items()}
+        works = {slice_: replace(self.work(slice_), **of) for slice_, of in changes.items()}
+        return replace(self, works={**self.works, **works})
+
     def divided(self, slice_: Slice, parts: Sequence[Slice]) -> PlannedStep:
-        """The step, with all that it says of a slice said of its parts as well."""
+        """Return the step with what it decides about a slice decided about its parts as well.
+
+        Args:
+            slice_: A slice of the step.
+            parts: The slices that it is divided into.
+
+        Returns:
+            The step; its slices stay.
+        """
         return replace(
             self,
-            if_changed=self.if_changed.union(parts if slice_ in self.if_changed else ()),
-            if_moved=self.if_moved.union(parts if slice_ in self.if_moved else ()),
-            causes=_of_parts(self.causes, slice_, parts),
-            without=_of_parts(self.without, slice_, parts),
-            given=_of_parts(self.given, slice_, parts),
+            works=_of_parts(self.works, slice_, parts),
             for_readers=_of_parts(self.for_readers, slice_, parts),
         )
 
 
-def _of_parts(said: Mapping[Slice, T], slice_: Slice, parts: Sequence[Slice]) -> Mapping[Slice, T]:
-    return {**said, **dict.fromkeys(parts, said[slice_])} if slice_ in said else said
+def _of_parts(
+    values: Mapping[Slice, T], slice_: Slice, parts: Sequence[Slice]
+) -> Mapping[Slice, T]:
+    if slice_ not in values:
+        return values
+    return {**values, **dict.fromkeys(parts, values[slice_])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,33 +309,35 @@ class Plan:
 
         They are made when they are asked for: a plan of many slices stays small.
         """
-        if len(step.slices) < 2 and not step.given:
+        has_inputs = any(work.inputs is not None for work in step.works.values())
+        if len(step.slices) < 2 and not has_inputs:
             yield step
             return
         together = step.apart is None and step.model.by_time is None
         size = TOGETHER if together else 1
         goes_on = False
-        for _, alike in groupby(step.slices, key=lambda each: repr(step.given.get(each))):
+        for _, alike in groupby(step.slices, lambda slice_: repr(step.work(slice_).inputs)):
             slices = tuple(alike)
             for first in range(0, len(slices), size):
                 yield replace(self.narrowed(step, slices[first : first + size]), goes_on=goes_on)
                 goes_on = True
 
-    def as_given(self, step: PlannedStep) -> Plan:
-        """The plan as a batch of one of its steps sees it: with what that is given."""
-        given = step.given.get(step.slices[0])
-        if given is None:
+    def with_inputs(self, step: PlannedStep) -> Plan:
+        """Return the plan as a batch of one of its steps sees it: with the inputs of that batch."""
+        inputs = step.work(step.slices[0]).inputs
+        if inputs is None:
             return self
-        request = replace(self.request, fire_time=given.fire_time, payload=given.payload)
-        return replace(self, args=given.args, request=request)
+        request = replace(self.request, fire_time=inputs.fire_time, payload=inputs.payload)
+        return replace(self, args=inputs.args, request=request)
 
     def narrowed(self, step: PlannedStep, slices: Sequence[Slice]) -> PlannedStep:
         """The step with some of its slices only."""
-        bindings = step.bindings
-        if step.blocked is None:
-            plan = self.as_given(replace(step, slices=tuple(slices))) if step.given else self
-            bindings = bindings_of(step.model, slices[0], plan.args, plan.request)
-        return replace(step, slices=tuple(slices), bindings=bindings)
+        narrowed = replace(step, slices=tuple(slices))
+        if step.blocked is not None:
+            return narrowed
+        plan = self.with_inputs(narrowed)
+        bindings = bindings_of(step.model, slices[0], plan.args, plan.request)
+        return replace(narrowed, bindings=bindings)
 
     @property
     def lakes(self) -> tuple[str, ...]:
@@ -297,7 +395,7 @@ class Known:
 
 
 @dataclass(frozen=True)  # no slots: cached_property needs `__dict__`
-class Asked:
+class PlanningContext:
     """Values that all steps of a plan share: ``steps`` are its models, in the order of ``order``,
     that of all; ``lines`` are those of models by time, ``cascade`` what is restated with them.
     ``roots`` are the names of the models that were selected; others may be added to ``steps``.
@@ -316,6 +414,12 @@ class Asked:
     roots: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
     first: Mapping[str, Mapping[Slice, NeededSlice]] = field(default_factory=dict)
+
+    @property
+    def range(self) -> SliceRange:
+        """Return the range of the request. Only goals of ranges ask for it."""
+        assert self.request.range is not None, "the request has a range"
+        return self.request.range
 
     def above(self, model: Model) -> Iterator[Model]:
         """The models that one reads, however far."""

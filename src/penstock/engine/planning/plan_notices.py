@@ -16,7 +16,7 @@ from penstock.model.time.slice import WHOLE, Part, Slice
 from penstock.states import SliceState
 
 if TYPE_CHECKING:
-    from penstock.engine.planning.plan import Asked, Plan, PlannedStep
+    from penstock.engine.planning.plan import Plan, PlannedStep, PlanningContext
     from penstock.engine.planning.restatement_scope import Cascade
     from penstock.engine.planning.slices import RunRequest
 
@@ -24,16 +24,16 @@ MANY = 10_000  # slices of a run, above which a notice says how many
 _LAGGING = (SliceState.FAILED, SliceState.SKIPPED, SliceState.CHANGED_OUTSIDE, SliceState.STALE)
 
 
-def notices_of(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
+def notices_of(steps: Sequence[PlannedStep], context: PlanningContext) -> Iterator[str]:
     """Raises ArgumentError for a full refresh of what must not be."""
-    yield from _notices(steps, asked.request)
-    if asked.request.range is None:
-        yield from without_start(asked.lines)
-    yield from _left_out(asked.cascade)
-    if asked.request.behind and not asked.request.full_refresh:
-        yield from _behind(steps, asked)
-        yield from _behind_by_time(steps, asked)
-        yield from _will_be_behind(steps, asked)
+    yield from _notices(steps, context.request)
+    if context.request.range is None:
+        yield from without_start(context.lines)
+    yield from _left_out(context.cascade)
+    if context.request.behind and not context.request.full_refresh:
+        yield from _behind(steps, context)
+        yield from _behind_by_time(steps, context)
+        yield from _will_be_behind(steps, context)
 
 
 def doubts_of(plan: Plan) -> Iterator[str]:
@@ -44,15 +44,15 @@ def doubts_of(plan: Plan) -> Iterator[str]:
                 yield f"{doubt_of(edge)}: {needs_hint(edge)}"
 
 
-def with_lagging(steps: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep]:
+def with_lagging(steps: Sequence[PlannedStep], context: PlanningContext) -> list[PlannedStep]:
     """The steps, where those that have nothing to do say what they read that is not up to date."""
     idle = [step for step in steps if step.skipped and step.tally is not None and not step.slices]
-    above = {model.name: model for step in idle for model in asked.above(step.model)}
+    above = {model.name: model for step in idle for model in context.above(step.model)}
     if not above:
         return list(steps)
     own = {step.name: step for step in steps}
     states: dict[str, frozenset[str]] = {}
-    for name, known in asked.known.slices(list(above.values())).items():
+    for name, known in context.known.slices(list(above.values())).items():
         step = own.get(name)
         if step is not None and step.slices and not step.skipped:
             continue  # this run makes it
@@ -60,25 +60,28 @@ def with_lagging(steps: Sequence[PlannedStep], asked: Asked) -> list[PlannedStep
     if not any(kinds.intersection(_LAGGING) for kinds in states.values()):
         return list(steps)
     names = {step.name for step in idle}
-    return [_lagging(step, states, asked) if step.name in names else step for step in steps]
+    return [_lagging(step, states, context) if step.name in names else step for step in steps]
 
 
-def _lagging(step: PlannedStep, states: Mapping[str, frozenset[str]], asked: Asked) -> PlannedStep:
-    for model in asked.above(step.model):
+def _lagging(
+    step: PlannedStep, states: Mapping[str, frozenset[str]], context: PlanningContext
+) -> PlannedStep:
+    for model in context.above(step.model):
         state = next((each for each in _LAGGING if each in states.get(model.name, ())), None)
         if state is not None:
-            said = (step.skipped or "").replace("up to date", "nothing to do", 1)
-            return replace(step, skipped=f"{said}; {model.name}, which it reads, is {state}")
+            assert step.skipped is not None, "only idle steps lag"
+            outdated = f"{model.name}, which it reads, is {state}"
+            return replace(step, skipped=replace(step.skipped, outdated_input=outdated))
     return step
 
 
-def _behind(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
+def _behind(steps: Sequence[PlannedStep], context: PlanningContext) -> Iterator[str]:
     """Yield which slices of partitioned models are behind that the run does not make."""
     models = [s.model for s in steps if s.model.partition is not None and _reads(s.model)]
     if not models:
         return
     planned = {step.name: {each.text for each in step.slices} for step in steps}
-    known = asked.known.slices(models)
+    known = context.known.slices(models)
     for name, states in ((m.name, known[m.name]) for m in models if m.name in known):
         if states.kinds.isdisjoint((SliceState.BEHIND, SliceState.LATE)):
             continue
@@ -94,10 +97,10 @@ def _behind(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
             yield f"{name}: this run leaves {what}: {do}"
 
 
-def _behind_by_time(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
+def _behind_by_time(steps: Sequence[PlannedStep], context: PlanningContext) -> Iterator[str]:
     """Yield which intervals are behind that no run takes back."""
     for step in steps:
-        line = asked.lines.get(step.name)
+        line = context.lines.get(step.name)
         if line is None or line.painted.remakes or step.anew:
             continue
         own = [each for each in step.slices if isinstance(each, Interval)]
@@ -106,13 +109,13 @@ def _behind_by_time(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]
             yield f"{step.name}: this run leaves {what}: {_ways(step.model)}"
 
 
-def _will_be_behind(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]:
+def _will_be_behind(steps: Sequence[PlannedStep], context: PlanningContext) -> Iterator[str]:
     """Yield which slices read what the run makes, and cannot be made again themselves."""
     above = {step.name: step for step in steps}
     for step in steps:
-        if step.anew or not asked.known.edges.get(step.name):
+        if step.anew or not context.known.edges.get(step.name):
             continue
-        read = touched(step.model, _kept(step, asked), above, asked)
+        read = touched(step.model, _kept(step, context), above, context)
         if number := len(read):
             what, verb = ("slice", "reads") if number == 1 else ("slices", "read")
             stays = "stays as it is" if number == 1 else "stay as they are"
@@ -122,9 +125,9 @@ def _will_be_behind(steps: Sequence[PlannedStep], asked: Asked) -> Iterator[str]
             )
 
 
-def _kept(step: PlannedStep, asked: Asked) -> list[Slice]:
+def _kept(step: PlannedStep, context: PlanningContext) -> list[Slice]:
     """The slices of a model that are up to date, and that no run takes back."""
-    line, planned = asked.lines.get(step.name), set(step.slices)
+    line, planned = context.lines.get(step.name), set(step.slices)
     if line is not None:
         if line.painted.remakes:
             return []
@@ -132,7 +135,7 @@ def _kept(step: PlannedStep, asked: Asked) -> list[Slice]:
         return list(line.by_time.units(minus(line.materialized(None), own)))
     if step.model.partition is None or step.model.strategy.restores:
         return []
-    states = asked.known.slices([step.model]).get(step.name)
+    states = context.known.slices([step.model]).get(step.name)
     if states is None or states.remakes:
         return []
     made = (
@@ -194,8 +197,8 @@ def _notices(steps: Sequence[PlannedStep], request: RunRequest) -> Iterator[str]
             yield f"{step.name} is {what}: {step.again}"
         if changed := _changed(step):
             yield changed
-        if step.without:
-            yield _without(step)
+        if without := step.without:
+            yield _without(step, without)
     number = sum(_number(step) for step in steps if not step.skipped)
     if number > MANY:
         yield (
@@ -206,9 +209,9 @@ def _notices(steps: Sequence[PlannedStep], request: RunRequest) -> Iterator[str]
         yield from _refreshed([step.model for step in steps if not step.skipped], request)
 
 
-def _without(step: PlannedStep) -> str:
+def _without(step: PlannedStep, without: Mapping[Slice, str]) -> str:
     """Say which slices ``--allow-missing`` lets a step make of what is there."""
-    slices, lacks = list(step.without), list(dict.fromkeys(step.without.values()))
+    slices, lacks = list(without), list(dict.fromkeys(without.values()))
     name = slices[0].text and f" {slices[0]}"
     what = (
         f"{step.name}{name} is" if len(slices) == 1 else f"{step.name}: {len(slices):,} slices are"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property, lru_cache
 
+from penstock.engine.planning.slice_reason import NOTHING_TO_DO, Skip, SkipKind
 from penstock.errors import ArgumentError, PartitionError
 from penstock.model.definition.model import Model
 from penstock.model.time import partition
@@ -294,7 +295,7 @@ def said(tally: Tally) -> str:
     return ", ".join(parts) or "no slices"
 
 
-def idle(tally: Tally, why_kept: str | None = None) -> str:
+def idle(tally: Tally, why_kept: str | None = None) -> Skip:
     """Return why nothing is made of a model: what is stale waits until a user asks for it.
     ``why_kept`` says why no run rebuilds it.
     """
@@ -314,7 +315,7 @@ def idle(tally: Tally, why_kept: str | None = None) -> str:
             f"; {left} stays as it is, since this kind of table cannot take a slice back: roll the "
             "table back, or drop the slices and run again"
         )
-    return f"nothing to do: {said(tally)}{hint}"
+    return Skip(SkipKind.IDLE, NOTHING_TO_DO, f"{said(tally)}{hint}")
 
 
 def by_others(snapshot: int) -> str:

@@ -164,7 +164,7 @@ class _Reasons:
     def pieces(self, step: PlannedStep) -> Iterator[_Piece]:
         held = self.held(step.model, [each.text for each in step.slices])
         for slice_ in step.slices:
-            waits, holder = step.waits.get(slice_), held.get(slice_.text)
+            waits, holder = step.work(slice_).waits_for, held.get(slice_.text)
             state = SliceState.WAITING if waits else HELD if holder else PLANNED
             for part, reason, why in self._parts(step, slice_):
                 for piece, reader in _by_readers(step, part):
@@ -196,13 +196,14 @@ class _Reasons:
         reason = _OF_STATE.get(state)
         if self.request.full_refresh:
             return Reason.FORCED, "--full-refresh"
-        if slice_ in step.causes and state in (SliceState.MATERIALIZED, SliceState.UNFINISHED):
-            return step.causes[slice_]
+        work = step.work(slice_)
+        if work.cause and state in (SliceState.MATERIALIZED, SliceState.UNFINISHED):
+            return work.cause
         if reason is not None and not (step.again and reason is Reason.CHANGED):
             return reason, cause or _WHY.get(state)
         if step.again:
             return Reason.RESTATED, step.again
-        if slice_ in step.if_changed or slice_ in step.if_moved:
+        if work.condition is not None:
             return Reason.BEHIND, IF_CHANGED
         return self._made_anyhow(step)
 

@@ -46,7 +46,7 @@ class RecordedStep:
 
     @classmethod
     def of(cls, step: PlannedStep) -> RecordedStep:
-        conditional = frozenset() if step.skipped else step.if_changed | step.if_moved
+        conditional = frozenset() if step.skipped else step.conditional()
         return cls(
             step.name,
             str(step.model.target),
@@ -54,7 +54,7 @@ class RecordedStep:
             () if step.skipped else tuple(folded(step.model, step.slices)),
             step.anew,
             step.again,
-            step.skipped,
+            None if step.skipped is None else str(step.skipped),
             tuple(each.to_dict() for each in step.ranges),
             tuple(folded(step.model, [each for each in step.slices if each in conditional])),
         )

@@ -15,18 +15,18 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from penstock.engine.inputs.pinned_tables import table_name
-from penstock.engine.planning.intervals import IntervalHistory, asked_moments
-from penstock.engine.planning.make_plan import Planner, finished, of_intervals, of_range, of_slices
-from penstock.engine.planning.plan import Asked, Plan, PlannedStep
+from penstock.engine.planning.goals import Goal, again_of, finished, of_range, of_slices, rebuilt
+from penstock.engine.planning.intervals import asked_moments
+from penstock.engine.planning.plan import Plan, PlannedStep, PlanningContext
 from penstock.engine.planning.ranges import SliceRange
 from penstock.engine.planning.restatement_scope import (
     Cascade,
-    ModelRestatement,
     RestatementScope,
     cascade,
     rebuilds,
     why_not,
 )
+from penstock.engine.planning.slice_reason import Skip, SkipKind
 from penstock.engine.strategies.time_range import rows_in_ranges
 from penstock.errors import ArgumentError, TableNotFound
 from penstock.model.definition.external import External
@@ -97,7 +97,7 @@ class Root:
         found = ((name, *graph.downstream(name)) for name in roots)
         return tuple(dict.fromkeys(chain.from_iterable(found)))
 
-    def require(self, asked: SliceRange | None, *, downstream: bool) -> None:
+    def require(self, range_: SliceRange | None, *, downstream: bool) -> None:
         """Raises ArgumentError for a model that cannot be restated, or not like that."""
         model = self.model
         why = None if model is None else why_not(model)
@@ -108,13 +108,13 @@ class Root:
                 location=model.place(why[2]),
             )
         has_ranges = model is not None and not rebuilds(model) and _has_ranges(model)
-        if has_ranges and asked is None:
+        if has_ranges and range_ is None:
             raise ArgumentError(
                 f"a restatement of {self.name} needs a range",
                 hint="for example: --from 2026-01-01 --to 2026-01-31",
             )
         for_readers = downstream and (model is None or not rebuilds(model))
-        if asked is not None and model is not None and not has_ranges and not for_readers:
+        if range_ is not None and model is not None and not has_ranges and not for_readers:
             raise ArgumentError(
                 f"{self.name} has no ranges: it is made as a whole",
                 hint="leave out --from and --to: then all of it is made again",
@@ -126,82 +126,70 @@ def _has_ranges(model: Model) -> bool:
     return model.by_time is not None or model.partition is not None
 
 
-def planner_of(root: Root) -> Planner:
+def goal_of(root: Root) -> Goal:
     """Return what a restatement that begins there makes of the models of a plan."""
 
-    def plan(asked: Asked) -> list[PlannedStep]:
+    def plan(context: PlanningContext) -> list[PlannedStep]:
         steps: dict[str, PlannedStep] = {}
         if root.model is not None and root.model.strategy.runs:
-            steps[root.name] = _first(root.model, asked)
-        reached = _reached(root, asked, steps.get(root.name))
-        for model in asked.steps:
+            steps[root.name] = _first(root.model, context)
+        reached = _reached(root, context, steps.get(root.name))
+        for model in context.steps:
             if model.name not in steps:
-                steps[model.name] = finished(_reader(model, reached, asked), asked)
-        return [steps[model.name] for model in asked.steps]
+                steps[model.name] = finished(_reader(model, reached, context), context)
+        return [steps[model.name] for model in context.steps]
 
     return plan
 
 
-def _first(model: Model, asked: Asked) -> PlannedStep:
+def _first(model: Model, context: PlanningContext) -> PlannedStep:
     """The model that was asked for."""
-    after = asked.after(model)
     if rebuilds(model):
-        return finished(_anew(model, asked, after, ASKED), asked)
+        return finished(rebuilt(model, context, ASKED), context)
     if not _has_ranges(model):
-        return finished(replace(of_slices(model, (WHOLE,), asked), again=ASKED), asked)
-    (step,) = of_range(replace(asked, steps=(model,)))
+        return finished(replace(of_slices(model, (WHOLE,), context), again=ASKED), context)
+    (step,) = of_range(replace(context, steps=(model,)))
     intervals = [slice_ for slice_ in step.slices if isinstance(slice_, Interval)]
     slices = union(intervals) if intervals else step.slices
-    return finished(replace(step, slices=slices, again=ASKED), asked)
+    return finished(replace(step, slices=slices, again=ASKED), context)
 
 
-def _anew(model: Model, asked: Asked, after: tuple[str, ...], why: str) -> PlannedStep:
-    """The whole table, from nothing; where its query reads by intervals, by all of them."""
-    line = asked.lines.get(model.name)
-    if line is None:
-        step = of_slices(model, (WHOLE,), asked)
-    else:
-        line = replace(line, painted=IntervalHistory())
-        step = of_intervals(model, line, line.due(), after)
-    return replace(step, again=why, anew=True)
-
-
-def _reached(root: Root, asked: Asked, first: PlannedStep | None) -> Cascade:
+def _reached(root: Root, context: PlanningContext, root_step: PlannedStep | None) -> Cascade:
     """Return what is made again of the readers of what was asked for."""
     scope: tuple[Slice, ...] = (WHOLE,)
-    if first is not None and first.slices and not first.anew and first.slices != (WHOLE,):
-        scope = first.slices
-    elif asked.request.range is not None:
-        scope = (asked_moments(asked.request.range, asked.request.fire_time),)
+    if (
+        root_step is not None
+        and root_step.slices
+        and not root_step.anew
+        and root_step.slices != (WHOLE,)
+    ):
+        scope = root_step.slices
+    elif context.request.range is not None:
+        scope = (asked_moments(context.request.range, context.request.fire_time),)
     spec = None if root.model is None else root.model.partition
     wave = RestatementScope(f"{root.name} is restated", _ALWAYS, scope, spec, now=True)
-    parents = {**asked.graph.parents}
+    parents = {**context.graph.parents}
     parents |= {name: (*parents[name], root.name) for name in root.readers}
-    names = {model.name for model in asked.steps}
-    below = [model for model in asked.order if model.name != root.name]
-    pasts = asked.known.pasts([model for model in asked.steps if model.name != root.name])
+    names = {model.name for model in context.steps}
+    below = [model for model in context.order if model.name != root.name]
+    pasts = context.known.pasts([model for model in context.steps if model.name != root.name])
     return cascade(below, parents, names, pasts, begun={root.name: (wave,)})
 
 
-def _reader(model: Model, reached: Cascade, asked: Asked) -> PlannedStep:
-    name, after = model.name, asked.after(model)
-    again = reached.again.get(name)
+def _reader(model: Model, reached: Cascade, context: PlanningContext) -> PlannedStep:
+    name, after = model.name, context.after(model)
+    restatement = reached.again.get(name)
     if name in reached.left_out:
-        return PlannedStep(model, (), after, skipped=f"not restated: {reached.left_out[name]}")
-    if again is None:
+        return PlannedStep(model, (), after, skipped=_left_out(reached.left_out[name]))
+    if restatement is None:
         if name in reached.passed and not _has_ranges(model) and not rebuilds(model):
-            return of_slices(model, (WHOLE,), asked)
-        return PlannedStep(model, (), after, skipped="not restated: nothing of it is there yet")
-    return again_of(model, again, asked, after)
+            return of_slices(model, (WHOLE,), context)
+        return PlannedStep(model, (), after, skipped=_left_out("nothing of it is there yet"))
+    return again_of(model, restatement, context)
 
 
-def again_of(
-    model: Model, again: ModelRestatement, asked: Asked, after: tuple[str, ...]
-) -> PlannedStep:
-    """Return the step that makes what is there of a model again."""
-    if again.anew:
-        return _anew(model, asked, after, again.why)
-    return replace(of_slices(model, again.slices, asked), again=again.why)
+def _left_out(why: str) -> Skip:
+    return Skip(SkipKind.LEFT_OUT, "not restated", why)
 
 
 def restated(
@@ -218,7 +206,7 @@ def _restated(step: PlannedStep, lake: Destination, column: str) -> Restated:
     model = step.model
     shown = Restated(model.name, str(model.target), step.slice, len(step.slices), anew=step.anew)
     if step.skipped is not None:
-        return replace(shown, slices=0, skipped=step.skipped)
+        return replace(shown, slices=0, skipped=str(step.skipped))
     if not model.strategy.counts_rows:
         return shown
     if model.ranges is not None:

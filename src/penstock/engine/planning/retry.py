@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from penstock.engine.planning.make_plan import Planner, step_of
-from penstock.engine.planning.plan import Asked, Given, PlannedStep
+from penstock.engine.planning.goals import Goal, step_of
+from penstock.engine.planning.plan import PlannedStep, PlanningContext
 from penstock.engine.planning.ranges import SliceStates
 from penstock.engine.planning.recorded_plan import RecordedPlan, RecordedStep
+from penstock.engine.planning.slice_reason import RunInputs
 from penstock.engine.planning.slices import RunRequest
 from penstock.errors import ArgumentError, PartitionError
 from penstock.model.definition.model import Model
@@ -43,8 +44,8 @@ class PastPlan:
     steps: Sequence[StepRecord] = ()
 
     @property
-    def given(self) -> Given:
-        return Given(self.args, self.plan.request.fire_time, self.plan.request.payload)
+    def given(self) -> RunInputs:
+        return RunInputs(self.args, self.plan.request.fire_time, self.plan.request.payload)
 
 
 Published = Callable[[Model], Iterable["SliceRecord"]]
@@ -56,7 +57,7 @@ class Left:
     recorded step of the last run, with whether it has made any. ``notices`` are worth saying.
     """
 
-    slices: Mapping[str, Mapping[Slice, Given]] = field(default_factory=dict)
+    slices: Mapping[str, Mapping[Slice, RunInputs]] = field(default_factory=dict)
     steps: Mapping[str, tuple[RecordedStep, bool]] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
 
@@ -83,7 +84,7 @@ def left_of(runs: Sequence[PastPlan], models: Mapping[str, Model], published: Pu
     """Return what runs have left, of which a later one counts. ``published`` are the records of a
     model's slices. Raises ArgumentError where a model has other slices now.
     """
-    found: dict[str, dict[Slice, Given]] = {}
+    found: dict[str, dict[Slice, RunInputs]] = {}
     steps: dict[str, tuple[RecordedStep, bool]] = {}
     notices: dict[str, None] = {}
     records: dict[str, tuple[SliceRecord, ...]] = {}
@@ -111,7 +112,7 @@ def left_of(runs: Sequence[PastPlan], models: Mapping[str, Model], published: Pu
     )
 
 
-def _put(kept: dict[Slice, Given], left: Sequence[Slice], given: Given) -> None:
+def _put(kept: dict[Slice, RunInputs], left: Sequence[Slice], given: RunInputs) -> None:
     """A later run's slices in place of an earlier one's."""
     new = union(each for each in left if isinstance(each, Interval))
     for each in [each for each in kept if isinstance(each, Interval)] if new else ():
@@ -120,7 +121,7 @@ def _put(kept: dict[Slice, Given], left: Sequence[Slice], given: Given) -> None:
     kept.update(dict.fromkeys(left, given))
 
 
-def _in_order(model: Model, slices: Mapping[Slice, Given]) -> dict[Slice, Given]:
+def _in_order(model: Model, slices: Mapping[Slice, RunInputs]) -> dict[Slice, RunInputs]:
     if model.by_time is None:
         return dict(slices)
     intervals = sorted(each for each in slices if isinstance(each, Interval))
@@ -156,37 +157,37 @@ def _left(
         yield from minus((slice_,), intervals)
 
 
-def planner_of(left: Left) -> Planner:
+def goal_of(left: Left) -> Goal:
     """Return what a retry makes of the models of a plan."""
 
-    def plan(asked: Asked) -> list[PlannedStep]:
-        return [_step(model, left, asked) for model in asked.steps if model.name in left.slices]
+    def plan(context: PlanningContext) -> list[PlannedStep]:
+        return [_step(model, left, context) for model in context.steps if model.name in left.slices]
 
     return plan
 
 
-def _step(model: Model, left: Left, asked: Asked) -> PlannedStep:
+def _step(model: Model, left: Left, context: PlanningContext) -> PlannedStep:
     given = left.slices[model.name]
     recorded, has_made = left.steps[model.name]
-    step = step_of(model, tuple(given), asked)
+    step = step_of(model, tuple(given), context)
     several = len(set(left_givens(left))) > 1
     if several and model.by_time is not None:
         step = replace(step, slices=tuple(_batches(model.by_time, given)))
     by_slice = {each: _given_of(each, given) for each in step.slices}
-    line = asked.lines.get(model.name)
-    states = asked.known.slices([model]).get(model.name, SliceStates()) if line is None else None
+    line = context.lines.get(model.name)
+    states = context.known.slices([model]).get(model.name, SliceStates()) if line is None else None
     seen = line.painted.runs if line is not None else states.runs if states is not None else None
-    return replace(
+    step = replace(
         step,
         again=recorded.again,
         # What it dropped is dropped: what it has made since stays.
         anew=recorded.anew and not has_made,
         seen=seen,
-        given=by_slice if several else {},
     )
+    return step.decide_each("inputs", by_slice) if several else step
 
 
-def _batches(by_time: TimeRange, given: Mapping[Slice, Given]) -> list[Interval]:
+def _batches(by_time: TimeRange, given: Mapping[Slice, RunInputs]) -> list[Interval]:
     """The batches of intervals, in order; none is of two runs that were given other things."""
     alike = defaultdict[str, list[Interval]](list)
     for each, of in given.items():
@@ -201,7 +202,7 @@ def left_givens(left: Left) -> Iterator[str]:
         yield from (repr(each) for each in slices.values())
 
 
-def _given_of(slice_: Slice, given: Mapping[Slice, Given]) -> Given:
+def _given_of(slice_: Slice, given: Mapping[Slice, RunInputs]) -> RunInputs:
     """Return what the run of a slice was given, or that of a batch of intervals."""
     if slice_ in given:
         return given[slice_]

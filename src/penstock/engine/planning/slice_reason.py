@@ -1,17 +1,23 @@
-"""Reasons for which a run makes slices: the closed list, ranges of slices with one of them, and the
-changes of definitions behind some.
+"""Reasons for which a run makes slices or skips a step.
+
+These are the closed list, ranges of slices with one reason, and changes of definitions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from datetime import datetime
+from enum import Enum, StrEnum, auto
 from typing import Any, NamedTuple
 
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import Slice
+from penstock.states import StepState
 
 PLANNED, HELD = "planned", "held"  # with `ranges.WAITING` the states of ranges
+UP_TO_DATE = "up to date"
+NOTHING_TO_DO = "nothing to do"
 
 
 class Reason(StrEnum):
@@ -32,6 +38,54 @@ class Cause(NamedTuple):
 
     reason: Reason
     why: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunInputs:
+    """Arguments of a run, as texts, its time and its payload: all but its slices."""
+
+    args: Mapping[str, str | None]
+    fire_time: datetime
+    payload: Mapping[str, Any] | None = None
+
+
+class SkipKind(Enum):
+    """A kind of reason for which a step builds nothing."""
+
+    CURRENT = auto()  # a run would build each of its slices as it is
+    IDLE = auto()  # nothing of it is due
+    EARLY = auto()  # its slice is before a start
+    NOT_NEEDED = auto()  # no selected model needs anything of it
+    UNTOUCHED = auto()  # no change of a definition reaches it
+    LEFT_OUT = auto()  # it cannot be rebuilt with what it reads
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """The reason for which a step builds nothing. It is not a failure.
+
+    Attributes:
+        kind: The kind of the reason.
+        reason: The reason for people.
+        detail: More of the reason, such as the number of slices in each state.
+        outdated_input: An input that is not up to date, with its state.
+    """
+
+    kind: SkipKind
+    reason: str
+    detail: str | None = None
+    outdated_input: str | None = None
+
+    def __str__(self) -> str:
+        reason = self.reason if self.outdated_input is None else NOTHING_TO_DO
+        text = reason if self.detail is None else f"{reason}: {self.detail}"
+        return text if self.outdated_input is None else f"{text}; {self.outdated_input}"
+
+    @property
+    def ends_as(self) -> StepState:
+        """Return the state in which the slices of the step end."""
+        is_current = self.kind is SkipKind.CURRENT
+        return StepState.UNCHANGED if is_current else StepState.SKIPPED
 
 
 @dataclass(frozen=True, slots=True)

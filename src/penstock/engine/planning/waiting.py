@@ -7,7 +7,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals, start_above
 from penstock.engine.planning.needed import Lack, There, first_lacking, lacked, touching
-from penstock.engine.planning.plan import Asked, PlannedStep, count_of
+from penstock.engine.planning.plan import PlannedStep, PlanningContext, count_of
 from penstock.engine.planning.ranges import SliceStates
 from penstock.engine.planning.restatement_scope import together
 from penstock.model.definition.model import Model
@@ -36,20 +36,22 @@ Make = Callable[[Model, tuple[Slice, ...]], PlannedStep]
 CUT = "some of them wait for their input"
 
 
-def complete(planned: Sequence[PlannedStep], asked: Asked, make: Make, finish: Finish) -> Completed:
+def complete(
+    planned: Sequence[PlannedStep], context: PlanningContext, make: Make, finish: Finish
+) -> Completed:
     """Return the steps with what has to be made before, and with what waits. ``finish`` binds the
     arguments of a step again after its slices have been cut.
     """
-    completion = _Completion.of(planned, asked)
+    completion = _Completion.of(planned, context)
     if completion is None:
         return Completed(list(planned))
-    for model in reversed(asked.steps):
+    for model in reversed(context.steps):
         for edge in completion.edges(model):
             completion.add_missing(edge, make)
-    if asked.request.allow_missing:
+    if context.request.allow_missing:
         completion.do_without()
     else:
-        for model in asked.steps:
+        for model in context.steps:
             completion.wait(model, finish)
     return Completed(list(completion.steps.values()), completion.added)
 
@@ -68,7 +70,7 @@ class Completed:
 class _Completion:
     """The steps of a plan while it is completed, by the names of their models."""
 
-    asked: Asked
+    asked: PlanningContext
     steps: dict[str, PlannedStep]
     there: Mapping[str, There]
     old: Mapping[str, Sequence[OldTable]]
@@ -76,15 +78,15 @@ class _Completion:
     added: dict[str, dict[Slice, NeededSlice]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, planned: Sequence[PlannedStep], asked: Asked) -> _Completion | None:
+    def of(cls, planned: Sequence[PlannedStep], context: PlanningContext) -> _Completion | None:
         """None where no step needs anything that may not be there."""
-        edges = [edge for step in planned for edge in asked.known.edges.get(step.name, ())]
+        edges = [edge for step in planned for edge in context.known.edges.get(step.name, ())]
         inputs = {edge.upstream.name: edge.upstream for edge in edges if may_lack(edge)}
-        old = asked.known.old_tables(asked.request.fire_time.astimezone(UTC))
+        old = context.known.old_tables(context.request.fire_time.astimezone(UTC))
         steps = {step.name: step for step in planned}
         if not inputs and old.keys().isdisjoint(steps):
             return None
-        return cls(asked, steps, there_of(inputs.values(), asked), old)
+        return cls(context, steps, there_of(inputs.values(), context), old)
 
     @property
     def now(self) -> datetime:
@@ -121,8 +123,8 @@ class _Completion:
             edges, step = self.edges(model), self._step(model)
             if step is not None and (edges or model.name in self.old):
                 waits = self._waits(model, edges, step.slices)
-                without = {slice_: str(lack) for slice_, lack in waits.items()}
-                self.steps[model.name] = replace(step, without=without)
+                lacks = {slice_: str(lack) for slice_, lack in waits.items()}
+                self.steps[model.name] = step.decide_each("lacks", lacks)
 
     def wait(self, model: Model, finish: Finish) -> None:
         """Find the slices of a step that wait: for what is not there, or waits itself. Of a batch
@@ -133,10 +135,10 @@ class _Completion:
             return
         waits = self._waits_by_order(model, edges, step.slices)
         if waits and model.by_time is not None:
-            slices = tuple(self._cut(model, model.by_time, step.slices, waits))
-            if slices != step.slices:
-                step = finish(replace(step, slices=slices, apart=step.apart or CUT))
-                waits = self._waits_by_order(model, edges, slices)
+            cut = self._cut(model, model.by_time, step, waits)
+            if cut.slices != step.slices:
+                step = finish(replace(cut, apart=step.apart or CUT))
+                waits = self._waits_by_order(model, edges, step.slices)
         if waits:
             first = next(each for each in step.slices if each in waits)
             if model.in_order:
@@ -146,7 +148,7 @@ class _Completion:
                 waits = {each: waits.get(each, waits[first]) for each in step.slices}
             self.waits[model.name] = waits
             told = {each: str(why) for each, why in waits.items()}
-            self.steps[model.name] = replace(step, waits=told)
+            self.steps[model.name] = step.decide_each("waits_for", told)
 
     def _waits_by_order(
         self, model: Model, edges: Sequence[Edge], slices: Sequence[Slice]
@@ -182,22 +184,21 @@ class _Completion:
         return waits
 
     def _cut(
-        self,
-        model: Model,
-        by_time: TimeRange,
-        slices: Sequence[Slice],
-        waits: Collection[Slice],
-    ) -> Iterator[Slice]:
-        """Cut batches where their intervals begin to wait, or end."""
-        for slice_ in slices:
+        self, model: Model, by_time: TimeRange, step: PlannedStep, waits: Collection[Slice]
+    ) -> PlannedStep:
+        """Cut the batches of a step where their intervals begin to wait, or end."""
+        slices: list[Slice] = []
+        for slice_ in step.slices:
             if slice_ not in waits or not isinstance(slice_, Interval):
-                yield slice_
+                slices.append(slice_)
                 continue
             units = list(by_time.units((slice_,)))
             held = self._waits(model, self.edges(model), units)
-            for _, of in groupby(units, held.__contains__):
-                run = list(of)
-                yield Interval(run[0].start, run[-1].end)
+            runs = (list(alike) for _, alike in groupby(units, held.__contains__))
+            parts = [Interval(run[0].start, run[-1].end) for run in runs]
+            step = step.divided(slice_, parts)
+            slices += parts
+        return replace(step, slices=tuple(slices))
 
 
 def with_more(step: PlannedStep, more: Mapping[Slice, NeededSlice], make: Make) -> PlannedStep:
@@ -234,28 +235,28 @@ def may_lack(edge: Edge) -> bool:
     return sliced(upstream) is not Sliced.NOT or upstream.strategy.keeps_versions
 
 
-def there_of(models: Iterable[Model], asked: Asked) -> dict[str, There]:
+def there_of(models: Iterable[Model], context: PlanningContext) -> dict[str, There]:
     """Return what is there of models; nothing of those that the run makes from nothing."""
     every = list(models)
-    refreshed = {m.name for m in asked.steps} if asked.request.full_refresh else set[str]()
+    refreshed = {m.name for m in context.steps} if context.request.full_refresh else set[str]()
     timed = [model for model in every if model.by_time is not None]
-    painted = asked.known.intervals(timed) if timed else {}
-    states = asked.known.slices([model for model in every if model.by_time is None])
-    by_name = {model.name: model for model in asked.order}
-    now = asked.request.fire_time.astimezone(UTC)
+    painted = context.known.intervals(timed) if timed else {}
+    states = context.known.slices([model for model in every if model.by_time is None])
+    by_name = {model.name: model for model in context.order}
+    now = context.request.fire_time.astimezone(UTC)
     found: dict[str, There] = {}
     for model in every:
         is_new, line = model.name in refreshed, None
         if model.by_time is not None:
             known = IntervalHistory() if is_new else painted.get(model.name, IntervalHistory())
-            start = start_above(model, by_name, asked.graph, now)
+            start = start_above(model, by_name, context.graph, now)
             line = ModelIntervals(model.by_time, known, now, start)
         own = SliceStates() if is_new else states.get(model.name, SliceStates())
         found[model.name] = There(model, own, line)
     return found
 
 
-def may_touch(model: Model, steps: Mapping[str, PlannedStep], planning: Asked) -> bool:
+def may_touch(model: Model, steps: Mapping[str, PlannedStep], planning: PlanningContext) -> bool:
     """Tell whether any slice of a model may need one that a plan makes.
 
     Args:
@@ -275,40 +276,43 @@ def may_touch(model: Model, steps: Mapping[str, PlannedStep], planning: Asked) -
 
 
 def touched(
-    model: Model, slices: Sequence[Slice], steps: Mapping[str, PlannedStep], asked: Asked
+    model: Model,
+    slices: Sequence[Slice],
+    steps: Mapping[str, PlannedStep],
+    context: PlanningContext,
 ) -> list[Slice]:
     """Return those of a model's slices that need a slice which a plan makes. Where late rows are
     asked for, also those that read a whole table which it makes by the bounds of their slice.
     """
     found: dict[Slice, None] = {}
-    for edge in asked.known.edges.get(model.name, ()):
+    for edge in context.known.edges.get(model.name, ()):
         above = steps.get(edge.upstream.name)
         if edge.is_self or above is None or above.skipped or above.blocked:
             continue
-        whole = asked.request.late and edge.need.has_late_rows
+        whole = context.request.late and edge.need.has_late_rows
         needs = touching(edge, above.slices, whole=whole)
         found |= dict.fromkeys(slice_ for slice_ in slices if needs(slice_))
-    if any(_is_another(view, steps, asked) for view in asked.known.views.get(model.name, ())):
+    if any(_is_another(view, steps, context) for view in context.known.views.get(model.name, ())):
         return list(slices)
     return list(found)
 
 
-def _is_another(view: Model, steps: Mapping[str, PlannedStep], asked: Asked) -> bool:
+def _is_another(view: Model, steps: Mapping[str, PlannedStep], context: PlanningContext) -> bool:
     """Return whether a plan gives a view another query."""
     step = steps.get(view.name)
     if step is None or step.skipped or step.blocked:
         return False
-    states = asked.known.slices([view]).get(view.name, SliceStates())
+    states = context.known.slices([view]).get(view.name, SliceStates())
     return not states.state(WHOLE.text).has_current_definition  # its rows are its inputs'
 
 
 def following(
-    model: Model, slices: Sequence[Slice], made: Collection[Slice], asked: Asked
+    model: Model, slices: Sequence[Slice], made: Collection[Slice], context: PlanningContext
 ) -> list[Slice]:
     """Return those of ``slices``, in the order of time, that read what a run makes of their own
     table, and those that read these.
     """
-    edge = next((each for each in asked.known.edges.get(model.name, ()) if each.is_self), None)
+    edge = next((each for each in context.known.edges.get(model.name, ()) if each.is_self), None)
     if edge is None or not made:
         return []
     needs = [touching(edge, made)]

@@ -272,6 +272,6 @@ def _read_record(context: RunContext, planned: PlannedStep, pins: Pins) -> ReadR
         arguments=model.given(context.plan.args),
         tests=model.terms,
         version=VERSION,
-        missing=planned.without.get(planned.slices[0]),
+        missing=planned.work(planned.slices[0]).lacks,
         settings=context.conf,
     )

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, cast
 
 from penstock.engine.planning.needed import edge_to, missing_to, touching
 from penstock.engine.planning.no_op import ended, nothing_to_do, rows_and_snapshot
-from penstock.engine.planning.plan import Plan, PlannedStep, count_of
+from penstock.engine.planning.plan import Condition, Plan, PlannedStep, count_of
 from penstock.engine.planning.recorded_plan import RecordedPlan
-from penstock.engine.planning.up_to_date import UP_TO_DATE
+from penstock.engine.planning.slice_reason import UP_TO_DATE
 from penstock.engine.python.files import remove_abandoned
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.bisect import parts_to_make
@@ -235,7 +235,7 @@ class _Line:
         by_time, lost = self.step.model.by_time, self.lost
         if by_time is None or not isinstance(slice_, Interval) or lost is None:
             return []
-        if slice_ in self.step.waits:
+        if self.step.work(slice_).waits_for is not None:
             return []
         in_order = self.step.model.in_order
         parts = parts_to_make(
@@ -250,16 +250,16 @@ class _Line:
 
     def lacks(self, slice_: Slice) -> Ends | None:
         """Return how a slice ends that cannot be made, and why."""
-        waits = self.step.waits.get(slice_)
-        if waits is not None:
-            return StepState.WAITING, waits
+        work = self.step.work(slice_)
+        if work.waits_for is not None:
+            return StepState.WAITING, work.waits_for
         assert self.lost is not None, "set where it is due"
         ends = self.lost(slice_)
         if ends is not None:
             return ends
-        if slice_ in self.step.if_changed and not any(needs(slice_) for needs in self.changed):
+        if work.condition is Condition.ROWS and not any(needs(slice_) for needs in self.changed):
             return "unchanged", "what it reads has not changed"
-        if slice_ in self.step.if_moved and not any(needs(slice_) for needs in self.moved):
+        if work.condition is Condition.INPUTS and not any(needs(slice_) for needs in self.moved):
             return "unchanged", UP_TO_DATE
         return None
 
@@ -339,7 +339,7 @@ class Runner:
             if self._world.cancelled.is_set():
                 self._end_rest(line, "cancelled", INTERRUPTED)
             elif line.step.skipped:
-                self._end_rest(line, line.step.ends_as, line.step.skipped)
+                self._end_rest(line, line.step.skipped.ends_as, str(line.step.skipped))
             elif len(running) < self._jobs and self._is_due(line):
                 batch = self._next(line)
                 if batch is not None:
@@ -361,7 +361,7 @@ class Runner:
             lost = next((why for each in line.step.slices if (why := line.lost(each))), None)
             line.lost = lambda _: lost
         line.changed = _changes(line, above, self._plan)
-        if line.step.if_moved:
+        if line.step.conditional(Condition.INPUTS):
             line.moved = _changes(line, above, self._plan, whole=True)
         return True
 
@@ -426,7 +426,7 @@ class Runner:
         (result,) = ended(step, state, reason)
         line.results[step.only] = result
         line.count += 1
-        if state == StepState.WAITING and step.only not in line.step.waits:
+        if state == StepState.WAITING and line.step.work(step.only).waits_for is None:
             line.held[step.only] = result
         if state in {"skipped", StepState.WAITING}:
             with contextlib.suppress(PenstockError):  # it is only for the next run to know

@@ -93,8 +93,7 @@ def run_step(context: RunContext, planned: PlannedStep) -> Results:
     What one batch cannot do is tried by halves, or one by one, so that a slice that fails stops no
     other.
     """
-    if planned.given:
-        context = replace(context, plan=context.plan.as_given(planned))
+    context = replace(context, plan=context.plan.with_inputs(planned))
     run = _Run(context, planned)
     try:
         claimed = claim(context, planned)
