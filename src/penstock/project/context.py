@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from penstock.engine.answers.status import Reads
     from penstock.engine.planning.slice_states import KnownSlices
     from penstock.engine.planning.state_cache import StateCache
     from penstock.engine.session.own_models import OwnModels
@@ -252,13 +251,6 @@ class ProjectContext:
         from penstock.model.slicing.undated import views_read
 
         return views_read(self.models)
-
-    @property
-    def reads(self) -> Reads:
-        """Return the reads of all models, as a status asks for them."""
-        from penstock.engine.answers.status import Reads
-
-        return Reads(self.edges, self.table_reads, self.views_read)
 
     def lineage(
         self, names: Collection[str] | None = None, *, lakes: bool = True

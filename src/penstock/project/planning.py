@@ -172,7 +172,7 @@ def _with_files(context: ProjectContext, plan: Plan) -> Plan:
 
 def _changes(context: ProjectContext, plan: Plan, known: Known) -> Iterator[DefinitionChange]:
     """Return what changes of definitions touch, of the models of a plan and below them."""
-    from penstock.engine.planning.changed_tests import changes_of_tests
+    from penstock.engine.planning.definition_diff import changes_of_tests
     from penstock.engine.planning.reasons import stale_slices
 
     models = [step.model for step in plan.steps]

@@ -198,7 +198,7 @@ def execute_plan(
     Returns:
         The result of each step.
     """
-    from penstock.engine.planning.changed_tests import changes_of_tests
+    from penstock.engine.planning.definition_diff import changes_of_tests
     from penstock.engine.planning.run_arguments import require_jobs
     from penstock.engine.results import StaleSlices
 

@@ -43,7 +43,7 @@ def report_status(
         PartitionError: A model cannot have the range.
     """
     from penstock.engine.answers.range_status import in_range, of_selection
-    from penstock.engine.answers.status import status_of, statuses
+    from penstock.engine.answers.status import statuses
     from penstock.engine.planning.ranges import SliceRange
     from penstock.engine.planning.run_arguments import selection_of
 
@@ -52,11 +52,7 @@ def report_status(
     slice_range = None if from_ is None and last is None else SliceRange(from_, last)
 
     def read_statuses() -> Statuses:
-        source, reads = (context.settings, context.catalog), context.reads
-        if only:
-            current = status_of(*source, only, reads)
-        else:
-            current = statuses(*source, context.models, reads)
+        current = statuses(context.slices(), context.models, [only] if only else None)
         if slice_range is None:
             return current
         return in_range(
@@ -98,8 +94,7 @@ def summarize_models(
     if selection:
         names = select_names(context, selection)
         only = [model for model in context.models if model.name in names]
-    knowledge = context.slices(late=False)
-    summaries = summarize(knowledge, context.models, context.reads, only)
+    summaries = summarize(context.slices(), context.models, only)
     context.save_facts()
     return summaries
 
@@ -128,8 +123,7 @@ def describe_model(context: ProjectContext, model: str) -> ModelDetail:
     """Return everything that is known of a model."""
     from penstock.engine.answers.status import detail_of
 
-    shown = context.model(model)
-    return detail_of(context.settings, context.catalog, shown, context.reads)
+    return detail_of(context.slices(), context.model(model))
 
 
 def read_test_results(context: ProjectContext, model: str) -> RecordedChecks:

@@ -1,4 +1,7 @@
-"""States of slices from what the state tables say. Pure."""
+"""States of slices from what the state tables say. Pure.
+
+Tests ``engine/planning/slice_details.py`` as well.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,16 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.answers.status import LakeState, model_status, unmade
+from penstock.engine.answers.status import model_status, unmade
+from penstock.engine.planning.slice_details import Details
+from penstock.engine.planning.slice_states import Recorded
 from penstock.engine.results import CheckResult, ModelStatus
 from penstock.engine.state.other_writers import Outside
-from penstock.engine.state.records import CheckRecord, SliceRecord, StepRecord, this_process
+from penstock.engine.state.records import CheckRecord, SliceRecord, StepRecord
+from penstock.engine.state.store import State
 from penstock.model.definition.model import Model
 from penstock.project.project import Project
-from tests.engine.state.builders import START, at, run_record, step_record
+from tests.engine.state.builders import START, at, publication, run_record, step_record
 from tests.engine.toy import write_project
 
 SCRIPT = (
@@ -50,9 +56,10 @@ def slice_of(model: Model, **changes: Any) -> SliceRecord:
 def status(
     model: Model, *, slices: Any = (), attempts: Any = (), checks: Any = (), alive: bool = True
 ) -> ModelStatus:
-    running = (run_record("r2"),) if alive else ()
-    state = LakeState(tuple(slices), tuple(attempts), tuple(checks), running)
-    return model_status(model, state, is_gone=lambda process: process != this_process())
+    by_slice = {(check.target, check.slice): list(checks) for check in checks}
+    details = Details(by_slice)
+    running = {"r2"} if alive else set[str]()
+    return model_status(model, Recorded(slices, tried=attempts, alive=running, details=details))
 
 
 def attempt(state: str, minutes: int = 5) -> StepRecord:
@@ -130,12 +137,12 @@ def test_the_state_of_a_model_is_the_most_pressing(model: Model) -> None:
 
 def test_what_others_changed_is_said(model: Model) -> None:
     outside = Outside({("main.a", DAY): 9}, frozenset({"main.a"}))
-    state = LakeState((slice_of(model),), outside=outside)
-    (statuses,) = model_status(model, state, is_gone=lambda _: True).slices
+    recorded = Recorded((slice_of(model),), outside)
+    (statuses,) = model_status(model, recorded).slices
     assert (statuses.state, statuses.outside_snapshot) == ("changed outside", 9)
     assert statuses.rows is None
-    failed = replace(state, attempts=(attempt("failed"),))
-    (statuses,) = model_status(model, failed, is_gone=lambda _: True).slices
+    failed = replace(recorded, tried=(attempt("failed"),))
+    (statuses,) = model_status(model, failed).slices
     assert (statuses.state, statuses.rows) == ("failed", None)
 
 
@@ -153,10 +160,10 @@ def test_a_slice_of_another_kind_is_listed(model: Model) -> None:
 
 def test_a_table_that_no_model_makes_is_listed_while_it_is_there(model: Model) -> None:
     old = replace(slice_of(model), target="main.old")
-    there = LakeState((old,), outside=Outside(there=frozenset({"main.old"})))
-    (one,) = unmade(there, "main", [model])
+    there = Recorded((old,), Outside(there=frozenset({"main.old"})))
+    (one,) = unmade({"main.old": there}, "main")
     assert (one.model, one.target, one.state, one.rows) == (None, "main.old", "no model", 3)
-    assert unmade(LakeState((old,)), "main", [model]) == []
+    assert unmade({"main.old": Recorded((old,))}, "main") == []
 
 
 def test_an_embedded_model_makes_nothing(tmp_path: Path) -> None:
@@ -172,9 +179,11 @@ def test_an_embedded_model_makes_nothing(tmp_path: Path) -> None:
 
 def test_the_table_of_a_model_that_is_now_embedded_is_listed(tmp_path: Path) -> None:
     script = "MODEL (name main.old, kind EMBEDDED);\nSELECT 1 AS a"
-    model = Project.load(write_project(tmp_path / "p", {"models/e": script})).model("e")
-    there = LakeState(
-        (replace(slice_of(model), target="main.old"),),
-        outside=Outside(there=frozenset({"main.old"})),
-    )
-    assert [each.target for each in unmade(there, "main", [model])] == ["main.old"]
+    project = Project.load(write_project(tmp_path / "p", {"models/e": script}))
+    lake = project.lake("main")
+    lake.sql("CREATE TABLE old (a INTEGER)")
+    State(lake.catalog).begin_run(run_record())
+    made = publication(step="e", target="main.old", slice="", slicing=None)
+    State(lake.catalog).confirm(made, lake.catalog.latest().id)
+    (table,) = project.status()
+    assert (table.model, table.target, table.state) == (None, "main.old", "no model")

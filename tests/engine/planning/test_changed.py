@@ -1,7 +1,5 @@
 """What a change of definitions touches, and the plan that rebuilds exactly that. Spark runs
 one of them.
-
-Tests ``engine/planning/changed_tests.py`` (data tests that slices were not published under), too.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.engine.planning.changed import NOTHING
-from penstock.engine.planning.changed_tests import _rebuild_command
+from penstock.engine.planning.definition_diff import _rebuild_command
 from penstock.engine.results import StaleSlices
 from penstock.engine.state.records import ReadRecord
 from penstock.engine.state.store import insert_read

@@ -151,9 +151,8 @@ class Lake:
         assert {name: (of.runs, of.remakes, of.causes) for name, of in states.items()} == {
             name: (of.runs, of.remakes, of.causes) for name, of in derived.items()
         }
-        reads = context.reads
-        summaries = summarize(context.slices(), context.models, reads)
-        every = statuses(context.settings, context.catalog, context.models, reads)
+        summaries = summarize(context.slices(), context.models)
+        every = statuses(context.slices(), context.models)
         assert summaries == tuple(map(ModelSummary.of_status, every))
         return states, recalled
 

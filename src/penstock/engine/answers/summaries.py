@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import Connection, case, func, select
 
-from penstock.engine.answers.status import Reads, statuses, unmade_statuses
+from penstock.engine.answers.status import statuses, unmade_statuses
 from penstock.engine.planning.ranges import SliceStates
 from penstock.engine.planning.slice_states import KnownSlices
 from penstock.engine.planning.state_cache import is_settled
@@ -108,7 +108,6 @@ class _Totals(NamedTuple):
 def summarize(
     knowledge: KnownSlices,
     models: Sequence[Model],
-    reads: Reads,
     only: Sequence[Model] | None = None,
 ) -> tuple[ModelSummary, ...]:
     """Summarize the slices of models.
@@ -116,7 +115,6 @@ def summarize(
     Args:
         knowledge: What the catalogs know of slices.
         models: All models of the project.
-        reads: The reads of all models.
         only: The models to summarize; None for all.
 
     Returns:
@@ -138,7 +136,7 @@ def summarize(
             summaries[model.name] = _summary(model, states[model.name], numbers)
     unsettled = [model for model in makers if model.name not in summaries]
     if unsettled:
-        for status in statuses(settings, catalogs, models, reads, unsettled):
+        for status in statuses(knowledge, models, unsettled):
             summaries[status.model or ""] = ModelSummary.of_status(status)
     ordered = tuple(summaries[model.name] for model in makers)
     if only is not None:

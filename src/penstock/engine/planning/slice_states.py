@@ -24,6 +24,7 @@ from penstock.engine.planning.ranges import (
     unfinished_of,
 )
 from penstock.engine.planning.restatement_scope import BuildTimes, rebuilds
+from penstock.engine.planning.slice_details import Details
 from penstock.engine.planning.state_cache import StateCache
 from penstock.engine.state import reading
 from penstock.engine.state.other_writers import Outside, Undone, Where, look, undone
@@ -90,7 +91,8 @@ class Recorded:
     published nothing: of models by time all, of others the last one of each slice. ``alive`` are
     the runs that have not ended. ``dropped`` are slices that were, each with the snapshot that did.
     ``reads`` are the snapshots that slices were made from, by the ids
-    of reads, and ``inputs`` what the model reads, to tell what is behind that.
+    of reads, and ``inputs`` what the model reads, to tell what is behind that. ``details`` are
+    there if they were asked for.
     """
 
     slices: Sequence[SliceRecord] = ()
@@ -101,6 +103,7 @@ class Recorded:
     reads: Mapping[str, Read] = field(default_factory=dict)
     inputs: Inputs = field(default_factory=Inputs)
     dropped: Mapping[str, int] = field(default_factory=dict)
+    details: Details = field(default_factory=Details)
 
     def states(self, model: Model) -> dict[str, DerivedState]:
         """Of a model that is not by time, by the texts of the slices recorded or tried.
@@ -370,7 +373,8 @@ class KnownSlices:
     """Knowledge of the catalogs, asked when a plan needs it; see `plan.Known`. ``tables`` are those
     whose changes of rows models are behind, ``views`` the VIEW models that they read; ``late``:
     slices with late rows are to be made; ``files``: those of changed files are behind. States that
-    are in the ``cache`` are not derived. What was asked of a model stays ``known``.
+    are in the ``cache`` are not derived. What was asked of a model stays ``known``, with details of
+    it where it ``reads_details``.
     """
 
     settings: Settings
@@ -382,6 +386,7 @@ class KnownSlices:
     views: Callable[[], Mapping[str, Sequence[Model]]] = dict
     files: bool = False
     cache: StateCache | None = None
+    reads_details: bool = False
     known: dict[str, Recorded] = field(default_factory=dict, compare=False, repr=False)
 
     def states(self, models: Sequence[Model]) -> Mapping[str, SliceStates]:
@@ -490,6 +495,7 @@ class KnownSlices:
         alive = frozenset(run.run_id for run in running if not self.is_gone(run.process))
         reads = reading.lakes_read(connection, targets)
         dropped = reading.dropped(connection, targets)
+        details = Details.read(connection, targets) if self.reads_details else Details()
         return {
             model.name: replace(
                 made.get(target, Recorded()),
@@ -497,6 +503,7 @@ class KnownSlices:
                 tried=attempts.get(target, ()),
                 alive=alive,
                 reads=reads,
+                details=details,
             )
             for model, target in zip(models, targets, strict=True)
         }
