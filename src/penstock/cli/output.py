@@ -133,6 +133,19 @@ def say_list(texts: Sequence[str], *, err: bool = False) -> None:
             say_prose(text, err=err)
 
 
+def say_section(title: str, lines: Sequence[str]) -> None:
+    """Print indented lines under a title, if there are any.
+
+    Args:
+        title: The title.
+        lines: The lines below it.
+    """
+    if lines:
+        say(f"\n{title}")
+    for line in lines:
+        say(f"  {line}".rstrip())
+
+
 def print_samples(check: CheckResult) -> None:
     """The failing rows that a data test shows, if any."""
     if check.samples:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from penstock.cli.options import common_options, complete_model, limit_option, load_project
-from penstock.cli.output import print_json, print_samples, print_table, say
+from penstock.cli.output import print_json, print_samples, print_table, say, say_section
 from penstock.cli.paths import local
 from penstock.cli.status import clock, state_text
 from penstock.cli.tables import Look
@@ -160,7 +160,7 @@ def print_run(detail: RunDetail) -> None:
     for name, value in _facts(detail):
         if value not in (None, ""):
             say(f"{name:<10} {value}")
-    _section("plan", list(_plan(detail)))
+    say_section("plan", list(_plan(detail)))
     if detail.steps:
         say("\nslices")
         print_table(_HEADINGS, [_row(step) for step in detail.steps], look=_STEPS)
@@ -170,7 +170,7 @@ def print_run(detail: RunDetail) -> None:
             (each.step_table, local(each.name), each.snapshot, each.rows) for each in detail.inputs
         ]
         print_table(("for", "input", "snapshot", "rows"), rows)
-    _section("time by phase", list(_phases(detail)))
+    say_section("time by phase", list(_phases(detail)))
     for step in detail.steps:
         _print_failure(step)
     if detail.log is not None:
@@ -247,10 +247,3 @@ def _print_failure(step: PastStep) -> None:
     for test in failed:
         say(f"  test {test.name} {test.outcome}: {count(test.failures, 'row')}")
         print_samples(test)
-
-
-def _section(title: str, lines: list[str]) -> None:
-    if lines:
-        say(f"\n{title}")
-    for each in lines:
-        say(f"  {each}".rstrip())

@@ -14,7 +14,7 @@ from penstock.cli.options import (
     load_project,
     partition_option,
 )
-from penstock.cli.output import print_json, print_samples, print_table, say
+from penstock.cli.output import print_json, print_samples, print_table, say, say_section
 from penstock.cli.paths import local
 from penstock.cli.status import clock
 from penstock.cli.tables import Look
@@ -176,7 +176,7 @@ def print_tests(checks: tuple[RecordedCheck, ...]) -> None:
     for each in checks:
         if not each.result.passed:
             where = f" on {each.slice}" if each.slice else ""
-            _section(f"{each.result.name}{where}", each.result.query.splitlines())
+            say_section(f"{each.result.name}{where}", each.result.query.splitlines())
             print_samples(each.result)
 
 
@@ -195,19 +195,12 @@ def print_detail(detail: ModelDetail) -> None:
         facts["libraries"] = ", ".join(detail.libraries)
     for name, value in facts.items():
         say(f"{name:<9} {value}")
-    _section("about", [f"{name}: {text}" for name, text in detail.about.items()])
-    _section("tests", list(detail.tests))
+    say_section("about", [f"{name}: {text}" for name, text in detail.about.items()])
+    say_section("tests", list(detail.tests))
     _print_columns(detail.columns)
-    _section("schema versions", [_version(version) for version in detail.schema_versions])
-    _section("query", detail.query.strip().splitlines())
+    say_section("schema versions", [_version(version) for version in detail.schema_versions])
+    say_section("query", detail.query.strip().splitlines())
     _print_runs(detail)
-
-
-def _section(title: str, lines: list[str]) -> None:
-    if lines:
-        say(f"\n{title}")
-    for line in lines:
-        say(f"  {line}".rstrip())
 
 
 def _print_columns(columns: tuple[ColumnInfo, ...]) -> None:
