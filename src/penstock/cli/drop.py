@@ -14,7 +14,7 @@ from penstock.cli.options import (
     partition_option,
 )
 from penstock.cli.output import print_json
-from penstock.sinks.progress.view import count
+from penstock.rendering.text import count
 
 
 @click.command(
