@@ -32,7 +32,7 @@ from penstock.cli.test import lines as test_lines
 from penstock.engine.results import RunResult, StepResult
 from penstock.errors import PenstockError
 from penstock.events import Event, SparkStarting, StepFinished, StepProgress, StepStarted
-from penstock.sinks.progress.view import seconds
+from penstock.rendering.text import seconds
 
 EXAMPLES = Path(__file__).resolve().parent
 FIRST_DAY = date(2013, 1, 1)

@@ -18,17 +18,11 @@ from penstock.engine.results import (
     StepResult,
 )
 from penstock.errors import ArgumentError, PenstockError, QueryFailed, StepError
-from penstock.notebook import seconds
 from penstock.project.project import Project
 from tests.engine.toy import write_project
 
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 STEP = StepResult("orders", "main.orders", "replace", "2026-01-01", "done", 32.153957, 2000, 7)
-
-
-@pytest.mark.parametrize(("value", "shown"), [(0.2149, "0.21 s"), (3.16, "3.2 s"), (32.15, "32 s")])
-def test_seconds_have_the_digits_that_tell(value: float, shown: str) -> None:
-    assert seconds(value) == shown
 
 
 def test_results_are_one_line() -> None:

@@ -20,8 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.main import COMMANDS, main
-from penstock.cli.output import json_line, plain, to_json, versioned
-from penstock.cli.run_ending import plain_result
+from penstock.cli.output import json_line
 from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.planning.restate import Restated
 from penstock.engine.results import CheckResult, ColumnInfo, RunResult, StepResult
@@ -30,6 +29,7 @@ from penstock.engine.verifying.unit_tests import UnitTestResult
 from penstock.errors import QueryFailed
 from penstock.events import SCHEMA_VERSION, Event, Notice
 from penstock.project.project import Project
+from penstock.rendering.wire import plain, to_json, versioned
 from tests.engine.state.builders import publication, run_record, step_record
 from tests.engine.toy import write_project
 
@@ -149,11 +149,10 @@ def test_the_events_and_the_result_of_a_run_are_as_the_page_shows() -> None:
     check = CheckResult("c", True, 0)
     step = StepResult("a", "main.a", "merge", None, "done", checks=(check,))
     done = RunResult("r", "done", None, (step,), 1.0, (Notice("x"),))
-    real = versioned({"result": plain_result(done)})
+    real = versioned({"result": done.document})
     assert fits(shape(result), shape(json.loads(to_json(real))))
-    error = plain_result(
-        RunResult("r", "failed", None, (replace(step, error=QueryFailed("no")),), 1.0)
-    )
+    failed = replace(step, error=QueryFailed("no"))
+    error = RunResult("r", "failed", None, (failed,), 1.0).document
     assert list(error["steps"][0]["error"]) == ["type", "message", "hint", "location", "data"]
 
 

@@ -132,3 +132,19 @@ def test_commands_that_start_spark_can_use_a_warm_one(name: str) -> None:
     command = main.get_command(click.Context(main), name)
     assert command is not None
     assert any("--warm" in option.opts for option in command.params)
+
+
+def test_an_environment_that_a_group_was_given_stays_for_its_command(tmp_path: Path) -> None:
+    root = write_project(tmp_path / "p", {})
+    line = ["runs", "--env", "nowhere", "show", "last", "--project", str(root)]
+    ended = CliRunner().invoke(main, line)
+    assert (ended.exit_code, "nowhere" in ended.output) == (2, True), ended.output
+
+
+def test_a_command_that_asks_needs_a_terminal(tmp_path: Path) -> None:
+    script = "-- pipeline\n-- materialize ducklake://main/a\nSELECT 1 AS a"
+    root = write_project(tmp_path / "p", {"models/a": script})
+    ended = CliRunner().invoke(main, ["drop", "a", "--project", str(root)])
+    assert ended.exit_code == 2
+    assert "drop asks for confirmation" in ended.output
+    assert "to drop it: --yes" in ended.output

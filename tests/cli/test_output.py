@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import namedtuple
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from decimal import Decimal
-from enum import Enum
-from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 
 from penstock.cli.output import (
     FORMATS,
     cell,
-    plain,
     print_result,
     print_table,
-    to_json,
     wrapped,
 )
 from penstock.engine.results import QueryResult
-from penstock.sinks.progress.view import seconds
 
 
 def test_columns_line_up_and_numbers_stand_to_the_right(
@@ -58,14 +50,6 @@ def test_no_rows_say_so(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_cell_is_one_line(value: Any, text: str) -> None:
     assert cell(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(None, ""), (0.04, "0.0 s"), (9.94, "9.9 s"), (12.3, "12 s"), (185, "3 min 05 s")],
-)
-def test_seconds(value: float | None, text: str) -> None:
-    assert seconds(value) == text
 
 
 COLUMNS = (("id", "int"), ("a|b", "string"), ("day", "date"), ("sum", "decimal(4,2)"))
@@ -118,51 +102,6 @@ def test_no_format_lets_control_characters_out(
     assert "u001b" in result
     if form == "json":
         assert json.loads(result)["rows"] == [[nasty]]
-
-
-class Colour(Enum):
-    RED = "red"
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    left: Any
-    right: Any
-
-
-Point = namedtuple("Point", "x y")
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (None, None),
-        (True, True),
-        (2**63, 2**63),
-        (float("nan"), "nan"),
-        (float("-inf"), "-inf"),
-        (Decimal("1.10"), "1.10"),
-        (date(2013, 1, 2), "2013-01-02"),
-        (datetime(2013, 1, 2, 3, 4, 5, 6, UTC), "2013-01-02T03:04:05.000006+00:00"),
-        (timedelta(seconds=1.5), 1.5),
-        (b"\x00\xff", "00ff"),
-        (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
-        (Path("a/b"), "a/b"),
-        (Colour.RED, "red"),
-        ({1: date(2013, 1, 2)}, {"1": "2013-01-02"}),
-        ((1, [Decimal(2)]), [1, ["2"]]),
-        (frozenset({"b", "a"}), ["a", "b"]),
-        (Point(1, 2), {"x": 1, "y": 2}),
-        (Pair(1, Pair(2, None)), {"left": 1, "right": {"left": 2, "right": None}}),
-    ],
-)
-def test_plain(value: Any, expected: Any) -> None:
-    assert plain(value) == expected
-
-
-def test_text_is_json_and_keeps_what_people_write() -> None:
-    assert to_json({"name": "Zoë"}) == '{"name": "Zoë"}'
-    assert json.loads(to_json([float("inf")])) == ["inf"]
 
 
 def test_a_terminal_breaks_lines_between_words() -> None:

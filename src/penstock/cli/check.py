@@ -10,7 +10,7 @@ from penstock.cli.options import common_options, load_project, warm_option
 from penstock.cli.output import print_json, say
 from penstock.cli.paths import local
 from penstock.errors import ModelError
-from penstock.sinks.progress.view import count
+from penstock.rendering.text import count
 
 
 @click.command(

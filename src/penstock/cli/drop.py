@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -10,12 +9,12 @@ import click
 from penstock.cli.options import (
     common_options,
     complete_model,
+    confirm,
     load_project,
     partition_option,
 )
 from penstock.cli.output import print_json
-from penstock.errors import ArgumentError
-from penstock.sinks.progress.view import count
+from penstock.rendering.text import count
 
 
 @click.command(
@@ -44,7 +43,7 @@ def command(
     with load_project(project_dir) as project:
         if not yes:
             what = f"slice {value} of {model}" if value is not None else f"the table of {model}"
-            _ask(f"Drop {what}? Earlier snapshots keep it.")
+            confirm("drop", f"Drop {what}? Earlier snapshots keep it.", "to drop it: --yes")
         dropped = project.drop(model, value)
     if as_json:
         print_json(dropped)
@@ -55,13 +54,3 @@ def command(
         return
     at = f" at snapshot {dropped.snapshot_id}" if dropped.snapshot_id is not None else ""
     click.echo(f"dropped {whole}{at}: {count(dropped.rows, 'row')}")
-
-
-def _ask(question: str) -> None:
-    """:raises ArgumentError: nobody is there to answer"""
-    if not sys.stdin.isatty():
-        raise ArgumentError(
-            "drop asks for confirmation, and there is no terminal to ask on",
-            hint="to drop it: --yes",
-        )
-    click.confirm(question, abort=True, err=True)

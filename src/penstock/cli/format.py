@@ -11,7 +11,7 @@ from penstock.cli.options import as_option, common_options, load_project
 from penstock.cli.output import print_json, say
 from penstock.cli.paths import local
 from penstock.errors import ModelError
-from penstock.sinks.progress.view import count
+from penstock.rendering.text import count
 
 CHANGES = 1  # the exit code of --check where a file would change
 

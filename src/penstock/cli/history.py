@@ -8,8 +8,7 @@ import click
 
 from penstock.cli.diff import change_value
 from penstock.cli.options import common_options, complete_model, load_project, warm_option
-from penstock.cli.output import print_json, print_table, starting
-from penstock.cli.status import clock
+from penstock.cli.output import clock, print_json, print_table, starting
 from penstock.engine.answers.comparing import RowChange
 
 

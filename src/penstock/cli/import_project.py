@@ -10,7 +10,7 @@ import click
 from penstock.cli.options import debug_option
 from penstock.cli.output import print_json, say
 from penstock.errors import ArgumentError
-from penstock.sinks.progress.view import count
+from penstock.rendering.text import count
 
 if TYPE_CHECKING:
     from penstock.dbt_import.project import Imported

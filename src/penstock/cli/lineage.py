@@ -11,7 +11,7 @@ import click
 
 from penstock.cli.options import common_options, complete_model, load_project
 from penstock.cli.output import print_json, say
-from penstock.sinks.progress.view import visible
+from penstock.rendering.text import visible
 
 if TYPE_CHECKING:
     from rich.tree import Tree

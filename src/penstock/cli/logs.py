@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from penstock.cli.options import common_options, complete_model, load_project
-from penstock.cli.output import say, to_json
+from penstock.cli.output import clock, say
 from penstock.cli.paths import local
-from penstock.cli.status import clock
 from penstock.errors import ArgumentError
 from penstock.events import Event
+from penstock.rendering.wire import to_json
 from penstock.sinks.progress.lines import text_line
 
 if TYPE_CHECKING:

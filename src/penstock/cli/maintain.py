@@ -14,7 +14,7 @@ import click
 from penstock.cli.options import common_options, find_project, lake_settings, read_settings
 from penstock.cli.output import print_json, print_table, say
 from penstock.errors import ArgumentError
-from penstock.sinks.progress.view import count
+from penstock.rendering.text import count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -58,20 +59,41 @@ def project_option(function: F) -> F:
     return project(_env_option(function))
 
 
-def _env_option(function: F) -> F:
-    """``--env``; stored in the context, for whatever reads the settings."""
+def _remembered(name: str, *flags: str, **attributes: Any) -> Callable[[F], F]:
+    """Return an option whose value the context keeps under a name, for whatever reads it there."""
 
-    def remember(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
-        if value is not None:
-            ctx.meta[_ENVIRONMENT] = value
+    def remember(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value is not None:  # a group may have been given it, too
+            ctx.meta[name] = value
 
-    return click.option(
-        "--env",
-        metavar="NAME",
-        expose_value=False,
-        callback=remember,
-        help="Use the settings of [environments.NAME] [default: what PENSTOCK_ENV names, or none].",
-    )(function)
+    return click.option(*flags, expose_value=False, callback=remember, **attributes)
+
+
+_env_option = _remembered(
+    _ENVIRONMENT,
+    "--env",
+    metavar="NAME",
+    help="Use the settings of [environments.NAME] [default: what PENSTOCK_ENV names, or none].",
+)
+# Whatever prints a table reads this.
+markdown_option = _remembered(
+    "penstock.markdown",
+    "--markdown",
+    is_flag=True,
+    help="Print Markdown, for a comment on a pull request.",
+)
+# Whatever reports an error reads this.
+debug_option = _remembered(
+    "penstock.debug", "--debug", is_flag=True, help="Show the traceback of an error."
+)
+# `load_project` reads this.
+warm_option = _remembered(
+    "penstock.warm",
+    "--warm/--no-warm",
+    default=None,
+    help="Whether to use Spark of earlier commands and leave it to later ones [default: on a "
+    "terminal].",
+)
 
 
 def read_settings(root: Path) -> Settings:
@@ -91,21 +113,6 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(
         function
     )
-
-
-def markdown_option(function: F) -> F:
-    """``--markdown``; stored in the context, for whatever prints a table."""
-
-    def remember(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-        ctx.meta["penstock.markdown"] = value
-
-    return click.option(
-        "--markdown",
-        is_flag=True,
-        expose_value=False,
-        callback=remember,
-        help="Print Markdown, for a comment on a pull request.",
-    )(function)
 
 
 def format_option(function: F) -> F:
@@ -136,37 +143,6 @@ def spark_option(function: F) -> F:
     """``--spark``; the command receives ``spark``."""
     return click.option(
         "--spark", is_flag=True, help="Let Spark answer, even if it is not needed."
-    )(function)
-
-
-def debug_option(function: F) -> F:
-    """``--debug``; stored in the context, for whatever reports an error."""
-
-    def remember(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-        ctx.meta["penstock.debug"] = value
-
-    return click.option(
-        "--debug",
-        is_flag=True,
-        expose_value=False,
-        callback=remember,
-        help="Show the traceback of an error.",
-    )(function)
-
-
-def warm_option(function: F) -> F:
-    """``--warm/--no-warm``; stored in the context, for `load_project`."""
-
-    def remember(ctx: click.Context, _: click.Parameter, value: bool | None) -> None:
-        ctx.meta["penstock.warm"] = value
-
-    return click.option(
-        "--warm/--no-warm",
-        default=None,
-        expose_value=False,
-        callback=remember,
-        help="Whether to use Spark of earlier commands and leave it to later ones [default: on a "
-        "terminal].",
     )(function)
 
 
@@ -405,6 +381,23 @@ def load_project(directory: Path | None, on_event: EventSink = ignore) -> Projec
     project = Project.load(root, environment=_environment(), warm=warm)
     project.on_event = on_event
     return project
+
+
+def confirm(command: str, question: str, hint: str) -> None:
+    """Ask before a command changes tables.
+
+    Args:
+        command: The command.
+        question: The question, to be answered by yes or no.
+        hint: The next step where nobody is there to answer.
+
+    Raises:
+        ArgumentError: There is no terminal.
+    """
+    if not sys.stdin.isatty():
+        message = f"{command} asks for confirmation, and there is no terminal to ask on"
+        raise ArgumentError(message, hint=hint)
+    click.confirm(question, abort=True, err=True)
 
 
 def parse_pairs(texts: tuple[str, ...]) -> dict[str, str]:

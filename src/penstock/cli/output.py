@@ -4,46 +4,35 @@ a command that failed with one message on stderr (place, cause, next step) and a
 
 from __future__ import annotations
 
-import json
-import math
 import re
 import shutil
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields, is_dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
-from enum import Enum
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import click
-from click import ClickException
 
 from penstock.cli.paths import local, with_local_paths
 from penstock.cli.tables import PLAIN, Look, aligned, draw, is_terminal
 from penstock.errors import Location, ModelError, PenstockError
-from penstock.events import (
-    SCHEMA_VERSION,
-    Event,
-    EventSink,
-    Notice,
-    SparkStarted,
-    SparkStarting,
-    SparkWaiting,
-)
+from penstock.events import Event, EventSink, Notice, SparkStarted, SparkStarting, SparkWaiting
+from penstock.rendering.columns import Columns, cells
+from penstock.rendering.text import count, one_line, seconds, visible
+from penstock.rendering.wire import plain, plain_error, to_json, versioned
 from penstock.sinks.progress.lines import lines, run_lines, started_text, starting_text, text_line
-from penstock.sinks.progress.view import count, visible
 from penstock.sql.text import too_deep
 
 if TYPE_CHECKING:
     from penstock.engine.results import CheckResult, QueryResult
 
 Rows = Sequence[Sequence[Any]]
+# Columns of answers whose texts may have paths of the project.
+_LOCAL_TEXTS: Mapping[str, Callable[[str], str]] = {"reason": one_line, "input": str}
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
@@ -86,13 +75,6 @@ def print_json_line(value: Any) -> None:
     say(to_json(versioned(value)))
 
 
-def versioned(value: Any) -> dict[str, Any]:
-    """Return a value with named parts as JSON, with the version of its schema first: a list has no
-    place for that, and is the part of an object.
-    """
-    return {"schema_version": SCHEMA_VERSION, **plain(value)}
-
-
 def print_table(
     columns: Sequence[str], rows: Rows, *, look: Look = PLAIN, empty: str = "(no rows)"
 ) -> None:
@@ -116,6 +98,39 @@ def print_table(
             say(line)
 
 
+def print_answers(
+    columns: Columns, rows: Iterable[object], *, look: Look = PLAIN, empty: str = "(no rows)"
+) -> None:
+    """Print answers as a table of their columns.
+
+    Args:
+        columns: The columns of these answers.
+        rows: The answers.
+        look: What a terminal colours, and leaves out where it is narrow.
+        empty: What stands in for a table without rows.
+    """
+    print_table(tuple(columns), local_cells(columns, rows), look=look, empty=empty)
+
+
+def local_cells(columns: Columns, rows: Iterable[object]) -> Rows:
+    """Return the cells of answers for people: times are local, paths in reasons are relative."""
+    return [list(map(_local_cell, columns, values)) for values in cells(columns, rows)]
+
+
+def _local_cell(heading: str, value: Any) -> Any:
+    if isinstance(value, datetime):
+        return clock(value)
+    if isinstance(value, timedelta):
+        return seconds(value.total_seconds())
+    write = _LOCAL_TEXTS.get(heading)
+    return value if write is None else write(local(value or ""))
+
+
+def clock(time: datetime | None) -> str:
+    """Return local time, to the second."""
+    return "" if time is None else f"{time.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
 def in_markdown() -> bool:
     """Return whether the command that runs was given ``--markdown``."""
     context = click.get_current_context(silent=True)
@@ -131,6 +146,19 @@ def say_list(texts: Sequence[str], *, err: bool = False) -> None:
     else:
         for text in texts:
             say_prose(text, err=err)
+
+
+def say_section(title: str, lines: Sequence[str]) -> None:
+    """Print indented lines under a title, if there are any.
+
+    Args:
+        title: The title.
+        lines: The lines below it.
+    """
+    if lines:
+        say(f"\n{title}")
+    for line in lines:
+        say(f"  {line}".rstrip())
 
 
 def print_samples(check: CheckResult) -> None:
@@ -159,64 +187,6 @@ def _numeric(values: Any) -> bool:
     )
 
 
-def to_json(value: Any, *, indent: int | None = None) -> str:
-    """One JSON text. Decimals keep every digit as text; bytes are hex; times are ISO 8601."""
-    text = json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
-    return visible(text, keep="\n")  # the other control characters stand in strings only
-
-
-def plain(value: Any) -> Any:
-    """``value`` made of dict, list, str, int, float, bool and None only."""
-    for kind, convert in CONVERT:
-        if isinstance(value, kind):
-            return convert(value)
-    return _object(value) if is_dataclass(value) else str(value)
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _float(value: float) -> Any:
-    return value if math.isfinite(value) else str(value)  # JSON has no NaN and no infinity
-
-
-def _mapping(value: Mapping[Any, Any]) -> Any:
-    return {str(key): plain(item) for key, item in value.items()}
-
-
-def _row(value: tuple[Any, ...]) -> Any:
-    # Spark's Row and named tuples carry their names.
-    names = getattr(value, "__fields__", None) or getattr(value, "_fields", None)
-    return _mapping(dict(zip(names, value, strict=True))) if names else _list(value)
-
-
-def _list(value: Any) -> Any:
-    return [plain(item) for item in value]
-
-
-def _sorted(value: Any) -> Any:
-    return sorted(_list(value), key=str)
-
-
-def _object(value: Any) -> Any:
-    return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-
-
-# Tried in this order: a bool is also an int, a datetime a date, a named tuple a tuple.
-CONVERT: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
-    ((type(None), bool, int, str), _same),
-    (float, _float),
-    (Enum, lambda value: plain(value.value)),
-    ((datetime, date, time), lambda value: value.isoformat()),
-    (timedelta, lambda value: value.total_seconds()),
-    ((Decimal, UUID, PurePath), str),
-    ((bytes, bytearray), lambda value: bytes(value).hex()),
-    (Mapping, _mapping),
-    (tuple, _row),
-    (list, _list),
-    ((set, frozenset), _sorted),
-)
 FORMATS = ("table", "csv", "json", "markdown")
 
 
@@ -409,22 +379,3 @@ def _placed(error: PenstockError) -> tuple[str, str]:
     if error.position is None:
         return "", error.message
     return f"{Location('query', *error.position)}: ", error.cause
-
-
-def plain_error(error: Exception) -> Mapping[str, Any]:
-    """An error as ``--json`` prints it: type, message, hint, location and data."""
-    hint = location = None
-    data: Mapping[str, Any] = {}
-    message = error.format_message() if isinstance(error, ClickException) else str(error)
-    if isinstance(error, PenstockError):
-        message, hint, data = error.message, error.hint, error.data
-        location = str(error.location) if error.location else None
-    if isinstance(error, ModelError):
-        data = {"diagnostics": error.diagnostics}
-    return {
-        "type": type(error).__name__,
-        "message": message,
-        "hint": hint,
-        "location": location,
-        "data": data,
-    }

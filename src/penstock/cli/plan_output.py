@@ -12,8 +12,8 @@ from penstock.engine.planning.plan import TOGETHER
 from penstock.engine.planning.ranges import said
 from penstock.engine.planning.slice_reason import PLANNED
 from penstock.engine.planning.stages import as_dict
+from penstock.rendering.text import count, seconds
 from penstock.sinks.progress.lines import state_text
-from penstock.sinks.progress.view import count, seconds
 
 if TYPE_CHECKING:
     from penstock.engine.planning.estimates import Estimate

@@ -18,7 +18,7 @@ from penstock.cli.options import (
 )
 from penstock.cli.output import print_json, say, starting
 from penstock.project.table_history import SAMPLES
-from penstock.sinks.progress.view import count
+from penstock.rendering.text import count
 
 if TYPE_CHECKING:
     from penstock.engine.answers.comparing import Compared

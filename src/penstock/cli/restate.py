@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import click
 from penstock.cli.options import (
     common_options,
     complete_model,
+    confirm,
     load_project,
     no_wait_option,
     range_options,
@@ -20,7 +20,6 @@ from penstock.cli.options import (
 from penstock.cli.output import print_json, print_table, watch
 from penstock.cli.run_ending import print_ending, what_is_left
 from penstock.cli.tables import Look
-from penstock.errors import ArgumentError
 
 if TYPE_CHECKING:
     from penstock.engine.planning.restate import Restated
@@ -87,7 +86,11 @@ def command(
         if dry_run or nothing:
             return
         if not yes:
-            _ask()
+            confirm(
+                "restate",
+                "Rebuild these?",
+                "to do it: --yes; to see only what it would do: --dry-run",
+            )
         with watch(as_json=as_json) as sink:
             result = project.restate(
                 model, from_, to, downstream=downstream, wait=not no_wait, on_event=sink
@@ -111,13 +114,3 @@ def _what(restated: Restated) -> tuple[str, str, str]:
     rows = "" if restated.rows is None else f"{restated.rows:,}"
     what = "rebuilt from an empty table" if restated.anew else "rebuilt"
     return restated.slice or "whole table", rows, what
-
-
-def _ask() -> None:
-    """:raises ArgumentError: nobody is there to answer"""
-    if not sys.stdin.isatty():
-        raise ArgumentError(
-            "restate asks for confirmation, and there is no terminal to ask on",
-            hint="to do it: --yes; to see only what it would do: --dry-run",
-        )
-    click.confirm("Rebuild these?", abort=True, err=True)

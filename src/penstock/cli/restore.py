@@ -8,8 +8,7 @@ import click
 
 from penstock.cli.backup import conclude
 from penstock.cli.options import common_options, lake_settings
-from penstock.cli.output import counting
-from penstock.cli.status import clock
+from penstock.cli.output import clock, counting
 
 
 @click.command(

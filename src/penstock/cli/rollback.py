@@ -11,7 +11,7 @@ import click
 from penstock.cli.diff import POINT
 from penstock.cli.options import common_options, complete_model, load_project
 from penstock.cli.output import print_json, say, starting
-from penstock.sinks.progress.view import count
+from penstock.rendering.text import count
 
 if TYPE_CHECKING:
     from penstock.engine.answers.read_later import Reader

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.cli.output import (
-    message_of,
-    plain,
-    plain_error,
-    print_json_line,
-    print_samples,
-    say,
-    say_prose,
-)
+from penstock.cli.output import message_of, print_json_line, print_samples, say, say_prose
 from penstock.cli.paths import local
 from penstock.errors import PenstockError
 from penstock.model.values.strategy import strategy_named
-from penstock.sinks.progress.view import SAID, count
+from penstock.rendering.text import count
+from penstock.sinks.progress.view import SAID
 
 if TYPE_CHECKING:
     from penstock.engine.results import CheckResult, RunResult, StepResult
@@ -33,7 +26,7 @@ _RANGES = 4  # of slices that failed alike
 def print_ending(result: RunResult, left: Mapping[str, str], *, as_json: bool) -> None:
     """Print how a run ended, after its events; ``left`` is what tables hold whose step failed."""
     if as_json:
-        print_json_line({"result": plain_result(result)})
+        print_json_line({"result": result.document})
     else:
         print_warnings(result)
         print_failures(result, left)
@@ -53,18 +46,6 @@ def print_stale(result: RunResult) -> None:
         say(f"{count(entry.slices, 'slice')} of {entry.model} {published}: {entry.rebuild}")
     if (more_models := len(result.untested) - _NAMED) > 0:
         say(f"and slices of {count(more_models, 'other model')}: penstock plan")
-
-
-def plain_result(result: RunResult) -> Any:
-    """The result as JSON, its errors as objects with type, message and hint."""
-    steps = [_plain_step(step) for step in result.steps]
-    return {**plain(result), "steps": steps, "exit_code": result.exit_code}
-
-
-def _plain_step(step: StepResult) -> Any:
-    error = plain_error(step.error) if step.error else None
-    values = {name: getattr(step, name) for name in step.__slots__ if name != "error"}
-    return plain({**values, "error": error})
 
 
 def what_is_left(project: Project, result: RunResult) -> Mapping[str, str]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from penstock.cli.options import common_options, complete_model, limit_option, load_project
-from penstock.cli.output import print_json, print_samples, print_table, say
+from penstock.cli.output import clock, print_answers, print_json, print_samples, say, say_section
 from penstock.cli.paths import local
-from penstock.cli.status import clock, state_text
 from penstock.cli.tables import Look
 from penstock.project.past_runs import LAST_RUNS
-from penstock.sinks.progress.view import count, seconds
+from penstock.rendering.text import count, seconds, slice_state, step_counts
 from penstock.states import PUBLISHED, StepState
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _RUNS = Look(("who", "exit", "how", "time"), ("slices", "partition"))
 _STEPS = Look(("deleted", "bytes", "files", "started", "time"), ("state",))
-SHORT = 13  # characters of an id: its milliseconds
 
 
 def since_option(function: F) -> F:
@@ -104,29 +102,8 @@ def command(
     if as_json:
         print_json({"runs": runs})
         return
-    rows = [
-        (
-            run.run_id[:SHORT],
-            clock(run.started_at),
-            run.state,
-            run.exit_code,
-            run.trigger,
-            f"{run.user or ''}@{run.host}",
-            slices_text(run.steps),
-            run.partition,
-            seconds(run.seconds),
-            *([run.environment] if all_environments else []),
-        )
-        for run in runs
-    ]
-    columns = ["run", "started", "state", "exit", "how", "who", "slices", "partition", "time"]
-    columns += ["environment"] if all_environments else []
-    print_table(columns, rows, look=_RUNS, empty="No such run is recorded.")
-
-
-def slices_text(steps: Mapping[str, int]) -> str:
-    """``3 done, 1 failed, 2 skipped: upstream failed``."""
-    return ", ".join(f"{number:,} {state_text(state)}" for state, number in steps.items())
+    columns = {**runs.columns, **({"environment": "environment"} if all_environments else {})}
+    print_answers(columns, runs, look=_RUNS, empty="No such run is recorded.")
 
 
 @command.command(
@@ -160,17 +137,14 @@ def print_run(detail: RunDetail) -> None:
     for name, value in _facts(detail):
         if value not in (None, ""):
             say(f"{name:<10} {value}")
-    _section("plan", list(_plan(detail)))
+    say_section("plan", list(_plan(detail)))
     if detail.steps:
         say("\nslices")
-        print_table(_HEADINGS, [_row(step) for step in detail.steps], look=_STEPS)
+        print_answers(detail.steps[0].columns, detail.steps, look=_STEPS)
     if detail.inputs:
         say("\nread")
-        rows = [
-            (each.step_table, local(each.name), each.snapshot, each.rows) for each in detail.inputs
-        ]
-        print_table(("for", "input", "snapshot", "rows"), rows)
-    _section("time by phase", list(_phases(detail)))
+        print_answers(detail.inputs[0].columns, detail.inputs)
+    say_section("time by phase", list(_phases(detail)))
     for step in detail.steps:
         _print_failure(step)
     if detail.log is not None:
@@ -193,7 +167,7 @@ def _facts(detail: RunDetail) -> Iterator[tuple[str, object]]:
     yield "arguments", ", ".join(f"{name}={value}" for name, value in detail.arguments.items())
     yield "payload", detail.payload and json.dumps(detail.payload, ensure_ascii=False)
     yield "lakes", ", ".join(run.lakes)
-    yield "slices", slices_text(run.steps)
+    yield "slices", step_counts(run.steps)
 
 
 def _plan(detail: RunDetail) -> Iterator[str]:
@@ -210,30 +184,6 @@ def _phases(detail: RunDetail) -> Iterator[str]:
         yield f"{step}: {said}"
 
 
-_HEADINGS = (
-    *("started", "step", "slice", "state", "rows", "snapshot"),
-    *("files", "bytes", "written", "deleted", "tests", "time"),
-)
-
-
-def _row(step: PastStep) -> tuple[object, ...]:
-    passed = sum(test.passed for test in step.tests)
-    return (
-        clock(step.started_at),
-        step.step,
-        step.slice or "whole table",
-        state_text(step.state),
-        step.rows,
-        step.snapshot_id,
-        step.files,
-        step.bytes,
-        step.written,
-        step.deleted,
-        f"{passed}/{len(step.tests)}" if step.tests else None,
-        seconds(step.seconds),
-    )
-
-
 def _print_failure(step: PastStep) -> None:
     """Print why a slice ended badly, with the rows that its data tests found."""
     failed = [test for test in step.tests if not test.passed]
@@ -241,16 +191,9 @@ def _print_failure(step: PastStep) -> None:
     if not is_bad and not failed:
         return
     named = f"{step.step} {step.slice}" if step.slice else step.step
-    say(f"\n{named}: {state_text(step.state)}")
+    say(f"\n{named}: {slice_state(step.state)}")
     for each in local(step.reason or "").splitlines():
         say(f"  {each}".rstrip())
     for test in failed:
         say(f"  test {test.name} {test.outcome}: {count(test.failures, 'row')}")
         print_samples(test)
-
-
-def _section(title: str, lines: list[str]) -> None:
-    if lines:
-        say(f"\n{title}")
-    for each in lines:
-        say(f"  {each}".rstrip())

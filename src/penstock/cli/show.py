@@ -14,22 +14,16 @@ from penstock.cli.options import (
     load_project,
     partition_option,
 )
-from penstock.cli.output import print_json, print_samples, print_table, say
+from penstock.cli.output import clock, print_answers, print_json, print_samples, say, say_section
 from penstock.cli.paths import local
-from penstock.cli.status import clock
 from penstock.cli.tables import Look
+from penstock.engine.results import ColumnInfo, RecordedChecks, StepRun
 from penstock.errors import ArgumentError
-from penstock.sinks.progress.view import one_line, seconds
 from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
     from penstock.engine.answers.schema_history import VersionChanges
-    from penstock.engine.results import (
-        ColumnInfo,
-        ModelDetail,
-        RecordedCheck,
-        SchemaVersion,
-    )
+    from penstock.engine.results import ModelDetail, RecordedCheck, SchemaVersion
 
 
 @click.command(
@@ -155,28 +149,16 @@ _OUTCOMES = ("failed", "warned", "passed")
 def print_tests(checks: tuple[RecordedCheck, ...]) -> None:
     """A line a test and slice, failures first; then the query and some rows of these."""
     checks = tuple(sorted(checks, key=lambda each: _OUTCOMES.index(each.result.outcome)))
-    rows = [
-        (
-            each.slice or "whole table",
-            each.result.name,
-            each.result.outcome,
-            each.result.failures,
-            clock(each.time),
-            each.run_id,
-        )
-        for each in checks
-    ]
-    columns = ("slice", "test", "outcome", "failures", "tested", "run")
-    print_table(
-        columns,
-        rows,
+    print_answers(
+        RecordedChecks.columns,
+        checks,
         look=Look(("run", "tested"), ("outcome",)),
         empty="No such result of a data test is recorded.",
     )
     for each in checks:
         if not each.result.passed:
             where = f" on {each.slice}" if each.slice else ""
-            _section(f"{each.result.name}{where}", each.result.query.splitlines())
+            say_section(f"{each.result.name}{where}", each.result.query.splitlines())
             print_samples(each.result)
 
 
@@ -195,33 +177,20 @@ def print_detail(detail: ModelDetail) -> None:
         facts["libraries"] = ", ".join(detail.libraries)
     for name, value in facts.items():
         say(f"{name:<9} {value}")
-    _section("about", [f"{name}: {text}" for name, text in detail.about.items()])
-    _section("tests", list(detail.tests))
+    say_section("about", [f"{name}: {text}" for name, text in detail.about.items()])
+    say_section("tests", list(detail.tests))
     _print_columns(detail.columns)
-    _section("schema versions", [_version(version) for version in detail.schema_versions])
-    _section("query", detail.query.strip().splitlines())
+    say_section("schema versions", [_version(version) for version in detail.schema_versions])
+    say_section("query", detail.query.strip().splitlines())
     _print_runs(detail)
-
-
-def _section(title: str, lines: list[str]) -> None:
-    if lines:
-        say(f"\n{title}")
-    for line in lines:
-        say(f"  {line}".rstrip())
 
 
 def _print_columns(columns: tuple[ColumnInfo, ...]) -> None:
     if columns:
         say("\ncolumns")
         described = any(column.comment for column in columns)
-        heading = ("name", "type", *(["description"] if described else []))
-        print_table(
-            heading,
-            [
-                (column.name, column.type, *([column.comment] if described else []))
-                for column in columns
-            ],
-        )
+        headings = ("name", "type", *(["description"] if described else []))
+        print_answers({name: ColumnInfo.columns[name] for name in headings}, columns)
 
 
 def _version(version: SchemaVersion) -> str:
@@ -233,17 +202,5 @@ def _version(version: SchemaVersion) -> str:
 def _print_runs(detail: ModelDetail) -> None:
     if detail.runs:
         say("\nlast runs")
-        rows = [
-            (
-                clock(run.started_at),
-                run.slice or "whole table",
-                run.state,
-                run.rows,
-                run.snapshot_id,
-                seconds(run.seconds),
-                one_line(local(run.reason or "")),
-            )
-            for run in detail.runs
-        ]
-        columns = ("started", "slice", "state", "rows", "snapshot", "time", "reason")
-        print_table(columns, rows, look=Look(("snapshot", "time", "rows"), ("state",)))
+        look = Look(("snapshot", "time", "rows"), ("state",))
+        print_answers(StepRun.columns, detail.runs, look=look)

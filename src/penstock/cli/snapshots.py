@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.options import common_options, limit_option, load_project
-from penstock.cli.output import print_json, print_table
-from penstock.cli.status import clock
+from penstock.cli.output import print_answers, print_json
 from penstock.cli.tables import Look
 
 
@@ -30,10 +29,5 @@ def command(lake: str | None, limit: int, project_dir: Path | None, as_json: boo
     if as_json:
         print_json({"snapshots": newest})
         return
-    columns = ("lake", "snapshot", "time", "changes", "author", "message")
-    rows = [
-        (each.lake, each.id, clock(each.time), each.changes, each.author, each.message)
-        for each in newest
-    ]
     look = Look(("author", "lake"))
-    print_table(columns, rows, look=look, empty="No snapshots yet: nothing has run.")
+    print_answers(newest.columns, newest, look=look, empty="No snapshots yet: nothing has run.")

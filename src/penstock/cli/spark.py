@@ -16,10 +16,10 @@ from penstock.cli.options import (
     json_option,
     read_settings,
 )
-from penstock.cli.output import print_json, print_table, say
+from penstock.cli.output import local_cells, print_json, print_table, say
 from penstock.cli.prepare import prepare
-from penstock.cli.status import clock
 from penstock.cli.tables import Look
+from penstock.rendering.columns import read_columns
 
 if TYPE_CHECKING:
     from penstock.engine.session.warm_servers import WarmServer
@@ -95,21 +95,13 @@ def status(*, as_json: bool) -> None:
 def _print(servers: Sequence[WarmServer]) -> None:
     from penstock.engine.session.open_session import lasting
 
-    columns = ("server", "state", "process", "master", "memory", "spark", "started", "ends after")
+    columns = read_columns("server=key state process=pid master memory spark started")
     rows = [
-        (
-            each.key,
-            each.state,
-            each.pid,
-            each.master,
-            each.memory,
-            each.spark,
-            each.started and clock(each.started),
-            each.idle and f"{lasting(each.idle)} idle",
-        )
-        for each in servers
+        (*values, server.idle and f"{lasting(server.idle)} idle")
+        for server, values in zip(servers, local_cells(columns, servers), strict=True)
     ]
-    print_table(columns, rows, look=Look(("spark", "started")), empty="No Spark server runs.")
+    look = Look(("spark", "started"))
+    print_table((*columns, "ends after"), rows, look=look, empty="No Spark server runs.")
 
 
 @command.command(

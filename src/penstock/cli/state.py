@@ -8,7 +8,7 @@ import click
 
 from penstock.cli.options import common_options, load_project
 from penstock.cli.output import print_json, say
-from penstock.sinks.progress.view import count
+from penstock.rendering.text import count
 
 
 @click.group(

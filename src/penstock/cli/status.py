@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,17 +16,24 @@ from penstock.cli.options import (
     markdown_option,
     selected_range_options,
 )
-from penstock.cli.output import in_markdown, print_json, print_table, say
-from penstock.cli.paths import local
+from penstock.cli.output import (
+    in_markdown,
+    local_cells,
+    print_answers,
+    print_json,
+    print_table,
+    say,
+)
 from penstock.cli.tables import Look
+from penstock.engine.results import SliceStatus
 from penstock.errors import ArgumentError
 from penstock.model.values.strategy import strategy_named
-from penstock.sinks.progress.view import count, one_line
+from penstock.rendering.text import count
 from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
     from penstock.engine.answers.summaries import ModelSummary
-    from penstock.engine.results import ModelStatus, SliceStatus
+    from penstock.engine.results import ModelStatus
 
 
 _NO_MODELS = "The project has no models yet."
@@ -178,26 +184,21 @@ def _select_slices(
 
 def print_failed(statuses: tuple[ModelStatus, ...]) -> None:
     """Print a line for each slice that failed or was skipped, of any model."""
+    columns = {name: SliceStatus.columns[name] for name in ("slice", "state", "time", "reason")}
     rows = [
-        (
-            status.model or "(none)",
-            each.slice or "whole table",
-            _state(each),
-            clock(each.time),
-            one_line(local(each.reason or "")),
-        )
+        (status.model or "(none)", *values)
         for status in statuses
-        for each in status.slices
+        for values in local_cells(columns, status.slices)
     ]
-    columns = ("model", "slice", "state", "time", "reason")
-    print_table(columns, rows, look=_FAILED, empty="No slice failed or was skipped.")
+    empty = "No slice failed or was skipped."
+    print_table(("model", *columns), rows, look=_FAILED, empty=empty)
 
 
 def print_ranges(statuses: tuple[ModelStatus, ...]) -> None:
     from penstock.engine.answers.summaries import ModelSummary
 
     rows = [
-        (status.model, status.target, _slices(ModelSummary.of_status(status)), _missing(status))
+        (status.model, status.target, ModelSummary.of_status(status).states, _missing(status))
         for status in statuses
     ]
     columns = ("model", "table", "slices", "missing")
@@ -221,20 +222,10 @@ def _missing(status: ModelStatus) -> str:
 
 def print_models(summaries: Iterable[ModelSummary], empty: str = _NO_MODELS) -> None:
     """Print a line for each model."""
-    rows = [
-        (
-            summary.model or "(none)",
-            summary.target,
-            summary.strategy,
-            _slices(summary),
-            summary.rows,
-            summary.snapshot_id,
-            clock(summary.time),
-        )
-        for summary in summaries
-    ]
-    columns = ("model", "table", "strategy", "slices", "rows", "snapshot", "last made")
-    print_table(columns, rows, look=_MODELS, empty=empty)
+    # Late: --json has no need of it.
+    from penstock.engine.answers.summaries import ModelSummary
+
+    print_answers(ModelSummary.columns, summaries, look=_MODELS, empty=empty)
 
 
 def print_slices(status: ModelStatus, states: tuple[str, ...] | None = None) -> None:
@@ -242,21 +233,8 @@ def print_slices(status: ModelStatus, states: tuple[str, ...] | None = None) -> 
     say(f"{status.model} makes {status.makes} ({status.strategy})" + "\n" * in_markdown())
     if not strategy_named(status.strategy).runs:
         return
-    rows = [
-        (
-            each.slice or "whole table",
-            _state(each),
-            each.rows,
-            each.snapshot_id,
-            f"{_passed(each)}/{each.tests}" if each.tests else None,
-            clock(each.time),
-            one_line(local(each.reason or "")),
-        )
-        for each in status.slices
-        if states is None or each.state in states
-    ]
-    columns = ("slice", "state", "rows", "snapshot", "tests", "time", "reason")
-    print_table(columns, rows, look=_SLICES, empty=empty)
+    slices = [each for each in status.slices if states is None or each.state in states]
+    print_answers(SliceStatus.columns, slices, look=_SLICES, empty=empty)
 
 
 def print_grid(status: ModelStatus) -> None:
@@ -265,34 +243,3 @@ def print_grid(status: ModelStatus) -> None:
     say(f"{status.model} makes {status.makes} ({status.strategy})")
     for line in grid(status.slices):
         say(line)
-
-
-def _passed(status: SliceStatus) -> int:
-    return status.tests - status.tests_failed - status.tests_warned
-
-
-def clock(time: datetime | None) -> str:
-    """Local time, to the second."""
-    return "" if time is None else f"{time.astimezone():%Y-%m-%d %H:%M:%S}"
-
-
-def _slices(summary: ModelSummary) -> str:
-    """``materialized`` of a whole table; ``12 materialized, 1 failed`` of partitions."""
-    states = [(_shown(count.state, count.snapshot_id), count.number) for count in summary.counts]
-    if summary.is_whole:
-        return states[0][0]
-    return ", ".join(f"{number} {state}" for state, number in states) or "missing"
-
-
-def _state(status: SliceStatus) -> str:
-    return _shown(status.state, status.outside_snapshot)
-
-
-def _shown(state: str, outside_snapshot: int | None) -> str:
-    by_others = "" if outside_snapshot is None else f" (snapshot {outside_snapshot})"
-    return f"{state_text(state)}{by_others}"
-
-
-def state_text(state: str) -> str:
-    """The state of a slice for people."""
-    return "skipped: upstream failed" if state == "skipped" else state

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.cli.options import common_options, load_project, selection_options, warm_option
-from penstock.cli.output import print_json, say, starting, to_json
+from penstock.cli.output import print_json, say, starting
 from penstock.cli.paths import local
-from penstock.sinks.progress.view import count, seconds
+from penstock.rendering.text import count, seconds
+from penstock.rendering.wire import to_json
 
 if TYPE_CHECKING:
     from penstock.engine.verifying.row_values import RowDifference

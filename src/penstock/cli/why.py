@@ -8,17 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import (
-    common_options,
-    complete_model,
-    load_project,
-    partition_option,
-)
-from penstock.cli.output import print_json, say_prose
+from penstock.cli.options import common_options, complete_model, load_project, partition_option
+from penstock.cli.output import clock, print_json, say_prose
 from penstock.cli.paths import local
-from penstock.cli.runs import SHORT
-from penstock.cli.status import clock, state_text
 from penstock.errors import ArgumentError
+from penstock.rendering.text import SHORT_ID, slice_state
 
 if TYPE_CHECKING:
     from penstock.engine.answers.why import Why, WhyRun
@@ -66,13 +60,13 @@ def lines(why: Why) -> Iterator[str]:
     """The answer for people."""
     what = f"{why.model} {why.slice}" if why.slice else why.model
     said = f": {why.reason.splitlines()[0]}" if why.reason else ""
-    yield f"{what} ({why.table}) is {state_text(why.state)}{said}"
+    yield f"{what} ({why.table}) is {slice_state(why.state)}{said}"
     if why.made is not None:
         yield f"made by {_run(why.made)}"
     elif why.state == "missing":
         yield "never made, or dropped"
     if why.tried is not None and (why.made is None or why.tried.run_id != why.made.run_id):
-        yield f"last tried by {_run(why.tried)}: {state_text(why.tried.state)}"
+        yield f"last tried by {_run(why.tried)}: {slice_state(why.tried.state)}"
         if why.tried.said:
             yield f"  {why.tried.said.splitlines()[0]}"
     if why.inputs:
@@ -96,4 +90,4 @@ def _run(run: WhyRun) -> str:
     how = " by ".join(each for each in (run.trigger, run.user) if each)
     said = ", ".join(each for each in (how, clock(run.at)) if each)
     why = f", as it was {run.because}" if run.because else ""
-    return f"run {run.run_id[:SHORT]} ({said}){why}"
+    return f"run {run.run_id[:SHORT_ID]} ({said}){why}"

@@ -1,4 +1,4 @@
-"""Answers of a project: frozen values for the Python API, notebooks and the CLI to render."""
+"""Answers of a project: frozen values, with the ``columns`` of their tables where they have one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.errors import PenstockError, StepError
 from penstock.events import Notice
 from penstock.model.values.strategy import strategy_named
-from penstock.notebook import count, line, listed, seconds, table
+from penstock.rendering.columns import Answers, html, html_table, read_columns
+from penstock.rendering.text import count, line, listed, seconds
+from penstock.rendering.wire import plain, plain_error
 from penstock.states import SliceState
 
 
@@ -59,17 +61,14 @@ class RecordedCheck:
         return line(self, f"{of}: {self.result.outcome}", failures, f"{self.time:%Y-%m-%d %H:%M}")
 
 
-class RecordedChecks(tuple[RecordedCheck, ...]):
+class RecordedChecks(Answers[RecordedCheck]):
     """The result of `Project.tests`."""
 
     __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (each.result.name, each.slice, each.result.outcome, each.result.failures, each.time)
-            for each in self
-        ]
-        return table(("test", "slice", "outcome", "failures", "time"), rows)
+    columns = read_columns(
+        "slice=slice_name test=result.name outcome=result.outcome failures=result.failures "
+        "tested=time run=run_id"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +92,9 @@ class StepResult:
     checks: tuple[CheckResult, ...] = ()
     reason: str | None = None
     error: PenstockError | None = None
+    columns: ClassVar = read_columns(
+        "step=name slice state rows snapshot=snapshot_id seconds=duration reason"
+    )
 
     def __repr__(self) -> str:
         named = f"{self.name} {self.slice}" if self.slice else self.name
@@ -135,6 +137,14 @@ class RunResult:
         """
         return {"done": 0, "waiting": 3, "cancelled": 130}.get(self.state, 1)
 
+    @property
+    def document(self) -> dict[str, Any]:
+        """The result as JSON has it: with the exit code, and errors as objects."""
+        document = plain(self)
+        for step, plain_step in zip(self.steps, document["steps"], strict=True):
+            plain_step["error"] = step.error and plain_error(step.error)
+        return {**document, "exit_code": self.exit_code}
+
     def raise_for_status(self) -> RunResult:
         """Raise the error of the first step that failed; else return the result::
 
@@ -156,13 +166,7 @@ class RunResult:
         return line(self, f"{self.run_id}: {self.state}", steps, seconds(self.seconds))
 
     def _repr_html_(self) -> str:
-        columns = ("name", "slice", "state", "rows", "snapshot_id")
-        rows = [
-            [*(getattr(step, column) for column in columns), seconds(step.seconds), step.reason]
-            for step in self.steps
-        ]
-        headings = ("step", "slice", "state", "rows", "snapshot", "seconds", "reason")
-        return table(headings, rows, note=f"run {self.run_id}: {self.state}")
+        return html(StepResult.columns, self.steps, f"run {self.run_id}: {self.state}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +238,15 @@ class SliceStatus:
     reason: str | None = None
     outside_snapshot: int | None = None
     intervals: int = 1
+    columns: ClassVar = read_columns(
+        "slice=slice_name state=slice_state rows snapshot=snapshot_id tests=tests_text time reason"
+    )
+
+    @property
+    def tests_text(self) -> str | None:
+        """``2/3``: how many of its tests passed."""
+        passed = self.tests - self.tests_failed - self.tests_warned
+        return f"{passed}/{self.tests}" if self.tests else None
 
     def __repr__(self) -> str:
         named = f"{self.slice}: {self.state}" if self.slice else self.state
@@ -280,20 +293,14 @@ class ModelStatus:
         return line(self, f"{self.model}: {self.state}", slices, count(self.rows, "row"))
 
     def _repr_html_(self) -> str:
-        columns = ("slice", "state", "rows", "snapshot_id", "time", "reason")
-        rows = [[getattr(slice_, column) for column in columns] for slice_ in self.slices]
-        headings = ("slice", "state", "rows", "snapshot", "time", "reason")
-        return table(headings, rows, note=f"{self.model} makes {self.makes}")
+        return html(SliceStatus.columns, self.slices, f"{self.model} makes {self.makes}")
 
 
-class Statuses(tuple[ModelStatus, ...]):
+class Statuses(Answers[ModelStatus]):
     """The result of `Project.status`: one status a model."""
 
     __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        rows = [(each.model, each.target, each.strategy, each.state, each.rows) for each in self]
-        return table(("model", "table", "strategy", "state", "rows"), rows)
+    columns = read_columns("model table=target strategy state rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +311,7 @@ class ColumnInfo:
     type: str
     nullable: bool = True
     comment: str | None = None
+    columns: ClassVar = read_columns("name type nullable description=comment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +341,9 @@ class StepRun:
     rows: int | None
     snapshot_id: int | None
     reason: str | None
+    columns: ClassVar = read_columns(
+        "started=started_at slice=slice_name state rows snapshot=snapshot_id time=duration reason"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,12 +371,8 @@ class ModelDetail:
         return line(self, f"{self.status.model}: {self.status.state}", columns, tests)
 
     def _repr_html_(self) -> str:
-        rows = [
-            (each.name, each.type, "" if each.nullable else "NOT NULL", each.comment)
-            for each in self.columns
-        ]
-        columns = table(("column", "type", "", "comment"), rows)
-        return self.status._repr_html_() + (columns if rows else "")
+        columns = html(ColumnInfo.columns, self.columns) if self.columns else ""
+        return self.status._repr_html_() + columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,15 +394,11 @@ class SnapshotInfo:
         )
 
 
-class Snapshots(tuple[SnapshotInfo, ...]):
+class Snapshots(Answers[SnapshotInfo]):
     """The result of `Project.snapshots`: the newest first."""
 
     __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        columns = ("lake", "id", "time", "changes", "author", "message")
-        rows = [[getattr(each, column) for column in columns] for each in self]
-        return table(("lake", "snapshot", *columns[2:]), rows)
+    columns = read_columns("lake snapshot=id time changes author message")
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,14 +413,9 @@ class QueryResult:
     more: bool = False
 
     def __repr__(self) -> str:
-        shown = (
-            f"the first {count(len(self.rows), 'row')}"
-            if self.more
-            else count(len(self.rows), "row")
-        )
-        return line(self, shown, "columns " + listed([name for name, _ in self.columns]))
+        number = f"{'the first ' if self.more else ''}{count(len(self.rows), 'row')}"
+        return line(self, number, "columns " + listed([name for name, _ in self.columns]))
 
     def _repr_html_(self) -> str:
-        shown = f"{len(self.rows):,} row{'' if len(self.rows) == 1 else 's'}"
-        note = f"the first {shown}" if self.more else ""
-        return table([name for name, _ in self.columns], self.rows, note=note)
+        note = f"the first {count(len(self.rows), 'row')}" if self.more else ""
+        return html_table([name for name, _ in self.columns], self.rows, note)

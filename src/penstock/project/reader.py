@@ -14,7 +14,6 @@ from penstock.engine.session.connections import Connections
 from penstock.errors import Diagnostic
 from penstock.events import Event, EventSink, ignore
 from penstock.model.project.loader import Loaded
-from penstock.notebook import count, line, listed, table
 from penstock.project import (
     checking,
     past_runs,
@@ -29,6 +28,8 @@ from penstock.project import (
 from penstock.project.context import ProjectContext
 from penstock.project.past_runs import LAST_RUNS
 from penstock.project.table_history import SAMPLES
+from penstock.rendering.columns import html_table
+from penstock.rendering.text import count, line, listed
 from penstock.settings.config import Settings
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class ProjectReader:
             for model in self.models
         ]
         headings = ("model", "table", "strategy", "reads")
-        return table(headings, rows, note=f"{self.settings.name}, in {self.settings.root}")
+        return html_table(headings, rows, note=f"{self.settings.name}, in {self.settings.root}")
 
     @property
     def context(self) -> ProjectContext:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentError
 from penstock.events import EventSink, Notice
-from penstock.notebook import count, line
 from penstock.project.table_history import Point, find_table, snapshot_of_point
+from penstock.rendering.text import count, line
 from penstock.uuid7 import new_uuid7
 
 if TYPE_CHECKING:

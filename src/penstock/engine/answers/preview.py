@@ -296,11 +296,12 @@ def require_tables(
     """
     tables: dict[TableSource, Table] = {}
     for source in query.sources:
-        if isinstance(source, FunctionSource):
-            _require_arguments(source)
-        if not isinstance(source, TableSource) or source == own:
-            continue
         try:
+            if isinstance(source, FunctionSource):
+                named = [name for name, _ in source.named]
+                require_arguments(source.function, len(source.positional), named)
+            if not isinstance(source, TableSource) or source == own:
+                continue
             at = {} if source.at is None else moment(source.at, bindings)
             table = pins.require(source.table, at)
         except (ArgumentError, LakeError) as error:
@@ -309,15 +310,6 @@ def require_tables(
         if table is not None:
             tables[source] = table
     return tables
-
-
-def _require_arguments(source: FunctionSource) -> None:
-    try:
-        named = [name for name, _ in source.named]
-        require_arguments(source.function, len(source.positional), named)
-    except ArgumentError as error:
-        error.location = source.location
-        raise
 
 
 def require_functions(query: Query, pins: Pins) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.engine.answers.logs import StepErrorText, errors, of_step, phases
 from penstock.engine.planning.recorded_plan import RecordedPlan, as_command
@@ -24,7 +24,8 @@ from penstock.engine.state.store import State
 from penstock.errors import ArgumentError
 from penstock.model.time.slice import WHOLE, shown
 from penstock.model.values.asset import DEFAULT_LAKE
-from penstock.notebook import line, seconds, table
+from penstock.rendering.columns import Answers, read_columns
+from penstock.rendering.text import line, seconds
 
 if TYPE_CHECKING:
     from penstock.destinations.catalog import Catalog
@@ -66,15 +67,14 @@ class PastRun:
         return line(self, f"{self.run_id}: {self.state}", said, seconds(self.seconds))
 
 
-class PastRuns(tuple[PastRun, ...]):
+class PastRuns(Answers[PastRun]):
     """The result of `Project.runs`."""
 
     __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        columns = ("run_id", "state", "started_at", "trigger", "user", "partition")
-        rows = [[getattr(run, name) for name in columns] for run in self]
-        return table(("run", "state", "started", "how", "who", "partition"), rows)
+    columns = read_columns(
+        "run=short_id started=started_at state exit=exit_code how=trigger who slices=step_counts "
+        "partition time=duration"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,10 @@ class PastStep:
     written: int | None = None
     deleted: int | None = None
     tests: tuple[CheckResult, ...] = ()
+    columns: ClassVar = read_columns(
+        "started=started_at step slice=slice_name state=slice_state rows snapshot=snapshot_id "
+        "files bytes written deleted tests=passed_tests time=duration"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,7 @@ class StepInput:
     name: str
     snapshot: int | None
     rows: int | None = None
+    columns: ClassVar = read_columns("for=step_table input=name snapshot rows")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from sqlalchemy import Connection, case, func, select
 
@@ -25,6 +25,8 @@ from penstock.lake.catalog.snapshots.history import rollbacks
 from penstock.model.definition.model import Model
 from penstock.model.time.slice import in_time
 from penstock.model.values.strategy import strategy_named
+from penstock.rendering.columns import read_columns
+from penstock.rendering.text import slice_state
 from penstock.sql.identifiers import fold
 from penstock.states import SliceState
 
@@ -69,6 +71,18 @@ class ModelSummary:
     rows: int | None
     snapshot_id: int | None
     time: datetime | None
+    columns: ClassVar = read_columns(
+        "model=model_name table=target strategy slices=states rows snapshot=snapshot_id "
+        "last_made=time"
+    )
+
+    @property
+    def states(self) -> str:
+        """``materialized`` of a whole table; ``12 materialized, 1 failed`` of partitions."""
+        states = [(slice_state(count.state, count.snapshot_id), count) for count in self.counts]
+        if self.is_whole:
+            return states[0][0]
+        return ", ".join(f"{count.number} {text}" for text, count in states) or "missing"
 
     @classmethod
     def of_status(cls, status: ModelStatus) -> ModelSummary:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.answers.comparing import Compared, NotUnique, Rule, compare
 from penstock.model.values.data_test import UniqueTest
-from penstock.notebook import count, line, table
+from penstock.rendering.columns import Answers, html, read_columns
+from penstock.rendering.text import count, line
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
@@ -47,24 +48,17 @@ class TableDiff:
         return line(self, self.table if self.other is None else f"{self.table}, {self.other}", said)
 
 
-class TableDiffs(tuple[TableDiff, ...]):
+class TableDiffs(Answers[TableDiff]):
     """The result of `Project.diff`: a table each."""
 
     __slots__ = ()
+    columns = read_columns(
+        "table inserted=changes.inserted deleted=changes.deleted updated=changes.updated "
+        "columns=columns_updated"
+    )
 
     def _repr_html_(self) -> str:
-        headings = ("table", "inserted", "deleted", "updated", "columns")
-        rows = [
-            (
-                each.table,
-                each.changes.inserted,
-                each.changes.deleted,
-                each.changes.updated,
-                ", ".join(each.changes.columns),
-            )
-            for each in self
-        ]
-        return table(headings, rows, note=count(len(self), "table"))
+        return html(self.columns, self, count(len(self), "table"))
 
 
 @dataclass(frozen=True, slots=True)

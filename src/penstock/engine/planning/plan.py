@@ -27,7 +27,8 @@ from penstock.model.slicing.needs import Edge
 from penstock.model.slicing.query_facts import QueryFacts
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import WHOLE, Slice, described
-from penstock.notebook import count, line, listed, table
+from penstock.rendering.columns import html, read_columns
+from penstock.rendering.text import count, line, listed
 
 if TYPE_CHECKING:
     from penstock.engine.planning.freshness import OldTable
@@ -290,12 +291,8 @@ class Plan:
         return line(self, f"{count(len(names), 'step')}: {listed(names)}" if names else "no steps")
 
     def _repr_html_(self) -> str:
-        rows = [
-            (step.name, step.slice, step.model.strategy.name, step.model.target, step.note)
-            for step in self.steps
-        ]
-        headings = ("step", "slice", "strategy", "table", "note")
-        return table(headings, rows, note="; ".join(self.notices))
+        headings = "step=name slice strategy=model.strategy.name table=model.target note"
+        return html(read_columns(headings), self.steps, "; ".join(self.notices))
 
     def slice_of_step(self) -> str:
         """The slice of its one step. Raises ArgumentError where that is not partitioned."""

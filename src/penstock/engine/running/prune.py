@@ -12,7 +12,7 @@ from penstock.engine.state import pruning, run_log
 from penstock.engine.state.pruning import Removed
 from penstock.engine.state.store import State
 from penstock.errors import PenstockError
-from penstock.notebook import line
+from penstock.rendering.text import line
 from penstock.settings.retention import Retention
 
 if TYPE_CHECKING:

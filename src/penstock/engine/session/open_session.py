@@ -17,7 +17,7 @@ from penstock.engine.session.spark import (
 )
 from penstock.errors import ArgumentError, EnvironmentMissing, PenstockError
 from penstock.events import EventSink, Notice
-from penstock.notebook import seconds
+from penstock.rendering.text import seconds
 from penstock.settings.config import Settings
 
 if TYPE_CHECKING:

@@ -55,7 +55,8 @@ from penstock.model.project.loader import Loaded
 from penstock.model.script.sources import FunctionSource, TableSource
 from penstock.model.time.slice import shown
 from penstock.model.values.asset import TableName
-from penstock.notebook import count, line, table
+from penstock.rendering.columns import html, read_columns
+from penstock.rendering.text import count, line
 from penstock.settings.config import Settings
 from penstock.sql.identifiers import fold
 
@@ -113,8 +114,7 @@ class Reproduction:
         return line(self, self.run_id, count(len(self.steps), "step"), ", ".join(sorted(states)))
 
     def _repr_html_(self) -> str:
-        rows = [(each.step, each.slice, each.state, each.reason) for each in self.steps]
-        return table(("step", "slice", "state", "reason"), rows, note=self.run_id)
+        return html(read_columns("step slice state reason"), self.steps, self.run_id)
 
 
 @dataclass(frozen=True, slots=True)

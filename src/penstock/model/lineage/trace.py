@@ -12,7 +12,8 @@ from penstock.model.definition.naming import names_of
 from penstock.model.lineage.models import PYTHON, ProjectLineage
 from penstock.model.lineage.values import ROWS, Input, ModelLineage, OutputColumn, Unknown
 from penstock.model.script.file_uris import asset_key
-from penstock.notebook import line, listed, table
+from penstock.rendering.columns import html_table
+from penstock.rendering.text import line, listed
 from penstock.sql.identifiers import did_you_mean, fold, nearest
 
 UPSTREAM, DOWNSTREAM = "upstream", "downstream"
@@ -55,9 +56,8 @@ class Trace:
 
     def __repr__(self) -> str:
         names = [column.column for column in self.columns[: self.starts]]
-        return line(
-            self, f"{self.direction} of {self.asset}", listed(names), f"{len(self.columns)} columns"
-        )
+        number = f"{len(self.columns)} columns"
+        return line(self, f"{self.direction} of {self.asset}", listed(names), number)
 
     def _repr_html_(self) -> str:
         rows = [
@@ -65,7 +65,7 @@ class Trace:
             for column in self.columns
         ]
         derives = "derives from" if self.direction == "upstream" else "is read by"
-        return table(("column", derives), rows)
+        return html_table(("column", derives), rows)
 
     def of(self, link: Input) -> TracedColumn | None:
         """The column that a link leads to."""

@@ -24,8 +24,9 @@ from penstock.events import (
     StepProgress,
     StepStarted,
 )
+from penstock.rendering.text import count, seconds
 from penstock.settings.sizes import size_text
-from penstock.sinks.progress.view import SAID, Progress, Row, count, seconds, states_text
+from penstock.sinks.progress.view import SAID, Progress, Row, states_text
 
 _PACE = 60.0  # seconds between two lines that say how far a run is
 

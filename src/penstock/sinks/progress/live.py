@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.events import Event, EventSink, StepOutput
+from penstock.rendering.text import count, seconds, visible
 from penstock.sinks.progress.fit import GAP, fit
 from penstock.sinks.progress.lines import (
     finished_text,
@@ -23,7 +24,7 @@ from penstock.sinks.progress.lines import (
     state_text,
     text_line,
 )
-from penstock.sinks.progress.view import Progress, Row, View, count, seconds, visible
+from penstock.sinks.progress.view import Progress, Row, View
 from penstock.states import PUBLISHED, StepState
 
 # State of a finished step: mark and style. Any other state is a phase of a running step.

@@ -1,0 +1,44 @@
+"""Numbers, lengths of time, names and states in lines of text."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.rendering.text import (
+    count,
+    line,
+    listed,
+    one_line,
+    seconds,
+    slice_state,
+    step_counts,
+    visible,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, ""), (0.04, "0.0 s"), (9.94, "9.9 s"), (12.3, "12 s"), (185, "3 min 05 s")],
+)
+def test_seconds(value: float | None, text: str) -> None:
+    assert seconds(value) == text
+
+
+def test_numbers_have_their_noun() -> None:
+    assert [count(1, "row"), count(1842, "row"), count(None, "row")] == ["1 row", "1,842 rows", ""]
+
+
+def test_a_line_names_the_class_and_leaves_out_what_is_empty() -> None:
+    assert line(3, "a", None, "", 0) == "int(a, 0)"
+    assert listed(list("abcdefg")) == "a, b, c, d, e and 2 more"
+
+
+def test_control_characters_are_visible() -> None:
+    assert visible("a\x1b\n\u202eb") == "a\\u001b\\n\\u202eb"
+    assert visible("a\nb", keep="\n") == "a\nb"
+    assert one_line("no\n  → write id") == "no → write id"
+
+
+def test_states_of_slices_say_more_than_their_word() -> None:
+    assert slice_state("changed outside", 7) == "changed outside (snapshot 7)"
+    assert step_counts({"done": 1200, "skipped": 1}) == "1,200 done, 1 skipped: upstream failed"
