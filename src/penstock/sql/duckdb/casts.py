@@ -9,9 +9,8 @@ from typing import Any
 
 from penstock.lazy import exp
 from penstock.sql.duckdb import guards
-from penstock.sql.duckdb.guards import is_condition, refused, spark, text_of, unless
-from penstock.sql.duckdb.json import as_json
-from penstock.sql.duckdb.operators import NOT_AS_TEXT
+from penstock.sql.duckdb.guards import NOT_AS_TEXT, is_condition, refused, spark, text_of, unless
+from penstock.sql.duckdb.strings import as_json
 from penstock.sql.literals import LETTERED, PARTIAL
 from penstock.sql.types import CHECKED, spark_type
 
@@ -38,7 +37,23 @@ _HOLDS_UUID = (
 _TEXTS = {_T.VARCHAR, _T.TEXT, _T.CHAR}
 
 
+# What the value of a cast is known as.
+_KINDS = {
+    _T.DOUBLE: guards.DOUBLE,
+    **dict.fromkeys((_T.TEXT, _T.VARCHAR), guards.TEXT),
+    _T.UUID: guards.UUID,
+    _T.DATE: guards.DATE,
+    **dict.fromkeys((_T.TIMESTAMP, _T.TIMESTAMPNTZ), guards.MOMENT),
+    _T.TIMESTAMPTZ: guards.ZONED,
+}
+
+
 def _cast(node: exp.Expr) -> exp.Expr:
+    kind, value = _KINDS.get(node.args["to"].this), _cast_value(node)
+    return value if kind is None else guards.known_as(kind, value)
+
+
+def _cast_value(node: exp.Expr) -> exp.Expr:
     to: exp.DataType = node.args["to"]
     if isinstance(node, exp.TryCast):
         return _try_cast(node.this, to.this, to)
@@ -292,7 +307,7 @@ CASTS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
 }
 
 
-_KINDS: Mapping[str, int] = {
+_GEOMETRIES: Mapping[str, int] = {
     "POINT": 1,
     "LINESTRING": 2,
     "POLYGON": 3,
@@ -312,7 +327,7 @@ def well_known_bytes(text: str) -> bytes | None:
     """Return the bytes of a geometry of two dimensions that is not empty; ``None`` for others."""
     written = _WRITTEN.fullmatch(text)
     kind = "" if written is None else written[1].upper()
-    if written is None or kind not in _KINDS:
+    if written is None or kind not in _GEOMETRIES:
         return None
     try:
         tree, rest = _tree(_tokens(written[2]))
@@ -354,7 +369,7 @@ def _position(numbers: list[float]) -> tuple[float, float]:
 
 
 def _head(kind: str, *sizes: int) -> bytes:
-    return struct.pack(f"<BI{'I' * len(sizes)}", 1, _KINDS[kind], *sizes)
+    return struct.pack(f"<BI{'I' * len(sizes)}", 1, _GEOMETRIES[kind], *sizes)
 
 
 def _point(tree: object) -> bytes:

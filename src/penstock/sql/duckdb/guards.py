@@ -20,6 +20,8 @@ from penstock.lazy import exp
 _SPARK = "databricks"
 _MARK = "refused: "
 _ADVICE = "; write "
+# CAST to VARCHAR of these looks different; concatenation casts.
+NOT_AS_TEXT = "float|double|binary|timestamp|struct%|map%|array%|variant|interval%"
 _REFUSAL = re.compile(f"`{_MARK}([^`]*)`")
 
 
@@ -350,46 +352,7 @@ def _parsed(template: str) -> exp.Expr:
 
 TEXT, DOUBLE, UUID = "text", "double", "uuid"
 DATE, MOMENT, ZONED = "date", "moment", "zoned"  # a TIMESTAMP without a zone, and with one
-_DOUBLES = (exp.Avg, exp.Div, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Rand, exp.Sqrt)
-_TEXTS = (
-    exp.Concat, exp.ConcatWs, exp.DPipe, exp.GroupConcat, exp.Left, exp.Lower, exp.MD5, exp.Pad,
-    exp.RegexpExtract, exp.RegexpReplace, exp.Repeat, exp.Replace, exp.Right, exp.SHA2,
-    exp.SplitPart, exp.Substring, exp.TimeToStr, exp.Trim, exp.Upper,
-)  # fmt: skip
-_CASTS = {
-    exp.DataType.Type.DOUBLE: DOUBLE,
-    exp.DataType.Type.TEXT: TEXT,
-    exp.DataType.Type.VARCHAR: TEXT,
-    exp.DataType.Type.UUID: UUID,
-    exp.DataType.Type.DATE: DATE,
-    exp.DataType.Type.TIMESTAMP: MOMENT,
-    exp.DataType.Type.TIMESTAMPNTZ: MOMENT,
-    exp.DataType.Type.TIMESTAMPTZ: ZONED,
-}
-_DATES = (exp.CurrentDate, exp.DateFromParts, exp.LastDay)
-_ZONED_NAMES = frozenset({"now", "get_current_timestamp", "transaction_timestamp"})
 _KEY = "kind"
-
-
-def note(node: exp.Expr, translated: exp.Expr) -> None:
-    """Have ``translated``, which stands for ``node`` of DuckDB, known as what that is."""
-    kind = None
-    if isinstance(node, exp.Cast):
-        kind = _CASTS.get(node.args["to"].this)
-    elif isinstance(node, _DOUBLES):
-        kind = DOUBLE
-    elif isinstance(node, _TEXTS):
-        kind = TEXT
-    elif isinstance(node, _DATES):
-        kind = DATE
-    elif isinstance(node, exp.Uuid):
-        kind = UUID
-    elif isinstance(node, exp.CurrentTimestamp) or (
-        isinstance(node, exp.Anonymous) and node.name.lower() in _ZONED_NAMES
-    ):
-        kind = ZONED
-    if kind is not None:
-        translated.meta[_KEY] = kind
 
 
 def known_as(kind: str, translated: exp.Expr) -> exp.Expr:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from penstock.lazy import exp
 from penstock.sql.duckdb.guards import (
     DATE,
-    MOMENT,
-    ZONED,
+    DOUBLE,
+    NOT_AS_TEXT,
+    TEXT,
     compared,
     is_list,
     kind_of,
-    known_as,
     refused,
     same_fields,
     spark,
@@ -22,54 +22,32 @@ from penstock.sql.duckdb.guards import (
     whole_number,
 )
 from penstock.sql.duckdb.lists import contains, item_at, sliced
-from penstock.sql.duckdb.spans import is_bound, span
-from penstock.sql.duckdb.times import moved
-
-_FLOATS = "float|double|decimal%"
-_NOT_WHOLE = "float|double|decimal%|string|bigint"
-# CAST to VARCHAR of these looks different; concatenation casts.
-NOT_AS_TEXT = "float|double|binary|timestamp|struct%|map%|array%|variant|interval%"
+from penstock.sql.duckdb.rules import Row, by_class
+from penstock.sql.duckdb.times import moved, span
 
 _DIGITS = 38  # of Spark's DECIMAL
 
 
-def _div(node: exp.Expr) -> exp.Expr:
+def _quotient(node: exp.Expr) -> str:
     """``/`` is DOUBLE's by IEEE: 1 / 0 is infinity."""
-    a, b = node.this, node.expression
-    quotient = spark(
-        "IF(CAST(:b AS DOUBLE) = 0, CAST(:a AS DOUBLE) * CAST('Infinity' AS DOUBLE), "
-        "CAST(:a AS DOUBLE) / CAST(:b AS DOUBLE))",
-        a=a,
-        b=b,
-    )
-    if (whole_number(b) or 0) != 0:
-        quotient = spark("(CAST(:a AS DOUBLE) / CAST(:b AS DOUBLE))", a=a, b=b)
-    return unless("/", "float", quotient, a, b)
+    quotient = "CAST(:a AS DOUBLE) / CAST(:b AS DOUBLE)"
+    if (whole_number(node.expression) or 0) != 0:
+        return f"({quotient})"
+    infinity = "CAST(:a AS DOUBLE) * CAST('Infinity' AS DOUBLE)"
+    return f"IF(CAST(:b AS DOUBLE) = 0, {infinity}, {quotient})"
 
 
-def _int_div(node: exp.Expr) -> exp.Expr:
-    a, b = node.this, node.expression
-    return unless("//", _FLOATS, spark("(:a DIV NULLIF(:b, 0))", a=a, b=b), a, b)
-
-
-def _mod(node: exp.Expr) -> exp.Expr:
-    a, b = node.this, node.expression
-    return unless("%", "float|double", spark("(:a % NULLIF(:b, 0))", a=a, b=b), a, b)
-
-
-def _add(node: exp.Expr) -> exp.Expr:
+def _sum(node: exp.Expr) -> exp.Expr:
     a, b = node.this, node.expression
     if span(b) is not None:
-        return _moved(a, "+", b)
-    if span(a) is not None:
-        return _moved(b, "+", a)
-    return node
+        return moved(a, "+", b)
+    return node if span(a) is None else moved(b, "+", a)
 
 
-def _sub(node: exp.Expr) -> exp.Expr:
+def _difference(node: exp.Expr) -> exp.Expr:
     a, b = node.this, node.expression
     if span(b) is not None:
-        return _moved(a, "-", b)
+        return moved(a, "-", b)
     if whole_number(b) is not None or whole_number(a) is not None:
         return node
     days = spark("CAST(DATE_DIFF(:a, :b) AS BIGINT)", a=a, b=b)  # to Spark an INTERVAL
@@ -82,28 +60,10 @@ def _sub(node: exp.Expr) -> exp.Expr:
     return unless("difference", "date|timestamp%", node, b, advice=advice)
 
 
-def _date_add(node: exp.Expr) -> exp.Expr:
+def _later(node: exp.Expr) -> exp.Expr:
     if span(node.expression) is None:
         raise refused("date_add of this form")
-    return _moved(node.this, "+", node.expression)
-
-
-def _moved(moment: exp.Expr, sign: str, by: exp.Expr) -> exp.Expr:
-    """A DATE moved by an interval is a TIMESTAMP."""
-    text, amount = span(by) or ("", None)
-    parts = {} if amount is None else {"n": amount}
-    if kind_of(moment) == ZONED:
-        later = moved(moment, sign, by)
-    else:
-        later = spark(f"(CAST(:m AS TIMESTAMP_NTZ) {sign} {text})", m=moment, **parts)
-    if amount is not None and not is_bound(by):
-        advice = "a whole number: INTERVAL (n::INT) HOUR"
-        later = unless("an interval", _NOT_WHOLE, later, amount, advice=advice)
-    if kind_of(moment) in {DATE, MOMENT, ZONED}:
-        return known_as(ZONED if kind_of(moment) == ZONED else MOMENT, later)
-    advice = f"x::TIMESTAMPTZ {sign} INTERVAL 1 DAY, or x::TIMESTAMP"
-    later = unless("sum with an interval", "timestamp|string", later, moment, advice=advice)
-    return known_as(MOMENT, later)
+    return moved(node.this, "+", node.expression)
 
 
 def _concatenation(node: exp.Expr) -> exp.Expr:
@@ -219,35 +179,33 @@ def _literal(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _same(node: exp.Expr) -> exp.Expr:
-    return node
-
-
 def _escape(node: exp.Expr) -> exp.Expr:
     if text_of(node.this.expression) is None or text_of(node.expression) is None:
         raise refused("LIKE with a computed pattern")
     return node
 
 
-OPERATORS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
-    **dict.fromkeys(_SIGNS, _comparison),
-    exp.Add: _add,
-    exp.Any: _only_in_comparison,
-    exp.Between: _between,
-    exp.Bracket: _bracket,
-    exp.DPipe: _concatenation,
-    exp.DateAdd: _date_add,
-    exp.Div: _div,
-    **dict.fromkeys(_EQUAL, _equality),
-    exp.EQ: _any,
-    exp.Escape: _escape,
-    exp.ILike: _like,
-    exp.In: _in,
-    exp.IntDiv: _int_div,
-    exp.Lambda: _lambda,
-    exp.Like: _like,
-    exp.Literal: _literal,
-    exp.Mod: _mod,
-    exp.Slice: _same,
-    exp.Sub: _sub,
-}
+OPERATORS = by_class(
+    (
+        *(Row("", node, _equality) for node in _EQUAL if node is not exp.EQ),
+        *(Row("", node, _comparison) for node in _SIGNS),
+        Row("", exp.Add, _sum),
+        Row("", exp.Any, _only_in_comparison),
+        Row("", exp.Between, _between),
+        Row("", exp.Bracket, _bracket),
+        Row("", exp.DPipe, _concatenation, kind=TEXT),
+        Row("", exp.DateAdd, _later),
+        Row("/(a, b)", exp.Div, _quotient, "float", of="ab", kind=DOUBLE),
+        Row("", exp.EQ, _any),
+        Row("", exp.Escape, _escape),
+        Row("", exp.ILike, _like),
+        Row("", exp.In, _in),
+        Row("//(a, b)", exp.IntDiv, "(:a DIV NULLIF(:b, 0))", "float|double|decimal%", of="ab"),
+        Row("", exp.Lambda, _lambda),
+        Row("", exp.Like, _like),
+        Row("", exp.Literal, _literal),
+        Row("%(a, b)", exp.Mod, "(:a % NULLIF(:b, 0))", "float|double", of="ab"),
+        Row("", exp.Slice),
+        Row("", exp.Sub, _difference),
+    )
+)

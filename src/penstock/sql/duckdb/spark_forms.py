@@ -17,7 +17,6 @@ import sqlglot
 
 from penstock.lazy import exp
 from penstock.sql.duckdb import guards
-from penstock.sql.duckdb.operators import NOT_AS_TEXT
 
 _MARK = "penstock_"
 _T = exp.DType if hasattr(exp, "DType") else exp.DataType.Type
@@ -205,7 +204,7 @@ def _with_shell(form: Form, shell: exp.Expr) -> Form:
 
 
 _CASTS: Mapping[object, tuple[str, str]] = {
-    **dict.fromkeys((_T.TEXT, _T.VARCHAR), (NOT_AS_TEXT, guards.TEXT)),
+    **dict.fromkeys((_T.TEXT, _T.VARCHAR), (guards.NOT_AS_TEXT, guards.TEXT)),
     **dict.fromkeys(
         (_T.TINYINT, _T.SMALLINT, _T.INT, _T.BIGINT), (f"float|double|decimal%|binary|{_TIMES}", "")
     ),

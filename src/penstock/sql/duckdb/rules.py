@@ -1,0 +1,163 @@
+"""Rows of the tables of rules, and the engine that applies one to a call.
+
+A row has the signature of DuckDB's function, the class that sqlglot reads it as, and what Spark
+has for it: a text in which ``:x`` is the argument ``x`` of the signature. The other columns say
+what has to hold for the two to mean the same. A call for which it does not is refused, by its form
+here, or by the types of its arguments when Spark analyses it (`guards`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.lazy import exp
+from penstock.sql.duckdb.guards import (
+    called,
+    in_order,
+    known_as,
+    of_text,
+    refused,
+    spark,
+    text_of,
+    unless,
+    whole_number,
+)
+
+Rule = Callable[[exp.Expr], exp.Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What an argument of a call has to be.
+
+    Attributes:
+        argument: The argument, as sqlglot calls it; empty for the call itself.
+        is_met: Whether it is that.
+        refusal: What is refused otherwise. ``{}`` is the name of the function.
+        advice: What to write instead.
+    """
+
+    argument: str
+    is_met: Callable[[Any], bool]
+    refusal: str = "{} of this form"
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A function of DuckDB and what Spark has for it.
+
+    Attributes:
+        signature: DuckDB's names, separated by ``|``, with the names of the arguments:
+            ``map_extract(m, k)``. Refusals have the first name. A rule that is a function needs no
+            arguments here.
+        node: The class that sqlglot reads the call as; None where it knows no more than the name.
+        spark: Spark's text, or a function of the call that returns such a text or a tree. Empty
+            where Spark has the same.
+        refused: The types of arguments for which the two differ, as patterns of LIKE.
+        of: Names of the arguments whose types these are; empty for the first.
+        texts: Names of the arguments that have to be texts.
+        ordered: Names of the arguments whose order counts: no struct and no list.
+        advice: What to write where a type is refused.
+        kind: What the value is known as.
+        fails: A condition under which DuckDB fails, or is not known to have Spark's value, and the
+            message of the error.
+        checks: What the arguments have to be by their form.
+        what: What a refusal by type calls it instead of its name.
+    """
+
+    signature: str
+    node: type[exp.Expr] | None = None
+    spark: str | Callable[[exp.Expr], str | exp.Expr] = ""
+    refused: str = ""
+    of: str = ""
+    texts: str = ""
+    ordered: str = ""
+    advice: str = ""
+    kind: str = ""
+    fails: tuple[str, str] | None = None
+    checks: tuple[Check, ...] = ()
+    what: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        """DuckDB's names of the function."""
+        return self.signature.partition("(")[0].split("|")
+
+    def __call__(self, node: exp.Expr) -> exp.Expr:
+        """Return the call in Spark's SQL.
+
+        Raises:
+            UnsupportedFeature: It is not known to mean the same.
+        """
+        for check in self.checks:
+            operand = node.args.get(check.argument) if check.argument else node
+            if not check.is_met(operand):
+                raise refused(check.refusal.replace("{}", called(node)), check.advice)
+        arguments = self._arguments(node)
+        written = self.spark(node) if callable(self.spark) else self.spark
+        if self.fails is not None:
+            written = "IF({}, RAISE_ERROR('{}'), {})".format(*self.fails, written)
+        if isinstance(written, str):
+            value = spark(written, **arguments) if written else node
+        else:
+            value = written
+        what = self.what or self.names[0]
+        if self.refused:
+            operands = [arguments[name] for name in self.of or [*arguments][:1]]
+            value = unless(what, self.refused, value, *operands, advice=self.advice)
+        if self.texts:
+            value = of_text(what, value, *(arguments[name] for name in self.texts))
+        return known_as(self.kind, value) if self.kind else value
+
+    def _arguments(self, node: exp.Expr) -> dict[str, exp.Expr]:
+        names = [name for name in self.signature.partition("(")[2].rstrip(")").split(", ") if name]
+        is_open = "..." in names  # what follows is for a check or the rule
+        names = names[:-1] if is_open else names
+        operands = arguments_of(node)
+        is_longer = names and node.is_var_len_args and not is_open and len(operands) > len(names)
+        if is_longer or len(operands) < len(names) or None in operands[: len(names)]:
+            raise refused(f"{self.names[0]} of this form")
+        arguments = dict(zip(names, operands, strict=False))
+        return arguments | {name: in_order(self.names[0], arguments[name]) for name in self.ordered}
+
+
+def arguments_of(node: exp.Expr) -> list[Any]:
+    """Return the arguments of a call in their order; None for one that is omitted."""
+    if isinstance(node, exp.Anonymous):
+        return list(node.expressions)
+    operands: list[Any] = []
+    for key in node.arg_types:
+        value = node.args.get(key)
+        operands += value if isinstance(value, list) else [value]
+    while operands and not isinstance(operands[-1], exp.Expr):
+        operands.pop()
+    return operands
+
+
+def by_class(rows: Iterable[Row]) -> Mapping[type[exp.Expr], Rule]:
+    """Return the rules of calls that sqlglot has a class for."""
+    return {row.node: row for row in rows if row.node is not None}
+
+
+def by_name(rows: Iterable[Row]) -> Mapping[str, Rule]:
+    """Return the rules of calls that sqlglot knows by their names alone."""
+    return {name: row for row in rows if row.node is None for name in row.names}
+
+
+def is_absent(node: exp.Expr | None) -> bool:
+    """Return whether an argument is omitted."""
+    return not node
+
+
+def is_constant_text(node: exp.Expr | None) -> bool:
+    """Return whether it is a text that is written out."""
+    return text_of(node) is not None
+
+
+def is_length(node: exp.Expr | None) -> bool:
+    """Return whether it is a whole number that is written out and not negative."""
+    number = whole_number(node)
+    return number is not None and number >= 0
