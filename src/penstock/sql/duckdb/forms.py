@@ -12,7 +12,7 @@ from itertools import product
 
 from penstock.errors import UnsupportedFeature
 from penstock.lazy import exp
-from penstock.sql.duckdb.guards import placed, text_of, whole_number
+from penstock.sql.duckdb.guards import placed, substitute, text_of, whole_number
 from penstock.sql.duckdb.text import unnamed
 from penstock.sql.identifiers import fold
 from penstock.sql.query.names import called, common_table, sources_of
@@ -37,12 +37,8 @@ def written_out(tree: exp.Expr, columns: Columns = nothing_known) -> exp.Expr:
             new = rule(node, columns)
         except _Unknown as error:
             raise placed(_refusal(error), node) from None
-        if new is node:
-            continue
-        if node is tree:
-            tree = new
-        else:
-            node.replace(new)
+        if new is not node:
+            tree = substitute(tree, node, new)
     return tree
 
 
@@ -165,10 +161,7 @@ def _written(item: exp.Expr, select: exp.Select, columns: Columns) -> Iterator[e
         copy = item.copy()
         for node in list(copy.find_all(exp.Columns)):
             column = exp.column(exp.to_identifier(name, quoted=True))
-            if node is copy:
-                copy = column
-            else:
-                node.replace(column)
+            copy = substitute(copy, node, column)
         alias = isinstance(copy, exp.Alias | exp.Column)
         yield copy if alias else exp.alias_(copy, name, quoted=True)
 

@@ -50,12 +50,8 @@ def marked(tree: exp.Expr) -> tuple[exp.Expr, Sequence[Form]]:
         if form is not None:
             new = exp.Anonymous(this=f"{_MARK}{form.kind}_{len(forms)}", expressions=form.operands)
             forms.append(form)
-        if new is None:
-            continue
-        if node is tree:
-            tree = new
-        else:
-            node.replace(new)
+        if new is not None:
+            tree = guards.substitute(tree, node, new)
     return tree, forms
 
 
@@ -100,10 +96,7 @@ def _filled(
         new = _put(form.shell, node.expressions) if is_asked else write(form, node.expressions)
         if isinstance(new, exp.Binary | exp.Connector):
             new = exp.Paren(this=new)
-        if node is tree:
-            tree = new
-        else:
-            node.replace(new)
+        tree = guards.substitute(tree, node, new)
     return tree
 
 

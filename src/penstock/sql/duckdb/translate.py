@@ -99,10 +99,7 @@ def to_spark(
         except UnsupportedFeature as error:
             raise placed(error, node) from None
         if new is not node:
-            if node is tree:
-                tree = new
-            else:
-                node.replace(new)
+            tree = guards.substitute(tree, node, new)
     tree = guards.resolve_types(tree, strict=strict)
     for query in list(tree.find_all(exp.Query)):
         check_positions(query)
