@@ -140,12 +140,7 @@ def _between(node: exp.Expr) -> exp.Expr:
     return compared("BETWEEN", node, node.this, node.args["low"], node.args["high"])
 
 
-_SIGNS: Mapping[type[exp.Expr], str] = {
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-}
+_SIGNS: Mapping[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
 
 
 def _only_in_comparison(node: exp.Expr) -> exp.Expr:

@@ -84,9 +84,7 @@ def for_spark(tree: exp.Expr, forms: Sequence[Form]) -> exp.Expr:
 
 
 def _filled(
-    tree: exp.Expr,
-    forms: Sequence[Form],
-    write: Callable[[Form, Sequence[exp.Expr]], exp.Expr],
+    tree: exp.Expr, forms: Sequence[Form], write: Callable[[Form, Sequence[exp.Expr]], exp.Expr]
 ) -> exp.Expr:
     for node in reversed(list(tree.find_all(exp.Anonymous))):
         if not str(node.name).lower().startswith(_MARK):
