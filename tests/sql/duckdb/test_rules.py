@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from penstock.errors import UnsupportedFeature
 from penstock.sql.duckdb.functions import NAMED
-from penstock.sql.duckdb.rules import Check, Row, by_class, by_name, is_absent
+from penstock.sql.duckdb.rules import Row, by_class, by_name, is_absent
 
 
 def _applied(row: Row, call: str) -> str:
@@ -34,7 +34,7 @@ def test_the_same_call_stays() -> None:
         (Row("f(x)", None, "F(:x)"), "f()", "f of this form"),
         (Row("f(x)", None, "F(:x)", "decimal%", what="it"), "f(1.5)", "it of decimal"),
         (
-            Row("round", exp.Round, checks=(Check("decimals", is_absent, "{} of digits"),)),
+            Row("round", exp.Round, where={"decimals": is_absent}, otherwise="{} of digits"),
             "round(a, 1)",
             "round of digits",
         ),

@@ -22,7 +22,7 @@ from penstock.sql.duckdb.guards import (
     unless,
 )
 from penstock.sql.duckdb.lists import is_orderless
-from penstock.sql.duckdb.rules import Check, Row, Rule
+from penstock.sql.duckdb.rules import Row, Rule
 
 _VALUES = "TRANSFORM(:r, e -> e.v)"
 
@@ -119,11 +119,16 @@ def _filter(node: exp.Expr) -> exp.Expr:
     return node if isinstance(node.this, exp.AggFunc) else node.this
 
 
-def _has_shares(node: exp.Expr) -> bool:
-    """Return whether the shares of a quantile, one or several, are written out."""
-    share = node.expression
+def _quantile(node: exp.Expr) -> exp.Expr:
+    """Of a share, or of several, that are written out."""
+    value, share = node.this, node.expression
+    if not _is_alone(node):
+        raise refused(*_ALONE.replace("{}", called(node)).split("; write "))
     shares = share.expressions if isinstance(share, exp.Array | exp.Anonymous) else [share]
-    return not isinstance(node.parent, exp.WithinGroup) and all(map(_is_share, shares))
+    if isinstance(node.parent, exp.WithinGroup) or not all(map(_is_share, shares)):
+        raise refused(f"{called(node)} of this form", "quantile_cont(x, 0.5)")
+    quantile = spark("PERCENTILE(:x, :p)", x=value, p=share)
+    return unless("a quantile", _NO_MEDIAN, quantile, value)
 
 
 def _is_share(node: exp.Expr) -> bool:
@@ -161,17 +166,12 @@ def _is_plain(node: exp.Expr) -> bool:
     return not node.args.get("count") and not isinstance(node.parent, exp.Window)
 
 
-_UNORDERED = (Check("", _is_unordered),)
-_ALONE = (Check("", _is_alone, advice="it over a WHERE and GROUP BY of its own"),)
-_MEDIAN = (
-    Check(
-        "",
-        lambda node: (
-            not isinstance(node.parent, exp.Window | exp.Filter)
-            and not isinstance(node.this, exp.Distinct)
-        ),
-    ),
-)
+def _is_whole(node: exp.Expr) -> bool:
+    is_inside = isinstance(node.parent, exp.Window | exp.Filter)
+    return not is_inside and not isinstance(node.this, exp.Distinct)
+
+
+_ALONE = "{} of this form; write it over a WHERE and GROUP BY of its own"
 _NO_MEDIAN = "decimal%|date|timestamp%|string|boolean|float"
 _IS_NULL = ":a IS NULL OR :b IS NULL"
 _SPREAD = f"VAR_POP(IF({_IS_NULL}, NULL, CAST({{}} AS DOUBLE)))"
@@ -185,7 +185,8 @@ AGGREGATES = (
             node,
             f"{end.upper()}_BY(:v, IF(:v IS NULL, NULL, :k))",  # without rows whose value is NULL
             ordered="k",
-            checks=(Check("", _is_plain, f"{end}_by of this form"),),
+            where={"": _is_plain},
+            otherwise=f"{end}_by of this form",
         )
         for end, node in (("max", exp.ArgMax), ("min", exp.ArgMin))
     ),
@@ -196,10 +197,23 @@ AGGREGATES = (
         f"CASE WHEN COUNT(IF({_IS_NULL}, NULL, 1)) = 0 THEN NULL "
         f"WHEN {_SPREAD.format(':a')} = 0 OR {_SPREAD.format(':b')} = 0 "
         f"THEN CAST('NaN' AS DOUBLE) ELSE CORR({_IN_DOUBLES}) END",
-        checks=_ALONE,
+        where={"": _is_alone},
+        otherwise=_ALONE,
     ),
-    Row("covar_pop(a, b)", exp.CovarPop, f"COVAR_POP({_IN_DOUBLES})", checks=_ALONE),
-    Row("covar_samp(a, b)", exp.CovarSamp, f"COVAR_SAMP({_IN_DOUBLES})", checks=_ALONE),
+    Row(
+        "covar_pop(a, b)",
+        exp.CovarPop,
+        f"COVAR_POP({_IN_DOUBLES})",
+        where={"": _is_alone},
+        otherwise=_ALONE,
+    ),
+    Row(
+        "covar_samp(a, b)",
+        exp.CovarSamp,
+        f"COVAR_SAMP({_IN_DOUBLES})",
+        where={"": _is_alone},
+        otherwise=_ALONE,
+    ),
     # ``count()`` is how DuckDB prints ``count(*)`` with a window.
     Row("count", exp.Count, lambda node: "COUNT(*)" if node.this is None else ""),
     Row("count_star", None, "COUNT(*)"),
@@ -207,28 +221,22 @@ AGGREGATES = (
     Row("first", exp.First, _end("first", 1)),
     Row("last", exp.Last, _end("last", -1)),
     Row("list", exp.ArrayAgg, _list),
-    Row("max", exp.Max, _extreme, checks=_UNORDERED),
-    Row("median(x)", exp.Median, "PERCENTILE(:x, 0.5D)", _NO_MEDIAN, checks=_MEDIAN),
-    Row("min", exp.Min, _extreme, checks=_UNORDERED),
+    Row("max", exp.Max, _extreme, where={"": _is_unordered}),
+    Row("median(x)", exp.Median, "PERCENTILE(:x, 0.5D)", _NO_MEDIAN, where={"": _is_whole}),
+    Row("min", exp.Min, _extreme, where={"": _is_unordered}),
     Row(  # of several that are as frequent DuckDB takes the one that it meets first
         "mode(x)",
         exp.Mode,
         f"IF({_MODE} <=> MODE() WITHIN GROUP (ORDER BY :x DESC), {_MODE}, "
         "RAISE_ERROR('mode of values that are as frequent'))",
-        checks=_ALONE,
+        where={"": _is_alone},
+        otherwise=_ALONE,
     ),
-    Row(
-        "quantile_cont(x, p)",
-        exp.PercentileCont,
-        "PERCENTILE(:x, :p)",
-        _NO_MEDIAN,
-        checks=(*_ALONE, Check("", _has_shares, advice="quantile_cont(x, 0.5)")),
-        what="a quantile",
-    ),
+    Row("quantile_cont", exp.PercentileCont, _quantile),
     Row("string_agg", exp.GroupConcat, _texts, kind=TEXT),
-    Row("sum(x)", exp.Sum, _sum, checks=_UNORDERED),
+    Row("sum(x)", exp.Sum, _sum, where={"": _is_unordered}),
     *(
-        Row("", node, checks=_UNORDERED)
+        Row("", node, where={"": _is_unordered})
         for node in (
             *(exp.AnyValue, exp.LogicalAnd, exp.LogicalOr, exp.Stddev),
             *(exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),

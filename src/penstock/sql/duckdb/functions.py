@@ -26,7 +26,7 @@ from penstock.sql.duckdb.guards import (
     whole_number,
 )
 from penstock.sql.duckdb.lists import LISTS
-from penstock.sql.duckdb.rules import Check, Row, by_class, by_name, is_absent
+from penstock.sql.duckdb.rules import Row, by_class, by_name, is_absent
 from penstock.sql.duckdb.strings import STRINGS
 from penstock.sql.duckdb.times import TIMES
 
@@ -125,6 +125,10 @@ _SAME = (
     exp.CountIf, exp.CumeDist, exp.DenseRank, exp.EndsWith, exp.FirstValue, exp.Grouping,
     exp.Lag, exp.LastValue, exp.Lead, exp.NthValue, exp.Ntile, exp.PercentRank, exp.Pi,
     exp.Rank, exp.RowNumber, exp.StartsWith, exp.StrPosition, exp.Struct, exp.Transform,
+    # Steps of a path in JSON, for the function that it is part of.
+    exp.JSONPath, exp.JSONPathFilter, exp.JSONPathKey, exp.JSONPathRecursive, exp.JSONPathRoot,
+    exp.JSONPathScript, exp.JSONPathSelector, exp.JSONPathSlice, exp.JSONPathSubscript,
+    exp.JSONPathUnion, exp.JSONPathWildcard,
 )  # fmt: skip
 _ROWS = (
     *(replace(row, kind=DOUBLE) for row in _DOUBLES),
@@ -147,7 +151,8 @@ _ROWS = (
         exp.Trunc,
         "IF(:x < 0, CEIL(:x), FLOOR(:x))",
         fails=(_IS_LARGE, "trunc of a number that large"),
-        checks=(Check("decimals", is_absent, "trunc to a number of digits"),),
+        where={"decimals": is_absent},
+        otherwise="trunc to a number of digits",
     ),
     Row("uuid", exp.Uuid, kind=UUID),
     *(*AGGREGATES, *LISTS, *STRINGS, *TIMES),

@@ -308,7 +308,7 @@ def told(condition: str | None, message: str) -> UnsupportedFeature | None:
 
 def whole_number(node: exp.Expr | None) -> int | None:
     """The value of a literal like ``3`` or ``-3``."""
-    inner = None if node is None else node.unnest()
+    inner = node.unnest() if isinstance(node, exp.Expr) else None
     if isinstance(inner, exp.Neg):
         number = whole_number(inner.this)
         return None if number is None else -number

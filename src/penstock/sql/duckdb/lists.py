@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from penstock.lazy import exp
 from penstock.sql.duckdb.guards import is_text, refused, spark, text_of, unless, whole_number
-from penstock.sql.duckdb.rules import Check, Row, Rule, is_absent, is_constant_text
+from penstock.sql.duckdb.rules import Row, Rule, is_absent, is_constant_text
 from penstock.sql.duckdb.times import span
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_names import MAINTENANCE, NAMES, PREFIX
@@ -354,9 +354,8 @@ LISTS = (
         "list_distinct(l)",
         exp.ArrayDistinct,
         f"ARRAY_DISTINCT({_ITEMS})",
-        checks=(
-            Check("", is_orderless, "the order of list_distinct", "list_sort(list_distinct(l))"),
-        ),
+        where={"": is_orderless},
+        otherwise="the order of list_distinct; write list_sort(list_distinct(l))",
     ),
     *(
         Row(
@@ -382,7 +381,8 @@ LISTS = (
         "array_length(l)",
         exp.ArraySize,
         "IF(:l IS NULL, NULL, SIZE(:l))",
-        checks=(Check("expression", is_absent, "array_length of a dimension"),),
+        where={"expression": is_absent},
+        otherwise="array_length of a dimension",
     ),
     Row(  # NULLs are left out
         "array_to_string(l, s)",
@@ -390,10 +390,7 @@ LISTS = (
         f"CASE WHEN SIZE({_ITEMS}) > 0 THEN ARRAY_JOIN(TRANSFORM(:l, e -> CAST(e AS STRING)), :s) "
         "WHEN SIZE(:l) = 0 THEN '' END",
         _NOT_AS_ITEMS,
-        checks=(
-            Check("expression", is_constant_text, "array_to_string of this form"),
-            Check("null", is_absent, "array_to_string of this form"),
-        ),
+        where={"expression": is_constant_text, "null": is_absent},
     ),
     Row("cardinality(m)", None, "IF(:m IS NULL, NULL, SIZE(MAP_KEYS(:m)))"),
     Row("map", exp.Map, _map_of_lists),

@@ -9,7 +9,7 @@ here, or by the types of its arguments when Spark analyses it (`guards`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.lazy import exp
@@ -26,23 +26,6 @@ from penstock.sql.duckdb.guards import (
 )
 
 Rule = Callable[[exp.Expr], exp.Expr]
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What an argument of a call has to be.
-
-    Attributes:
-        argument: The argument, as sqlglot calls it; empty for the call itself.
-        is_met: Whether it is that.
-        refusal: What is refused otherwise. ``{}`` is the name of the function.
-        advice: What to write instead.
-    """
-
-    argument: str
-    is_met: Callable[[Any], bool]
-    refusal: str = "{} of this form"
-    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +47,10 @@ class Row:
         kind: What the value is known as.
         fails: A condition under which DuckDB fails, or is not known to have Spark's value, and the
             message of the error.
-        checks: What the arguments have to be by their form.
+        where: What arguments have to be by their form, by sqlglot's names of them; the empty name
+            is the call itself.
+        otherwise: What is refused where they are not, and what to write instead, as in
+            ``f of this form; write g(x)``. ``{}`` is the name of the function.
         what: What a refusal by type calls it instead of its name.
     """
 
@@ -78,7 +64,8 @@ class Row:
     advice: str = ""
     kind: str = ""
     fails: tuple[str, str] | None = None
-    checks: tuple[Check, ...] = ()
+    where: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
+    otherwise: str = "{} of this form"
     what: str = ""
 
     @property
@@ -92,10 +79,9 @@ class Row:
         Raises:
             UnsupportedFeature: It is not known to mean the same.
         """
-        for check in self.checks:
-            operand = node.args.get(check.argument) if check.argument else node
-            if not check.is_met(operand):
-                raise refused(check.refusal.replace("{}", called(node)), check.advice)
+        for name, is_met in self.where.items():
+            if not is_met(node.args.get(name) if name else node):
+                raise refused(*self.otherwise.replace("{}", called(node)).split("; write "))
         arguments = self._arguments(node)
         written = self.spark(node) if callable(self.spark) else self.spark
         if self.fails is not None:

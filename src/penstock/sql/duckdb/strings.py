@@ -23,7 +23,7 @@ from penstock.sql.duckdb.guards import (
     unless,
     whole_number,
 )
-from penstock.sql.duckdb.rules import Check, Row, is_absent, is_constant_text, is_length
+from penstock.sql.duckdb.rules import Row, is_absent, is_constant_text, is_length
 from penstock.sql.literals import text_literal
 
 
@@ -343,33 +343,22 @@ _PLAIN = (
     "^[\\x00-\\x0c\\x0e-\\u02ff\\u0370-\\u0482\\u048a-\\u058f\\u0e3f\\u1e00-\\u1fff\\u2010-\\u2027\\u2030-\\u205e"
     "\\u20a0-\\u20bf\\u2100-\\u23ff\\u3001-\\u3029\\u3041-\\u3096\\u30a1-\\u30ff\\u4e00-\\u9fff\\uac00-\\ud7a3]*$"
 )
-_BEYOND_ASCII = r"CONCAT(:a, :b) RLIKE '[^\\x00-\\x7f]'"
 _LEVENSHTEIN = Row(  # DuckDB counts bytes
     "levenshtein(a, b)",
     exp.Levenshtein,
     "CAST(LEVENSHTEIN(:a, :b) AS BIGINT)",
     texts="ab",
-    fails=(_BEYOND_ASCII, "levenshtein of letters beyond ASCII"),
-    checks=tuple(
-        Check(name, is_absent, "levenshtein of this form")
-        for name in ("ins_cost", "del_cost", "sub_cost", "max_dist")
-    ),
+    fails=(r"CONCAT(:a, :b) RLIKE '[^\\x00-\\x7f]'", "levenshtein of letters beyond ASCII"),
+    where=dict.fromkeys(("ins_cost", "del_cost", "sub_cost", "max_dist"), is_absent),
 )
-_HAS_LENGTH = (Check("expression", is_length, "{} with this length"),)
-_NOT_FIRST = (
-    Check("part_index", lambda node: whole_number(node) != 0, "split_part at position 0"),
-)
-_POSITIONS = "substring with these positions"
 _NO_BYTES = f"{_NUMBERS}|boolean|date|timestamp%|struct%|map%|array%"
-_NO_PATH = "json_keys with a path"
+_NO_TEXT = f"string|%int|{_NUMBERS}|boolean|date|timestamp%"
+_LENGTH = "{} with this length"
 
-STRINGS = (
-    Row("ascii(x)", exp.Ascii, "ASCII(:x)", texts="x"),
-    *(
-        Row("base64(x)", node, "BASE64(:x)", kinds, advice="base64(encode(text))", kind=TEXT)
-        for kinds in (f"string|%int|{_NUMBERS}|boolean|date|timestamp%",)
-        for node in (exp.ToBase64, None)
-    ),
+# Functions whose value is a text.
+_TEXTS = (
+    Row("base64(x)", exp.ToBase64, "BASE64(:x)", _NO_TEXT, advice="base64(encode(text))"),
+    Row("base64(x)", None, "BASE64(:x)", _NO_TEXT, advice="base64(encode(text))"),
     Row(  # any code point, where Spark's CHR knows 256
         "chr(n)",
         exp.Chr,
@@ -377,28 +366,89 @@ STRINGS = (
         "DECODE(UNHEX(LPAD(HEX(:n), 8, '0')), 'UTF-32'), "
         "IF(:n IS NULL, NULL, RAISE_ERROR('chr of a number that is not a letter')))",
         _NOT_WHOLE,
-        kind=TEXT,
     ),
-    Row("concat", exp.Concat, _concatenation, kind=TEXT),
-    Row("concat_ws", exp.ConcatWs, _concatenation_with, kind=TEXT),
+    Row("concat", exp.Concat, _concatenation),
+    Row("concat_ws", exp.ConcatWs, _concatenation_with),
+    Row("format", exp.Format, _format),
+    Row("hex(x)", exp.Hex, "HEX(:x)", _NO_BYTES),
+    Row("json_extract", exp.JSONExtract, _extracted),
+    Row("json_extract_string", exp.JSONExtractScalar, _extracted),
+    Row("left", exp.Left, where={"expression": is_length}, otherwise=_LENGTH),
+    Row(  # the last sigma of a word is like any other
+        "lower(x)",
+        exp.Lower,
+        "LOWER(TRANSLATE(:x, '\u03a3', '\u03c3'))",
+        fails=(f":x RLIKE '{_NOT_LOWERED}'", "lower of a letter that differs"),
+    ),
+    Row("md5", exp.MD5),
+    Row(
+        "pad",
+        exp.Pad,
+        where={"fill_pattern": lambda node: bool(text_of(node)), "expression": is_length},
+        otherwise="padding of this kind",
+    ),
+    Row("printf(p, ...)", None, _printf),
+    Row("regexp_extract(x)", exp.RegexpExtract, _extraction),
+    Row("regexp_replace(x)", exp.RegexpReplace, _replacement),
+    Row("repeat", exp.Repeat),
+    Row("replace", exp.Replace),
+    Row(  # of letters that are one code point each; DuckDB keeps longer ones whole
+        "reverse(x)",
+        exp.Reverse,
+        f"IF(:x RLIKE {text_literal(_PLAIN)}, REVERSE(:x), "
+        "IF(:x IS NULL, NULL, RAISE_ERROR('reverse of letters that are written together')))",
+        texts="x",
+    ),
+    Row("right", exp.Right, where={"expression": is_length}, otherwise=_LENGTH),
+    Row(
+        "sha256(x)",
+        exp.SHA2,
+        "SHA2(:x, 256)",
+        where={"length": lambda node: whole_number(node) in {None, 256}},
+        otherwise="sha of this length",
+    ),
+    Row(
+        "split_part",
+        exp.SplitPart,
+        where={"part_index": lambda node: whole_number(node) != 0},
+        otherwise="split_part at position 0",
+    ),
+    Row(
+        "substring",
+        exp.Substring,
+        where={
+            "start": lambda node: (whole_number(node) or 0) >= 1,
+            "length": lambda node: node is None or is_length(node),
+        },
+        otherwise="substring with these positions",
+    ),
+    Row(
+        "translate(x, o, n)",
+        exp.Translate,
+        "TRANSLATE(:x, :o, :n)",
+        texts="x",
+        where={"from_": is_constant_text, "to": is_constant_text},
+        otherwise="translate with computed letters",
+    ),
+    Row("trim", exp.Trim, _trim),
+    Row(
+        "upper(x)",
+        exp.Upper,
+        "UPPER(TRANSLATE(:x, '\u00df', '\u1e9e'))",
+        fails=(f":x RLIKE '{_NOT_RAISED}'", "upper of a letter that differs"),
+    ),
+)
+STRINGS = (
+    *(replace(row, kind=TEXT) for row in _TEXTS),
+    Row("ascii(x)", exp.Ascii, "ASCII(:x)", texts="x"),
     Row("encode(x)", exp.Encode, "ENCODE(:x, 'UTF-8')", texts="x"),
-    Row("format", exp.Format, _format, kind=TEXT),
-    Row("hex(x)", exp.Hex, "HEX(:x)", _NO_BYTES, kind=TEXT),
-    Row("json_extract", exp.JSONExtract, _extracted, kind=TEXT),
-    Row("json_extract_string", exp.JSONExtractScalar, _extracted, kind=TEXT),
     Row(  # 0 of what is no array
         "json_array_length(j)",
         None,
         f"IF({_VALID}, IF(:j IS NULL, NULL, COALESCE(JSON_ARRAY_LENGTH(:j), 0)), NULL)",
         texts="j",
-        checks=(
-            Check(
-                "",
-                lambda node: len(node.expressions) == 1,
-                "json_array_length with a path",
-                "json_array_length(j->'key')",
-            ),
-        ),
+        where={"": lambda node: len(node.expressions) == 1},
+        otherwise="json_array_length with a path; write json_array_length(j->'key')",
     ),
     Row(  # none of what is no object
         "json_keys(j)",
@@ -406,100 +456,19 @@ STRINGS = (
         f"IF({_VALID}, IF(:j IS NULL, NULL, "
         "COALESCE(JSON_OBJECT_KEYS(:j), CAST(ARRAY() AS ARRAY<STRING>))), NULL)",
         texts="j",
-        checks=(
-            Check("expression", is_absent, _NO_PATH, "json_keys(j->'key')"),
-            Check("expressions", is_absent, _NO_PATH, "json_keys(j->'key')"),
-        ),
+        where={"expression": is_absent, "expressions": is_absent},
+        otherwise="json_keys with a path; write json_keys(j->'key')",
     ),
-    Row("left", exp.Left, checks=_HAS_LENGTH, kind=TEXT),
     _LEVENSHTEIN,
-    replace(_LEVENSHTEIN, signature="editdist3(a, b)", node=None, what="levenshtein", checks=()),
-    Row(  # the last sigma of a word is like any other
-        "lower(x)",
-        exp.Lower,
-        "LOWER(TRANSLATE(:x, '\u03a3', '\u03c3'))",
-        fails=(f":x RLIKE '{_NOT_LOWERED}'", "lower of a letter that differs"),
-        kind=TEXT,
-    ),
-    Row("md5", exp.MD5, kind=TEXT),
-    Row(
-        "pad",
-        exp.Pad,
-        checks=(
-            Check("fill_pattern", lambda node: bool(text_of(node)), "padding of this kind"),
-            Check("expression", is_length, "padding of this kind"),
-        ),
-        kind=TEXT,
-    ),
+    replace(_LEVENSHTEIN, signature="editdist3(a, b)", node=None, what="levenshtein", where={}),
     Row("prefix(x, p)", None, "STARTSWITH(:x, :p)"),
-    Row("printf(p, ...)", None, _printf, kind=TEXT),
-    Row("regexp_extract(x)", exp.RegexpExtract, _extraction, kind=TEXT),
     Row("regexp_extract_all(x)", exp.RegexpExtractAll, _all_extractions, texts="x"),
     Row("regexp_full_match(x)", exp.RegexpFullMatch, _whole_match),
     Row("regexp_matches(x)", exp.RegexpLike, _match),
-    Row("regexp_replace(x)", exp.RegexpReplace, _replacement, kind=TEXT),
     Row("regexp_split_to_array(x, p, ...)", None, _pattern_split, texts="x", what="a split"),
     Row("regexp_split_to_array(x)", exp.RegexpSplit, _pattern_split, texts="x", what="a split"),
-    Row("repeat", exp.Repeat, kind=TEXT),
-    Row("replace", exp.Replace, kind=TEXT),
-    Row(  # of letters that are one code point each; DuckDB keeps longer ones whole
-        "reverse(x)",
-        exp.Reverse,
-        f"IF(:x RLIKE {text_literal(_PLAIN)}, REVERSE(:x), "
-        "IF(:x IS NULL, NULL, RAISE_ERROR('reverse of letters that are written together')))",
-        texts="x",
-        kind=TEXT,
-    ),
-    Row("right", exp.Right, checks=_HAS_LENGTH, kind=TEXT),
-    Row(
-        "sha256(x)",
-        exp.SHA2,
-        "SHA2(:x, 256)",
-        checks=(
-            Check("length", lambda node: whole_number(node) in {None, 256}, "sha of this length"),
-        ),
-        kind=TEXT,
-    ),
     Row("similar_to(x)", exp.SimilarTo, _whole_match),
-    Row("split_part", exp.SplitPart, checks=_NOT_FIRST, kind=TEXT),
     Row("string_split(x)", exp.Split, _split),
     Row("strlen(x)", None, "OCTET_LENGTH(:x)", texts="x"),
-    Row(
-        "substring",
-        exp.Substring,
-        checks=(
-            Check("start", lambda node: (whole_number(node) or 0) >= 1, _POSITIONS),
-            Check("length", lambda node: node is None or is_length(node), _POSITIONS),
-        ),
-        kind=TEXT,
-    ),
     Row("suffix(x, p)", None, "ENDSWITH(:x, :p)"),
-    Row(
-        "translate(x, o, n)",
-        exp.Translate,
-        "TRANSLATE(:x, :o, :n)",
-        texts="x",
-        checks=(
-            Check("from_", is_constant_text, "translate with computed letters"),
-            Check("to", is_constant_text, "translate with computed letters"),
-        ),
-        kind=TEXT,
-    ),
-    Row("trim", exp.Trim, _trim, kind=TEXT),
-    Row(
-        "upper(x)",
-        exp.Upper,
-        "UPPER(TRANSLATE(:x, '\u00df', '\u1e9e'))",
-        fails=(f":x RLIKE '{_NOT_RAISED}'", "upper of a letter that differs"),
-        kind=TEXT,
-    ),
-    # Steps of a path, for the function that it is part of.
-    *(
-        Row("", step)
-        for step in (
-            *(exp.JSONPath, exp.JSONPathFilter, exp.JSONPathKey, exp.JSONPathRecursive),
-            *(exp.JSONPathRoot, exp.JSONPathScript, exp.JSONPathSelector, exp.JSONPathSlice),
-            *(exp.JSONPathSubscript, exp.JSONPathUnion, exp.JSONPathWildcard),
-        )
-    ),
 )
