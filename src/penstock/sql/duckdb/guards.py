@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import sqlglot
@@ -184,9 +184,10 @@ def resolve_types(tree: exp.Expr, *, strict: bool) -> exp.Expr:
     return tree
 
 
-# The scalar types in the text of a type, and the names of structs and lists themselves.
-_ANY_TYPE = "(?<=[:<,])(interval [a-z ]+|[a-z_]+([(][0-9]+,[0-9]+[)])?)(?=[,<>])"
-_FIELDS_OF = f"REGEXP_REPLACE(LOWER(TYPEOF(:{{name}})), '{_ANY_TYPE}', '')"
+# The names of types in the text of a type, as Spark's `typeof` writes it: behind a field's name, or
+# within a list or map. No regular expression has a backslash: Spark's literals would escape it.
+ANY_TYPE = "(?<=[:<,])(interval [a-z ]+|[a-z_]+([(][0-9]+,[0-9]+[)])?)(?=[,<>])"
+_FIELDS_OF = f"REGEXP_REPLACE(LOWER(TYPEOF(:{{name}})), '{ANY_TYPE}', '')"
 _BY_POSITION = "of structs whose fields are not the same in one order"
 _ORDERED = "the fields of both in one order"
 
@@ -331,7 +332,7 @@ def _closed(node: exp.Expr) -> exp.Expr:
     return exp.Paren(this=node) if isinstance(node, exp.Binary | exp.Connector) else node
 
 
-@cache
+@lru_cache(maxsize=1024)  # some templates have constants of the user in them
 def _parsed(template: str) -> exp.Expr:
     tree: exp.Expr = sqlglot.parse_one(template, read=_SPARK)
     for node in tree.walk():

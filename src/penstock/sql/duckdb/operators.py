@@ -22,7 +22,7 @@ from penstock.sql.duckdb.guards import (
     whole_number,
 )
 from penstock.sql.duckdb.lists import contains, item_at, sliced
-from penstock.sql.duckdb.rules import Row, by_class
+from penstock.sql.duckdb.rules import Row, Rule
 from penstock.sql.duckdb.times import moved, span
 
 _DIGITS = 38  # of Spark's DECIMAL
@@ -180,27 +180,27 @@ def _escape(node: exp.Expr) -> exp.Expr:
     return node
 
 
-OPERATORS = by_class(
-    (
-        *(Row("", node, _equality) for node in _EQUAL if node is not exp.EQ),
-        *(Row("", node, _comparison) for node in _SIGNS),
-        Row("", exp.Add, _sum),
-        Row("", exp.Any, _only_in_comparison),
-        Row("", exp.Between, _between),
-        Row("", exp.Bracket, _bracket),
-        Row("", exp.DPipe, _concatenation, kind=TEXT),
-        Row("", exp.DateAdd, _later),
-        Row("/(a, b)", exp.Div, _quotient, "float", of="ab", kind=DOUBLE),
-        Row("", exp.EQ, _any),
-        Row("", exp.Escape, _escape),
-        Row("", exp.ILike, _like),
-        Row("", exp.In, _in),
-        Row("//(a, b)", exp.IntDiv, "(:a DIV NULLIF(:b, 0))", "float|double|decimal%", of="ab"),
-        Row("", exp.Lambda, _lambda),
-        Row("", exp.Like, _like),
-        Row("", exp.Literal, _literal),
-        Row("%(a, b)", exp.Mod, "(:a % NULLIF(:b, 0))", "float|double", of="ab"),
-        Row("", exp.Slice),
-        Row("", exp.Sub, _difference),
-    )
-)
+OPERATORS: Mapping[type[exp.Expr], Rule] = {
+    **dict.fromkeys(_SIGNS, _comparison),
+    **dict.fromkeys(_EQUAL, _equality),
+    exp.Add: _sum,
+    exp.Any: _only_in_comparison,
+    exp.Between: _between,
+    exp.Bracket: _bracket,
+    exp.DPipe: Row("||", spark=_concatenation, kind=TEXT),
+    exp.DateAdd: _later,
+    exp.Div: Row("/(a, b)", spark=_quotient, refused="float", of="ab", kind=DOUBLE),
+    exp.EQ: _any,
+    exp.Escape: _escape,
+    exp.ILike: _like,
+    exp.In: _in,
+    exp.IntDiv: Row(
+        "//(a, b)", spark="(:a DIV NULLIF(:b, 0))", refused="float|double|decimal%", of="ab"
+    ),
+    exp.Lambda: _lambda,
+    exp.Like: _like,
+    exp.Literal: _literal,
+    exp.Mod: Row("%(a, b)", spark="(:a % NULLIF(:b, 0))", refused="float|double", of="ab"),
+    exp.Slice: lambda node: node,  # for `_bracket`
+    exp.Sub: _difference,
+}

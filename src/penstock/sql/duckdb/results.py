@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from penstock.lazy import exp
 from penstock.sql.duckdb.guards import (
+    ANY_TYPE,
     guarded,
     in_order,
     is_condition,
@@ -25,12 +26,8 @@ from penstock.sql.duckdb.guards import (
 )
 from penstock.sql.identifiers import fold
 
-# The names of types in the text of a row's type, as Spark's `typeof` writes it: behind a column's
-# name, or within a list or map. None of our regular expressions has a backslash: it would have to
-# be escaped for Spark's literals.
-_TYPE = "(?<=[:<,])(interval [a-z ]+|[a-z_]+([(][0-9]+,[0-9]+[)])?)(?=[,<>])"
 # A letter for each type in the row: S for what holds others, T for a text, ? for NULL, else N.
-_KINDS = f"ARRAY_JOIN(REGEXP_EXTRACT_ALL(TYPEOF(:row), '{_TYPE}', 1), ';')"
+_KINDS = f"ARRAY_JOIN(REGEXP_EXTRACT_ALL(TYPEOF(:row), '{ANY_TYPE}', 1), ';')"
 for _types, _letter in (
     ("(array|struct|map);?", "S"),
     ("string;?", "T"),

@@ -43,36 +43,29 @@ def _elt(index: str, names: tuple[str, ...], length: int = 20) -> str:
     return f"ELT({index}, {listed})"
 
 
-def _two(part: str) -> str:
-    return f"LPAD(CAST({part} AS STRING), 2, '0')"
+def _year(part: str, first: int, last: int) -> str:
+    error = "RAISE_ERROR('strftime of a year that is not of four digits')"
+    return f"CAST(IF(YEAR(:m) BETWEEN {first} AND {last}, {part}, {error}) AS STRING)"
 
 
 _MONTH, _DAY = "MONTH(:m)", "EXTRACT(DOW FROM :m)"
 _T = "CAST(:m AS TIMESTAMP_NTZ)"
+_TWELVE = f"(HOUR({_T}) + 11) % 12 + 1"
+_NUMBERS: Mapping[str, str] = {  # printed by two digits, and by one behind ``%-``
+    "m": _MONTH, "d": "DAY(:m)", "I": _TWELVE,
+    "H": f"HOUR({_T})", "M": f"MINUTE({_T})", "S": f"SECOND({_T})",
+}  # fmt: skip
+_TWO_DIGITS = {**_NUMBERS, "y": "YEAR(:m) % 100", "V": "EXTRACT(WEEK FROM :m)"}
 _PRINTED: Mapping[str, str] = {
-    "%Y": "CAST(IF(YEAR(:m) BETWEEN 1000 AND 9999, YEAR(:m), "
-    "RAISE_ERROR('strftime of a year that is not of four digits')) AS STRING)",
-    "%m": _two(_MONTH),
-    "%d": _two("DAY(:m)"),
-    "%H": _two(f"HOUR({_T})"),
-    "%M": _two(f"MINUTE({_T})"),
-    "%S": _two(f"SECOND({_T})"),
+    **{f"%-{letter}": f"CAST({part} AS STRING)" for letter, part in _NUMBERS.items()},
+    **{f"%{x}": f"LPAD(CAST({part} AS STRING), 2, '0')" for x, part in _TWO_DIGITS.items()},
+    "%Y": _year("YEAR(:m)", 1000, 9999),
+    "%G": _year("EXTRACT(YEAROFWEEK FROM :m)", 1001, 9998),
     "%f": f"RIGHT(CAST(EXTRACT(SECOND FROM {_T}) AS STRING), 6)",
     "%j": "LPAD(CAST(DAYOFYEAR(:m) AS STRING), 3, '0')",
-    "%y": _two("YEAR(:m) % 100"),
-    "%G": "CAST(IF(YEAR(:m) BETWEEN 1001 AND 9998, EXTRACT(YEAROFWEEK FROM :m), "
-    "RAISE_ERROR('strftime of a year that is not of four digits')) AS STRING)",
-    "%V": _two("EXTRACT(WEEK FROM :m)"),
     "%u": "CAST(EXTRACT(DOW_ISO FROM :m) AS STRING)",
     "%w": "CAST(EXTRACT(DOW FROM :m) - 1 AS STRING)",
-    "%I": _two(f"(HOUR({_T}) + 11) % 12 + 1"),
     "%p": f"IF(HOUR({_T}) < 12, 'AM', 'PM')",
-    "%-H": f"CAST(HOUR({_T}) AS STRING)",
-    "%-M": f"CAST(MINUTE({_T}) AS STRING)",
-    "%-S": f"CAST(SECOND({_T}) AS STRING)",
-    "%-I": f"CAST((HOUR({_T}) + 11) % 12 + 1 AS STRING)",
-    "%-d": "CAST(DAY(:m) AS STRING)",
-    "%-m": "CAST(MONTH(:m) AS STRING)",
     "%b": _elt(_MONTH, _MONTHS, 3),
     "%B": _elt(_MONTH, _MONTHS),
     "%a": _elt(_DAY, _DAYS, 3),
@@ -351,8 +344,7 @@ def span(node: exp.Expr) -> tuple[str, exp.Expr | None] | None:
     """Spark's text of an interval that `mark_intervals` has marked or that is bound, and what
     ``:n`` in it stands for.
     """
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = node.unnest()
     if is_bound(node):
         return "CAST(:n AS INTERVAL)", node.this
     if not isinstance(node, exp.Anonymous) or node.name != _INTERVAL:
