@@ -1,7 +1,7 @@
 """What analysts write every day has DuckDB's rows on Spark, or is refused with what to write.
 
 Tests ``sql/duckdb/aggregates.py``, ``sql/duckdb/clauses.py``, ``sql/duckdb/forms.py``,
-``sql/duckdb/functions.py``, ``sql/duckdb/lists.py``, ``sql/duckdb/operators.py``,
+``sql/duckdb/functions.py``, ``sql/duckdb/lists.py``,
 ``sql/duckdb/results.py``, ``sql/duckdb/strings.py``, ``sql/duckdb/times.py``.
 """
 

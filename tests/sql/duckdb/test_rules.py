@@ -32,9 +32,9 @@ def test_the_same_call_stays() -> None:
     [
         (Row("f(x)", None, "F(:x)"), "f(1, 2)", "f of this form"),
         (Row("f(x)", None, "F(:x)"), "f()", "f of this form"),
-        (Row("f(x)", None, "F(:x)", "decimal%", what="it"), "f(1.5)", "it of decimal"),
+        (Row("f(x)", None, "F(:x)", "decimal%", title="it"), "f(1.5)", "it of decimal"),
         (
-            Row("round", exp.Round, where={"decimals": is_absent}, otherwise="{} of digits"),
+            Row("round", exp.Round, forms={"decimals": is_absent}, otherwise="{} of digits"),
             "round(a, 1)",
             "round of digits",
         ),

@@ -185,7 +185,7 @@ AGGREGATES = (
             node,
             f"{end.upper()}_BY(:v, IF(:v IS NULL, NULL, :k))",  # without rows whose value is NULL
             ordered="k",
-            where={"": _is_plain},
+            forms={"": _is_plain},
             otherwise=f"{end}_by of this form",
         )
         for end, node in (("max", exp.ArgMax), ("min", exp.ArgMin))
@@ -197,21 +197,21 @@ AGGREGATES = (
         f"CASE WHEN COUNT(IF({_IS_NULL}, NULL, 1)) = 0 THEN NULL "
         f"WHEN {_SPREAD.format(':a')} = 0 OR {_SPREAD.format(':b')} = 0 "
         f"THEN CAST('NaN' AS DOUBLE) ELSE CORR({_IN_DOUBLES}) END",
-        where={"": _is_alone},
+        forms={"": _is_alone},
         otherwise=_ALONE,
     ),
     Row(
         "covar_pop(a, b)",
         exp.CovarPop,
         f"COVAR_POP({_IN_DOUBLES})",
-        where={"": _is_alone},
+        forms={"": _is_alone},
         otherwise=_ALONE,
     ),
     Row(
         "covar_samp(a, b)",
         exp.CovarSamp,
         f"COVAR_SAMP({_IN_DOUBLES})",
-        where={"": _is_alone},
+        forms={"": _is_alone},
         otherwise=_ALONE,
     ),
     # ``count()`` is how DuckDB prints ``count(*)`` with a window.
@@ -221,22 +221,22 @@ AGGREGATES = (
     Row("first", exp.First, _end("first", 1)),
     Row("last", exp.Last, _end("last", -1)),
     Row("list", exp.ArrayAgg, _list),
-    Row("max", exp.Max, _extreme, where={"": _is_unordered}),
-    Row("median(x)", exp.Median, "PERCENTILE(:x, 0.5D)", _NO_MEDIAN, where={"": _is_whole}),
-    Row("min", exp.Min, _extreme, where={"": _is_unordered}),
+    Row("max", exp.Max, _extreme, forms={"": _is_unordered}),
+    Row("median(x)", exp.Median, "PERCENTILE(:x, 0.5D)", _NO_MEDIAN, forms={"": _is_whole}),
+    Row("min", exp.Min, _extreme, forms={"": _is_unordered}),
     Row(  # of several that are as frequent DuckDB takes the one that it meets first
         "mode(x)",
         exp.Mode,
         f"IF({_MODE} <=> MODE() WITHIN GROUP (ORDER BY :x DESC), {_MODE}, "
         "RAISE_ERROR('mode of values that are as frequent'))",
-        where={"": _is_alone},
+        forms={"": _is_alone},
         otherwise=_ALONE,
     ),
     Row("quantile_cont", exp.PercentileCont, _quantile),
     Row("string_agg", exp.GroupConcat, _texts, kind=TEXT),
-    Row("sum(x)", exp.Sum, _sum, where={"": _is_unordered}),
+    Row("sum(x)", exp.Sum, _sum, forms={"": _is_unordered}),
     *(
-        Row("", node, where={"": _is_unordered})
+        Row("", node, forms={"": _is_unordered})
         for node in (
             *(exp.AnyValue, exp.LogicalAnd, exp.LogicalOr, exp.Stddev),
             *(exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),

@@ -65,7 +65,16 @@ def spark(template: str, **parts: exp.Expr) -> exp.Expr:
 
 
 def substitute(tree: exp.Expr, node: exp.Expr, new: exp.Expr) -> exp.Expr:
-    """Put ``new`` in the place of a node, and return the tree, which it becomes at the root."""
+    """Put a node in the place of another.
+
+    Args:
+        tree: The tree that has the node.
+        node: The node that is replaced.
+        new: The node that replaces it.
+
+    Returns:
+        The tree, which is ``new`` where the node was its root.
+    """
     if node is tree:
         return new
     node.replace(new)

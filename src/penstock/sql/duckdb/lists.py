@@ -89,8 +89,8 @@ def is_orderless(node: exp.Expr) -> bool:
 
 
 def _aggregate(node: exp.Expr) -> exp.Expr:
-    items, *rest = node.expressions
-    name = text_of(rest[0]) if len(rest) == 1 else None
+    items, *names = node.expressions
+    name = text_of(names[0]) if len(names) == 1 else None
     row = _AGGREGATES.get(name or "")
     if row is None:
         raise refused("list_aggregate of this kind", "list_sum, list_avg, list_min or list_max")
@@ -133,8 +133,8 @@ def item_at(items: exp.Expr, position: int) -> exp.Expr:
 def _list_slice(node: exp.Expr) -> exp.Expr:
     if len(node.expressions) != 3:
         raise refused("list_slice of this form")
-    items, first, last = node.expressions
-    part = exp.Slice(this=first, expression=last)
+    items, start, end = node.expressions
+    part = exp.Slice(this=start, expression=end)
     return sliced(exp.Bracket(this=items, expressions=[part]), part)
 
 
@@ -177,9 +177,9 @@ def _series_items(node: exp.Expr) -> exp.Expr:
     name, is_exclusive = _series_name(node), bool(node.args.get("is_end_exclusive"))
     if start is None or end is None:
         raise refused(f"{name} of this form")
-    by = None if step is None else span(step)
-    if by is not None:
-        text, kinds = _moments(name, by, is_exclusive=is_exclusive), "timestamp|string"
+    interval = None if step is None else span(step)
+    if interval is not None:
+        text, kinds = _moments(name, interval, is_exclusive=is_exclusive), "timestamp|string"
     else:
         size = 1 if step is None else whole_number(step)
         if not size:
@@ -195,9 +195,9 @@ def _series_items(node: exp.Expr) -> exp.Expr:
     return unless(name, kinds, spark(text, a=start, b=end), start, end)
 
 
-def _moments(name: str, by: tuple[str, exp.Expr | None], *, is_exclusive: bool) -> str:
+def _moments(name: str, interval: tuple[str, exp.Expr | None], *, is_exclusive: bool) -> str:
     """By months DuckDB continues from the day that the month before had, Spark from the first."""
-    step, amount = by
+    step, amount = interval
     if amount is not None or "'-" in step or "'0'" in step:
         raise refused(f"{name} with this step")
     text = f"IF({_A} <= {_B}, SEQUENCE({_A}, {_B}, {step}), CAST(ARRAY() AS ARRAY<TIMESTAMP_NTZ>))"
@@ -354,7 +354,7 @@ LISTS = (
         "list_distinct(l)",
         exp.ArrayDistinct,
         f"ARRAY_DISTINCT({_ITEMS})",
-        where={"": is_orderless},
+        forms={"": is_orderless},
         otherwise="the order of list_distinct; write list_sort(list_distinct(l))",
     ),
     *(
@@ -364,7 +364,7 @@ LISTS = (
             "IF(:a IS NULL OR :b IS NULL, NULL, "
             "SIZE(ARRAY_EXCEPT(FILTER(:b, e -> e IS NOT NULL), :a)) = 0)",
             _FLOATS,
-            of="ab",
+            checked="ab",
         )
         for node in (exp.ArrayContainsAll, None)
     ),
@@ -381,7 +381,7 @@ LISTS = (
         "array_length(l)",
         exp.ArraySize,
         "IF(:l IS NULL, NULL, SIZE(:l))",
-        where={"expression": is_absent},
+        forms={"expression": is_absent},
         otherwise="array_length of a dimension",
     ),
     Row(  # NULLs are left out
@@ -390,7 +390,7 @@ LISTS = (
         f"CASE WHEN SIZE({_ITEMS}) > 0 THEN ARRAY_JOIN(TRANSFORM(:l, e -> CAST(e AS STRING)), :s) "
         "WHEN SIZE(:l) = 0 THEN '' END",
         _NOT_AS_ITEMS,
-        where={"expression": is_constant_text, "null": is_absent},
+        forms={"expression": is_constant_text, "null": is_absent},
     ),
     Row("cardinality(m)", None, "IF(:m IS NULL, NULL, SIZE(MAP_KEYS(:m)))"),
     Row("map", exp.Map, _map_of_lists),

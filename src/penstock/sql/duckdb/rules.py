@@ -13,17 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.lazy import exp
-from penstock.sql.duckdb.guards import (
-    called,
-    in_order,
-    known_as,
-    of_text,
-    refused,
-    spark,
-    text_of,
-    unless,
-    whole_number,
-)
+from penstock.sql.duckdb import guards
 
 Rule = Callable[[exp.Expr], exp.Expr]
 
@@ -40,33 +30,33 @@ class Row:
         spark: Spark's text, or a function of the call that returns such a text or a tree. Empty
             where Spark has the same.
         refused: The types of arguments for which the two differ, as patterns of LIKE.
-        of: Names of the arguments whose types these are; empty for the first.
+        checked: Names of the arguments whose types these are; empty for the first.
         texts: Names of the arguments that have to be texts.
         ordered: Names of the arguments whose order counts: no struct and no list.
         advice: What to write where a type is refused.
         kind: What the value is known as.
         fails: A condition under which DuckDB fails, or is not known to have Spark's value, and the
             message of the error.
-        where: What arguments have to be by their form, by sqlglot's names of them; the empty name
+        forms: What arguments have to be by their form, by sqlglot's names of them; the empty name
             is the call itself.
         otherwise: What is refused where they are not, and what to write instead, as in
             ``f of this form; write g(x)``. ``{}`` is the name of the function.
-        what: What a refusal by type calls it instead of its name.
+        title: What a refusal by type calls it instead of its name.
     """
 
     signature: str
     node: type[exp.Expr] | None = None
     spark: str | Callable[[exp.Expr], str | exp.Expr] = ""
     refused: str = ""
-    of: str = ""
+    checked: str = ""
     texts: str = ""
     ordered: str = ""
     advice: str = ""
     kind: str = ""
     fails: tuple[str, str] | None = None
-    where: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
+    forms: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
     otherwise: str = "{} of this form"
-    what: str = ""
+    title: str = ""
 
     @property
     def names(self) -> list[str]:
@@ -76,27 +66,35 @@ class Row:
     def __call__(self, node: exp.Expr) -> exp.Expr:
         """Return the call in Spark's SQL.
 
+        Args:
+            node: The call, whose arguments are translated already.
+
+        Returns:
+            The tree that stands for it.
+
         Raises:
             UnsupportedFeature: It is not known to mean the same.
         """
-        for name, is_met in self.where.items():
+        for name, is_met in self.forms.items():
             if not is_met(node.args.get(name) if name else node):
-                raise refused(*self.otherwise.replace("{}", called(node)).split("; write "))
+                raise guards.refused(
+                    *self.otherwise.replace("{}", guards.called(node)).split("; write ")
+                )
         arguments = self._arguments(node)
-        written = self.spark(node) if callable(self.spark) else self.spark
+        template = self.spark(node) if callable(self.spark) else self.spark
         if self.fails is not None:
-            written = "IF({}, RAISE_ERROR('{}'), {})".format(*self.fails, written)
-        if isinstance(written, str):
-            value = spark(written, **arguments) if written else node
+            template = "IF({}, RAISE_ERROR('{}'), {})".format(*self.fails, template)
+        if isinstance(template, str):
+            value = guards.spark(template, **arguments) if template else node
         else:
-            value = written
-        what = self.what or self.names[0]
+            value = template
+        title = self.title or self.names[0]
         if self.refused:
-            operands = [arguments[name] for name in self.of or [*arguments][:1]]
-            value = unless(what, self.refused, value, *operands, advice=self.advice)
+            operands = [arguments[name] for name in self.checked or [*arguments][:1]]
+            value = guards.unless(title, self.refused, value, *operands, advice=self.advice)
         if self.texts:
-            value = of_text(what, value, *(arguments[name] for name in self.texts))
-        return known_as(self.kind, value) if self.kind else value
+            value = guards.of_text(title, value, *(arguments[name] for name in self.texts))
+        return guards.known_as(self.kind, value) if self.kind else value
 
     def _arguments(self, node: exp.Expr) -> dict[str, exp.Expr]:
         names = [name for name in self.signature.partition("(")[2].rstrip(")").split(", ") if name]
@@ -105,13 +103,22 @@ class Row:
         operands = arguments_of(node)
         is_longer = names and node.is_var_len_args and not is_open and len(operands) > len(names)
         if is_longer or len(operands) < len(names) or None in operands[: len(names)]:
-            raise refused(f"{self.names[0]} of this form")
+            raise guards.refused(f"{self.names[0]} of this form")
         arguments = dict(zip(names, operands, strict=False))
-        return arguments | {name: in_order(self.names[0], arguments[name]) for name in self.ordered}
+        return arguments | {
+            name: guards.in_order(self.names[0], arguments[name]) for name in self.ordered
+        }
 
 
 def arguments_of(node: exp.Expr) -> list[Any]:
-    """Return the arguments of a call in their order; None for one that is omitted."""
+    """Return the arguments of a call in their order.
+
+    Args:
+        node: The call.
+
+    Returns:
+        Its arguments; None for one that is omitted before another.
+    """
     if isinstance(node, exp.Anonymous):
         return list(node.expressions)
     operands: list[Any] = []
@@ -124,26 +131,61 @@ def arguments_of(node: exp.Expr) -> list[Any]:
 
 
 def by_class(rows: Iterable[Row]) -> Mapping[type[exp.Expr], Rule]:
-    """Return the rules of calls that sqlglot has a class for."""
+    """Return the rules of calls that sqlglot has a class for.
+
+    Args:
+        rows: Rows of any tables.
+
+    Returns:
+        The rule for each class.
+    """
     return {row.node: row for row in rows if row.node is not None}
 
 
 def by_name(rows: Iterable[Row]) -> Mapping[str, Rule]:
-    """Return the rules of calls that sqlglot knows by their names alone."""
+    """Return the rules of calls that sqlglot knows by their names alone.
+
+    Args:
+        rows: Rows of any tables.
+
+    Returns:
+        The rule for each name.
+    """
     return {name: row for row in rows if row.node is None for name in row.names}
 
 
 def is_absent(node: exp.Expr | None) -> bool:
-    """Return whether an argument is omitted."""
+    """Return whether an argument is omitted.
+
+    Args:
+        node: An argument of a call.
+
+    Returns:
+        Whether it is.
+    """
     return not node
 
 
 def is_constant_text(node: exp.Expr | None) -> bool:
-    """Return whether it is a text that is written out."""
-    return text_of(node) is not None
+    """Return whether it is a text that is written out.
+
+    Args:
+        node: An argument of a call.
+
+    Returns:
+        Whether it is.
+    """
+    return guards.text_of(node) is not None
 
 
 def is_length(node: exp.Expr | None) -> bool:
-    """Return whether it is a whole number that is written out and not negative."""
-    number = whole_number(node)
+    """Return whether it is a whole number that is written out and not negative.
+
+    Args:
+        node: An argument of a call.
+
+    Returns:
+        Whether it is.
+    """
+    number = guards.whole_number(node)
     return number is not None and number >= 0

@@ -37,8 +37,8 @@ def _concatenation(node: exp.Expr) -> exp.Expr:
 def _concatenation_with(node: exp.Expr) -> exp.Expr:
     if any(isinstance(value, exp.Array) for value in node.expressions):
         raise refused("concat_ws of a list")
-    separator, *rest = node.expressions
-    values = [unless("concatenation", NOT_AS_TEXT, x.copy(), x) for x in rest]
+    separator, *items = node.expressions
+    values = [unless("concatenation", NOT_AS_TEXT, x.copy(), x) for x in items]
     return exp.Anonymous(this="CONCAT_WS", expressions=[separator.copy(), *values])
 
 
@@ -92,10 +92,8 @@ def _format(node: exp.Expr) -> exp.Expr:
         index, place = (int(field[1]), place) if field[1] else (place, place + 1)
         parts.append(_formatted(node.expressions, index, thousands=field[2] is not None))
     parts.append(exp.Literal.string(pattern[end:]))
-    written = [part for part in parts if text_of(part) != ""]
-    if not written:
-        return exp.Literal.string("")
-    return exp.func("CONCAT", *written, dialect="databricks")
+    values = [part for part in parts if text_of(part) != ""]
+    return exp.func("CONCAT", *values, dialect="databricks") if values else exp.Literal.string("")
 
 
 def _formatted(values: Sequence[exp.Expr], index: int, *, thousands: bool) -> exp.Expr:
@@ -234,9 +232,9 @@ def _reference(match: re.Match[str], is_global: bool) -> str:
 def _pattern_split(node: exp.Expr) -> str:
     """At each match; what can be empty is split otherwise."""
     is_named = isinstance(node, exp.Anonymous)
-    _, pattern, *rest = node.expressions if is_named else (node.this, node.expression)
+    _, pattern, *options = node.expressions if is_named else (node.this, node.expression)
     java = _java(pattern)
-    if rest or _can_be_empty(java):
+    if options or _can_be_empty(java):
         raise refused("a split by what can be empty, or with options")
     return f"SPLIT(:x, {text_literal(java)})"
 
@@ -323,7 +321,17 @@ def _step(part: exp.Expr) -> str:
 
 
 def as_json(operand: exp.Expr) -> exp.Expr:
-    """Check that a text is JSON; the text itself stays."""
+    """Check that a text is JSON; the text itself stays.
+
+    Args:
+        operand: What is cast to JSON.
+
+    Returns:
+        The text, which Spark fails for where it is not JSON.
+
+    Raises:
+        UnsupportedFeature: It is a number.
+    """
     if text_of(operand) is None and whole_number(operand) is not None:
         raise refused("a number as JSON", "a text in quotes")
     text = "IF(PARSE_JSON(:j) IS NULL, NULL, CAST(:j AS STRING))"
@@ -349,7 +357,7 @@ _LEVENSHTEIN = Row(  # DuckDB counts bytes
     "CAST(LEVENSHTEIN(:a, :b) AS BIGINT)",
     texts="ab",
     fails=(r"CONCAT(:a, :b) RLIKE '[^\\x00-\\x7f]'", "levenshtein of letters beyond ASCII"),
-    where=dict.fromkeys(("ins_cost", "del_cost", "sub_cost", "max_dist"), is_absent),
+    forms=dict.fromkeys(("ins_cost", "del_cost", "sub_cost", "max_dist"), is_absent),
 )
 _NO_BYTES = f"{_NUMBERS}|boolean|date|timestamp%|struct%|map%|array%"
 _NO_TEXT = f"string|%int|{_NUMBERS}|boolean|date|timestamp%"
@@ -373,7 +381,7 @@ _TEXTS = (
     Row("hex(x)", exp.Hex, "HEX(:x)", _NO_BYTES),
     Row("json_extract", exp.JSONExtract, _extracted),
     Row("json_extract_string", exp.JSONExtractScalar, _extracted),
-    Row("left", exp.Left, where={"expression": is_length}, otherwise=_LENGTH),
+    Row("left", exp.Left, forms={"expression": is_length}, otherwise=_LENGTH),
     Row(  # the last sigma of a word is like any other
         "lower(x)",
         exp.Lower,
@@ -384,7 +392,7 @@ _TEXTS = (
     Row(
         "pad",
         exp.Pad,
-        where={"fill_pattern": lambda node: bool(text_of(node)), "expression": is_length},
+        forms={"fill_pattern": lambda node: bool(text_of(node)), "expression": is_length},
         otherwise="padding of this kind",
     ),
     Row("printf(p, ...)", None, _printf),
@@ -399,24 +407,24 @@ _TEXTS = (
         "IF(:x IS NULL, NULL, RAISE_ERROR('reverse of letters that are written together')))",
         texts="x",
     ),
-    Row("right", exp.Right, where={"expression": is_length}, otherwise=_LENGTH),
+    Row("right", exp.Right, forms={"expression": is_length}, otherwise=_LENGTH),
     Row(
         "sha256(x)",
         exp.SHA2,
         "SHA2(:x, 256)",
-        where={"length": lambda node: whole_number(node) in {None, 256}},
+        forms={"length": lambda node: whole_number(node) in {None, 256}},
         otherwise="sha of this length",
     ),
     Row(
         "split_part",
         exp.SplitPart,
-        where={"part_index": lambda node: whole_number(node) != 0},
+        forms={"part_index": lambda node: whole_number(node) != 0},
         otherwise="split_part at position 0",
     ),
     Row(
         "substring",
         exp.Substring,
-        where={
+        forms={
             "start": lambda node: (whole_number(node) or 0) >= 1,
             "length": lambda node: node is None or is_length(node),
         },
@@ -427,7 +435,7 @@ _TEXTS = (
         exp.Translate,
         "TRANSLATE(:x, :o, :n)",
         texts="x",
-        where={"from_": is_constant_text, "to": is_constant_text},
+        forms={"from_": is_constant_text, "to": is_constant_text},
         otherwise="translate with computed letters",
     ),
     Row("trim", exp.Trim, _trim),
@@ -447,7 +455,7 @@ STRINGS = (
         None,
         f"IF({_VALID}, IF(:j IS NULL, NULL, COALESCE(JSON_ARRAY_LENGTH(:j), 0)), NULL)",
         texts="j",
-        where={"": lambda node: len(node.expressions) == 1},
+        forms={"": lambda node: len(node.expressions) == 1},
         otherwise="json_array_length with a path; write json_array_length(j->'key')",
     ),
     Row(  # none of what is no object
@@ -456,17 +464,17 @@ STRINGS = (
         f"IF({_VALID}, IF(:j IS NULL, NULL, "
         "COALESCE(JSON_OBJECT_KEYS(:j), CAST(ARRAY() AS ARRAY<STRING>))), NULL)",
         texts="j",
-        where={"expression": is_absent, "expressions": is_absent},
+        forms={"expression": is_absent, "expressions": is_absent},
         otherwise="json_keys with a path; write json_keys(j->'key')",
     ),
     _LEVENSHTEIN,
-    replace(_LEVENSHTEIN, signature="editdist3(a, b)", node=None, what="levenshtein", where={}),
+    replace(_LEVENSHTEIN, signature="editdist3(a, b)", node=None, title="levenshtein", forms={}),
     Row("prefix(x, p)", None, "STARTSWITH(:x, :p)"),
     Row("regexp_extract_all(x)", exp.RegexpExtractAll, _all_extractions, texts="x"),
     Row("regexp_full_match(x)", exp.RegexpFullMatch, _whole_match),
     Row("regexp_matches(x)", exp.RegexpLike, _match),
-    Row("regexp_split_to_array(x, p, ...)", None, _pattern_split, texts="x", what="a split"),
-    Row("regexp_split_to_array(x)", exp.RegexpSplit, _pattern_split, texts="x", what="a split"),
+    Row("regexp_split_to_array(x, p, ...)", None, _pattern_split, texts="x", title="a split"),
+    Row("regexp_split_to_array(x)", exp.RegexpSplit, _pattern_split, texts="x", title="a split"),
     Row("similar_to(x)", exp.SimilarTo, _whole_match),
     Row("string_split(x)", exp.Split, _split),
     Row("strlen(x)", None, "OCTET_LENGTH(:x)", texts="x"),

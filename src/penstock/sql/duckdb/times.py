@@ -264,22 +264,28 @@ def is_bound(node: exp.Expr) -> bool:
 
 
 def mark_intervals(tree: exp.Expr) -> None:
-    """Mark intervals: those that a user wrote (``INTERVAL 1 DAY``), and as DuckDB prints them
+    """Mark the intervals of a tree of DuckDB's, for the sums that take them.
+
+    They are written by a user (``INTERVAL 1 DAY``), or as DuckDB prints them
     (``to_days(CAST(trunc(CAST(1 AS DOUBLE)) ...))``).
 
-    Raises UnsupportedFeature for units that are not known.
+    Args:
+        tree: The tree, which is changed.
+
+    Raises:
+        UnsupportedFeature: The unit of one is not known.
     """
     for cast in list(tree.find_all(exp.Cast)):
         if cast.args["to"].this.name == "INTERVAL" and text_of(cast.this) is not None:
             _mark_text(cast, cast.this.name)
-    for written in list(tree.find_all(exp.Interval)):
-        unit = _unit(written.text("unit"))
-        if not unit and text_of(written.this) is not None:
-            _mark_text(written, written.this.name)
-        elif unit not in _KNOWN_UNITS or written.this is None:
-            raise placed(refused(f"the interval {written.sql('duckdb')}"), written)
+    for interval in list(tree.find_all(exp.Interval)):
+        unit = _unit(interval.text("unit"))
+        if not unit and text_of(interval.this) is not None:
+            _mark_text(interval, interval.this.name)
+        elif unit not in _KNOWN_UNITS or interval.this is None:
+            raise placed(refused(f"the interval {interval.sql('duckdb')}"), interval)
         else:
-            _mark(written, written.this, unit)
+            _mark(interval, interval.this, unit)
     for call in list(tree.find_all(exp.Func)):
         name = call.name.lower() if isinstance(call, exp.Anonymous) else called(call)
         if name in _UNITS:
@@ -341,8 +347,13 @@ def _put_interval(node: exp.Expr, text: str, *amount: exp.Expr) -> None:
 
 
 def span(node: exp.Expr) -> tuple[str, exp.Expr | None] | None:
-    """Spark's text of an interval that `mark_intervals` has marked or that is bound, and what
-    ``:n`` in it stands for.
+    """Return an interval that `mark_intervals` has marked or that is bound.
+
+    Args:
+        node: A part of a tree.
+
+    Returns:
+        Spark's text of the interval, and what ``:n`` in it stands for; None for anything else.
     """
     node = node.unnest()
     if is_bound(node):
@@ -384,7 +395,16 @@ _NOT_WHOLE = "float|double|decimal%|string|bigint"
 
 
 def moved(moment: exp.Expr, sign: str, by: exp.Expr) -> exp.Expr:
-    """Add an interval to a moment, or subtract it. A DATE becomes a TIMESTAMP."""
+    """Add an interval to a moment, or subtract it. A DATE becomes a TIMESTAMP.
+
+    Args:
+        moment: A date or a time.
+        sign: ``+`` or ``-``.
+        by: The interval.
+
+    Returns:
+        The sum or the difference.
+    """
     text, amount = span(by) or ("", None)
     parts = {} if amount is None else {"n": amount}
     kind = kind_of(moment)
@@ -480,7 +500,7 @@ TIMES = (
     Row("at_time_zone", exp.AtTimeZone, lambda node: _in_zone(node.this, node.args.get("zone"))),
     Row("current_date", exp.CurrentDate, kind=DATE),
     Row("current_timestamp", exp.CurrentTimestamp, kind=ZONED),
-    Row("date_diff(b, a)", exp.DateDiff, _difference, "timestamp|string", of="ab"),
+    Row("date_diff(b, a)", exp.DateDiff, _difference, "timestamp|string", checked="ab"),
     Row("date_part", None, _date_part),
     Row("date_trunc", exp.DateTrunc, _truncated),
     Row("date_trunc", exp.TimestampTrunc, _truncated),
@@ -503,7 +523,7 @@ TIMES = (
         exp.DateBin,
         _bucket,
         "date|timestamp|string",
-        of="m",
+        checked="m",
         advice="time_bucket(INTERVAL 1 DAY, x::TIMESTAMP)",
         kind=MOMENT,
     ),

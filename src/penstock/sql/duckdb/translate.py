@@ -18,10 +18,9 @@ from penstock.sql.duckdb import guards, spark_forms
 from penstock.sql.duckdb.casts import CASTS
 from penstock.sql.duckdb.clauses import CLAUSES
 from penstock.sql.duckdb.forms import Columns, nothing_known, written_out
-from penstock.sql.duckdb.functions import FUNCTIONS, NAMED
+from penstock.sql.duckdb.functions import FUNCTIONS, NAMED, OPERATORS
 from penstock.sql.duckdb.guards import called, in_order, placed, refused, unguarded
 from penstock.sql.duckdb.lists import OF_LAKES
-from penstock.sql.duckdb.operators import OPERATORS
 from penstock.sql.duckdb.results import RESULTS, check_positions
 from penstock.sql.duckdb.rules import Rule
 from penstock.sql.duckdb.text import named, readable
