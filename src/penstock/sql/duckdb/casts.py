@@ -10,9 +10,17 @@ from typing import Any
 
 from penstock.lazy import exp
 from penstock.sql.duckdb import guards
-from penstock.sql.duckdb.guards import NOT_AS_TEXT, is_condition, refused, spark, text_of, unless
+from penstock.sql.duckdb.guards import (
+    NOT_AS_TEXT,
+    is_condition,
+    of_text,
+    refused,
+    spark,
+    text_of,
+    unless,
+    whole_number,
+)
 from penstock.sql.duckdb.rules import Rule
-from penstock.sql.duckdb.strings import as_json
 from penstock.sql.literals import LETTERED, PARTIAL
 from penstock.sql.types import CHECKED, spark_type
 
@@ -145,6 +153,14 @@ def _to_list(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
     return unless(f"the cast to {to.sql('duckdb')}", odd, text, operand)
 
 
+def _to_json(operand: exp.Expr, _: exp.DataType) -> exp.Expr:
+    """The text itself, once it is known to be JSON."""
+    if text_of(operand) is None and whole_number(operand) is not None:
+        raise refused("a number as JSON", "a text in quotes")
+    text = spark("IF(PARSE_JSON(:j) IS NULL, NULL, CAST(:j AS STRING))", j=operand)
+    return guards.known_as(guards.TEXT, of_text("a cast to JSON", text, operand))
+
+
 def _to_variant(operand: exp.Expr, _: exp.DataType) -> exp.Expr:
     """Structs and maps need another function, which the form tells."""
     if isinstance(operand, exp.Struct | exp.Map) or operand.name.upper() in {"MAP", "STRUCT"}:
@@ -190,7 +206,7 @@ _OTHERS: Mapping[Any, Callable[[exp.Expr, exp.DataType], exp.Expr]] = {
     _T.GEOMETRY: _to_geometry,
     **dict.fromkeys((_T.DOUBLE, _T.FLOAT), _to_double),
     **dict.fromkeys((_T.DATE, _T.TIMESTAMP, _T.TIMESTAMPNTZ, _T.TIMESTAMPTZ), _to_moment),
-    _T.JSON: lambda operand, _: as_json(operand),
+    _T.JSON: _to_json,
     **dict.fromkeys(_TEXTS, _to_text),
     _T.VARBINARY: _to_blob,
     _T.VARIANT: _to_variant,

@@ -20,17 +20,15 @@ def contains(items: exp.Expr, value: exp.Expr) -> exp.Expr:
     return spark(text, l=items, v=value)
 
 
-def _length(node: exp.Expr) -> exp.Expr:
+def _length(node: exp.Expr) -> str:
     """Of a text or of a list: only by way of JSON is there one expression for both."""
     if text_of(node.this) is not None:
-        return spark("LENGTH(:x)", x=node.this)
-    text = (
+        return "LENGTH(:x)"
+    return (
         "IF(TYPEOF(:x) LIKE 'array%', "
         "JSON_ARRAY_LENGTH(GET_JSON_OBJECT(TO_JSON(NAMED_STRUCT('v', :x)), '$.v')), "
         "LENGTH(CAST(:x AS STRING)))"
     )
-    kinds = "binary|int|bigint|double|struct%|map%|timestamp%|date|array<binary>|array<variant>"
-    return unless("length", kinds, spark(text, x=node.this), node.this)
 
 
 def _called_as(name: str) -> Rule:
@@ -318,6 +316,7 @@ _NOT_AS_ITEMS = (
 _NOT_WHOLE = "array<float>|array<double>|array<decimal%|array<string>|array<struct%|array<boolean>"
 _NOT_NUMBERS = "array<string>|array<boolean>|array<date>|array<timestamp%|array<float>"
 _FLOATS = "array<float>|array<double>|array<struct%|array<array%"
+_NO_LENGTH = "binary|int|bigint|double|struct%|map%|timestamp%|date|array<binary>|array<variant>"
 _NESTED = "array<struct%|array<array%|array<map%"  # in which NULLs have another place
 
 _SUM = Row(
@@ -344,7 +343,7 @@ _AGGREGATES: Mapping[str, Row] = {
 LISTS = (
     *(_SUM, _AVG, _MAX, _MIN),
     Row("flatten(l)", exp.Flatten, "FLATTEN(FILTER(:l, e -> e IS NOT NULL))"),
-    Row("length", exp.Length, _length),
+    Row("length(x)", exp.Length, _length, _NO_LENGTH),
     Row("list_aggregate|list_aggr|array_aggregate(l, ...)", None, _aggregate),
     Row("list_append(l, v)", exp.ArrayAppend, "CONCAT(COALESCE(:l, ARRAY()), ARRAY(:v))"),
     Row("list_apply|apply", None, _called_as("TRANSFORM")),

@@ -15,7 +15,6 @@ from penstock.lazy import exp
 from penstock.sql.duckdb.guards import (
     NOT_AS_TEXT,
     TEXT,
-    known_as,
     of_text,
     refused,
     spark,
@@ -318,24 +317,6 @@ def _step(part: exp.Expr) -> str:
     if isinstance(part, exp.JSONPathSubscript) and isinstance(key, int) and key >= 0:
         return f"[{key}]"
     raise refused(f"the JSON path {part.sql('duckdb')}", "'$.key[0]'")
-
-
-def as_json(operand: exp.Expr) -> exp.Expr:
-    """Check that a text is JSON; the text itself stays.
-
-    Args:
-        operand: What is cast to JSON.
-
-    Returns:
-        The text, which Spark fails for where it is not JSON.
-
-    Raises:
-        UnsupportedFeature: It is a number.
-    """
-    if text_of(operand) is None and whole_number(operand) is not None:
-        raise refused("a number as JSON", "a text in quotes")
-    text = "IF(PARSE_JSON(:j) IS NULL, NULL, CAST(:j AS STRING))"
-    return known_as(TEXT, of_text("a cast to JSON", spark(text, j=operand), operand))
 
 
 # Letters that DuckDB keeps one letter in capitals where Java writes two, and those that only one

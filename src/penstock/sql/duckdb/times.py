@@ -258,7 +258,14 @@ _IN_ORDER = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")  # of M
 
 
 def is_bound(node: exp.Expr) -> bool:
-    """Return whether it is an interval that is bound as its text (`casts`)."""
+    """Return whether it is an interval that is bound as its text (`casts`).
+
+    Args:
+        node: A part of a tree.
+
+    Returns:
+        Whether it is a marker that is cast to INTERVAL.
+    """
     is_cast = isinstance(node, exp.Cast) and isinstance(node.this, exp.Placeholder)
     return is_cast and node.args["to"].this == exp.DataType.Type.INTERVAL
 
