@@ -9,18 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.lazy import exp
-from penstock.sql.duckdb.guards import (
-    DOUBLE,
-    NOT_AS_TEXT,
-    TEXT,
-    called,
-    in_order,
-    is_condition,
-    refused,
-    spark,
-    text_of,
-    unless,
-)
+from penstock.sql.duckdb import guards
+from penstock.sql.duckdb.guards import in_order, refused, spark, text_of, unless
 from penstock.sql.duckdb.lists import is_orderless
 from penstock.sql.duckdb.rules import Row, Rule
 
@@ -60,7 +50,7 @@ def _texts(node: exp.Expr) -> exp.Expr:
     if is_distinct:
         items = spark("ARRAY_DISTINCT(:i)", i=items)
     text = spark("IF(SIZE(:i) = 0, NULL, ARRAY_JOIN(:i, :s))", i=items, s=separator)
-    return unless("string_agg", NOT_AS_TEXT, text, value)
+    return unless("string_agg", guards.NOT_AS_TEXT, text, value)
 
 
 def _end(name: str, position: int) -> Rule:
@@ -123,10 +113,10 @@ def _quantile(node: exp.Expr) -> exp.Expr:
     """Of a share, or of several, that are written out."""
     value, share = node.this, node.expression
     if not _is_alone(node):
-        raise refused(*_ALONE.replace("{}", called(node)).split("; write "))
+        raise refused(*_ALONE.replace("{}", guards.called(node)).split("; write "))
     shares = share.expressions if isinstance(share, exp.Array | exp.Anonymous) else [share]
     if isinstance(node.parent, exp.WithinGroup) or not all(map(_is_share, shares)):
-        raise refused(f"{called(node)} of this form", "quantile_cont(x, 0.5)")
+        raise refused(f"{guards.called(node)} of this form", "quantile_cont(x, 0.5)")
     quantile = spark("PERCENTILE(:x, :p)", x=value, p=share)
     return unless("a quantile", _NO_MEDIAN, quantile, value)
 
@@ -144,11 +134,11 @@ def _average(node: exp.Expr) -> str:
 
 def _sum(node: exp.Expr) -> str:
     """Of conditions it counts those that are true."""
-    return "SUM(CAST(:x AS INT))" if is_condition(node.this) else ""
+    return "SUM(CAST(:x AS INT))" if guards.is_condition(node.this) else ""
 
 
 def _extreme(node: exp.Expr) -> exp.Expr:
-    node.set("this", in_order(called(node), node.this))
+    node.set("this", in_order(guards.called(node), node.this))
     return node
 
 
@@ -190,7 +180,7 @@ AGGREGATES = (
         )
         for end, node in (("max", exp.ArgMax), ("min", exp.ArgMin))
     ),
-    Row("avg(x)", exp.Avg, _average, kind=DOUBLE),
+    Row("avg(x)", exp.Avg, _average, kind=guards.DOUBLE),
     Row(  # NaN where it is not defined
         "corr(a, b)",
         exp.Corr,
@@ -233,7 +223,7 @@ AGGREGATES = (
         otherwise=_ALONE,
     ),
     Row("quantile_cont", exp.PercentileCont, _quantile),
-    Row("string_agg", exp.GroupConcat, _texts, kind=TEXT),
+    Row("string_agg", exp.GroupConcat, _texts, kind=guards.TEXT),
     Row("sum(x)", exp.Sum, _sum, forms={"": _is_unordered}),
     *(
         Row("", node, forms={"": _is_unordered})

@@ -10,16 +10,7 @@ from typing import Any
 
 from penstock.lazy import exp
 from penstock.sql.duckdb import guards
-from penstock.sql.duckdb.guards import (
-    NOT_AS_TEXT,
-    is_condition,
-    of_text,
-    refused,
-    spark,
-    text_of,
-    unless,
-    whole_number,
-)
+from penstock.sql.duckdb.guards import NOT_AS_TEXT, is_condition, refused, spark, text_of, unless
 from penstock.sql.duckdb.rules import Rule
 from penstock.sql.literals import LETTERED, PARTIAL
 from penstock.sql.types import CHECKED, spark_type
@@ -155,10 +146,10 @@ def _to_list(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
 
 def _to_json(operand: exp.Expr, _: exp.DataType) -> exp.Expr:
     """The text itself, once it is known to be JSON."""
-    if text_of(operand) is None and whole_number(operand) is not None:
+    if text_of(operand) is None and guards.whole_number(operand) is not None:
         raise refused("a number as JSON", "a text in quotes")
     text = spark("IF(PARSE_JSON(:j) IS NULL, NULL, CAST(:j AS STRING))", j=operand)
-    return guards.known_as(guards.TEXT, of_text("a cast to JSON", text, operand))
+    return guards.known_as(guards.TEXT, guards.of_text("a cast to JSON", text, operand))
 
 
 def _to_variant(operand: exp.Expr, _: exp.DataType) -> exp.Expr:

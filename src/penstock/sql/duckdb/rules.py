@@ -179,7 +179,7 @@ def is_constant_text(node: exp.Expr | None) -> bool:
 
 
 def is_length(node: exp.Expr | None) -> bool:
-    """Return whether it is a whole number that is written out and not negative.
+    """Return whether it is a whole number above zero that is written out.
 
     Args:
         node: An argument of a call.
@@ -188,4 +188,4 @@ def is_length(node: exp.Expr | None) -> bool:
         Whether it is.
     """
     number = guards.whole_number(node)
-    return number is not None and number >= 0
+    return number is not None and number > 0
