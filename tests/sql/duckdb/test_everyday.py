@@ -1,10 +1,8 @@
 """What analysts write every day has DuckDB's rows on Spark, or is refused with what to write.
 
 Tests ``sql/duckdb/aggregates.py``, ``sql/duckdb/clauses.py``, ``sql/duckdb/forms.py``,
-``sql/duckdb/functions.py``, ``sql/duckdb/json.py``, ``sql/duckdb/lists.py``,
-``sql/duckdb/operators.py``, ``sql/duckdb/patterns.py``, ``sql/duckdb/results.py``,
-``sql/duckdb/sequences.py``, ``sql/duckdb/spans.py``, ``sql/duckdb/times.py``,
-``sql/duckdb/words.py``.
+``sql/duckdb/functions.py``, ``sql/duckdb/lists.py``,
+``sql/duckdb/results.py``, ``sql/duckdb/strings.py``, ``sql/duckdb/times.py``.
 """
 
 from __future__ import annotations

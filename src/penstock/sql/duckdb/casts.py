@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 from collections.abc import Callable, Mapping
@@ -9,9 +10,8 @@ from typing import Any
 
 from penstock.lazy import exp
 from penstock.sql.duckdb import guards
-from penstock.sql.duckdb.guards import is_condition, refused, spark, text_of, unless
-from penstock.sql.duckdb.json import as_json
-from penstock.sql.duckdb.operators import NOT_AS_TEXT
+from penstock.sql.duckdb.guards import NOT_AS_TEXT, is_condition, refused, spark, text_of, unless
+from penstock.sql.duckdb.rules import Rule
 from penstock.sql.literals import LETTERED, PARTIAL
 from penstock.sql.types import CHECKED, spark_type
 
@@ -36,30 +36,47 @@ _HOLDS_UUID = (
     exp.Order, exp.Ordered, exp.Select, exp.Window,
 )  # fmt: skip
 _TEXTS = {_T.VARCHAR, _T.TEXT, _T.CHAR}
+_ITEMS: Mapping[Any, str] = {**_SAME, **_INTEGERS, **dict.fromkeys(_TEXTS, "STRING")}  # of lists
+
+
+# What the value of a cast is known as.
+_KINDS = {
+    _T.DOUBLE: guards.DOUBLE,
+    **dict.fromkeys((_T.TEXT, _T.VARCHAR), guards.TEXT),
+    _T.UUID: guards.UUID,
+    _T.DATE: guards.DATE,
+    **dict.fromkeys((_T.TIMESTAMP, _T.TIMESTAMPNTZ), guards.MOMENT),
+    _T.TIMESTAMPTZ: guards.ZONED,
+}
 
 
 def _cast(node: exp.Expr) -> exp.Expr:
-    to: exp.DataType = node.args["to"]
-    if isinstance(node, exp.TryCast):
-        return _try_cast(node.this, to.this, to)
-    if isinstance(node.this, exp.Null) and to.this not in _CHECKED:
-        return _of_null(to)
-    return _plain_cast(node, node.this, to)
+    kind, value = _KINDS.get(node.args["to"].this), _cast_value(node)
+    return value if kind is None else guards.known_as(kind, value)
 
 
-def _plain_cast(node: exp.Expr, operand: exp.Expr, to: exp.DataType) -> exp.Expr:
+def _cast_value(node: exp.Expr) -> exp.Expr:
+    operand, to = node.this, node.args["to"]
     kind = to.this
+    if isinstance(node, exp.TryCast):
+        return _try_cast(operand, kind, to)
+    if isinstance(operand, exp.Null) and kind not in _CHECKED:
+        return _of_null(to)
     if kind in _INTEGERS:
         return _to_integer(operand, _INTEGERS[kind])
-    if kind in _CHECKED:
-        return _checked(node, operand, _CHECKED[kind])
-    if kind in _TEXTS:
-        text = spark("CAST(:x AS STRING)", x=operand)
-        return text if guards.is_uuid(operand) else unless("text", NOT_AS_TEXT, text, operand)
-    if kind == _T.DECIMAL:
-        return _to_decimal(operand, to)
-    rule = _OTHERS.get(kind)
-    return _as_it_is(operand, to) if rule is None else rule(operand, to)
+    if kind == _T.UUID:
+        return _to_uuid(node, operand)
+    if kind in _CHECKED:  # a type that Spark lacks: of a wider type, each value checked
+        name = _CHECKED[kind]
+        if is_condition(operand):
+            raise refused(f"the cast of a condition to {name}", "it::INTEGER")
+        return unless(f"cast to {name}", "boolean", spark(CHECKED[name], x=operand), operand)
+    return _OTHERS.get(kind, _as_it_is)(operand, to)
+
+
+def _to_text(operand: exp.Expr, _: exp.DataType) -> exp.Expr:
+    text = spark("CAST(:x AS STRING)", x=operand)
+    return text if guards.is_uuid(operand) else unless("text", NOT_AS_TEXT, text, operand)
 
 
 def _to_decimal(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
@@ -112,20 +129,27 @@ def _to_blob(operand: exp.Expr, _: exp.DataType) -> exp.Expr:
 def _to_list(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
     """Of lists whose items are cast as Spark casts them."""
     (element,) = to.expressions if len(to.expressions) == 1 else (None,)
-    known = None if element is None else element.this
-    kinds: Mapping[Any, str] = {**_SAME, **_INTEGERS, **dict.fromkeys(_TEXTS, "STRING")}
-    kind = kinds.get(known)
+    item = None if element is None else element.this
+    kind = _ITEMS.get(item)
     if kind is None or isinstance(operand, exp.Placeholder):
         return _as_it_is(operand, to)
     odd = "string|map%|struct%|array<struct%|array<array%|array<map%|array<binary>"
-    if known in _TEXTS:
+    if item in _TEXTS:
         odd += "|array<float>|array<double>|array<timestamp>|array<variant>|array<decimal%"
     else:
         odd += "|array<string>"
-    if known in _INTEGERS:
+    if item in _INTEGERS:
         odd += "|array<float>|array<double>|array<decimal%"
     text = spark(f"CAST(:x AS ARRAY<{kind}>)", x=operand)
     return unless(f"the cast to {to.sql('duckdb')}", odd, text, operand)
+
+
+def _to_json(operand: exp.Expr, _: exp.DataType) -> exp.Expr:
+    """The text itself, once it is known to be JSON."""
+    if text_of(operand) is None and guards.whole_number(operand) is not None:
+        raise refused("a number as JSON", "a text in quotes")
+    text = spark("IF(PARSE_JSON(:j) IS NULL, NULL, CAST(:j AS STRING))", j=operand)
+    return guards.known_as(guards.TEXT, guards.of_text("a cast to JSON", text, operand))
 
 
 def _to_variant(operand: exp.Expr, _: exp.DataType) -> exp.Expr:
@@ -169,13 +193,12 @@ def _to_moment(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
 _OTHERS: Mapping[Any, Callable[[exp.Expr, exp.DataType], exp.Expr]] = {
     _T.ARRAY: _to_list,
     _T.LIST: _to_list,
+    _T.DECIMAL: _to_decimal,
     _T.GEOMETRY: _to_geometry,
     **dict.fromkeys((_T.DOUBLE, _T.FLOAT), _to_double),
-    **dict.fromkeys(
-        (_T.DATE, _T.TIMESTAMP, _T.TIMESTAMPNTZ, _T.TIMESTAMPTZ),
-        _to_moment,
-    ),
-    _T.JSON: lambda operand, _: as_json(operand),
+    **dict.fromkeys((_T.DATE, _T.TIMESTAMP, _T.TIMESTAMPNTZ, _T.TIMESTAMPTZ), _to_moment),
+    _T.JSON: _to_json,
+    **dict.fromkeys(_TEXTS, _to_text),
     _T.VARBINARY: _to_blob,
     _T.VARIANT: _to_variant,
 }
@@ -188,7 +211,7 @@ def _as_it_is(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
         kind = "INTERVAL"
     elif isinstance(operand, exp.Placeholder) and to.this in {_T.ARRAY, _T.LIST}:
         (element,) = to.expressions
-        inner = {**_SAME, **_INTEGERS, **dict.fromkeys(_TEXTS, "STRING")}.get(element.this)
+        inner = _ITEMS.get(element.this)
         kind = inner and f"ARRAY<{inner}>"
     if kind is None:
         raise refused(f"the cast to {to.sql('duckdb')}")
@@ -212,12 +235,7 @@ def _to_integer(operand: exp.Expr, kind: str) -> exp.Expr:
     )
 
 
-def _checked(node: exp.Expr, operand: exp.Expr, kind: str) -> exp.Expr:
-    """A type that Spark lacks: of a wider type, each value checked."""
-    if kind != "UUID":
-        if is_condition(operand):
-            raise refused(f"the cast of a condition to {kind}", "it::INTEGER")
-        return unless(f"cast to {kind}", "boolean", spark(CHECKED[kind], x=operand), operand)
+def _to_uuid(node: exp.Expr, operand: exp.Expr) -> exp.Expr:
     written = text_of(operand)
     if written is not None and not re.fullmatch(_UUID, written):
         raise refused(f"the text {written!r} as a UUID")
@@ -234,8 +252,7 @@ def _checked(node: exp.Expr, operand: exp.Expr, kind: str) -> exp.Expr:
 
 
 def _is_uuid(node: exp.Expr) -> bool:
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = node.unnest()
     text = text_of(node)
     if text is not None:
         return re.fullmatch(_UUID, text) is not None and text == text.lower()
@@ -285,113 +302,51 @@ def _field(node: exp.Expr) -> exp.Expr:
     return node
 
 
-CASTS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
-    exp.ColumnDef: _field,
-    exp.Cast: _cast,
-    exp.TryCast: _cast,
-}
+CASTS: Mapping[type[exp.Expr], Rule] = {exp.Cast: _cast, exp.TryCast: _cast, exp.ColumnDef: _field}
 
 
-_KINDS: Mapping[str, int] = {
-    "POINT": 1,
-    "LINESTRING": 2,
-    "POLYGON": 3,
-    "MULTIPOINT": 4,
-    "MULTILINESTRING": 5,
-    "MULTIPOLYGON": 6,
-}
-_WRITTEN = re.compile(r"\s*([A-Za-z]+)\s*(\(.*\))\s*", re.DOTALL)
-_TOKEN = re.compile(r"\s*([(),]|[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)\s*")
-
-
-class _NoGeometry(Exception):
-    """The text is of another form."""
+_SHAPES = ("POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON")
+_WRITTEN = re.compile(r"\s*([A-Za-z]+)\s*(\([-+.,()\dEe\s]*\))\s*")
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+_POSITION = re.compile(rf"({_NUMBER})\s+({_NUMBER})")
 
 
 def well_known_bytes(text: str) -> bytes | None:
     """Return the bytes of a geometry of two dimensions that is not empty; ``None`` for others."""
     written = _WRITTEN.fullmatch(text)
-    kind = "" if written is None else written[1].upper()
-    if written is None or kind not in _KINDS:
+    shape = "" if written is None else written[1].upper()
+    if written is None or shape not in _SHAPES or re.search(r"\(\s*\)", text):
         return None
+    # As JSON: lists of positions, each the text of its bytes.
+    lists = re.sub(r"\s+", " ", written[2]).replace("(", "[").replace(")", "]")
     try:
-        tree, rest = _tree(_tokens(written[2]))
-        return None if rest else _WRITERS[kind](tree)
-    except (_NoGeometry, IndexError, StopIteration, TypeError, ValueError, struct.error):
+        return _shape_bytes(shape, json.loads(_POSITION.sub(_position, lists)))
+    except (TypeError, ValueError):
         return None
 
 
-def _tokens(text: str) -> list[str]:
-    tokens = _TOKEN.findall(text)
-    if "".join(tokens) != re.sub(r"\s", "", text):
-        raise _NoGeometry
-    return tokens
+def _position(match: re.Match[str]) -> str:
+    return f'"{struct.pack("<dd", float(match[1]), float(match[2])).hex()}"'
 
 
-def _tree(tokens: list[str]) -> tuple[list[object], list[str]]:
-    """Brackets as lists, in which a position is a tuple; and what follows the first."""
-    items: list[object] = []
-    if tokens[0] != "(":
-        raise _NoGeometry
-    while not items or tokens[0] == ",":
-        tokens = tokens[1:]
-        item: object
-        if tokens[0] == "(":
-            item, tokens = _tree(tokens)
-        else:
-            end = next(at for at, token in enumerate(tokens) if token in {",", ")"})
-            item, tokens = _position([float(token) for token in tokens[:end]]), tokens[end:]
-        items.append(item)
-    if tokens[0] != ")":
-        raise _NoGeometry
-    return items, tokens[1:]
+def _shape_bytes(shape: str, items: Any) -> bytes:
+    """Return the bytes of a shape. Raises ValueError or TypeError for a text of another form."""
+    if shape == "POINT":
+        (position,) = items
+        content = bytes.fromhex(position)
+    elif shape == "LINESTRING":
+        content = _counted([bytes.fromhex(position) for position in items])
+    elif shape == "POLYGON":
+        content = _counted([_shape_bytes("LINESTRING", ring)[_HEAD:] for ring in items])
+    else:
+        part = shape.removeprefix("MULTI")
+        lists = ([item] if isinstance(item, str) else item for item in items)
+        content = _counted([_shape_bytes(part, item) for item in lists])
+    return struct.pack("<BI", 1, _SHAPES.index(shape) + 1) + content
 
 
-def _position(numbers: list[float]) -> tuple[float, float]:
-    if len(numbers) != 2:
-        raise _NoGeometry
-    return numbers[0], numbers[1]
+_HEAD = struct.calcsize("<BI")
 
 
-def _head(kind: str, *sizes: int) -> bytes:
-    return struct.pack(f"<BI{'I' * len(sizes)}", 1, _KINDS[kind], *sizes)
-
-
-def _point(tree: object) -> bytes:
-    (position,) = tree if isinstance(tree, list) else (tree,)
-    return _head("POINT") + struct.pack("<dd", *position)  # type: ignore[misc]  # checked above
-
-
-def _positions(tree: object) -> bytes:
-    if not isinstance(tree, list) or not all(isinstance(item, tuple) for item in tree):
-        raise _NoGeometry
-    return struct.pack("<I", len(tree)) + b"".join(struct.pack("<dd", *item) for item in tree)
-
-
-def _line(tree: object) -> bytes:
-    return _head("LINESTRING") + _positions(tree)
-
-
-def _polygon(tree: object) -> bytes:
-    if not isinstance(tree, list):
-        raise _NoGeometry
-    return _head("POLYGON", len(tree)) + b"".join(map(_positions, tree))
-
-
-def _several(kind: str, write: Callable[[object], bytes]) -> Callable[[object], bytes]:
-    def written(tree: object) -> bytes:
-        if not isinstance(tree, list):
-            raise _NoGeometry
-        return _head(kind, len(tree)) + b"".join(map(write, tree))
-
-    return written
-
-
-_WRITERS: Mapping[str, Callable[[object], bytes]] = {
-    "POINT": _point,
-    "LINESTRING": _line,
-    "POLYGON": _polygon,
-    "MULTIPOINT": _several("MULTIPOINT", _point),
-    "MULTILINESTRING": _several("MULTILINESTRING", _line),
-    "MULTIPOLYGON": _several("MULTIPOLYGON", _polygon),
-}
+def _counted(parts: list[bytes]) -> bytes:
+    return struct.pack("<I", len(parts)) + b"".join(parts)

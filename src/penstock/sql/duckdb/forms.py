@@ -12,7 +12,7 @@ from itertools import product
 
 from penstock.errors import UnsupportedFeature
 from penstock.lazy import exp
-from penstock.sql.duckdb.guards import placed, text_of, whole_number
+from penstock.sql.duckdb.guards import placed, substitute, text_of, whole_number
 from penstock.sql.duckdb.text import unnamed
 from penstock.sql.identifiers import fold
 from penstock.sql.query.names import called, common_table, sources_of
@@ -35,89 +35,65 @@ def written_out(tree: exp.Expr, columns: Columns = nothing_known) -> exp.Expr:
             continue
         try:
             new = rule(node, columns)
-        except _Unknown as error:
-            raise placed(_refusal(error), node) from None
-        if new is node:
-            continue
-        if node is tree:
-            tree = new
-        else:
-            node.replace(new)
+        except UnsupportedFeature as error:
+            raise placed(error, node) from None
+        if new is not node:
+            tree = substitute(tree, node, new)
     return tree
 
 
-class _Unknown(Exception):
-    """A refused form, and what to write instead."""
-
-    def __init__(self, what: str, advice: str = "") -> None:
-        super().__init__(what)
-        self.advice = advice
+def _unknown(what: str, advice: str) -> UnsupportedFeature:
+    """The refusal of a form, with what to write instead."""
+    message = f"{what} cannot be written for Spark"
+    return UnsupportedFeature(message, hint=f"write {advice}", data={"feature": what})
 
 
-def _refusal(error: _Unknown) -> UnsupportedFeature:
-    hint = f"write {error.advice}"
-    message = f"{error} cannot be written for Spark"
-    return UnsupportedFeature(message, hint=hint, data={"feature": str(error)})
-
-
+_PIVOT = "PIVOT t ON k IN ('a', 'b') USING sum(v)"
 _UNNAMED = "the columns by their names, or a subquery that selects them by name"
 
 
-# The names of what a query gives.
 def _names(query: exp.Expr, columns: Columns) -> list[str] | None:
-    if isinstance(query, exp.Subquery | exp.Paren):
-        return _names(query.this, columns)
-    if isinstance(query, exp.SetOperation):
-        return _names(query.this, columns)
+    """Return the names of a query's results; None where they are not known."""
+    while isinstance(query, exp.Subquery | exp.Paren | exp.SetOperation):
+        query = query.this
     if isinstance(query, exp.Values):
-        return _of_values(query)
+        first = query.expressions[0]
+        width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+        return [f"col{place}" for place in range(width)]
     if not isinstance(query, exp.Select):
         return None
     names: list[str] = []
     for item in query.expressions:
-        found = _of_star(item, query, columns) if item.is_star else [item.alias_or_name]
-        if found is None or not all(found):
+        results = _of_star(item, query, columns) if item.is_star else [item.alias_or_name]
+        if results is None or not all(results):
             return None
-        names += found
+        names += results
     return names
-
-
-def _of_values(node: exp.Expr) -> list[str]:
-    first = node.expressions[0]
-    width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
-    return [f"col{at}" for at in range(width)]
 
 
 def _of_star(star: exp.Expr, select: exp.Select, columns: Columns) -> list[str] | None:
     """Return what a ``*`` without more than EXCLUDE stands for."""
     inner = star.this if isinstance(star, exp.Column) else star
+    sources, joins = sources_of(select)
+    is_merged = any(join.args.get("using") or join.args.get("method") for join in joins)
     if not isinstance(inner, exp.Star) or inner.args.get("replace") or inner.args.get("rename"):
         return None
-    known = _sources(select, columns)
-    if known is None:
+    tables = [(called(source), _of_source(source, columns)) for source in sources]
+    if not tables or is_merged or any(names is None for _, names in tables):
         return None
-    wanted = fold(star.table) if isinstance(star, exp.Column) else None
-    names = [name for source, names in known for name in names if wanted in {None, source}]
-    left_out = {fold(item.name) for item in inner.args.get("except_") or []}
-    return [name for name in names if fold(name) not in left_out]
-
-
-def _sources(select: exp.Select, columns: Columns) -> list[tuple[str, list[str]]] | None:
-    """Return the tables of a SELECT, folded, with their columns."""
-    sources, joins = sources_of(select)
-    if not sources or any(join.args.get("using") or join.args.get("method") for join in joins):
-        return None
-    found: list[tuple[str, list[str]]] = []
-    for source in sources:
-        names = _of_source(source, columns)
-        if names is None:
-            return None
-        found.append((called(source), names))
-    return found
+    wanted = {fold(star.table)} if isinstance(star, exp.Column) else {table for table, _ in tables}
+    omitted = {fold(item.name) for item in inner.args.get("except_") or []}
+    return [
+        name
+        for table, names in tables
+        if table in wanted
+        for name in names or []
+        if fold(name) not in omitted
+    ]
 
 
 def _of_source(source: exp.Expr, columns: Columns) -> list[str] | None:
-    given = source.alias_column_names
+    aliases = source.alias_column_names
     names: Sequence[str] | None
     if isinstance(source, exp.Table):
         if source.args.get("pivots"):
@@ -130,23 +106,24 @@ def _of_source(source: exp.Expr, columns: Columns) -> list[str] | None:
     elif isinstance(source, exp.Subquery | exp.Values):
         names = _names(source, columns)
     else:
-        return given or None
-    return None if names is None else [*given, *names[len(given) :]]
+        return aliases or None
+    return None if names is None else [*aliases, *names[len(aliases) :]]
 
 
 def _select(select: exp.Expr, columns: Columns) -> exp.Expr:
     assert isinstance(select, exp.Select)
-    items: list[exp.Expr] = []
-    for item in select.expressions:
-        items += _written(item, select, columns)
+    items = [new for item in select.expressions for new in _written(item, select, columns)]
     for clause in ("where", "having", "qualify"):
-        found = select.args.get(clause)
-        if found is not None and _columns_in(found) is not None:
-            raise _Unknown(f"COLUMNS in {clause.upper()}", "a condition for each column")
+        condition = select.args.get(clause)
+        if condition is not None and _columns_in(condition) is not None:
+            raise _unknown(f"COLUMNS in {clause.upper()}", "a condition for each column")
     select.set("expressions", items)
     sample = select.args.get("sample")
-    if sample is not None:
-        _sampled(select, sample)
+    if sample is not None:  # ``USING SAMPLE 10%`` of the one table
+        if select.args.get("joins") or select.args.get("from_") is None:
+            raise _unknown("USING SAMPLE over a join", "TABLESAMPLE 10% after a table")
+        select.set("sample", None)
+        select.args["from_"].this.set("sample", sample)
     return select
 
 
@@ -155,78 +132,74 @@ def _written(item: exp.Expr, select: exp.Select, columns: Columns) -> Iterator[e
     if isinstance(star, exp.Star) and (star.args.get("replace") or star.args.get("rename")):
         yield from _replaced(item, star, select, columns)
         return
-    chosen = _columns_in(item)
-    if chosen is None:
+    pattern = _columns_in(item)
+    if pattern is None:
         yield item
         return
-    if chosen.args.get("unpack"):
-        raise _Unknown("*COLUMNS", "the columns by their names")
-    for name in _chosen(chosen, select, columns):
+    if pattern.args.get("unpack"):
+        raise _unknown("*COLUMNS", "the columns by their names")
+    for name in _chosen(pattern, select, columns):
         copy = item.copy()
         for node in list(copy.find_all(exp.Columns)):
-            column = exp.column(exp.to_identifier(name, quoted=True))
-            if node is copy:
-                copy = column
-            else:
-                node.replace(column)
-        alias = isinstance(copy, exp.Alias | exp.Column)
-        yield copy if alias else exp.alias_(copy, name, quoted=True)
+            copy = substitute(copy, node, exp.column(name, quoted=True))
+        is_named = isinstance(copy, exp.Alias | exp.Column)
+        yield copy if is_named else exp.alias_(copy, name, quoted=True)
 
 
 def _replaced(
     item: exp.Expr, star: exp.Star, select: exp.Select, columns: Columns
 ) -> Iterator[exp.Expr]:
+    new = {fold(value.alias): value for value in star.args.get("replace") or []}
+    aliases = {fold(value.this.name): value.alias for value in star.args.get("rename") or []}
     plain = item.copy()
-    bare = plain.this if isinstance(plain, exp.Column) else plain
-    new = {fold(each.alias): each for each in star.args.get("replace") or []}
-    names_of = {fold(each.this.name): each.alias for each in star.args.get("rename") or []}
-    bare.set("replace", None)
-    bare.set("rename", None)
+    for clause in ("replace", "rename"):
+        (plain.this if isinstance(plain, exp.Column) else plain).set(clause, None)
     names = _of_star(plain, select, columns)
     if names is None:
         form = "* REPLACE" if new else "* RENAME"
-        raise _Unknown(f"{form} of a table whose columns are not known yet", _UNNAMED)
-    missing = sorted((new.keys() | names_of.keys()) - set(map(fold, names)))
+        raise _unknown(f"{form} of a table whose columns are not known yet", _UNNAMED)
+    missing = sorted((new.keys() | aliases.keys()) - set(map(fold, names)))
     if missing:
-        raise _Unknown(f"* REPLACE of {missing[0]}, which is not a column", "another name")
+        raise _unknown(f"* REPLACE of {missing[0]}, which is not a column", "another name")
     table = item.table if isinstance(item, exp.Column) else None
     for name in names:
         if fold(name) in new:
             yield new[fold(name)].copy()
             continue
         column = exp.column(exp.to_identifier(name, quoted=True), table=table or None)
-        shown = names_of.get(fold(name))
-        yield column if shown is None else exp.alias_(column, shown, quoted=True)
+        alias = aliases.get(fold(name))
+        yield column if alias is None else exp.alias_(column, alias, quoted=True)
 
 
 def _columns_in(node: exp.Expr) -> exp.Columns | None:
-    found = [
-        each for each in node.find_all(exp.Columns) if not isinstance(each.parent, exp.Ordered)
+    patterns = [
+        pattern
+        for pattern in node.find_all(exp.Columns)
+        if not isinstance(pattern.parent, exp.Ordered)
     ]
-    if len({each.sql("duckdb") for each in found}) > 1:
-        raise _Unknown("several COLUMNS in one expression", "the columns by their names")
-    return found[0] if found else None
+    if len({pattern.sql("duckdb") for pattern in patterns}) > 1:
+        raise _unknown("several COLUMNS in one expression", "the columns by their names")
+    return patterns[0] if patterns else None
 
 
 def _chosen(node: exp.Columns, select: exp.Select, columns: Columns) -> list[str]:
     """Return the columns that a pattern, a list or a ``*`` means."""
-    what = node.this
-    star = what if what.is_star else exp.Star()
-    names = _of_star(star, select, columns)
+    chosen = node.this
+    names = _of_star(chosen if chosen.is_star else exp.Star(), select, columns)
     if names is None:
-        raise _Unknown("COLUMNS of a table whose columns are not known yet", _UNNAMED)
-    if what.is_star:
+        raise _unknown("COLUMNS of a table whose columns are not known yet", _UNNAMED)
+    if chosen.is_star:
         return names
-    if isinstance(what, exp.Array):
-        wanted = {fold(item.name) for item in what.expressions}
+    if isinstance(chosen, exp.Array):
+        wanted = {fold(item.name) for item in chosen.expressions}
         return [name for name in names if fold(name) in wanted]
-    pattern = text_of(what)
+    pattern = text_of(chosen)
     if pattern is None or not re.fullmatch(r"[\w .|()*+?^$\[\]-]*", pattern):
-        raise _Unknown("COLUMNS of this form", "COLUMNS('a pattern'), or the columns by name")
-    found = [name for name in names if re.search(pattern, name, re.IGNORECASE)]
-    if not found:
-        raise _Unknown("COLUMNS that match no column", "another pattern")
-    return found
+        raise _unknown("COLUMNS of this form", "COLUMNS('a pattern'), or the columns by name")
+    matches = [name for name in names if re.search(pattern, name, re.IGNORECASE)]
+    if not matches:
+        raise _unknown("COLUMNS that match no column", "another pattern")
+    return matches
 
 
 def _by_name(node: exp.Expr, columns: Columns) -> exp.Expr:
@@ -235,7 +208,7 @@ def _by_name(node: exp.Expr, columns: Columns) -> exp.Expr:
         return node
     left, right = (_names(branch, columns) for branch in (node.this, node.expression))
     if left is None or right is None:
-        raise _Unknown(f"{node.key.upper()} BY NAME of columns that are not known yet", _UNNAMED)
+        raise _unknown(f"{node.key.upper()} BY NAME of columns that are not known yet", _UNNAMED)
     folded = [fold(name) for name in left]
     every = [*left, *(name for name in right if fold(name) not in folded)]
     for key, own in (("this", left), ("expression", right)):
@@ -247,7 +220,7 @@ def _by_name(node: exp.Expr, columns: Columns) -> exp.Expr:
 
 def _selected(branch: exp.Expr, every: Sequence[str], own: set[str]) -> exp.Expr:
     items = [
-        exp.column(exp.to_identifier(name, quoted=True))
+        exp.column(name, quoted=True)
         if fold(name) in own
         else exp.alias_(exp.Null(), name, quoted=True)
         for name in every
@@ -275,7 +248,7 @@ def _pivoted(node: exp.Expr, columns: Columns) -> exp.Expr:
         return node
     (pivot,) = pivots if len(pivots) == 1 else (None,)
     if pivot is None:
-        raise _Unknown("several PIVOTs of one table", "one in a subquery")
+        raise _unknown("several PIVOTs of one table", "one in a subquery")
     source = node.copy()
     source.set("pivots", None)
     alias = pivot.args.get("alias") or exp.TableAlias(this=exp.to_identifier("pivoted"))
@@ -293,7 +266,7 @@ def _grouped(
 ) -> exp.Expr:
     keys = [_values(field) for field in fields]
     if not using:
-        raise _Unknown("PIVOT without USING", "PIVOT t ON k IN ('a', 'b') USING sum(v)")
+        raise _unknown("PIVOT without USING", _PIVOT)
     group = pivot.args.get("group")
     by = list(group.expressions) if group is not None else _others(source, keys, using, columns)
     items = [item.copy() for item in by]
@@ -311,23 +284,17 @@ def _grouped(
 def _values(field: exp.Expr) -> tuple[exp.Expr, list[tuple[str, exp.Expr]]]:
     """Return the column of ``k IN (...)``, and the values with the names that they give."""
     if not isinstance(field, exp.In) or not field.expressions:
-        raise _Unknown(
-            "PIVOT without the values of its columns", "PIVOT t ON k IN ('a', 'b') USING sum(v)"
-        )
-    found: list[tuple[str, exp.Expr]] = []
+        raise _unknown("PIVOT without the values of its columns", _PIVOT)
+    values: list[tuple[str, exp.Expr]] = []
     for item in field.expressions:
         value = item.this if isinstance(item, exp.PivotAlias) else item
-        if text_of(value) is None and whole_number(value) is None:
-            raise _Unknown("PIVOT by values of this kind", "texts or whole numbers")
-        shown = item.args["alias"].name if isinstance(item, exp.PivotAlias) else _shown(value)
-        found.append((shown, value))
+        number = whole_number(value)
+        if text_of(value) is None and number is None:
+            raise _unknown("PIVOT by values of this kind", "texts or whole numbers")
+        shown = str(value.name) if number is None else str(number)
+        values.append((item.args["alias"].name if value is not item else shown, value))
     column = field.this
-    return (exp.column(column.copy()) if isinstance(column, exp.Identifier) else column), found
-
-
-def _shown(value: exp.Expr) -> str:
-    number = whole_number(value)
-    return str(value.name) if number is None else str(number)
+    return (exp.column(column.copy()) if isinstance(column, exp.Identifier) else column), values
 
 
 def _filtered(
@@ -335,7 +302,7 @@ def _filtered(
 ) -> exp.Expr:
     aggregate = using.unalias()
     if not isinstance(aggregate, exp.AggFunc):
-        raise _Unknown("PIVOT by what is no single aggregate", "USING sum(v)")
+        raise _unknown("PIVOT by what is no single aggregate", "USING sum(v)")
     condition = exp.and_(*(each.copy() for each in conditions))
     value = exp.Filter(this=aggregate.copy(), expression=exp.Where(this=condition))
     called = using.alias or unnamed(aggregate.sql("duckdb", normalize_functions="lower")) or ""
@@ -352,12 +319,10 @@ def _others(
     """Return the columns by which a PIVOT without GROUP BY groups: all that it does not name."""
     names = _of_source(source, columns)
     if names is None:
-        raise _Unknown("PIVOT of columns that are not known yet", "GROUP BY with the columns")
+        raise _unknown("PIVOT of columns that are not known yet", "GROUP BY with the columns")
     parts = (*(key for key, _ in keys), *using)
     used = {fold(column.name) for part in parts for column in part.find_all(exp.Column)}
-    return [
-        exp.column(exp.to_identifier(name, quoted=True)) for name in names if fold(name) not in used
-    ]
+    return [exp.column(name, quoted=True) for name in names if fold(name) not in used]
 
 
 def _unpivot(node: exp.Expr) -> exp.Expr:
@@ -367,7 +332,7 @@ def _unpivot(node: exp.Expr) -> exp.Expr:
     values = [value.name for value in into.expressions] if into is not None else ["value"]
     known = all(isinstance(column, exp.Column) for column in node.expressions)
     if len(values) != 1 or not known or node.args.get("include_nulls"):
-        raise _Unknown("UNPIVOT of this form", "UNPIVOT t ON a, b INTO NAME k VALUE v")
+        raise _unknown("UNPIVOT of this form", "UNPIVOT t ON a, b INTO NAME k VALUE v")
     field = exp.In(
         this=exp.to_identifier(name), expressions=[column.copy() for column in node.expressions]
     )
@@ -375,14 +340,6 @@ def _unpivot(node: exp.Expr) -> exp.Expr:
     source = node.this.copy()
     source.set("pivots", [turned])
     return exp.select("*").from_(source)
-
-
-def _sampled(select: exp.Select, sample: exp.Expr) -> None:
-    """``USING SAMPLE 10%`` of the one table."""
-    if select.args.get("joins") or select.args.get("from_") is None:
-        raise _Unknown("USING SAMPLE over a join", "TABLESAMPLE 10% after a table")
-    select.set("sample", None)
-    select.args["from_"].this.set("sample", sample)
 
 
 _RULES: Mapping[type[exp.Expr], Callable[[exp.Expr, Columns], exp.Expr]] = {

@@ -1,86 +1,223 @@
-"""DuckDB's functions that Spark has, each with what has to hold for it to mean the same."""
+"""DuckDB's operators and functions that Spark has, with what has to hold for both to mean the same.
+
+A new function is a new row in the table of its topic, whose columns `penstock.sql.duckdb.rules`
+explains. Where a text with arguments in it does not do, the row has a function.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
+from dataclasses import replace
 
 from penstock.lazy import exp
 from penstock.sql.duckdb.aggregates import AGGREGATES
 from penstock.sql.duckdb.guards import (
+    DATE,
     DOUBLE,
+    NOT_AS_TEXT,
+    TEXT,
+    UUID,
     alike,
     by_type,
     called,
+    compared,
     in_order,
-    is_condition,
     is_double,
-    known_as,
+    is_list,
+    kind_of,
     of_same_fields,
     refused,
+    same_fields,
     spark,
     text_of,
     unless,
     whole_number,
 )
-from penstock.sql.duckdb.json import JSON, NAMED_JSON
-from penstock.sql.duckdb.lists import LISTS, MAPS, NAMED_LISTS, NAMED_MAPS
-from penstock.sql.duckdb.operators import NOT_AS_TEXT
-from penstock.sql.duckdb.patterns import NAMED_PATTERNS, PATTERNS
-from penstock.sql.duckdb.spans import span
-from penstock.sql.duckdb.times import DATE_PART, NAMED_TIMES, NAMED_ZONES, TIMES, ZONES
-from penstock.sql.duckdb.words import NAMED_WORDS, WORDS
+from penstock.sql.duckdb.lists import LISTS, contains, item_at, sliced
+from penstock.sql.duckdb.rules import Row, Rule, by_class, by_name, is_absent
+from penstock.sql.duckdb.strings import STRINGS
+from penstock.sql.duckdb.times import TIMES, moved, span
 
-Rule = Callable[[exp.Expr], exp.Expr]
+_DIGITS = 38  # of Spark's DECIMAL
 
 
-def _same(node: exp.Expr) -> exp.Expr:
+def _quotient(node: exp.Expr) -> str:
+    """``/`` is DOUBLE's by IEEE: 1 / 0 is infinity."""
+    quotient = "CAST(:a AS DOUBLE) / CAST(:b AS DOUBLE)"
+    if (whole_number(node.expression) or 0) != 0:
+        return f"({quotient})"
+    infinity = "CAST(:a AS DOUBLE) * CAST('Infinity' AS DOUBLE)"
+    return f"IF(CAST(:b AS DOUBLE) = 0, {infinity}, {quotient})"
+
+
+def _sum(node: exp.Expr) -> exp.Expr:
+    a, b = node.this, node.expression
+    if span(b) is not None:
+        return moved(a, "+", b)
+    return node if span(a) is None else moved(b, "+", a)
+
+
+def _difference(node: exp.Expr) -> exp.Expr:
+    a, b = node.this, node.expression
+    if span(b) is not None:
+        return moved(a, "-", b)
+    if whole_number(b) is not None or whole_number(a) is not None:
+        return node
+    days = spark("CAST(DATE_DIFF(:a, :b) AS BIGINT)", a=a, b=b)  # to Spark an INTERVAL
+    if kind_of(a) == DATE and kind_of(b) == DATE:
+        return days
+    if kind_of(b) == DATE:
+        advice = "date_diff('day', b, a), or date_diff('second', b, a)"
+        return unless("difference", "timestamp%|string", days, a, advice=advice)
+    advice = "date_diff('day', b, a), or a::DATE - b::DATE"
+    return unless("difference", "date|timestamp%", node, b, advice=advice)
+
+
+def _later(node: exp.Expr) -> exp.Expr:
+    if span(node.expression) is None:
+        raise refused("date_add of this form")
+    return moved(node.this, "+", node.expression)
+
+
+def _concatenation(node: exp.Expr) -> exp.Expr:
+    if is_list(node.this) or is_list(node.expression):
+        raise refused("|| of lists", "list_concat(a, b)")
+    return unless("concatenation", NOT_AS_TEXT, node, node.this, node.expression)
+
+
+def _like(node: exp.Expr) -> exp.Expr:
+    r"""DuckDB has no escape character unless one is given, Spark's is ``\``."""
+    if isinstance(node.this, exp.Star):
+        raise refused("* LIKE")
+    if isinstance(node.parent, exp.Escape):
+        return node
+    if text_of(node.expression) is None or "\\" in node.expression.name:
+        raise refused("LIKE with a computed pattern or a backslash")
     return node
 
 
-def _avg(node: exp.Expr) -> exp.Expr:
-    """Of decimals as well, DuckDB's average is a DOUBLE."""
-    return spark("AVG(CAST(:x AS DOUBLE))", x=node.this) if not _is_distinct(node) else _no(node)
+def _bracket(node: exp.Expr) -> exp.Expr:
+    """``l[1]`` is the first; beyond the end is NULL. sqlglot counts from 0 already."""
+    (index,) = node.expressions if len(node.expressions) == 1 else (None,)
+    if text_of(index) is not None:
+        return node
+    if isinstance(index, exp.Slice):
+        return sliced(node, index)
+    at = whole_number(index)
+    if at is None or at == -1:
+        raise refused(f"the index {node.sql('duckdb')}")
+    return item_at(node.this, at + 1)
 
 
-def _is_distinct(node: exp.Expr) -> bool:
-    return isinstance(node.this, exp.Distinct)
+def _any(node: exp.Expr) -> exp.Expr:
+    """``x = ANY(SELECT ...)`` is how DuckDB prints IN."""
+    right = node.expression
+    if isinstance(right, exp.Any):
+        query = right.this
+        while isinstance(query, exp.Subquery | exp.Paren) and not query.args.get("alias"):
+            query = query.this
+        if isinstance(query, exp.Query):
+            return exp.In(this=node.this, query=exp.Subquery(this=query.copy()))
+        raise refused("ANY of a list")
+    return _equality(node)
 
 
-def _no(node: exp.Expr) -> exp.Expr:
-    raise refused(f"{node.sql('duckdb')[:60]}")
+def _equality(node: exp.Expr) -> exp.Expr:
+    """The condition of an ASOF JOIN has to stay a comparison."""
+    if _in_asof(node):
+        return node
+    return same_fields(_EQUAL[type(node)], node, node.this, node.expression)
 
 
-def _concat(node: exp.Expr) -> exp.Expr:
-    """NULLs are left out."""
-    parts = [
-        unless("concatenation", NOT_AS_TEXT, expression.copy(), expression)
-        for expression in node.expressions
-    ]
-    filled = [spark("COALESCE(CAST(:x AS STRING), '')", x=part) for part in parts]
-    return exp.func("CONCAT", *filled, dialect="databricks")
+_EQUAL: Mapping[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
 
 
-def _concat_ws(node: exp.Expr) -> exp.Expr:
-    for expression in node.expressions:
-        if isinstance(expression, exp.Array):
-            raise refused("concat_ws of a list")
-    separator, *rest = node.expressions
-    parts = [unless("concatenation", NOT_AS_TEXT, value.copy(), value) for value in rest]
-    return exp.Anonymous(this="CONCAT_WS", expressions=[separator.copy(), *parts])
+def _in_asof(node: exp.Expr) -> bool:
+    join = node.find_ancestor(exp.Join, exp.Query)
+    return isinstance(join, exp.Join) and join.args.get("method") == "ASOF"
 
 
-def _substring(node: exp.Expr) -> exp.Expr:
-    """Positions below 1 and negative lengths differ."""
-    start, length = node.args.get("start"), node.args.get("length")
-    if (whole_number(start) or 0) < 1 or (length is not None and (whole_number(length) or -1) < 0):
-        raise refused("substring with these positions")
+def _comparison(node: exp.Expr) -> exp.Expr:
+    """The condition of an ASOF JOIN has to stay a comparison."""
+    if _in_asof(node):
+        return node
+    return compared(_SIGNS[type(node)], node, node.this, node.expression)
+
+
+def _between(node: exp.Expr) -> exp.Expr:
+    return compared("BETWEEN", node, node.this, node.args["low"], node.args["high"])
+
+
+_SIGNS: Mapping[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
+
+
+def _only_in_comparison(node: exp.Expr) -> exp.Expr:
+    if not isinstance(node.parent, exp.EQ):
+        raise refused("ANY")
     return node
 
 
-def _ends(node: exp.Expr) -> exp.Expr:
-    if (whole_number(node.expression) or -1) < 0:
-        raise refused(f"{node.key} with this length")
+def _in(node: exp.Expr) -> exp.Expr:
+    """``x IN l``, a column, looks into a list."""
+    items = node.args.get("field")
+    if items is not None:
+        return contains(items, node.this)
+    if isinstance(node.parent, exp.Pivot):
+        return node
+    query = node.args.get("query")
+    others = node.expressions if query is None else [query]
+    return same_fields("IN", node, node.this, *others)
+
+
+def _lambda(node: exp.Expr) -> exp.Expr:
+    """An index is counted from 1, by Spark from 0."""
+    if len(node.expressions) > 1:
+        raise refused("a lambda with an index")
     return node
+
+
+def _literal(node: exp.Expr) -> exp.Expr:
+    if not node.is_string and len(re.sub(r"\D", "", node.name)) > _DIGITS:
+        raise refused(f"a number of more than {_DIGITS} digits")
+    return node
+
+
+def _escape(node: exp.Expr) -> exp.Expr:
+    if text_of(node.this.expression) is None or text_of(node.expression) is None:
+        raise refused("LIKE with a computed pattern")
+    return node
+
+
+OPERATORS: Mapping[type[exp.Expr], Rule] = {
+    **dict.fromkeys(_SIGNS, _comparison),
+    **dict.fromkeys(_EQUAL, _equality),
+    exp.Add: _sum,
+    exp.Any: _only_in_comparison,
+    exp.Between: _between,
+    exp.Bracket: _bracket,
+    exp.DPipe: Row("||", spark=_concatenation, kind=TEXT),
+    exp.DateAdd: _later,
+    exp.Div: Row("/(a, b)", spark=_quotient, refused="float", checked="ab", kind=DOUBLE),
+    exp.EQ: _any,
+    exp.Escape: _escape,
+    exp.ILike: _like,
+    exp.In: _in,
+    exp.IntDiv: Row(
+        "//(a, b)", spark="(:a DIV NULLIF(:b, 0))", refused="float|double|decimal%", checked="ab"
+    ),
+    exp.Lambda: _lambda,
+    exp.Like: _like,
+    exp.Literal: _literal,
+    exp.Mod: Row("%(a, b)", spark="(:a % NULLIF(:b, 0))", refused="float|double", checked="ab"),
+    exp.Slice: lambda node: node,  # for `_bracket`
+    exp.Sub: _difference,
+}
 
 
 def _round(node: exp.Expr) -> exp.Expr:
@@ -108,201 +245,13 @@ def _rounded(value: exp.Expr, places: int) -> exp.Expr:
     return spark(text, x=value)
 
 
-def _whole(name: str) -> Rule:
-    """floor and ceil of DOUBLE are DOUBLE, which Spark's BIGINT cannot hold all of."""
-
-    def rule(node: exp.Expr) -> exp.Expr:
-        return spark(
-            "IF(TYPEOF(:x) IN ('float', 'double') AND NOT ABS(:x) < 9e15D, "
-            f"RAISE_ERROR('{name} of a number that large'), {name}(:x))",
-            x=node.this,
-        )
-
-    return rule
-
-
-def _trunc(node: exp.Expr) -> exp.Expr:
-    """Towards zero."""
-    if node.args.get("decimals") is not None:
-        raise refused("trunc to a number of digits")
-    text = (
-        "IF(TYPEOF(:x) IN ('float', 'double') AND NOT ABS(:x) < 9e15D, "
-        "RAISE_ERROR('trunc of a number that large'), IF(:x < 0, CEIL(:x), FLOOR(:x)))"
-    )
-    return spark(text, x=node.this)
-
-
-def _finite(name: str) -> Rule:
-    """Of an angle; DuckDB fails where Spark has NaN."""
-    text = (
-        f"IF(ABS(CAST(:x AS DOUBLE)) = CAST('Infinity' AS DOUBLE), "
-        f"RAISE_ERROR('{name} of infinity'), {name}(CAST(:x AS DOUBLE)))"
-    )
-    return lambda node: known_as(DOUBLE, spark(text, x=node.this))
-
-
-def _within_one(name: str) -> Rule:
-    text = (
-        f"IF(ABS(CAST(:x AS DOUBLE)) > 1, RAISE_ERROR('{name} of a number beyond 1'), "
-        f"{name}(CAST(:x AS DOUBLE)))"
-    )
-    return lambda node: known_as(DOUBLE, spark(text, x=node.this))
-
-
-def _of_double(text: str) -> Rule:
-    return lambda node: known_as(DOUBLE, spark(text, x=node.this))
-
-
-def _pow(node: exp.Expr) -> exp.Expr:
-    return spark("POWER(CAST(:a AS DOUBLE), :b)", a=node.this, b=node.expression)
-
-
-def _sqrt(node: exp.Expr) -> exp.Expr:
-    text = "IF(:x < 0, RAISE_ERROR('square root of a negative number'), SQRT(:x))"
-    return spark(text, x=node.this)
-
-
-_SPACES = (
-    " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005"
-    "\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-)
-# Letters that DuckDB keeps one letter in capitals where Java writes two, and those that only one
-# of their versions of Unicode knows (measured letter by letter: DuckDB 1.5.5, Java 17).
-_NOT_RAISED = (
-    "[\u0149\u019b\u01f0\u0264\u0390\u03b0\u0587\u1c8a\u1e96-\u1e9a\u1f50-\u1f56\u1f80-\u1faf\u1fb2-\u1fb7"
-    "\u1fbc\u1fc2-\u1fc7\u1fcc\u1fd2-\u1fd7\u1fe2-\u1fe7\u1ff2-\u1ff7\u1ffc\ua7cb-\ua7dc\ufb00-\ufb17"
-    "\U00010d50-\U00010d85\U00016ea0-\U00016ecc]"
-)
-_NOT_LOWERED = "[\u0130\u1c89\ua7cb-\ua7dc\U00010d50-\U00010d85\U00016ea0-\U00016ecc]"
-
-
-def _upper(node: exp.Expr) -> exp.Expr:
-    odd = exp.Literal.string(_NOT_RAISED)
-    text = (
-        "IF(:x RLIKE :odd, RAISE_ERROR('upper of a letter that differs'), "
-        "UPPER(TRANSLATE(:x, '\u00df', '\u1e9e')))"
-    )
-    return spark(text, x=node.this, odd=odd)
-
-
-def _lower(node: exp.Expr) -> exp.Expr:
-    """The last sigma of a word is like any other."""
-    odd = exp.Literal.string(_NOT_LOWERED)
-    text = (
-        "IF(:x RLIKE :odd, RAISE_ERROR('lower of a letter that differs'), "
-        "LOWER(TRANSLATE(:x, '\u03a3', '\u03c3')))"
-    )
-    return spark(text, x=node.this, odd=odd)
-
-
-def _trim(node: exp.Expr) -> exp.Expr:
-    characters = node.expression
-    if characters is not None and not (text_of(characters) or "").isascii():
-        raise refused("trim of these characters")
-    if characters is not None and not text_of(characters):
-        raise refused("trim of computed characters")
-    if characters is None:  # all spaces of Unicode, not only the one of ASCII
-        node.set("expression", exp.Literal.string(_SPACES))
-    return node
-
-
-def _split(node: exp.Expr) -> exp.Expr:
-    """Spark's separator is a pattern."""
-    separator = text_of(node.expression)
-    if not separator:
-        raise refused("string_split with a computed or empty separator")
-    pattern = "".join(c if c.isalnum() or ord(c) > 127 else f"\\{c}" for c in separator)
-    return spark("SPLIT(:x, :p)", x=node.this, p=exp.Literal.string(pattern))
-
-
-def _starts(name: str) -> Rule:
-    def rule(node: exp.Expr) -> exp.Expr:
-        value, part = node.expressions
-        return spark(f"{name}(:x, :p)", x=value, p=part)
-
-    return rule
-
-
-def _logarithm(name: str) -> Rule:
-    """DuckDB fails where Spark has NULL."""
-    text = f"IF(:x <= 0, RAISE_ERROR('logarithm of a number that is not positive'), {name}(:x))"
-    return lambda node: spark(text, x=node.this)
-
-
-def _log(node: exp.Expr) -> exp.Expr:
-    if node.expression is None:
-        return _logarithm("LOG10")(node)
-    base = {2: "LOG2", 10: "LOG10"}.get(whole_number(node.this) or 0)
-    if base is None:
+def _logarithm(node: exp.Expr) -> exp.Expr:
+    """Of base 10, or of the base that stands first."""
+    value, base = (node.expression, node.this) if node.expression is not None else (node.this, None)
+    name = "LOG10" if base is None else {2: "LOG2", 10: "LOG10"}.get(whole_number(base) or 0)
+    if name is None:
         raise refused("log of this base")
-    text = f"IF(:x <= 0, RAISE_ERROR('logarithm of a number that is not positive'), {base}(:x))"
-    return spark(text, x=node.expression)
-
-
-def _sha(node: exp.Expr) -> exp.Expr:
-    if whole_number(node.args.get("length")) not in {None, 256}:
-        raise refused("sha of this length")
-    return spark("SHA2(:x, 256)", x=node.this)
-
-
-def _count(node: exp.Expr) -> exp.Expr:
-    """``count()`` is how DuckDB prints ``count(*)`` with a window."""
-    return exp.Count(this=exp.Star()) if node.this is None else node
-
-
-def _count_star(_: exp.Expr) -> exp.Expr:
-    return exp.Count(this=exp.Star())
-
-
-def _span(node: exp.Expr) -> exp.Expr:
-    """An interval: only a sum or a difference takes it."""
-    parent = node.parent
-    while isinstance(parent, exp.Paren):
-        parent = parent.parent
-    if isinstance(parent, exp.WindowSpec):
-        text, amount = span(node) or ("", None)
-        if amount is not None or not text.startswith("INTERVAL '"):
-            raise refused("a frame of this interval", "RANGE BETWEEN INTERVAL 7 DAY PRECEDING")
-        return spark(text)
-    known = (exp.Add, exp.DateAdd, exp.DateBin, exp.GenerateSeries, exp.Sub)
-    if not isinstance(parent, known):
-        raise refused("an interval on its own", "it in a sum: ts + INTERVAL 1 DAY")
-    return node
-
-
-def _split_part(node: exp.Expr) -> exp.Expr:
-    if whole_number(node.args.get("part_index")) == 0:
-        raise refused("split_part at position 0")
-    return node
-
-
-def _explode(node: exp.Expr) -> exp.Expr:
-    if node.expressions or isinstance(node.this, exp.Struct | exp.Null):
-        raise refused("unnest of this form")
-    if isinstance(node.parent, exp.Func | exp.Binary | exp.Unary | exp.Predicate | exp.Case):
-        advice = "SELECT x + 1 FROM (SELECT unnest(l) AS x) for SELECT unnest(l) + 1"
-        raise refused("unnest inside of an expression", advice)
-    return node
-
-
-def _sum(node: exp.Expr) -> exp.Expr:
-    """Of conditions it counts those that are true."""
-    if is_condition(node.this):
-        return spark("SUM(CAST(:x AS INT))", x=node.this)
-    return _aggregate(node)
-
-
-def _aggregate(node: exp.Expr) -> exp.Expr:
-    """Of the value alone, in no order."""
-    if isinstance(node.this, exp.Order) or node.args.get("count"):
-        raise refused(f"{called(node)} of this form")
-    return node
-
-
-def _extreme(node: exp.Expr) -> exp.Expr:
-    node = _aggregate(node)
-    node.set("this", in_order(called(node), node.this))
-    return node
+    return spark(f"IF(:x <= 0, RAISE_ERROR('{_NOT_POSITIVE}'), {name}(:x))", x=value)
 
 
 def _greatest(node: exp.Expr) -> exp.Expr:
@@ -329,133 +278,73 @@ def _nullif(node: exp.Expr) -> exp.Expr:
     return of_same_fields("nullif", node.copy(), node.this, node.expression)
 
 
-def _transform(node: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(
-        this="TRANSFORM", expressions=[expression.copy() for expression in node.expressions]
-    )
-
-
-def _struct_extract(node: exp.Expr) -> exp.Expr:
-    value, key = node.this, node.expression
-    if text_of(key) is None:
+def _field(node: exp.Expr) -> str:
+    name = text_of(node.expression)
+    if name is None:
         raise refused("struct_extract by position")
-    return spark(f"(:s).{exp.to_identifier(key.name, quoted=True).sql('databricks')}", s=value)
+    return f"(:s).{exp.to_identifier(name, quoted=True).sql('databricks')}"
 
 
-def _pad(node: exp.Expr) -> exp.Expr:
-    if not text_of(node.args.get("fill_pattern")) or (whole_number(node.expression) or -1) < 0:
-        raise refused("padding of this kind")
-    return node
+_X = "CAST(:x AS DOUBLE)"
+_IS_LARGE = "TYPEOF(:x) IN ('float', 'double') AND NOT ABS(:x) < 9e15D"
+_INFINITY = "CAST('Infinity' AS DOUBLE)"
+_IS_INFINITE, _IS_BEYOND = f"ABS({_X}) = {_INFINITY}", f"ABS({_X}) > 1"
+_NOT_POSITIVE = "logarithm of a number that is not positive"  # of which Spark has NULL
 
-
-def _named(*names: str) -> dict[type[exp.Expr], Rule]:
-    """Classes of sqlglot; one that this version of it has not is no loss."""
-    kinds = (getattr(exp, name, None) for name in names)
-    return {kind: _same for kind in kinds if kind is not None}
-
-
-_ANGLES: Mapping[type[exp.Expr], Rule] = {
-    exp.Acos: _within_one("ACOS"),
-    exp.Asin: _within_one("ASIN"),
-    exp.Atan: _of_double("ATAN(CAST(:x AS DOUBLE))"),
-    exp.Atan2: lambda node: known_as(
-        DOUBLE,
-        spark("ATAN2(CAST(:y AS DOUBLE), CAST(:x AS DOUBLE))", y=node.this, x=node.expression),
+_DOUBLES = (
+    Row("acos(x)", exp.Acos, f"ACOS({_X})", fails=(_IS_BEYOND, "ACOS of a number beyond 1")),
+    Row("asin(x)", exp.Asin, f"ASIN({_X})", fails=(_IS_BEYOND, "ASIN of a number beyond 1")),
+    Row("atan(x)", exp.Atan, f"ATAN({_X})"),
+    Row("atan2(y, x)", exp.Atan2, f"ATAN2(CAST(:y AS DOUBLE), {_X})"),
+    Row("cbrt(x)", exp.Cbrt, f"CBRT({_X})"),
+    Row("cos(x)", exp.Cos, f"COS({_X})", fails=(_IS_INFINITE, "COS of infinity")),
+    Row("degrees(x)", exp.Degrees, f"DEGREES({_X})"),
+    Row("exp", exp.Exp),
+    Row("ln(x)", exp.Ln, "LN(:x)", fails=(":x <= 0", _NOT_POSITIVE)),
+    Row("log", exp.Log, _logarithm),
+    Row("pow(x, y)", exp.Pow, f"POWER({_X}, :y)"),
+    Row("radians(x)", exp.Radians, f"RADIANS({_X})"),
+    Row("random", exp.Rand),
+    Row("sin(x)", exp.Sin, f"SIN({_X})", fails=(_IS_INFINITE, "SIN of infinity")),
+    Row("sqrt(x)", exp.Sqrt, "SQRT(:x)", fails=(":x < 0", "square root of a negative number")),
+    Row("tan(x)", exp.Tan, f"TAN({_X})", fails=(_IS_INFINITE, "TAN of infinity")),
+)
+_SAME = (
+    exp.Abs, exp.ArrayFilter, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.Contains,
+    exp.CountIf, exp.CumeDist, exp.DenseRank, exp.EndsWith, exp.FirstValue, exp.Grouping,
+    exp.Lag, exp.LastValue, exp.Lead, exp.NthValue, exp.Ntile, exp.PercentRank, exp.Pi,
+    exp.Rank, exp.RowNumber, exp.StartsWith, exp.StrPosition, exp.Struct, exp.Transform,
+    # Steps of a path in JSON, for the function that it is part of.
+    exp.JSONPath, exp.JSONPathFilter, exp.JSONPathKey, exp.JSONPathRecursive, exp.JSONPathRoot,
+    exp.JSONPathScript, exp.JSONPathSelector, exp.JSONPathSlice, exp.JSONPathSubscript,
+    exp.JSONPathUnion, exp.JSONPathWildcard,
+)  # fmt: skip
+_ROWS = (
+    *(replace(row, kind=DOUBLE) for row in _DOUBLES),
+    *(Row("", node) for node in _SAME),
+    Row("case", exp.Case, _case),
+    # Of a DOUBLE it is a DOUBLE, which Spark's BIGINT cannot hold all of.
+    Row("ceil(x)", exp.Ceil, "CEIL(:x)", fails=(_IS_LARGE, "CEIL of a number that large")),
+    Row("coalesce", exp.Coalesce, _coalesce),
+    Row("floor(x)", exp.Floor, "FLOOR(:x)", fails=(_IS_LARGE, "FLOOR of a number that large")),
+    Row("greatest", exp.Greatest, _greatest),
+    Row("isinf(x)", exp.IsInf, f"(ABS(:x) = {_INFINITY})"),
+    Row("isnan(x)", exp.IsNan, "IF(:x IS NULL, NULL, ISNAN(:x))"),
+    Row("least", exp.Least, _greatest),
+    Row("nullif", exp.Nullif, _nullif),
+    Row("round", exp.Round, _round),
+    Row("sign(x)", exp.Sign, "CAST(SIGN(:x) AS INT)"),
+    Row("struct_extract(s)", exp.StructExtract, _field),
+    Row(
+        "trunc(x)",
+        exp.Trunc,
+        "IF(:x < 0, CEIL(:x), FLOOR(:x))",
+        fails=(_IS_LARGE, "trunc of a number that large"),
+        forms={"decimals": is_absent},
+        otherwise="trunc to a number of digits",
     ),
-    exp.Cbrt: _of_double("CBRT(CAST(:x AS DOUBLE))"),
-    exp.Cos: _finite("COS"),
-    exp.Degrees: _of_double("DEGREES(CAST(:x AS DOUBLE))"),
-    exp.Radians: _of_double("RADIANS(CAST(:x AS DOUBLE))"),
-    exp.Sin: _finite("SIN"),
-    exp.Tan: _finite("TAN"),
-}
-
-FUNCTIONS: Mapping[type[exp.Expr], Rule] = {
-    **AGGREGATES,
-    **_ANGLES,
-    **JSON,
-    **LISTS,
-    **MAPS,
-    **PATTERNS,
-    **TIMES,
-    **WORDS,
-    **ZONES,
-    **_named(
-        *(
-            "Abs",
-            "RowNumber",
-            "Rank",
-            "DenseRank",
-            "Ntile",
-            "PercentRank",
-            "CumeDist",
-            "Lag",
-        ),
-        *("Lead", "FirstValue", "LastValue", "Replace", "StrPosition", "Contains", "StartsWith"),
-        *("EndsWith", "Repeat", "Exp"),
-        *("BitwiseAnd", "BitwiseOr", "BitwiseXor", "LastDay"),
-        *("CurrentDate", "Struct", "Transform", "ArrayFilter", "CountIf"),
-        *("NthValue", "Grouping", "MD5", "Pi", "CurrentTimestamp", "Rand", "Uuid"),
-    ),
-    **dict.fromkeys(
-        (
-            *(exp.AnyValue, exp.LogicalAnd, exp.LogicalOr, exp.Stddev),
-            *(exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),
-        ),
-        _aggregate,
-    ),
-    exp.Avg: _avg,
-    exp.Case: _case,
-    exp.Ceil: _whole("CEIL"),
-    exp.Coalesce: _coalesce,
-    exp.Concat: _concat,
-    exp.ConcatWs: _concat_ws,
-    exp.Count: _count,
-    exp.Explode: _explode,
-    exp.Floor: _whole("FLOOR"),
-    exp.Left: _ends,
-    exp.Ln: _logarithm("LN"),
-    exp.Log: _log,
-    exp.Lower: _lower,
-    exp.Nullif: _nullif,
-    exp.Pad: _pad,
-    exp.Pow: _pow,
-    exp.Right: _ends,
-    exp.Round: _round,
-    exp.SHA2: _sha,
-    exp.Sign: lambda node: spark("CAST(SIGN(:x) AS INT)", x=node.this),
-    exp.Greatest: _greatest,
-    exp.Least: _greatest,
-    exp.Max: _extreme,
-    exp.Min: _extreme,
-    exp.IsNan: lambda node: spark("IF(:x IS NULL, NULL, ISNAN(:x))", x=node.this),
-    exp.IsInf: lambda node: spark("(ABS(:x) = CAST('Infinity' AS DOUBLE))", x=node.this),
-    exp.StructExtract: _struct_extract,
-    exp.Split: _split,
-    exp.SplitPart: _split_part,
-    exp.Sqrt: _sqrt,
-    exp.Substring: _substring,
-    exp.Sum: _sum,
-    exp.Trim: _trim,
-    exp.Trunc: _trunc,
-    exp.Upper: _upper,
-}
-
-NAMED: Mapping[str, Rule] = {
-    "count_star": _count_star,
-    "date_part": DATE_PART,
-    **NAMED_JSON,
-    **NAMED_LISTS,
-    **NAMED_MAPS,
-    **NAMED_PATTERNS,
-    "prefix": _starts("STARTSWITH"),
-    "suffix": _starts("ENDSWITH"),
-    **NAMED_TIMES,
-    **NAMED_WORDS,
-    **NAMED_ZONES,
-    "__interval": _span,
-    "get_current_timestamp": lambda _: exp.CurrentTimestamp(),
-    "list_apply": _transform,
-    "now": lambda _: exp.CurrentTimestamp(),
-    "apply": _transform,
-}
+    Row("uuid", exp.Uuid, kind=UUID),
+    *(*AGGREGATES, *LISTS, *STRINGS, *TIMES),
+)
+FUNCTIONS = by_class(_ROWS)
+NAMED = by_name(_ROWS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import sqlglot
@@ -20,6 +20,8 @@ from penstock.lazy import exp
 _SPARK = "databricks"
 _MARK = "refused: "
 _ADVICE = "; write "
+# CAST to VARCHAR of these looks different; concatenation casts.
+NOT_AS_TEXT = "float|double|binary|timestamp|struct%|map%|array%|variant|interval%"
 _REFUSAL = re.compile(f"`{_MARK}([^`]*)`")
 
 
@@ -59,6 +61,23 @@ def spark(template: str, **parts: exp.Expr) -> exp.Expr:
         if marker is tree:
             return part
         marker.replace(part)
+    return tree
+
+
+def substitute(tree: exp.Expr, node: exp.Expr, new: exp.Expr) -> exp.Expr:
+    """Put a node in the place of another.
+
+    Args:
+        tree: The tree that has the node.
+        node: The node that is replaced.
+        new: The node that replaces it.
+
+    Returns:
+        The tree, which is ``new`` where the node was its root.
+    """
+    if node is tree:
+        return new
+    node.replace(new)
     return tree
 
 
@@ -104,16 +123,17 @@ def alike(what: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
         for operand in others
         if operand not in (*numbers, *texts) and not isinstance(operand, exp.Null)
     ]
-    kinds_of = [f"TYPEOF(:o{at})" for at in range(len(unknown))]
-    a_text = [*(["TRUE"] if texts else []), *(f"{kind} LIKE 'string'" for kind in kinds_of)]
-    another = [
-        *(["TRUE"] if numbers else []),
-        *(f"({kind} NOT LIKE 'string' AND {kind} NOT LIKE 'void')" for kind in kinds_of),
-    ]
     if len(unknown) + bool(texts) + bool(numbers) < 2:
         return node
+    types = [f"TYPEOF(:o{place})" for place in range(len(unknown))]
+    a_text = ["TRUE"] * bool(texts) + [f"{name} LIKE 'string'" for name in types]
+    another = ["TRUE"] * bool(numbers) + [f"({_not_text(name)})" for name in types]
     check = f"({' OR '.join(a_text)}) AND ({' OR '.join(another)})"
     return guarded(mixed, advice, [check], node, unknown)
+
+
+def _not_text(name: str) -> str:
+    return f"{name} NOT LIKE 'string' AND {name} NOT LIKE 'void'"
 
 
 def guarded(
@@ -135,10 +155,7 @@ def guarded(
 def of_text(what: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
     """``node``, but `told` when an operand is not a text."""
     unknown = [operand for operand in operands if not is_text(operand)]
-    checks = [
-        f"(TYPEOF(:o{at}) NOT LIKE 'string' AND TYPEOF(:o{at}) NOT LIKE 'void')"
-        for at in range(len(unknown))
-    ]
+    checks = [f"({_not_text(f'TYPEOF(:o{place})')})" for place in range(len(unknown))]
     return guarded(f"{what} of what is not a text", "x::VARCHAR", checks, node, unknown)
 
 
@@ -172,16 +189,14 @@ def resolve_types(tree: exp.Expr, *, strict: bool) -> exp.Expr:
     """Replace each `by_type` by what it stands for."""
     for node in reversed(list(tree.find_all(exp.Anonymous))):
         if node.name == _BY_TYPE:
-            chosen: exp.Expr = node.expressions[1 if strict else 0]
-            if node is tree:
-                return chosen
-            node.replace(chosen)
+            tree = substitute(tree, node, node.expressions[1 if strict else 0])
     return tree
 
 
-# The scalar types in the text of a type, and the names of structs and lists themselves.
-_ANY_TYPE = "(?<=[:<,])(interval [a-z ]+|[a-z_]+([(][0-9]+,[0-9]+[)])?)(?=[,<>])"
-_FIELDS_OF = f"REGEXP_REPLACE(LOWER(TYPEOF(:{{name}})), '{_ANY_TYPE}', '')"
+# The names of types in the text of a type, as Spark's `typeof` writes it: behind a field's name, or
+# within a list or map. No regular expression has a backslash: Spark's literals would escape it.
+ANY_TYPE = "(?<=[:<,])(interval [a-z ]+|[a-z_]+([(][0-9]+,[0-9]+[)])?)(?=[,<>])"
+_FIELDS_OF = f"REGEXP_REPLACE(LOWER(TYPEOF(:{{name}})), '{ANY_TYPE}', '')"
 _BY_POSITION = "of structs whose fields are not the same in one order"
 _ORDERED = "the fields of both in one order"
 
@@ -268,43 +283,31 @@ def _inner(node: exp.Expr) -> exp.Expr:
 
 
 def unguarded(tree: exp.Expr) -> exp.Expr:
-    """A copy of Spark's tree without what `unless` puts around its parts."""
-    bare = _uncompared(tree.copy())
+    """A copy of Spark's tree without what `guarded` puts around its parts, and beside them."""
+    bare = tree.copy()
+    for both in reversed(list(bare.find_all(exp.And))):
+        guard = both.expression
+        is_beside = _is_guard(guard) and guard.args["true"] == exp.true()
+        if is_beside and isinstance(both.parent, exp.Paren):
+            bare = substitute(bare, both.parent, _opened(both.this))
     for node in reversed(list(bare.find_all(exp.If))):
-        marks = (text.name for text in node.this.find_all(exp.Literal))
-        if any(mark.startswith(_MARK) for mark in marks) and isinstance(
-            node.args["true"], exp.Expr
-        ):
-            inner = node.args["true"]
-            if isinstance(inner, exp.Paren) and _closed(inner.this) is not inner.this:
-                inner = inner.this  # the brackets are the guard's own
-            if node is bare:
-                return inner
-            node.replace(inner)
+        if _is_guard(node) and isinstance(node.args["true"], exp.Expr):
+            bare = substitute(bare, node, _opened(node.args["true"]))
     for where in list(bare.find_all(exp.Where)):
         if where.this == exp.true():  # what a guard was put before that had no condition
             where.pop()
     return bare
 
 
-def _uncompared(bare: exp.Expr) -> exp.Expr:
-    """The tree without what `same_fields` puts beside comparisons."""
-    for both in reversed(list(bare.find_all(exp.And))):
-        if _is_guard(both.expression) and isinstance(both.parent, exp.Paren):
-            inner: exp.Expr = both.this
-            if isinstance(inner, exp.Paren) and _closed(inner.this) is not inner.this:
-                inner = inner.this  # the brackets are the guard's own
-            if both.parent is bare:
-                return inner
-            both.parent.replace(inner)
-    return bare
-
-
 def _is_guard(node: exp.Expr) -> bool:
-    """Return whether it is what `same_fields` puts beside a comparison."""
-    if not isinstance(node, exp.If) or node.args["true"] != exp.true():
-        return False
-    return any(text.name.startswith(_MARK) for text in node.this.find_all(exp.Literal))
+    marks = node.this.find_all(exp.Literal) if isinstance(node, exp.If) else ()
+    return any(mark.name.startswith(_MARK) for mark in marks)
+
+
+def _opened(node: exp.Expr) -> exp.Expr:
+    """Without the brackets that are the guard's own."""
+    is_closed = isinstance(node, exp.Paren) and _closed(node.this) is not node.this
+    return node.this if is_closed else node
 
 
 def told(condition: str | None, message: str) -> UnsupportedFeature | None:
@@ -315,14 +318,12 @@ def told(condition: str | None, message: str) -> UnsupportedFeature | None:
 
 def whole_number(node: exp.Expr | None) -> int | None:
     """The value of a literal like ``3`` or ``-3``."""
-    if isinstance(node, exp.Paren):
-        return whole_number(node.this)
-    if isinstance(node, exp.Neg):
-        inner = whole_number(node.this)
-        return None if inner is None else -inner
-    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
-        return int(node.name)
-    return None
+    inner = node.unnest() if isinstance(node, exp.Expr) else None
+    if isinstance(inner, exp.Neg):
+        number = whole_number(inner.this)
+        return None if number is None else -number
+    is_whole = isinstance(inner, exp.Literal) and not inner.is_string and inner.name.isdigit()
+    return int(inner.name) if inner is not None and is_whole else None
 
 
 def _number(node: exp.Expr) -> str | None:
@@ -340,7 +341,7 @@ def _closed(node: exp.Expr) -> exp.Expr:
     return exp.Paren(this=node) if isinstance(node, exp.Binary | exp.Connector) else node
 
 
-@cache
+@lru_cache(maxsize=1024)  # some templates have constants of the user in them
 def _parsed(template: str) -> exp.Expr:
     tree: exp.Expr = sqlglot.parse_one(template, read=_SPARK)
     for node in tree.walk():
@@ -350,46 +351,7 @@ def _parsed(template: str) -> exp.Expr:
 
 TEXT, DOUBLE, UUID = "text", "double", "uuid"
 DATE, MOMENT, ZONED = "date", "moment", "zoned"  # a TIMESTAMP without a zone, and with one
-_DOUBLES = (exp.Avg, exp.Div, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Rand, exp.Sqrt)
-_TEXTS = (
-    exp.Concat, exp.ConcatWs, exp.DPipe, exp.GroupConcat, exp.Left, exp.Lower, exp.MD5, exp.Pad,
-    exp.RegexpExtract, exp.RegexpReplace, exp.Repeat, exp.Replace, exp.Right, exp.SHA2,
-    exp.SplitPart, exp.Substring, exp.TimeToStr, exp.Trim, exp.Upper,
-)  # fmt: skip
-_CASTS = {
-    exp.DataType.Type.DOUBLE: DOUBLE,
-    exp.DataType.Type.TEXT: TEXT,
-    exp.DataType.Type.VARCHAR: TEXT,
-    exp.DataType.Type.UUID: UUID,
-    exp.DataType.Type.DATE: DATE,
-    exp.DataType.Type.TIMESTAMP: MOMENT,
-    exp.DataType.Type.TIMESTAMPNTZ: MOMENT,
-    exp.DataType.Type.TIMESTAMPTZ: ZONED,
-}
-_DATES = (exp.CurrentDate, exp.DateFromParts, exp.LastDay)
-_ZONED_NAMES = frozenset({"now", "get_current_timestamp", "transaction_timestamp"})
 _KEY = "kind"
-
-
-def note(node: exp.Expr, translated: exp.Expr) -> None:
-    """Have ``translated``, which stands for ``node`` of DuckDB, known as what that is."""
-    kind = None
-    if isinstance(node, exp.Cast):
-        kind = _CASTS.get(node.args["to"].this)
-    elif isinstance(node, _DOUBLES):
-        kind = DOUBLE
-    elif isinstance(node, _TEXTS):
-        kind = TEXT
-    elif isinstance(node, _DATES):
-        kind = DATE
-    elif isinstance(node, exp.Uuid):
-        kind = UUID
-    elif isinstance(node, exp.CurrentTimestamp) or (
-        isinstance(node, exp.Anonymous) and node.name.lower() in _ZONED_NAMES
-    ):
-        kind = ZONED
-    if kind is not None:
-        translated.meta[_KEY] = kind
 
 
 def known_as(kind: str, translated: exp.Expr) -> exp.Expr:
@@ -400,9 +362,7 @@ def known_as(kind: str, translated: exp.Expr) -> exp.Expr:
 
 def kind_of(node: exp.Expr) -> str | None:
     """Return what a translated expression is known as: a date, a time, a text, ..."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    kind = node.meta.get(_KEY)
+    kind = node.unnest().meta.get(_KEY)
     return None if kind is None else str(kind)
 
 
@@ -423,10 +383,8 @@ def is_known(node: exp.Expr) -> bool:
 
 
 def is_text(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Paren):
-        return is_text(node.this)
-    written = isinstance(node, exp.Literal) and node.is_string
-    return bool(written or node.meta.get(_KEY) == TEXT)
+    """Return whether a translated expression is a text, whatever the types of its columns are."""
+    return text_of(node.unnest()) is not None or kind_of(node) == TEXT
 
 
 def is_uuid(node: exp.Expr) -> bool:
@@ -435,15 +393,11 @@ def is_uuid(node: exp.Expr) -> bool:
 
 def is_list(node: exp.Expr) -> bool:
     """Return whether it is written as a list."""
-    if isinstance(node, exp.Paren):
-        return is_list(node.this)
-    return isinstance(node, exp.Array) or (
-        isinstance(node, exp.Anonymous) and node.name.upper() == "ARRAY"
-    )
+    inner = node.unnest()
+    is_call = isinstance(inner, exp.Anonymous) and inner.name.upper() == "ARRAY"
+    return is_call or isinstance(inner, exp.Array)
 
 
 def is_condition(node: exp.Expr) -> bool:
     """Return whether it is written as something that is true or false."""
-    if isinstance(node, exp.Paren):
-        return is_condition(node.this)
-    return isinstance(node, exp.Predicate | exp.Connector | exp.Not | exp.Boolean)
+    return isinstance(node.unnest(), exp.Predicate | exp.Connector | exp.Not | exp.Boolean)

@@ -1,24 +1,15 @@
-"""DuckDB's functions of lists and maps."""
+"""DuckDB's functions of lists and maps, and rows made of lists: ``range`` and ``unnest``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from penstock.lazy import exp
 from penstock.sql.duckdb.guards import is_text, refused, spark, text_of, unless, whole_number
-
-Rule = Callable[[exp.Expr], exp.Expr]
-
-_NOT_AS_ITEMS = (
-    "array<float>|array<double>|array<binary>|array<timestamp>|array<struct%|array<array%|"
-    "array<map%|array<boolean>"
-)
-_NOT_WHOLE = "array<float>|array<double>|array<decimal%|array<string>|array<struct%|array<boolean>"
-_ITEMS = "FILTER(:l, e -> e IS NOT NULL)"
-
-
-def _contains(node: exp.Expr) -> exp.Expr:
-    return contains(node.this, node.expression)
+from penstock.sql.duckdb.rules import Row, Rule, is_absent, is_constant_text
+from penstock.sql.duckdb.times import span
+from penstock.sql.identifiers import fold
+from penstock.sql.lake_names import MAINTENANCE, NAMES, PREFIX
 
 
 def contains(items: exp.Expr, value: exp.Expr) -> exp.Expr:
@@ -29,121 +20,56 @@ def contains(items: exp.Expr, value: exp.Expr) -> exp.Expr:
     return spark(text, l=items, v=value)
 
 
-def _size(node: exp.Expr) -> exp.Expr:
-    if node.expression is not None:
-        raise refused("array_length of a dimension")
-    return spark("IF(:l IS NULL, NULL, SIZE(:l))", l=node.this)
-
-
-def _length(node: exp.Expr) -> exp.Expr:
+def _length(node: exp.Expr) -> str:
     """Of a text or of a list: only by way of JSON is there one expression for both."""
     if text_of(node.this) is not None:
-        return spark("LENGTH(:x)", x=node.this)
-    text = (
+        return "LENGTH(:x)"
+    return (
         "IF(TYPEOF(:x) LIKE 'array%', "
         "JSON_ARRAY_LENGTH(GET_JSON_OBJECT(TO_JSON(NAMED_STRUCT('v', :x)), '$.v')), "
         "LENGTH(CAST(:x AS STRING)))"
     )
-    kinds = "binary|int|bigint|double|struct%|map%|timestamp%|date|array<binary>|array<variant>"
-    return unless("length", kinds, spark(text, x=node.this), node.this)
 
 
-def array(node: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(
-        this="ARRAY", expressions=[expression.copy() for expression in node.expressions]
-    )
+def _called_as(name: str) -> Rule:
+    """The same arguments of another function."""
+    return lambda node: exp.Anonymous(this=name, expressions=[x.copy() for x in node.expressions])
 
 
-def _sum(node: exp.Expr) -> exp.Expr:
-    (items,) = node.expressions
-    text = (
-        f"IF(SIZE({_ITEMS}) > 0, "
-        f"AGGREGATE({_ITEMS}, CAST(0 AS DECIMAL(38, 0)), (s, e) -> "
-        "CAST(s + CAST(e AS DECIMAL(38, 0)) AS DECIMAL(38, 0))), NULL)"
-    )
-    return unless("list_sum", _NOT_WHOLE, spark(text, l=items), items)
+_array = _called_as("ARRAY")
 
 
-def _concat(node: exp.Expr) -> exp.Expr:
+def _concatenation(node: exp.Expr) -> exp.Expr:
     """A NULL is no items."""
-    parts = [spark("COALESCE(:l, ARRAY())", l=items) for items in (node.this, *node.expressions)]
-    return exp.func("CONCAT", *parts, dialect="databricks")
+    lists = [spark("COALESCE(:l, ARRAY())", l=items) for items in (node.this, *node.expressions)]
+    return exp.func("CONCAT", *lists, dialect="databricks")
 
 
-def _position(node: exp.Expr) -> exp.Expr:
-    items, value = node.expressions
-    return spark("CAST(NULLIF(ARRAY_POSITION(:l, :v), 0) AS INT)", l=items, v=value)
-
-
-def _joined(node: exp.Expr) -> exp.Expr:
-    """NULLs are left out."""
-    separator = node.expression
-    if text_of(separator) is None or node.args.get("null"):
-        raise refused("array_to_string of this form")
-    text = "ARRAY_JOIN(TRANSFORM(:l, e -> CAST(e AS STRING)), :s)"
-    text = f"CASE WHEN SIZE({_ITEMS}) > 0 THEN {text} WHEN SIZE(:l) = 0 THEN '' END"
-    return unless(
-        "array_to_string", _NOT_AS_ITEMS, spark(text, l=node.this, s=separator), node.this
-    )
-
-
-def _list_sort(node: exp.Expr) -> exp.Expr:
+def _sorted(node: exp.Expr) -> str:
     """NULLs come last, whatever the order is, unless something else is said."""
     first, up = node.args.get("nulls_first"), node.args.get("asc")
     if (first is not None and first.this) or not (up is None or isinstance(up, exp.Boolean)):
         raise refused("list_sort of this form")
-    text = "ARRAY_SORT(:l)" if up is None or up.this else "SORT_ARRAY(:l, FALSE)"
-    return unless("list_sort", _NESTED, spark(text, l=node.this), node.this)
+    return "ARRAY_SORT(:l)" if up is None or up.this else "SORT_ARRAY(:l, FALSE)"
 
 
-def _overlaps(node: exp.Expr) -> exp.Expr:
+def _overlap(node: exp.Expr) -> exp.Expr:
     """NULLs are like nothing."""
+    a, b = node.this, node.expression
+    if isinstance(a, exp.Null) or isinstance(b, exp.Null):
+        return spark("CAST(NULL AS BOOLEAN)")
     text = (
         "IF(:a IS NULL OR :b IS NULL, NULL, ARRAYS_OVERLAP(FILTER(:a, e -> e IS NOT NULL), "
         "FILTER(:b, e -> e IS NOT NULL)))"
     )
-    a, b = node.this, node.expression
-    if isinstance(a, exp.Null) or isinstance(b, exp.Null):
-        return spark("CAST(NULL AS BOOLEAN)")
     return unless("list_has_any", _FLOATS, spark(text, a=a, b=b), a, b)
-
-
-def _has_all(node: exp.Expr) -> exp.Expr:
-    a, b = node.expressions if isinstance(node, exp.Anonymous) else (node.this, node.expression)
-    text = (
-        "IF(:a IS NULL OR :b IS NULL, NULL, "
-        "SIZE(ARRAY_EXCEPT(FILTER(:b, e -> e IS NOT NULL), :a)) = 0)"
-    )
-    return unless("list_has_all", _FLOATS, spark(text, a=a, b=b), a, b)
-
-
-_FLOATS = "array<float>|array<double>|array<struct%|array<array%"
-
-
-def _append(node: exp.Expr) -> exp.Expr:
-    """To NULL as to an empty list."""
-    text = "CONCAT(COALESCE(:l, ARRAY()), ARRAY(:v))"
-    return spark(text, l=node.this, v=node.expression)
-
-
-def _prepend(node: exp.Expr) -> exp.Expr:
-    """sqlglot has the arguments in DuckDB's order or turned round."""
-    items, value = node.this, node.expression
-    return spark("CONCAT(ARRAY(:v), COALESCE(:l, ARRAY()))", l=items, v=value)
 
 
 # Around these the order of a list does not matter, as DuckDB's own differs from run to run.
 _ORDERLESS = (
-    exp.ArrayContains,
-    exp.ArrayMax,
-    exp.ArrayMin,
-    exp.ArraySize,
-    exp.ArraySort,
-    exp.Length,
+    *(exp.ArrayContains, exp.ArrayMax, exp.ArrayMin, exp.ArraySize, exp.ArraySort, exp.Length),
 )
-_ORDERLESS_NAMES = frozenset(
-    {"list_avg", "list_has_all", "list_reverse_sort", "list_sum", "list_unique"}
-)
+_ORDERLESS_NAMES = ("list_avg", "list_has_all", "list_reverse_sort", "list_sum", "list_unique")
 
 
 def is_orderless(node: exp.Expr) -> bool:
@@ -156,55 +82,17 @@ def is_orderless(node: exp.Expr) -> bool:
         for key in ("asc", "nulls_first")
     ):
         return False
-    named = isinstance(parent, exp.Anonymous) and parent.name.lower() in _ORDERLESS_NAMES
-    return named or (isinstance(parent, _ORDERLESS) and parent.this is node)
-
-
-def _distinct(node: exp.Expr) -> exp.Expr:
-    """Without NULLs."""
-    if not is_orderless(node):
-        raise refused("the order of list_distinct", "list_sort(list_distinct(l))")
-    return spark(f"ARRAY_DISTINCT({_ITEMS})", l=node.this)
-
-
-def _unique(node: exp.Expr) -> exp.Expr:
-    (items,) = node.expressions
-    return spark(f"IF(:l IS NULL, NULL, SIZE(ARRAY_DISTINCT({_ITEMS})))", l=items)
-
-
-def _avg(node: exp.Expr) -> exp.Expr:
-    (items,) = node.expressions
-    text = (
-        f"IF(SIZE({_ITEMS}) > 0, AGGREGATE({_ITEMS}, CAST(0 AS DOUBLE), "
-        f"(s, e) -> s + CAST(e AS DOUBLE), s -> s / SIZE({_ITEMS})), NULL)"
-    )
-    return unless(
-        "list_avg",
-        "array<string>|array<boolean>|array<date>|array<timestamp%|array<float>",
-        spark(text, l=items),
-        items,
-    )
+    is_named = isinstance(parent, exp.Anonymous) and parent.name.lower() in _ORDERLESS_NAMES
+    return is_named or (isinstance(parent, _ORDERLESS) and parent.this is node)
 
 
 def _aggregate(node: exp.Expr) -> exp.Expr:
-    items, *rest = node.expressions
-    name = text_of(rest[0]) if len(rest) == 1 else None
-    if name in {"sum", "avg", "mean"}:
-        call = exp.Anonymous(this="list_sum", expressions=[items.copy()])
-        return (_sum if name == "sum" else _avg)(call)
-    if name in {"max", "min"}:
-        return _extreme(name)(exp.Upper(this=items.copy()))
-    if name == "count":
-        return spark(f"IF(:l IS NULL, NULL, CAST(SIZE({_ITEMS}) AS BIGINT))", l=items)
-    raise refused("list_aggregate of this kind", "list_sum, list_avg, list_min or list_max")
-
-
-def _extreme(name: str) -> Rule:
-    text = f"ARRAY_{name.upper()}(:l)"
-    return lambda node: unless(f"list_{name}", _NESTED, spark(text, l=node.this), node.this)
-
-
-_NESTED = "array<struct%|array<array%|array<map%"  # in which NULLs have another place
+    items, *names = node.expressions
+    name = text_of(names[0]) if len(names) == 1 else None
+    row = _AGGREGATES.get(name or "")
+    if row is None:
+        raise refused("list_aggregate of this kind", "list_sum, list_avg, list_min or list_max")
+    return row(exp.Anonymous(this=name, expressions=[items.copy()]))
 
 
 def sliced(node: exp.Expr, part: exp.Expr) -> exp.Expr:
@@ -218,10 +106,8 @@ def sliced(node: exp.Expr, part: exp.Expr) -> exp.Expr:
     first = f"GREATEST({first}, 1)" if first == "0" or not first.isdigit() else first
     length = f"GREATEST({last} - {first} + 1, 0)"
     text = spark(f"IF(:l IS NULL, NULL, {slice_}(:l, {first}, {length}))", l=items)
-    return text if is_text(items) else unless("a slice", "string", text, items, advice=_AS_TEXT)
-
-
-_AS_TEXT = "substring(text, start, length), or (text::VARCHAR)[a:b]"
+    advice = "substring(text, start, length), or (text::VARCHAR)[a:b]"
+    return text if is_text(items) else unless("a slice", "string", text, items, advice=advice)
 
 
 def _bound(node: exp.Expr, bound: exp.Expr | None, size: str, missing: str) -> str:
@@ -233,61 +119,24 @@ def _bound(node: exp.Expr, bound: exp.Expr | None, size: str, missing: str) -> s
     return str(number) if number >= 0 else f"({size}(:l) - {-number - 1})"
 
 
-def item_at(items: exp.Expr, at: int) -> exp.Expr:
-    """``l[at]``, counted from 1, negative from the end; NULL beyond the end."""
+def item_at(items: exp.Expr, position: int) -> exp.Expr:
+    """``l[position]``, counted from 1, negative from the end; NULL beyond the end."""
     if is_text(items):
-        raise refused("an item of a text", f"substring(text, {at}, 1)" if at > 0 else "")
-    return spark(f"TRY_ELEMENT_AT(:l, {at})", l=items)
+        raise refused(
+            "an item of a text", f"substring(text, {position}, 1)" if position > 0 else ""
+        )
+    return spark(f"TRY_ELEMENT_AT(:l, {position})", l=items)
 
 
 def _list_slice(node: exp.Expr) -> exp.Expr:
-    items, *bounds = node.expressions
-    if len(bounds) != 2:
+    if len(node.expressions) != 3:
         raise refused("list_slice of this form")
-    part = exp.Slice(this=bounds[0], expression=bounds[1])
+    items, start, end = node.expressions
+    part = exp.Slice(this=start, expression=end)
     return sliced(exp.Bracket(this=items, expressions=[part]), part)
 
 
-def _one(text: str) -> Rule:
-    return lambda node: spark(text, l=node.this)
-
-
-def _first(text: str) -> Rule:
-    return lambda node: spark(text, l=node.expressions[0])
-
-
-LISTS: Mapping[type[exp.Expr], Rule] = {
-    exp.ArrayAppend: _append,
-    exp.ArrayContainsAll: _has_all,
-    exp.ArrayDistinct: _distinct,
-    exp.ArrayOverlaps: _overlaps,
-    exp.ArrayPrepend: _prepend,
-    exp.ArrayConcat: _concat,
-    exp.ArrayContains: _contains,
-    exp.ArrayMax: _extreme("max"),
-    exp.ArrayMin: _extreme("min"),
-    exp.ArraySize: _size,
-    exp.ArraySort: _list_sort,
-    exp.ArrayToString: _joined,
-    exp.Flatten: _one("FLATTEN(FILTER(:l, e -> e IS NOT NULL))"),
-    exp.Length: _length,
-}
-NAMED_LISTS: Mapping[str, Rule] = {
-    "array_aggregate": _aggregate,
-    "list_aggr": _aggregate,
-    "list_aggregate": _aggregate,
-    "list_avg": _avg,
-    "list_has_all": _has_all,
-    "list_position": _position,
-    "list_reverse": _first("REVERSE(:l)"),
-    "list_slice": _list_slice,
-    "list_sum": _sum,
-    "list_unique": _unique,
-    "list_value": array,
-}
-
-
-def _to_map(node: exp.Expr) -> exp.Expr:
+def _map(node: exp.Expr) -> exp.Expr:
     """``MAP {'k': 1}``."""
     parts: list[exp.Expr] = []
     pairs = node.this.expressions if isinstance(node.this, exp.Struct) else [None]
@@ -300,7 +149,7 @@ def _to_map(node: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="MAP", expressions=parts)
 
 
-def _of_lists(node: exp.Expr) -> exp.Expr:
+def _map_of_lists(node: exp.Expr) -> exp.Expr:
     keys, values = node.args.get("keys"), node.args.get("values")
     if keys is None and values is None:
         return exp.Anonymous(this="MAP")
@@ -309,38 +158,260 @@ def _of_lists(node: exp.Expr) -> exp.Expr:
     return spark("MAP_FROM_ARRAYS(:k, :v)", k=keys, v=values)
 
 
-def _called(text: str) -> Rule:
-    def rule(node: exp.Expr) -> exp.Expr:
-        value = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
-        return spark(text, m=value)
-
-    return rule
-
-
-def _with_key(text: str) -> Rule:
-    def rule(node: exp.Expr) -> exp.Expr:
-        if len(node.expressions) != 2:
-            raise refused(f"{node.name} of this form")
-        value, key = node.expressions
-        return spark(text, m=value, k=key)
-
-    return rule
+_SERIES = (
+    "CASE WHEN {a} {compared} {last} THEN SEQUENCE({a}, {last}, {step}L) WHEN {a} IS NOT NULL "
+    "AND {last} IS NOT NULL THEN CAST(ARRAY() AS ARRAY<BIGINT>) END"
+)
+_A, _B = "CAST(:a AS TIMESTAMP_NTZ)", "CAST(:b AS TIMESTAMP_NTZ)"
 
 
-_AT = "TRY_ELEMENT_AT(:m, :k)"
-_LISTED = "IF(MAP_CONTAINS_KEY(:m, :k), ARRAY(TRY_ELEMENT_AT(:m, :k)), SLICE(MAP_VALUES(:m), 1, 0))"
+def _series(node: exp.Expr) -> exp.Expr:
+    """A list of BIGINT; of moments, of TIMESTAMP. As a table it is for `_table`."""
+    return node if isinstance(node.parent, exp.Table) else _series_items(node)
 
-MAPS: Mapping[type[exp.Expr], Rule] = {
-    exp.Map: _of_lists,
-    exp.MapFromEntries: _called("MAP_FROM_ENTRIES(:m)"),
-    exp.MapKeys: _called("MAP_KEYS(:m)"),
-    exp.ToMap: _to_map,
-}
-NAMED_MAPS: Mapping[str, Rule] = {
-    "cardinality": _called("IF(:m IS NULL, NULL, SIZE(MAP_KEYS(:m)))"),
-    "map_contains": _with_key("MAP_CONTAINS_KEY(:m, :k)"),
-    "map_entries": _called("MAP_ENTRIES(:m)"),
-    "map_extract": _with_key(_LISTED),
-    "map_extract_value": _with_key(_AT),
-    "map_values": _called("MAP_VALUES(:m)"),
-}
+
+def _series_items(node: exp.Expr) -> exp.Expr:
+    start, end, step = (node.args.get(key) for key in ("start", "end", "step"))
+    name, is_exclusive = _series_name(node), bool(node.args.get("is_end_exclusive"))
+    if start is None or end is None:
+        raise refused(f"{name} of this form")
+    interval = None if step is None else span(step)
+    if interval is not None:
+        text, kinds = _moments(name, interval, is_exclusive=is_exclusive), "timestamp|string"
+    else:
+        size = 1 if step is None else whole_number(step)
+        if not size:
+            raise refused(f"{name} with this step")
+        short = (1 if size > 0 else -1) if is_exclusive else 0
+        text = _SERIES.format(
+            a="CAST(:a AS BIGINT)",
+            compared="<=" if size > 0 else ">=",
+            last=f"(CAST(:b AS BIGINT) - {short})",
+            step=size,
+        )
+        kinds = "float|double|decimal%|string|date|timestamp%"
+    return unless(name, kinds, spark(text, a=start, b=end), start, end)
+
+
+def _moments(name: str, interval: tuple[str, exp.Expr | None], *, is_exclusive: bool) -> str:
+    """By months DuckDB continues from the day that the month before had, Spark from the first."""
+    step, amount = interval
+    if amount is not None or "'-" in step or "'0'" in step:
+        raise refused(f"{name} with this step")
+    text = f"IF({_A} <= {_B}, SEQUENCE({_A}, {_B}, {step}), CAST(ARRAY() AS ARRAY<TIMESTAMP_NTZ>))"
+    if is_exclusive:
+        text = f"FILTER({text}, e -> e < {_B})"
+    if "MONTH" in step or "YEAR" in step:
+        text = f"IF(DAY({_A}) > 28, RAISE_ERROR('a series by months from that day'), {text})"
+    return f"IF(:a IS NULL OR :b IS NULL, NULL, {text})"
+
+
+def _series_name(node: exp.Expr) -> str:
+    return "range" if node.args.get("is_end_exclusive") else "generate_series"
+
+
+def _table(node: exp.Expr) -> exp.Expr:
+    """A table, a file, or a function that stands for a table."""
+    source = node.this
+    if isinstance(source, exp.Identifier):
+        # DuckDB takes a name for a file when there is no such table.
+        is_file = node.name.lower().endswith((".parquet", ".csv", ".json"))
+        return _file(node, node.name) if is_file and not node.args.get("db") else node
+    if isinstance(source, exp.ReadParquet) and len(source.expressions) == 1:
+        path = text_of(source.expressions[0])
+        if path is not None:
+            return _file(node, path)
+    if isinstance(source, exp.Anonymous) and fold(source.name) in _OF_LAKES:
+        return node
+    if isinstance(source, exp.GenerateSeries):
+        return _rows(_series_items(source), _series_name(source), node)
+    raise refused(f"the table function {source.name or source.key}")
+
+
+_OF_LAKES = NAMES | MAINTENANCE | {f"{PREFIX}{name}" for name in MAINTENANCE}
+
+
+def _of_lake(node: exp.Expr) -> exp.Expr:
+    """A function of the lake, which is called as in Spark's dialect, where a table stands."""
+    if not isinstance(node.parent, exp.Table):
+        raise refused(f"{fold(node.name)} as a value", f"FROM {fold(node.name)}(...)")
+    return node
+
+
+def _named_argument(node: exp.Expr) -> exp.Expr:
+    if not isinstance(node.parent, exp.Anonymous) or fold(node.parent.name) not in _OF_LAKES:
+        raise refused(f"the argument {node.this.name} by its name")
+    return node
+
+
+def _file(node: exp.Expr, path: str) -> exp.Expr:
+    """Parquet holds its types; ``**`` and directories ``key=value`` Spark reads otherwise."""
+    if not path.lower().endswith(".parquet") or "**" in path or "=" in path:
+        raise refused(f"the file {path}")
+    name = path.rsplit("/", 1)[-1].removesuffix(".parquet")
+    alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+    parquet, file = exp.to_identifier("parquet"), exp.to_identifier(path, quoted=True)
+    return exp.Table(this=file, db=parquet, alias=alias.copy())
+
+
+def _unnest(node: exp.Expr) -> exp.Expr:
+    """In a SELECT it is EXPLODE, which sqlglot writes; as a table its column is ``unnest``."""
+    if not isinstance(node.parent, exp.From | exp.Join):
+        return node
+    if len(node.expressions) != 1 or node.args.get("offset"):
+        raise refused("unnest of this form")
+    return _rows(node.expressions[0], "unnest", node)
+
+
+def _rows(items: exp.Expr, name: str, node: exp.Expr) -> exp.Expr:
+    """A row for each item, in one column called ``name`` if nothing else is said.
+
+    sqlglot writes what is joined like that as LATERAL VIEW.
+    """
+    join, alias = node.parent, node.args.get("alias")
+    if isinstance(join, exp.Join) and (join.args.get("side") or join.args.get("on")):
+        raise refused(f"a join with {name} that has a side or a condition")
+    columns = [] if alias is None else alias.args.get("columns") or []
+    if len(columns) > 1:
+        raise refused(f"{name} as a table of several columns")
+    table = exp.to_identifier(name) if alias is None or alias.this is None else alias.this.copy()
+    shown = [column.copy() for column in columns] or [exp.to_identifier(name)]
+    return exp.Unnest(expressions=[items.copy()], alias=exp.TableAlias(this=table, columns=shown))
+
+
+def _explosion(node: exp.Expr) -> exp.Expr:
+    if node.expressions or isinstance(node.this, exp.Struct | exp.Null):
+        raise refused("unnest of this form")
+    if isinstance(node.parent, exp.Func | exp.Binary | exp.Unary | exp.Predicate | exp.Case):
+        advice = "SELECT x + 1 FROM (SELECT unnest(l) AS x) for SELECT unnest(l) + 1"
+        raise refused("unnest inside of an expression", advice)
+    return node
+
+
+def _written_list(node: exp.Expr) -> exp.Expr:
+    (only,) = node.expressions if len(node.expressions) == 1 else (None,)
+    if isinstance(only, exp.Query):
+        raise refused("a list of a subquery's rows")
+    return _comprehended(only) if isinstance(only, exp.Comprehension) else _array(node)
+
+
+def _comprehended(node: exp.Expr) -> exp.Expr:
+    """``[y + 1 FOR y IN l IF y > 1]``."""
+    name, items, condition = node.expression, node.args["iterator"], node.args.get("condition")
+    if node.args.get("position") is not None or not isinstance(name, exp.Identifier):
+        raise refused("a list comprehension of this form")
+    for function, body in (("FILTER", condition), ("TRANSFORM", node.this)):
+        if body is not None:
+            step = exp.Lambda(this=body.copy(), expressions=[name.copy()])
+            items = exp.Anonymous(this=function, expressions=[items.copy(), step])
+    result: exp.Expr = items
+    return result
+
+
+_ITEMS = "FILTER(:l, e -> e IS NOT NULL)"
+_NOT_AS_ITEMS = (
+    "array<float>|array<double>|array<binary>|array<timestamp>|array<struct%|array<array%|"
+    "array<map%|array<boolean>"
+)
+_NOT_WHOLE = "array<float>|array<double>|array<decimal%|array<string>|array<struct%|array<boolean>"
+_NOT_NUMBERS = "array<string>|array<boolean>|array<date>|array<timestamp%|array<float>"
+_FLOATS = "array<float>|array<double>|array<struct%|array<array%"
+_NO_LENGTH = "binary|int|bigint|double|struct%|map%|timestamp%|date|array<binary>|array<variant>"
+_NESTED = "array<struct%|array<array%|array<map%"  # in which NULLs have another place
+
+_SUM = Row(
+    "list_sum(l)",
+    None,
+    f"IF(SIZE({_ITEMS}) > 0, AGGREGATE({_ITEMS}, CAST(0 AS DECIMAL(38, 0)), "
+    "(s, e) -> CAST(s + CAST(e AS DECIMAL(38, 0)) AS DECIMAL(38, 0))), NULL)",
+    _NOT_WHOLE,
+)
+_AVG = Row(
+    "list_avg(l)",
+    None,
+    f"IF(SIZE({_ITEMS}) > 0, AGGREGATE({_ITEMS}, CAST(0 AS DOUBLE), "
+    f"(s, e) -> s + CAST(e AS DOUBLE), s -> s / SIZE({_ITEMS})), NULL)",
+    _NOT_NUMBERS,
+)
+_MAX = Row("list_max(l)", exp.ArrayMax, "ARRAY_MAX(:l)", _NESTED)
+_MIN = Row("list_min(l)", exp.ArrayMin, "ARRAY_MIN(:l)", _NESTED)
+_COUNT = Row("count(l)", None, f"IF(:l IS NULL, NULL, CAST(SIZE({_ITEMS}) AS BIGINT))")
+_AGGREGATES: Mapping[str, Row] = {
+    "sum": _SUM, "avg": _AVG, "mean": _AVG, "max": _MAX, "min": _MIN, "count": _COUNT,
+}  # fmt: skip
+
+LISTS = (
+    *(_SUM, _AVG, _MAX, _MIN),
+    Row("flatten(l)", exp.Flatten, "FLATTEN(FILTER(:l, e -> e IS NOT NULL))"),
+    Row("length(x)", exp.Length, _length, _NO_LENGTH),
+    Row("list_aggregate|list_aggr|array_aggregate(l, ...)", None, _aggregate),
+    Row("list_append(l, v)", exp.ArrayAppend, "CONCAT(COALESCE(:l, ARRAY()), ARRAY(:v))"),
+    Row("list_apply|apply", None, _called_as("TRANSFORM")),
+    Row("list_concat", exp.ArrayConcat, _concatenation),
+    Row("list_contains", exp.ArrayContains, lambda node: contains(node.this, node.expression)),
+    Row(  # without NULLs
+        "list_distinct(l)",
+        exp.ArrayDistinct,
+        f"ARRAY_DISTINCT({_ITEMS})",
+        forms={"": is_orderless},
+        otherwise="the order of list_distinct; write list_sort(list_distinct(l))",
+    ),
+    *(
+        Row(
+            "list_has_all(a, b)",
+            node,
+            "IF(:a IS NULL OR :b IS NULL, NULL, "
+            "SIZE(ARRAY_EXCEPT(FILTER(:b, e -> e IS NOT NULL), :a)) = 0)",
+            _FLOATS,
+            checked="ab",
+        )
+        for node in (exp.ArrayContainsAll, None)
+    ),
+    Row("list_has_any", exp.ArrayOverlaps, _overlap),
+    Row("list_position(l, v)", None, "CAST(NULLIF(ARRAY_POSITION(:l, :v), 0) AS INT)"),
+    # sqlglot has the arguments in DuckDB's order or turned round.
+    Row("list_prepend(l, v)", exp.ArrayPrepend, "CONCAT(ARRAY(:v), COALESCE(:l, ARRAY()))"),
+    Row("list_reverse(l)", None, "REVERSE(:l)"),
+    Row("list_slice", None, _list_slice),
+    Row("list_sort(l)", exp.ArraySort, _sorted, _NESTED),
+    Row("list_unique(l)", None, f"IF(:l IS NULL, NULL, SIZE(ARRAY_DISTINCT({_ITEMS})))"),
+    Row("list_value", None, _array),
+    Row(
+        "array_length(l)",
+        exp.ArraySize,
+        "IF(:l IS NULL, NULL, SIZE(:l))",
+        forms={"expression": is_absent},
+        otherwise="array_length of a dimension",
+    ),
+    Row(  # NULLs are left out
+        "array_to_string(l, s)",
+        exp.ArrayToString,
+        f"CASE WHEN SIZE({_ITEMS}) > 0 THEN ARRAY_JOIN(TRANSFORM(:l, e -> CAST(e AS STRING)), :s) "
+        "WHEN SIZE(:l) = 0 THEN '' END",
+        _NOT_AS_ITEMS,
+        forms={"expression": is_constant_text, "null": is_absent},
+    ),
+    Row("cardinality(m)", None, "IF(:m IS NULL, NULL, SIZE(MAP_KEYS(:m)))"),
+    Row("map", exp.Map, _map_of_lists),
+    Row("map_contains(m, k)", None, "MAP_CONTAINS_KEY(:m, :k)"),
+    Row("map_entries(m)", None, "MAP_ENTRIES(:m)"),
+    Row(
+        "map_extract(m, k)",
+        None,
+        "IF(MAP_CONTAINS_KEY(:m, :k), ARRAY(TRY_ELEMENT_AT(:m, :k)), SLICE(MAP_VALUES(:m), 1, 0))",
+    ),
+    Row("map_extract_value(m, k)", None, "TRY_ELEMENT_AT(:m, :k)"),
+    Row("map_from_entries(m)", exp.MapFromEntries, "MAP_FROM_ENTRIES(:m)"),
+    Row("map_keys(m)", exp.MapKeys, "MAP_KEYS(:m)"),
+    Row("map_values(m)", None, "MAP_VALUES(:m)"),
+    Row("to_map", exp.ToMap, _map),
+    Row("array", exp.Array, _written_list),
+    Row("", exp.Comprehension),  # for `_written_list`, which is around it
+    Row("generate_series|range", exp.GenerateSeries, _series),
+    Row("", exp.Kwarg, _named_argument),
+    Row("read_parquet", exp.ReadParquet),  # for `_table`
+    Row("", exp.Table, _table),
+    Row("unnest", exp.Unnest, _unnest),
+    Row("unnest", exp.Explode, _explosion),
+)
+OF_LAKES: Mapping[str, Rule] = dict.fromkeys(_OF_LAKES, _of_lake)

@@ -11,26 +11,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from penstock.lazy import exp
-from penstock.sql.duckdb.guards import (
-    guarded,
-    in_order,
-    is_condition,
-    is_number,
-    is_text,
-    placed,
-    refused,
-    spark,
-    unguarded,
-    whole_number,
-)
+from penstock.sql.duckdb import guards
 from penstock.sql.identifiers import fold
 
-# The names of types in the text of a row's type, as Spark's `typeof` writes it: behind a column's
-# name, or within a list or map. None of our regular expressions has a backslash: it would have to
-# be escaped for Spark's literals.
-_TYPE = "(?<=[:<,])(interval [a-z ]+|[a-z_]+([(][0-9]+,[0-9]+[)])?)(?=[,<>])"
 # A letter for each type in the row: S for what holds others, T for a text, ? for NULL, else N.
-_KINDS = f"ARRAY_JOIN(REGEXP_EXTRACT_ALL(TYPEOF(:row), '{_TYPE}', 1), ';')"
+_KINDS = f"ARRAY_JOIN(REGEXP_EXTRACT_ALL(TYPEOF(:row), '{guards.ANY_TYPE}', 1), ';')"
 for _types, _letter in (
     ("(array|struct|map);?", "S"),
     ("string;?", "T"),
@@ -110,13 +95,16 @@ def _known_alike(what: str, branches: list[exp.Expr]) -> bool:
     """Return whether the texts among the results are known, and stand beside texts only."""
     rows = [_items(branch) for branch in branches]
     for column in zip(*rows, strict=False):
-        number = next((item for item in column if is_number(item)), None)
-        text = next((item for item in column if is_text(item)), None)
+        number = next((item for item in column if guards.is_number(item)), None)
+        text = next((item for item in column if guards.is_text(item)), None)
         if number is not None and text is not None:
             later = max(number, text, key=column.index)
-            raise placed(refused(what, _CAST), later)
+            raise guards.placed(guards.refused(what, _CAST), later)
     known = all(
-        isinstance(item, exp.Null) or is_text(item) or is_number(item) or is_condition(item)
+        isinstance(item, exp.Null)
+        or guards.is_text(item)
+        or guards.is_number(item)
+        or guards.is_condition(item)
         for row in rows
         for item in row
     )
@@ -149,19 +137,19 @@ def _guard_value(
         select = select.this
     where = select.args.get("where")
     condition = exp.true() if where is None else where.this
-    select.set("where", exp.Where(this=guarded(what, advice, [check], condition, asked)))
+    select.set("where", exp.Where(this=guards.guarded(what, advice, [check], condition, asked)))
 
 
 def _row(query: exp.Expr, root: exp.Expr, column: exp.Expr | None = None) -> exp.Expr:
     """A value of the type of the query's row, or of its ``column``, never computed, for a place
     within ``root``.
     """
-    alone = unguarded(query)
+    alone = guards.unguarded(query)
     for clause in ("order", "limit", "offset", *(["with_"] if query is root else [])):
         alone.set(clause, None)
     if column is None:  # which names a result as it is
         _name_plainly(alone)
-    row = exp.select(column.copy()) if column is not None else spark("SELECT STRUCT(*)")
+    row = exp.select(column.copy()) if column is not None else guards.spark("SELECT STRUCT(*)")
     assert isinstance(row, exp.Select)
     return exp.Subquery(this=row.from_(exp.Subquery(this=alone), copy=False))
 
@@ -180,14 +168,14 @@ def check_positions(query: exp.Expr) -> None:
     order = query.args.get("order")
     unknown = False
     for key in order.expressions if order is not None else []:
-        position = whole_number(key.this)
+        position = guards.whole_number(key.this)
         everything = fold(key.this.name) == "all"
         if position is None and not everything:
             continue
         column = None if position is None else _column(query, position)
         if column is None:
             unknown = True
-        elif in_order("", column) is not column:
+        elif guards.in_order("", column) is not column:
             asked = _row(query, query, column)
             _guard_value(query, "ORDER BY of struct, array", "", _NESTED, [asked])
     if unknown:
@@ -203,7 +191,7 @@ def _column(query: exp.Expr, position: int) -> exp.Expr | None:
     if not 0 < position <= len(items):
         return None
     item = items[position - 1]
-    if in_order("", item) is item:
+    if guards.in_order("", item) is item:
         return item
     names = [fold(other.alias_or_name) for other in query.expressions]
     name = query.expressions[position - 1].alias_or_name

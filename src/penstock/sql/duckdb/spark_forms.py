@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import sqlglot
 
 from penstock.lazy import exp
 from penstock.sql.duckdb import guards
-from penstock.sql.duckdb.operators import NOT_AS_TEXT
 
 _MARK = "penstock_"
 _T = exp.DType if hasattr(exp, "DType") else exp.DataType.Type
 _TIMES = "date|timestamp%|interval%"
 _NOT_TEXT = f"%int|float|double|decimal%|boolean|binary|variant|array%|map%|struct%|{_TIMES}"
 _OF_ZONES = "timestamp|string|%int|float|double|decimal%|boolean|binary"
+_NO_DATES = _OF_ZONES.replace("string|", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,8 @@ def marked(tree: exp.Expr) -> tuple[exp.Expr, Sequence[Form]]:
         if form is not None:
             new = exp.Anonymous(this=f"{_MARK}{form.kind}_{len(forms)}", expressions=form.operands)
             forms.append(form)
-        if new is None:
-            continue
-        if node is tree:
-            tree = new
-        else:
-            node.replace(new)
+        if new is not None:
+            tree = guards.substitute(tree, node, new)
     return tree, forms
 
 
@@ -88,9 +84,7 @@ def for_spark(tree: exp.Expr, forms: Sequence[Form]) -> exp.Expr:
 
 
 def _filled(
-    tree: exp.Expr,
-    forms: Sequence[Form],
-    write: Callable[[Form, Sequence[exp.Expr]], exp.Expr],
+    tree: exp.Expr, forms: Sequence[Form], write: Callable[[Form, Sequence[exp.Expr]], exp.Expr]
 ) -> exp.Expr:
     for node in reversed(list(tree.find_all(exp.Anonymous))):
         if not str(node.name).lower().startswith(_MARK):
@@ -100,10 +94,7 @@ def _filled(
         new = _put(form.shell, node.expressions) if is_asked else write(form, node.expressions)
         if isinstance(new, exp.Binary | exp.Connector):
             new = exp.Paren(this=new)
-        if node is tree:
-            tree = new
-        else:
-            node.replace(new)
+        tree = guards.substitute(tree, node, new)
     return tree
 
 
@@ -135,11 +126,32 @@ def _plain(node: exp.Expr) -> exp.Expr | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A form of Spark's, and DuckDB's counterpart.
+
+    The operands are the first arguments, as many as ``types`` has. ``{number}`` and ``{unit}`` in
+    ``duckdb`` are the arguments of these kinds. ``is_met`` is what has to hold for a call.
+    """
+
+    node: type[exp.Expr]
+    duckdb: str
+    types: tuple[str, ...]
+    kind: str = ""
+    is_met: Callable[[exp.Expr], bool] = lambda _: True
+
+
 def _form_of(node: exp.Expr) -> Form | None:
-    rule = _FORMS.get(type(node))
-    if rule is None or any(value for key, value in node.args.items() if key not in _READ):
+    if any(value for key, value in node.args.items() if key not in _READ):
         return None
-    return rule(node)
+    if type(node) in _RULES:
+        return _RULES[type(node)](node)
+    row = _ROWS.get(type(node))
+    if row is None or not row.is_met(node):
+        return None
+    number, unit = guards.whole_number(node.args.get("expression")), node.text("unit").lower()
+    text = row.duckdb.format(number=number, unit=unit)
+    return _of(node, [_inside(node.this), _inside(node.expression)], text, row.types, row.kind)
 
 
 _READ = frozenset({"this", "expression", "to", "unit", "safe", "typed", "_type"})
@@ -153,174 +165,132 @@ def _inside(node: exp.Expr) -> exp.Expr:
 
 def _of(
     node: exp.Expr,
-    operands: Mapping[str, tuple[exp.Expr, str]],
+    operands: Sequence[exp.Expr],
     duckdb: str,
+    types: tuple[str, ...],
     kind: str = "",
 ) -> Form:
-    """A form whose ``operands`` are children of the node, each with the types that it refuses."""
-    shell = node.copy()
-    for place, (operand, _) in enumerate(operands.values()):
-        path = [*_path(operand, node)]
-        target = shell
-        for key in path:
-            target = target.args[key]
-        target.replace(exp.Placeholder(this=f"o{place}"))
-    types = tuple(types for _, types in operands.values())
-    return Form(
-        shell, tuple(operand.copy() for operand, _ in operands.values()), duckdb, types, kind
-    )
-
-
-def _path(operand: exp.Expr, node: exp.Expr) -> list[str]:
-    """The names of the arguments that lead from a node to an operand."""
-    path: list[str] = []
-    while operand is not node:
-        assert operand.parent is not None, "it is inside"
-        path.insert(0, str(operand.arg_key))
-        operand = operand.parent
-    return path
+    """A form whose operands are within the node, each with the types that it refuses."""
+    taken = tuple(operands[: len(types)])
+    for place, operand in enumerate(taken):
+        operand.replace(exp.Placeholder(this=f"o{place}"))
+    return Form(node.copy(), taken, duckdb, types, kind)
 
 
 def _cast(node: exp.Expr) -> Form | None:
     """A cast that fails where it is not possible, as ANSI mode has it."""
     to, operand = node.args["to"], node.this
-    if node.args.get("safe"):
-        return None
     literal = guards.text_of(operand)
     if literal is not None and to.this == _T.TIMESTAMPNTZ and not _MOMENT.fullmatch(literal):
         return None
-    truncated = _truncated(node)
-    if truncated is not None:
-        return truncated
-    rule = _CASTS.get(to.this)
-    if rule is None or (to.this == _T.DECIMAL and len(to.expressions) != 2):
+    types, kind = _CASTS.get(to.this, ("", None))
+    duckdb = f"CAST(:o0 AS {to.sql('duckdb')})"
+    if _is_truncated(operand) and to.this in _TRUNCATED:
+        # No zone has a part in it, as by way of the moment alone.
+        unit = operand.args["unit"].name.lower()
+        types, operand = _OF_ZONES, operand.this
+        duckdb = f"CAST(date_trunc('{unit}', CAST(:o0 AS TIMESTAMP)) AS {_TRUNCATED[to.this]})"
+    elif to.this == _T.DECIMAL and len(to.expressions) != 2:
         return None  # a DECIMAL without its size is of another one
-    types, kind = rule
-    form = _of(node, {"x": (operand, types)}, f"CAST(:o0 AS {to.sql('duckdb')})", kind)
-    return _with_shell(form, exp.Cast(this=exp.Placeholder(this="o0"), to=to.copy()))
+    if kind is None or node.args.get("safe"):
+        return None
+    form = _of(node, [operand], duckdb, (types,), kind)
+    return replace(form, shell=exp.Cast(this=form.shell.this, to=to.copy()))
 
 
-def _with_shell(form: Form, shell: exp.Expr) -> Form:
-    return Form(shell, form.operands, form.duckdb, form.types, form.kind)
+def _is_truncated(node: exp.Expr) -> bool:
+    """Return whether it is a moment truncated to a unit, in no zone of its own."""
+    is_plain = isinstance(node, exp.TimestampTrunc) and node.args.get("zone") is None
+    return is_plain and node.args["unit"].name.lower() in _UNITS
 
 
-_CASTS: Mapping[object, tuple[str, str]] = {
-    **dict.fromkeys((_T.TEXT, _T.VARCHAR), (NOT_AS_TEXT, guards.TEXT)),
+_CASTS: Mapping[object, tuple[str, str | None]] = {
+    **dict.fromkeys((_T.TEXT, _T.VARCHAR), (guards.NOT_AS_TEXT, guards.TEXT)),
     **dict.fromkeys(
         (_T.TINYINT, _T.SMALLINT, _T.INT, _T.BIGINT), (f"float|double|decimal%|binary|{_TIMES}", "")
     ),
     _T.DOUBLE: (f"binary|{_TIMES}", guards.DOUBLE),
     _T.DECIMAL: (f"float|double|boolean|binary|{_TIMES}", ""),
     _T.BOOLEAN: (f"float|double|decimal%|binary|{_TIMES}", ""),
-    _T.DATE: (_OF_ZONES.replace("string|", ""), guards.DATE),
+    _T.DATE: (_NO_DATES, guards.DATE),
     _T.TIMESTAMPNTZ: (_OF_ZONES, guards.MOMENT),  # a zone in a text counts for DuckDB alone
 }
+_TRUNCATED = {_T.DATE: "DATE", _T.TIMESTAMPNTZ: "TIMESTAMP"}
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2}(\.\d{1,6})?)?")
-
-
-def _truncated(node: exp.Expr) -> Form | None:
-    """``CAST(DATE_TRUNC('month', x) AS DATE)``: no zone has a part in it, as by way of x alone."""
-    inner, to = node.this, node.args["to"]
-    if not isinstance(inner, exp.TimestampTrunc) or inner.args.get("zone") is not None:
-        return None
-    unit = inner.args["unit"].name.lower()
-    if unit not in _UNITS or to.this not in {_T.DATE, _T.TIMESTAMPNTZ}:
-        return None
-    type_name = "DATE" if to.this == _T.DATE else "TIMESTAMP"
-    text = f"CAST(date_trunc('{unit}', CAST(:o0 AS TIMESTAMP)) AS {type_name})"
-    kind = guards.DATE if to.this == _T.DATE else guards.MOMENT
-    form = _of(node, {"x": (inner.this, _OF_ZONES)}, text, kind)
-    return _with_shell(form, exp.Cast(this=form.shell.this, to=to.copy()))
-
-
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 
 
 def _division(node: exp.Expr) -> Form | None:
     """By a number that is not zero, or by NULLIF(x, 0): elsewhere DuckDB divides by zero."""
     divisor = node.expression
-    shell = exp.Div(this=exp.Placeholder(this="o0"), expression=exp.Placeholder(this="o1"))
+    types = "float|decimal%|string|interval%"
     if guards.whole_number(divisor):
-        types = ("float|decimal%|string|interval%", "")
+        of_divisor = ""
     elif isinstance(divisor, exp.Nullif) and guards.whole_number(divisor.expression) == 0:
-        types = ("float|decimal%|string|interval%", "float|decimal%|string|interval%")
+        of_divisor = types
     else:
         return None
+    shell = exp.Div(this=exp.Placeholder(this="o0"), expression=exp.Placeholder(this="o1"))
     operands = (node.this.copy(), divisor.copy())
-    return Form(shell, operands, ":o0 / :o1", types, guards.DOUBLE)
+    return Form(shell, operands, ":o0 / :o1", (types, of_divisor), guards.DOUBLE)
 
 
-def _remainder(node: exp.Expr) -> Form | None:
-    if not guards.whole_number(node.expression):
-        return None
-    operands = {"a": (node.this, "float|double|decimal%|string"), "b": (node.expression, "")}
-    return _of(node, operands, ":o0 % :o1")
-
-
-def _to_date(node: exp.Expr) -> Form | None:
-    """``TO_DATE(x)``."""
-    if isinstance(node.parent, _OF_DATES):
-        return None
-    types = _OF_ZONES.replace("string|", "")
-    return _of(node, {"x": (node.this, types)}, "CAST(:o0 AS DATE)", guards.DATE)
-
-
-_OF_DATES = (exp.DateDiff, exp.Year, exp.Quarter, exp.Month)  # look at it themselves
-
-
-def _part(node: exp.Expr) -> Form | None:
-    """``YEAR(x)`` of a date or a time without a zone."""
-    operands = {"x": (_inside(node.this), _OF_ZONES)}
-    return _of(node, operands, f"CAST({type(node).__name__.lower()}(:o0) AS INTEGER)")
-
-
-def _length(node: exp.Expr) -> Form | None:
-    return _of(node, {"x": (node.this, _NOT_TEXT)}, "CAST(length(:o0) AS INTEGER)")
-
-
-def _trim(node: exp.Expr) -> Form | None:
-    """Spark removes blanks alone, DuckDB by default every letter that is a space."""
-    if node.args.get("expression") is not None or node.args.get("position"):
-        return None
-    return _of(node, {"x": (node.this, _NOT_TEXT)}, "trim(:o0, ' ')", guards.TEXT)
-
-
-def _days_later(node: exp.Expr) -> Form | None:
-    """``DATE_ADD(x, 3)``, a date."""
-    if node.text("unit").lower() != "day" or guards.whole_number(node.expression) is None:
-        return None
-    operands = {"x": (node.this, _OF_ZONES), "n": (node.expression, "")}
-    return _of(node, operands, "CAST(:o0 AS DATE) + :o1", guards.DATE)
-
-
-def _days_between(node: exp.Expr) -> Form | None:
-    """``DATEDIFF(b, a)`` in days."""
-    if node.args.get("unit") is not None:
-        return None
-    later, earlier = _inside(node.this), _inside(node.expression)
-    operands = {"b": (later, _OF_ZONES), "a": (earlier, _OF_ZONES)}
-    text = "CAST(date_diff('day', CAST(:o1 AS DATE), CAST(:o0 AS DATE)) AS INTEGER)"
-    return _of(node, operands, text)
-
-
-def _moved(node: exp.Expr) -> Form | None:
-    """``TIMESTAMPADD(day, 3, x)`` of a time without a zone."""
-    unit, number = node.text("unit").lower(), guards.whole_number(node.expression)
-    if unit not in _UNITS or number is None:
-        return None
-    text = f":o0 + INTERVAL '{number} {unit}'"
-    return _of(node, {"x": (node.this, f"{_OF_ZONES}|date")}, text, guards.MOMENT)
-
-
-_FORMS: Mapping[type[exp.Expr], Callable[[exp.Expr], Form | None]] = {
-    **dict.fromkeys((exp.Cast, exp.TryCast), _cast),
-    **dict.fromkeys((exp.Year, exp.Quarter, exp.Month), _part),
+_RULES: Mapping[type[exp.Expr], Callable[[exp.Expr], Form | None]] = {
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
     exp.Div: _division,
-    exp.Mod: _remainder,
-    exp.Length: _length,
-    exp.Trim: _trim,
-    exp.TsOrDsAdd: _days_later,
-    exp.TsOrDsToDate: _to_date,
-    exp.DateDiff: _days_between,
-    exp.TimestampAdd: _moved,
 }
+_OF_DATES = (exp.DateDiff, exp.Year, exp.Quarter, exp.Month)  # look at the conversion themselves
+_ROWS: Mapping[type[exp.Expr], _Row] = {
+    row.node: row
+    for row in (
+        _Row(exp.Year, "CAST(year(:o0) AS INTEGER)", (_OF_ZONES,)),
+        _Row(exp.Quarter, "CAST(quarter(:o0) AS INTEGER)", (_OF_ZONES,)),
+        _Row(exp.Month, "CAST(month(:o0) AS INTEGER)", (_OF_ZONES,)),
+        _Row(exp.Length, "CAST(length(:o0) AS INTEGER)", (_NOT_TEXT,)),
+        _Row(
+            exp.Mod,
+            ":o0 % :o1",
+            ("float|double|decimal%|string", ""),
+            is_met=lambda node: bool(guards.whole_number(node.expression)),
+        ),
+        _Row(  # Spark removes blanks alone, DuckDB by default every letter that is a space
+            exp.Trim,
+            "trim(:o0, ' ')",
+            (_NOT_TEXT,),
+            guards.TEXT,
+            lambda node: node.args.get("expression") is None,
+        ),
+        _Row(  # DATE_ADD(x, 3), a date
+            exp.TsOrDsAdd,
+            "CAST(:o0 AS DATE) + :o1",
+            (_OF_ZONES, ""),
+            guards.DATE,
+            lambda node: node.text("unit").lower() == "day" and _has_number(node),
+        ),
+        _Row(
+            exp.TsOrDsToDate,
+            "CAST(:o0 AS DATE)",
+            (_NO_DATES,),
+            guards.DATE,
+            lambda node: not isinstance(node.parent, _OF_DATES),
+        ),
+        _Row(  # DATEDIFF(b, a) in days
+            exp.DateDiff,
+            "CAST(date_diff('day', CAST(:o1 AS DATE), CAST(:o0 AS DATE)) AS INTEGER)",
+            (_OF_ZONES, _OF_ZONES),
+            is_met=lambda node: node.args.get("unit") is None,
+        ),
+        _Row(  # TIMESTAMPADD(day, 3, x) of a time without a zone
+            exp.TimestampAdd,
+            ":o0 + INTERVAL '{number} {unit}'",
+            (f"{_OF_ZONES}|date",),
+            guards.MOMENT,
+            lambda node: node.text("unit").lower() in _UNITS and _has_number(node),
+        ),
+    )
+}
+
+
+def _has_number(node: exp.Expr) -> bool:
+    return guards.whole_number(node.expression) is not None

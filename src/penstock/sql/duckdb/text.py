@@ -53,15 +53,25 @@ def naming(sql: str, own: Collection[str] = ()) -> list[Edit]:
     """The edits of `named`."""
     tokens = tokenize(sql, "duckdb")
     edits = _printed_forms(tokens, own)
-    for at, token in enumerate(tokens):
-        if token.upper != "SELECT":
-            continue
-        for begin, end in list_items(tokens, at):
-            name = _unnamed_at(sql, tokens[begin:end])
-            if name is not None:
-                place = tokens[end - 1].end
-                edits.append(Edit(place, place, f" AS {quote_identifier(name)}"))
+    for item in _items(tokens):
+        name = _unnamed_at(sql, item)
+        if name is not None:
+            edits.append(_alias(item, name))
     return edits
+
+
+def _items(tokens: Sequence[Token], *, are_inner: bool = False) -> Iterator[Sequence[Token]]:
+    """Yield the words of each item of the SELECTs, or only of those in brackets."""
+    depth = 0
+    for place, token in enumerate(tokens):
+        depth += depth_of(token)
+        if token.upper == "SELECT" and (depth or not are_inner):
+            for begin, end in list_items(tokens, place):
+                yield tokens[begin:end]
+
+
+def _alias(item: Sequence[Token], name: str) -> Edit:
+    return Edit(item[-1].end, item[-1].end, f" AS {quote_identifier(name)}")
 
 
 def cast_aliases(sql: str, start: int) -> Iterator[Edit]:
@@ -69,17 +79,11 @@ def cast_aliases(sql: str, start: int) -> Iterator[Edit]:
 
     SQLMesh names ``id::INT`` as its column, ``id``; DuckDB names it ``CAST(id AS INTEGER)``.
     """
-    tokens = words(sql, "duckdb", start)
-    for at, token in enumerate(tokens):
-        if token.upper != "SELECT":
-            continue
-        for begin, end in list_items(tokens, at):
-            item = tokens[begin:end]
-            if any(each.text == "::" or each.upper in ("CAST", "TRY_CAST") for each in item):
-                name = _cast_column(sql[item[0].start : item[-1].end])
-                if name is not None:
-                    place = item[-1].end
-                    yield Edit(place, place, f" AS {quote_identifier(name)}")
+    for item in _items(words(sql, "duckdb", start)):
+        if any(word.text == "::" or word.upper in ("CAST", "TRY_CAST") for word in item):
+            name = _cast_column(sql[item[0].start : item[-1].end])
+            if name is not None:
+                yield _alias(item, name)
 
 
 def _cast_column(text: str) -> str | None:
@@ -134,19 +138,10 @@ def named_inside(sql: str) -> str:
     QueryFailed for a quote that is not closed.
     """
     sql = sql.replace(_CATALOG, "")
-    tokens = tokenize(sql, "duckdb")
-    edits: list[Edit] = []
-    depth = 0
-    for at, token in enumerate(tokens):
-        depth += depth_of(token)
-        if depth == 0 or token.upper != "SELECT":
-            continue
-        for begin, end in list_items(tokens, at):
-            if not _has_name(tokens[begin:end]):
-                place = tokens[end - 1].end
-                name = quote_identifier(_between(sql, tokens, begin, end))
-                edits.append(Edit(place, place, f" AS {name}"))
-    return edited(sql, edits).text
+    items = _items(tokenize(sql, "duckdb"), are_inner=True)
+    return edited(
+        sql, [_alias(item, _text(sql, item)) for item in items if not _has_name(item)]
+    ).text
 
 
 def _has_name(item: Sequence[Token]) -> bool:
@@ -173,14 +168,13 @@ def projections(sql: str) -> list[str]:
     start = max((head.closing for head in leading_heads(tokens)), default=0)
     select = next((at for at in range(start, len(tokens)) if tokens[at].upper == "SELECT"), None)
     items = () if select is None else list_items(tokens, select)
-    return [_between(sql, tokens, begin, end) for begin, end in items]
+    return [_text(sql, tokens[begin:end]) for begin, end in items]
 
 
-def _between(sql: str, tokens: Sequence[Token], begin: int, end: int) -> str:
-    if begin >= end:
-        return ""
-    text = sql[tokens[begin].start : tokens[end - 1].end]
-    return text.replace(" AS DOUBLE)", ' AS "DOUBLE")')  # as DuckDB prints what it has read
+def _text(sql: str, item: Sequence[Token]) -> str:
+    """The text of an item, as DuckDB prints what it has read."""
+    text = sql[item[0].start : item[-1].end] if item else ""
+    return text.replace(" AS DOUBLE)", ' AS "DOUBLE")')
 
 
 def _schema_of_function(tokens: Sequence[Token], at: int, own: Collection[str]) -> list[Edit]:

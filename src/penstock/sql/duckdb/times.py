@@ -1,34 +1,36 @@
-"""DuckDB's functions of dates and times, made of parts: so no time zone of Spark comes in.
+"""DuckDB's intervals, and its functions of dates and times, made of parts.
 
-Spark's own functions of the kind cast a time without a zone to one of the session's, in which some
-times do not exist. Moments with a time zone (sums with intervals, AT TIME ZONE, buckets) come last:
-days and months are those of the session's zone in both, hours are so many seconds. Of an hour that
-comes twice, DuckDB has the second after months, Spark the first.
+So no time zone of Spark comes in: its own functions of the kind cast a time without a zone to one
+of the session's, in which some times do not exist. Days and months of moments with a time zone are
+those of the session's zone in both, hours are so many seconds. Of an hour that comes twice, DuckDB
+has the second after months, Spark the first.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from penstock.lazy import exp
 from penstock.sql.duckdb.guards import (
+    DATE,
     MOMENT,
+    TEXT,
     ZONED,
     by_type,
+    called,
     kind_of,
     known_as,
+    placed,
     refused,
     spark,
     text_of,
     unless,
     whole_number,
 )
-from penstock.sql.duckdb.spans import span
+from penstock.sql.duckdb.rules import Row, Rule, arguments_of
+from penstock.sql.literals import text_literal
 
-Rule = Callable[[exp.Expr], exp.Expr]
-
-_NOT_A_MOMENT = "timestamp|string|binary|int|bigint"
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -41,36 +43,29 @@ def _elt(index: str, names: tuple[str, ...], length: int = 20) -> str:
     return f"ELT({index}, {listed})"
 
 
-def _two(part: str) -> str:
-    return f"LPAD(CAST({part} AS STRING), 2, '0')"
+def _year(part: str, first: int, last: int) -> str:
+    error = "RAISE_ERROR('strftime of a year that is not of four digits')"
+    return f"CAST(IF(YEAR(:m) BETWEEN {first} AND {last}, {part}, {error}) AS STRING)"
 
 
 _MONTH, _DAY = "MONTH(:m)", "EXTRACT(DOW FROM :m)"
 _T = "CAST(:m AS TIMESTAMP_NTZ)"
+_TWELVE = f"(HOUR({_T}) + 11) % 12 + 1"
+_NUMBERS: Mapping[str, str] = {  # printed by two digits, and by one behind ``%-``
+    "m": _MONTH, "d": "DAY(:m)", "I": _TWELVE,
+    "H": f"HOUR({_T})", "M": f"MINUTE({_T})", "S": f"SECOND({_T})",
+}  # fmt: skip
+_TWO_DIGITS = {**_NUMBERS, "y": "YEAR(:m) % 100", "V": "EXTRACT(WEEK FROM :m)"}
 _PRINTED: Mapping[str, str] = {
-    "%Y": "CAST(IF(YEAR(:m) BETWEEN 1000 AND 9999, YEAR(:m), "
-    "RAISE_ERROR('strftime of a year that is not of four digits')) AS STRING)",
-    "%m": _two(_MONTH),
-    "%d": _two("DAY(:m)"),
-    "%H": _two(f"HOUR({_T})"),
-    "%M": _two(f"MINUTE({_T})"),
-    "%S": _two(f"SECOND({_T})"),
+    **{f"%-{letter}": f"CAST({part} AS STRING)" for letter, part in _NUMBERS.items()},
+    **{f"%{x}": f"LPAD(CAST({part} AS STRING), 2, '0')" for x, part in _TWO_DIGITS.items()},
+    "%Y": _year("YEAR(:m)", 1000, 9999),
+    "%G": _year("EXTRACT(YEAROFWEEK FROM :m)", 1001, 9998),
     "%f": f"RIGHT(CAST(EXTRACT(SECOND FROM {_T}) AS STRING), 6)",
     "%j": "LPAD(CAST(DAYOFYEAR(:m) AS STRING), 3, '0')",
-    "%y": _two("YEAR(:m) % 100"),
-    "%G": "CAST(IF(YEAR(:m) BETWEEN 1001 AND 9998, EXTRACT(YEAROFWEEK FROM :m), "
-    "RAISE_ERROR('strftime of a year that is not of four digits')) AS STRING)",
-    "%V": _two("EXTRACT(WEEK FROM :m)"),
     "%u": "CAST(EXTRACT(DOW_ISO FROM :m) AS STRING)",
     "%w": "CAST(EXTRACT(DOW FROM :m) - 1 AS STRING)",
-    "%I": _two(f"(HOUR({_T}) + 11) % 12 + 1"),
     "%p": f"IF(HOUR({_T}) < 12, 'AM', 'PM')",
-    "%-H": f"CAST(HOUR({_T}) AS STRING)",
-    "%-M": f"CAST(MINUTE({_T}) AS STRING)",
-    "%-S": f"CAST(SECOND({_T}) AS STRING)",
-    "%-I": f"CAST((HOUR({_T}) + 11) % 12 + 1 AS STRING)",
-    "%-d": "CAST(DAY(:m) AS STRING)",
-    "%-m": "CAST(MONTH(:m) AS STRING)",
     "%b": _elt(_MONTH, _MONTHS, 3),
     "%B": _elt(_MONTH, _MONTHS),
     "%a": _elt(_DAY, _DAYS, 3),
@@ -78,13 +73,8 @@ _PRINTED: Mapping[str, str] = {
     "%%": "'%'",
 }
 _READ: Mapping[str, str] = {
-    "%Y": "yyyy",
-    "%m": "MM",
-    "%d": "dd",
-    "%H": "HH",
-    "%M": "mm",
-    "%S": "ss",
-}
+    "%Y": "yyyy", "%m": "MM", "%d": "dd", "%H": "HH", "%M": "mm", "%S": "ss",
+}  # fmt: skip
 _FORMAT = re.compile(r"%-?.|[^%]+")
 _LETTERS = re.compile(r"[A-Za-z]+")
 
@@ -104,23 +94,20 @@ def _strftime(node: exp.Expr) -> exp.Expr:
     for part in _FORMAT.findall(pattern):
         if part.startswith("%") and part not in _PRINTED:
             raise refused(f"{part} in strftime")
-        parts.append(_PRINTED.get(part) or exp.Literal.string(part).sql("databricks"))
+        parts.append(_PRINTED.get(part) or text_literal(part))
     text = f"CONCAT({', '.join(parts)})" if parts else "''"
     whole = spark(f"IF(:m IS NULL, NULL, {text})", m=moment)
-    return unless("strftime", _NOT_A_MOMENT, whole, moment)
+    return unless("strftime", "timestamp|string|binary|int|bigint", whole, moment)
 
 
-def _strptime(node: exp.Expr) -> exp.Expr:
-    pattern = text_of(node.args.get("format"))
-    parts = _FORMAT.findall(pattern or "")
+def _strptime(node: exp.Expr) -> str:
+    parts = _FORMAT.findall(text_of(node.args.get("format")) or "")
     if any(part not in _READ and (part[0] == "%" or part.strip("-/ :.TZ")) for part in parts):
         raise refused("strptime with this format")
     if not {"%Y", "%m", "%d"} <= set(parts):
         raise refused("strptime without a whole date")
-    known = exp.Literal.string(
-        "".join(_READ.get(part) or _LETTERS.sub(r"'\g<0>'", part) for part in parts)
-    )
-    return spark("TO_TIMESTAMP_NTZ(:s, :f)", s=node.this, f=known)
+    pattern = "".join(_READ.get(part) or _LETTERS.sub(r"'\g<0>'", part) for part in parts)
+    return f"TO_TIMESTAMP_NTZ(:s, {text_literal(pattern)})"
 
 
 _DAYS_BETWEEN = "CAST(DATE_DIFF(CAST(:b AS DATE), CAST(:a AS DATE)) AS BIGINT)"
@@ -141,46 +128,37 @@ _BETWEEN: Mapping[str, str] = {
 }
 
 
-def _date_diff(node: exp.Expr) -> exp.Expr:
-    unit, a, b = node.text("unit").lower(), node.expression, node.this
+def _difference(node: exp.Expr) -> str:
+    unit = node.text("unit").lower()
     if unit not in _BETWEEN:
         raise refused(f"date_diff in {unit or 'this unit'}")
-    return unless("date_diff", "timestamp|string", spark(_BETWEEN[unit], a=a, b=b), a, b)
+    return _BETWEEN[unit]
 
 
+_CLOCK = "MAKE_TIMESTAMP_NTZ(YEAR(:m), MONTH(:m), DAY(:m), "
 _TRUNCATED: Mapping[str, str] = {
     "day": "CAST(CAST(:m AS DATE) AS TIMESTAMP_NTZ)",
     **{
         unit: f"CAST(TRUNC(CAST(:m AS DATE), '{unit.upper()}') AS TIMESTAMP_NTZ)"
         for unit in ("year", "quarter", "month", "week")
     },
-    **{
-        unit: f"MAKE_TIMESTAMP_NTZ(YEAR(:m), MONTH(:m), DAY(:m), HOUR({_T}), {minute}, {second})"
-        for unit, minute, second in (
-            ("hour", "0", "0"),
-            ("minute", f"MINUTE({_T})", "0"),
-            ("second", f"MINUTE({_T})", f"SECOND({_T})"),
-        )
-    },
+    "hour": f"{_CLOCK}HOUR({_T}), 0, 0)",
+    "minute": f"{_CLOCK}HOUR({_T}), MINUTE({_T}), 0)",
+    "second": f"{_CLOCK}HOUR({_T}), MINUTE({_T}), SECOND({_T}))",
 }
 
 
-def _date_trunc(node: exp.Expr) -> exp.Expr:
+def _truncated(node: exp.Expr) -> exp.Expr:
     """A TIMESTAMP, of a DATE as well."""
-    unit = (node.text("unit") or "").lower()
+    moment, unit = node.this, (node.text("unit") or "").lower()
     if unit not in _TRUNCATED:
         raise refused(f"date_trunc to {unit}")
-    if kind_of(node.this) == ZONED:
-        return known_as(ZONED, spark(f"DATE_TRUNC('{unit.upper()}', :m)", m=node.this))
-    text = _TRUNCATED[unit]
-    moment = unless("date_trunc", "timestamp|string", spark(text, m=node.this), node.this)
-    return known_as(MOMENT, moment)
+    if kind_of(moment) == ZONED:
+        return known_as(ZONED, spark(f"DATE_TRUNC('{unit.upper()}', :m)", m=moment))
+    value = spark(_TRUNCATED[unit], m=moment)
+    return known_as(MOMENT, unless("date_trunc", "timestamp|string", value, moment))
 
 
-_EPOCH = (
-    f"CAST(CAST(UNIX_DATE(CAST(:m AS DATE)) AS BIGINT) * 86400 + HOUR({_T}) * 3600 "
-    f"+ MINUTE({_T}) * 60 + EXTRACT(SECOND FROM {_T}) AS DOUBLE)"
-)
 _PARTS: Mapping[str, str] = {
     **{
         name: f"EXTRACT({name.upper()} FROM :m)"
@@ -192,11 +170,10 @@ _PARTS: Mapping[str, str] = {
     "doy": "DAYOFYEAR(:m)",
     "dayofyear": "DAYOFYEAR(:m)",
     "second": f"SECOND({_T})",
-    "epoch": _EPOCH,
+    "epoch": f"CAST(CAST(UNIX_DATE(CAST(:m AS DATE)) AS BIGINT) * 86400 + HOUR({_T}) * 3600 "
+    f"+ MINUTE({_T}) * 60 + EXTRACT(SECOND FROM {_T}) AS DOUBLE)",
     "isoyear": "EXTRACT(YEAROFWEEK FROM :m)",
 }
-
-
 _MILLISECONDS = (
     f"(CAST(UNIX_DATE(CAST(:m AS DATE)) AS BIGINT) * 86400000 + HOUR({_T}) * 3600000 "
     f"+ MINUTE({_T}) * 60000 + CAST(EXTRACT(SECOND FROM {_T}) * 1000 AS BIGINT))"
@@ -209,22 +186,16 @@ def _epoch_ms(node: exp.Expr) -> exp.Expr:
 
     ``make_timestamp`` of one number is microseconds.
     """
-    digits = whole_number(node.args.get("scale"))
+    value, digits = node.this, whole_number(node.args.get("scale"))
     if node.args.get("scale") is None:
-        return _to_timestamp(node.this)
+        seconds = spark("TIMESTAMP_SECONDS(:n)", n=value)
+        return known_as(ZONED, unless("to_timestamp", _NOT_NUMBERS, seconds, value))
     if digits not in {3, 6}:
         raise refused("this function of seconds")
-    if digits == 6:
-        return _after_1970(node.this, 6)
-    if whole_number(node.this) is not None:
-        return _after_1970(node.this, 3)
+    if digits == 6 or whole_number(value) is not None:
+        return _after_1970(value, digits)
     kinds = "timestamp|string|%int|decimal%|float|double"
-    return unless("epoch_ms", kinds, spark(_MILLISECONDS, m=node.this), node.this)
-
-
-def _to_timestamp(number: exp.Expr) -> exp.Expr:
-    seconds = unless("to_timestamp", _NOT_NUMBERS, spark("TIMESTAMP_SECONDS(:n)", n=number), number)
-    return known_as(ZONED, seconds)
+    return unless("epoch_ms", kinds, spark(_MILLISECONDS, m=value), value)
 
 
 def _after_1970(number: exp.Expr, digits: int) -> exp.Expr:
@@ -244,67 +215,176 @@ def _part(name: str, moment: exp.Expr) -> exp.Expr:
 
 
 def _date_part(node: exp.Expr) -> exp.Expr:
+    if len(node.expressions) != 2:
+        raise refused("date_part of this form")
     field, moment = node.expressions
     return _part((text_of(field) or field.sql("duckdb")).lower(), moment)
 
 
-def _named_part(name: str) -> Rule:
-    return lambda node: _part(name, node.this)
+def _part_of(name: str) -> Rule:
+    return lambda node: _part(name, arguments_of(node)[0] or node)
 
 
-def _name(index: str, names: tuple[str, ...]) -> Rule:
-    return lambda node: unless(
-        *("the name", "timestamp|string", spark(_elt(index, names), m=_local(node.this))),
-        _local(node.this),
+def _name_of(index: str, names: tuple[str, ...]) -> Rule:
+    def rule(node: exp.Expr) -> exp.Expr:
+        moment = _local(node.this)
+        return unless("the name", "timestamp|string", spark(_elt(index, names), m=moment), moment)
+
+    return rule
+
+
+_UNITS = {
+    "to_days": "DAY", "to_hours": "HOUR", "to_minutes": "MINUTE", "to_seconds": "SECOND",
+    "to_months": "MONTH", "to_years": "YEAR", "to_weeks": "WEEK",
+}  # fmt: skip
+# Units that are so many of another, which Spark has.
+_MULTIPLES = {"QUARTER": (3, "MONTH"), "DECADE": (10, "YEAR"), "CENTURY": (100, "YEAR")}
+_KNOWN_UNITS = {*_UNITS.values(), *_MULTIPLES}
+_ALIASES = {"CENTURIE": "CENTURY", "MIN": "MINUTE", "SEC": "SECOND", "HR": "HOUR", "MON": "MONTH"}
+# Of a computed number, which DuckDB takes as an INTEGER, seconds as DOUBLE.
+_COMPUTED = {
+    "DAY": "MAKE_DT_INTERVAL(:n)",
+    "HOUR": "MAKE_DT_INTERVAL(0, :n)",
+    "MINUTE": "MAKE_DT_INTERVAL(0, 0, :n)",
+    "SECOND": "MAKE_DT_INTERVAL(0, 0, 0, :n)",
+    "WEEK": "MAKE_DT_INTERVAL(7 * :n)",
+    "MONTH": "MAKE_YM_INTERVAL(0, :n)",
+    "YEAR": "MAKE_YM_INTERVAL(:n)",
+}
+_INTERVAL = "__interval"
+_AMOUNT = re.compile(r"(-?\d+)\s+([a-zA-Z]+?)s?\b")
+_AMOUNTS = re.compile(r"\s*-?\d+\s+[a-zA-Z]+(?:\s+-?\d+\s+[a-zA-Z]+)*\s*")
+_IN_ORDER = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")  # of MAKE_INTERVAL
+
+
+def is_bound(node: exp.Expr) -> bool:
+    """Return whether it is an interval that is bound as its text (`casts`).
+
+    Args:
+        node: A part of a tree.
+
+    Returns:
+        Whether it is a marker that is cast to INTERVAL.
+    """
+    is_cast = isinstance(node, exp.Cast) and isinstance(node.this, exp.Placeholder)
+    return is_cast and node.args["to"].this == exp.DataType.Type.INTERVAL
+
+
+def mark_intervals(tree: exp.Expr) -> None:
+    """Mark the intervals of a tree of DuckDB's, for the sums that take them.
+
+    They are written by a user (``INTERVAL 1 DAY``), or as DuckDB prints them
+    (``to_days(CAST(trunc(CAST(1 AS DOUBLE)) ...))``).
+
+    Args:
+        tree: The tree, which is changed.
+
+    Raises:
+        UnsupportedFeature: The unit of one is not known.
+    """
+    for cast in list(tree.find_all(exp.Cast)):
+        if cast.args["to"].this.name == "INTERVAL" and text_of(cast.this) is not None:
+            _mark_text(cast, cast.this.name)
+    for interval in list(tree.find_all(exp.Interval)):
+        unit = _unit(interval.text("unit"))
+        if not unit and text_of(interval.this) is not None:
+            _mark_text(interval, interval.this.name)
+        elif unit not in _KNOWN_UNITS or interval.this is None:
+            raise placed(refused(f"the interval {interval.sql('duckdb')}"), interval)
+        else:
+            _mark(interval, interval.this, unit)
+    for call in list(tree.find_all(exp.Func)):
+        name = call.name.lower() if isinstance(call, exp.Anonymous) else called(call)
+        if name in _UNITS:
+            _mark(call, _amount(call), _UNITS[name])
+
+
+def _unit(word: str) -> str:
+    unit = word.upper().removesuffix("S")
+    return _ALIASES.get(unit, unit)
+
+
+def _mark_text(node: exp.Expr, text: str) -> None:
+    """``'1 day'``, or several: ``'1 month 2 days'``."""
+    parts = [(number, _unit(word)) for number, word in _AMOUNT.findall(text)]
+    units = [unit for _, unit in parts]
+    is_read = _AMOUNTS.fullmatch(text) is not None
+    if is_read and len(parts) == 1 and units[0] in _KNOWN_UNITS:
+        _mark(node, exp.Literal.string(parts[0][0]), units[0])
+        return
+    is_several = is_read and len(parts) > 1 and len(set(units)) == len(units)
+    if not is_several or not set(units) <= set(_IN_ORDER):
+        advice = "INTERVAL '1 month 2 days', of whole numbers and units"
+        raise placed(refused(f"the interval {text!r}", advice), node)
+    numbers = {unit: int(number) for number, unit in parts}
+    _put_interval(
+        node, f"MAKE_INTERVAL({', '.join(str(numbers.get(unit, 0)) for unit in _IN_ORDER)})"
     )
 
 
-def _make_date(node: exp.Expr) -> exp.Expr:
-    year, month, day = (node.args.get(key) for key in ("year", "month", "day"))
-    if year is None or month is None or day is None:
-        raise refused("make_date of this form")
-    return spark("MAKE_DATE(:y, :m, :d)", y=year, m=month, d=day)
+def _amount(node: exp.Expr) -> exp.Expr:
+    """The number within a function of intervals and the casts that DuckDB prints around it."""
+    inner: exp.Expr = node
+    while isinstance(inner, exp.Func | exp.Paren):
+        inner = (inner.expressions or [inner.this])[0]
+    is_constant = whole_number(inner) is not None or text_of(inner) is not None
+    return inner if is_constant else (node.expressions or [node.this])[0]
 
 
-def _make_timestamp(node: exp.Expr) -> exp.Expr:
-    parts = {name: node.args.get(name) for name in ("year", "month", "day", "hour", "min", "sec")}
-    known = {name: part for name, part in parts.items() if part is not None}
-    if len(known) != len(parts):
-        raise refused("make_timestamp of this form")
-    text = "MAKE_TIMESTAMP_NTZ(:year, :month, :day, :hour, :min, CAST(:sec AS DECIMAL(16, 6)))"
-    return spark(text, **known)
+def _mark(node: exp.Expr, amount: exp.Expr, unit: str) -> None:
+    """A constant is put into the text, whatever else is computed goes along as an argument."""
+    number, text = whole_number(amount), text_of(amount)
+    if number is None and text is not None and text.strip().removeprefix("-").isdigit():
+        number = int(text)
+    if unit in _MULTIPLES:
+        times, unit = _MULTIPLES[unit]
+        if number is None:
+            raise placed(refused(f"the interval {node.sql('duckdb')}", "to_months(n)"), node)
+        number *= times
+    if number is not None:
+        _put_interval(node, f"INTERVAL '{number}' {unit}")
+    elif text is not None:
+        raise placed(refused(f"the interval {node.sql('duckdb')}"), node)
+    else:
+        _put_interval(node, _COMPUTED[unit], amount.copy())
 
 
-TIMES: Mapping[type[exp.Expr], Rule] = {
-    exp.DateDiff: _date_diff,
-    exp.DateFromParts: _make_date,
-    exp.DateTrunc: _date_trunc,
-    exp.DayOfMonth: _named_part("day"),
-    exp.DayOfWeek: _named_part("dow"),
-    exp.DayOfWeekIso: _named_part("isodow"),
-    exp.DayOfYear: _named_part("doy"),
-    exp.Dayname: _name(_DAY, _DAYS),
-    exp.Extract: lambda node: _part(node.this.name.lower(), node.expression),
-    exp.Monthname: _name(_MONTH, _MONTHS),
-    exp.Second: _named_part("second"),
-    exp.StrToTime: _strptime,
-    exp.TimeToStr: _strftime,
-    exp.TimeToUnix: _named_part("epoch"),
-    exp.TimestampFromParts: _make_timestamp,
-    exp.TimestampTrunc: _date_trunc,
-    exp.UnixToTime: _epoch_ms,
-    exp.WeekOfYear: _named_part("week"),
-    **{
-        kind: _named_part(kind.__name__.lower())
-        for kind in (exp.Day, exp.Hour, exp.Minute, exp.Month, exp.Quarter, exp.Week, exp.Year)
-    },
-}
-DATE_PART = _date_part
-NAMED_TIMES: Mapping[str, Rule] = {
-    "isoyear": lambda node: _part("isoyear", node.expressions[0]),
-    "make_timestamp_ms": lambda node: _after_1970(node.expressions[0], 3),
-    "weekday": lambda node: _part("dow", node.expressions[0]),
-}
+def _put_interval(node: exp.Expr, text: str, *amount: exp.Expr) -> None:
+    node.replace(exp.Anonymous(this=_INTERVAL, expressions=[exp.Literal.string(text), *amount]))
+
+
+def span(node: exp.Expr) -> tuple[str, exp.Expr | None] | None:
+    """Return an interval that `mark_intervals` has marked or that is bound.
+
+    Args:
+        node: A part of a tree.
+
+    Returns:
+        Spark's text of the interval, and what ``:n`` in it stands for; None for anything else.
+    """
+    node = node.unnest()
+    if is_bound(node):
+        return "CAST(:n AS INTERVAL)", node.this
+    if not isinstance(node, exp.Anonymous) or node.name != _INTERVAL:
+        return None
+    text, *amount = node.expressions
+    return str(text.name), amount[0] if amount else None
+
+
+def _interval(node: exp.Expr) -> exp.Expr:
+    """Only a sum or a difference takes it, and the frame of a window."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    if isinstance(parent, exp.WindowSpec):
+        text, amount = span(node) or ("", None)
+        if amount is not None or not text.startswith("INTERVAL '"):
+            raise refused("a frame of this interval", "RANGE BETWEEN INTERVAL 7 DAY PRECEDING")
+        return spark(text)
+    takers = (exp.Add, exp.DateAdd, exp.DateBin, exp.GenerateSeries, exp.Sub)
+    if not isinstance(parent, takers):
+        raise refused("an interval on its own", "it in a sum: ts + INTERVAL 1 DAY")
+    return node
 
 
 _CONSTANT = re.compile(r"INTERVAL '(-?\d+)' (\w+)")
@@ -313,46 +393,73 @@ _EXACT = {
     "MINUTE": "MAKE_INTERVAL(0, 0, 0, 0, 0, {n})",
     "SECOND": "MAKE_INTERVAL(0, 0, 0, 0, 0, 0, {n})",
 }
-_COMPUTED = {
-    "MAKE_DT_INTERVAL(0, :n)": "HOUR",
-    "MAKE_DT_INTERVAL(0, 0, :n)": "MINUTE",
-    "MAKE_DT_INTERVAL(0, 0, 0, :n)": "SECOND",
-}
+_COMPUTED_UNITS = {text: unit for unit, text in _COMPUTED.items()}
 _LATER = (
     "IF(CAST(CAST(:t AS TIMESTAMP) + MAKE_INTERVAL(0, 0, 0, 0, 1) AS TIMESTAMP_NTZ) = :t, "
     "CAST(:t AS TIMESTAMP) + MAKE_INTERVAL(0, 0, 0, 0, 1), CAST(:t AS TIMESTAMP))"
 )
+_NOT_WHOLE = "float|double|decimal%|string|bigint"
+
+
+def moved(moment: exp.Expr, sign: str, by: exp.Expr) -> exp.Expr:
+    """Add an interval to a moment, or subtract it. A DATE becomes a TIMESTAMP.
+
+    Args:
+        moment: A date or a time.
+        sign: ``+`` or ``-``.
+        by: The interval.
+
+    Returns:
+        The sum or the difference.
+    """
+    text, amount = span(by) or ("", None)
+    parts = {} if amount is None else {"n": amount}
+    kind = kind_of(moment)
+    if kind == ZONED:
+        later = _moved_in_zone(moment, sign, text, parts)
+    else:
+        later = spark(f"(CAST(:m AS TIMESTAMP_NTZ) {sign} {text})", m=moment, **parts)
+    if amount is not None and not is_bound(by):
+        advice = "a whole number: INTERVAL (n::INT) HOUR"
+        later = unless("an interval", _NOT_WHOLE, later, amount, advice=advice)
+    if kind not in {DATE, MOMENT, ZONED}:
+        advice = f"x::TIMESTAMPTZ {sign} INTERVAL 1 DAY, or x::TIMESTAMP"
+        later = unless("sum with an interval", "timestamp|string", later, moment, advice=advice)
+    return known_as(ZONED if kind == ZONED else MOMENT, later)
+
+
+def _moved_in_zone(
+    moment: exp.Expr, sign: str, text: str, parts: Mapping[str, exp.Expr]
+) -> exp.Expr:
+    constant = _CONSTANT.fullmatch(text)
+    unit = constant[2] if constant else _COMPUTED_UNITS.get(text, "")
+    if unit in _EXACT:
+        text = _EXACT[unit].format(n=constant[1] if constant else ":n")
+    if "MONTH" in text or "YEAR" in text or "_YM_" in text:
+        local = spark(f"(CAST(:m AS TIMESTAMP_NTZ) {sign} {text})", m=moment, **parts)
+        return spark(_LATER, t=local)
+    if text.startswith("CAST") or (text.startswith("MAKE_INTERVAL") and unit not in _EXACT):
+        raise refused("a TIMESTAMPTZ and an interval of this form", "INTERVAL n DAY and the like")
+    return spark(f"(:m {sign} {text})", m=moment, **parts)
+
+
+_ZONE = re.compile(r"UTC|[A-Z][A-Za-z_]+(/[A-Za-z0-9_+-]+)+")
 # A moment as UTC has it, whatever the session's zone.
 _UTC = (
     "(TIMESTAMP_NTZ '1970-01-01 00:00:00' + MAKE_DT_INTERVAL(0, 0, 0, "
     "CAST(CAST(UNIX_MICROS(CAST(:m AS TIMESTAMP)) AS DECIMAL(20, 0)) / 1000000 AS DECIMAL(20, 6))))"
 )
-# The other way round, from UTC's TIMESTAMP_NTZ.
+# The other way round, from UTC's TIMESTAMP_NTZ. An hour that comes twice is the second.
+_IN_UTC = "CONVERT_TIMEZONE(:z, 'UTC', CAST(:m AS TIMESTAMP_NTZ))"
 _MICROS = (
-    "(CAST(UNIX_DATE(CAST(:u AS DATE)) AS BIGINT) * 86400000000L + HOUR(:u) * 3600000000L "
-    "+ MINUTE(:u) * 60000000L + CAST(EXTRACT(SECOND FROM :u) * 1000000 AS BIGINT))"
+    f"(CAST(UNIX_DATE(CAST({_IN_UTC} AS DATE)) AS BIGINT) * 86400000000L "
+    f"+ HOUR({_IN_UTC}) * 3600000000L + MINUTE({_IN_UTC}) * 60000000L "
+    f"+ CAST(EXTRACT(SECOND FROM {_IN_UTC}) * 1000000 AS BIGINT))"
 )
-_ZONE = re.compile(r"UTC|[A-Z][A-Za-z_]+(/[A-Za-z0-9_+-]+)+")
-
-
-def moved(moment: exp.Expr, sign: str, by: exp.Expr) -> exp.Expr:
-    """Add an interval to a TIMESTAMPTZ, or subtract it."""
-    text, amount = span(by) or ("", None)
-    parts = {} if amount is None else {"n": amount}
-    constant = _CONSTANT.fullmatch(text)
-    unit = constant[2] if constant else _COMPUTED.get(text, "")
-    if unit in _EXACT:
-        text = _EXACT[unit].format(n=constant[1] if constant else ":n")
-    if "MONTH" in text or "YEAR" in text or "_YM_" in text:
-        local = spark(f"(CAST(:m AS TIMESTAMP_NTZ) {sign} {text})", m=moment, **parts)
-        return known_as(ZONED, spark(_LATER, t=local))
-    if text.startswith("CAST") or (text.startswith("MAKE_INTERVAL") and unit not in _EXACT):
-        raise refused("a TIMESTAMPTZ and an interval of this form", "INTERVAL n DAY and the like")
-    return known_as(ZONED, spark(f"(:m {sign} {text})", m=moment, **parts))
-
-
-def _at_zone(node: exp.Expr) -> exp.Expr:
-    return _in_zone(node.this, node.args.get("zone"))
+_TO_ZONED = (
+    f"IF(CONVERT_TIMEZONE('UTC', :z, {_IN_UTC} + INTERVAL '1' HOUR) = CAST(:m AS TIMESTAMP_NTZ), "
+    f"TIMESTAMP_MICROS({_MICROS} + 3600000000L), TIMESTAMP_MICROS({_MICROS}))"
+)
 
 
 def _in_zone(moment: exp.Expr, zone: exp.Expr | None) -> exp.Expr:
@@ -361,12 +468,7 @@ def _in_zone(moment: exp.Expr, zone: exp.Expr | None) -> exp.Expr:
     if name is None or not _ZONE.fullmatch(name):
         raise refused(f"the time zone {name or 'that is computed'}", "'Europe/Berlin' or 'UTC'")
     parts = {"m": moment, "z": exp.Literal.string(name)}
-    local = spark(f"CONVERT_TIMEZONE('UTC', :z, {_UTC})", **parts)
-    there = "CONVERT_TIMEZONE(:z, 'UTC', CAST(:m AS TIMESTAMP_NTZ))"
-    utc = f"TIMESTAMP_MICROS({_MICROS.replace(':u', there)})"
-    again = f"CONVERT_TIMEZONE('UTC', :z, {there} + INTERVAL '1' HOUR) = CAST(:m AS TIMESTAMP_NTZ)"
-    moved_on = f"TIMESTAMP_MICROS({_MICROS.replace(':u', there)} + 3600000000L)"
-    whole = spark(f"IF({again}, {moved_on}, {utc})", **parts)
+    local, whole = spark(f"CONVERT_TIMEZONE('UTC', :z, {_UTC})", **parts), spark(_TO_ZONED, **parts)
     kind = kind_of(moment)
     if kind == ZONED:
         return known_as(MOMENT, local)
@@ -377,26 +479,61 @@ def _in_zone(moment: exp.Expr, zone: exp.Expr | None) -> exp.Expr:
     return by_type("AT TIME ZONE", "timestamp", local, types, node, moment)
 
 
-def _bucket(node: exp.Expr) -> exp.Expr:
-    """Translate ``time_bucket``: months count from 2000, other widths from its first Monday."""
+def _bucket(node: exp.Expr) -> str:
+    """Months count from 2000, other widths from its first Monday."""
     text, amount = span(node.this) or ("", None)
     width = _CONSTANT.fullmatch(text)
     if width is None or amount is not None or int(width[1]) < 1 or node.args.get("origin"):
         raise refused("time_bucket of this form", "time_bucket(INTERVAL '15 minutes', ts)")
     first = "2000-01-01" if width[2] in {"MONTH", "YEAR"} else "2000-01-03"
     size = f"INTERVAL '{int(width[1]) * 7}' DAY" if width[2] == "WEEK" else text
-    bucket = f"TIME_BUCKET({size}, CAST(:m AS TIMESTAMP_NTZ), TIMESTAMP_NTZ '{first} 00:00:00')"
-    of_moment = spark(bucket, m=node.expression)
-    return known_as(
-        MOMENT,
-        unless(
-            *("time_bucket", "date|timestamp|string", of_moment, node.expression),
-            advice="time_bucket(INTERVAL 1 DAY, x::TIMESTAMP)",
-        ),
-    )
+    return f"TIME_BUCKET({size}, CAST(:m AS TIMESTAMP_NTZ), TIMESTAMP_NTZ '{first} 00:00:00')"
 
 
-ZONES: Mapping[type[exp.Expr], Rule] = {exp.AtTimeZone: _at_zone, exp.DateBin: _bucket}
-NAMED_ZONES: Mapping[str, Rule] = {
-    "timezone": lambda node: _in_zone(node.expressions[1], node.expressions[0]),
-}
+_PART_CLASSES = (
+    *(("day", exp.Day), ("day", exp.DayOfMonth), ("dow", exp.DayOfWeek)),
+    *(("isodow", exp.DayOfWeekIso), ("doy", exp.DayOfYear), ("hour", exp.Hour)),
+    *(("minute", exp.Minute), ("month", exp.Month), ("quarter", exp.Quarter)),
+    *(("second", exp.Second), ("epoch", exp.TimeToUnix), ("week", exp.Week)),
+    *(("week", exp.WeekOfYear), ("year", exp.Year)),
+)
+_MAKE_TIMESTAMP = (
+    "MAKE_TIMESTAMP_NTZ(:year, :month, :day, :hour, :min, CAST(:sec AS DECIMAL(16, 6)))"
+)
+
+TIMES = (
+    *(Row(name, node, _part_of(name)) for name, node in _PART_CLASSES),
+    Row(_INTERVAL, None, _interval),
+    Row("at_time_zone", exp.AtTimeZone, lambda node: _in_zone(node.this, node.args.get("zone"))),
+    Row("current_date", exp.CurrentDate, kind=DATE),
+    Row("current_timestamp", exp.CurrentTimestamp, kind=ZONED),
+    Row("date_diff(b, a)", exp.DateDiff, _difference, "timestamp|string", checked="ab"),
+    Row("date_part", None, _date_part),
+    Row("date_trunc", exp.DateTrunc, _truncated),
+    Row("date_trunc", exp.TimestampTrunc, _truncated),
+    Row("dayname", exp.Dayname, _name_of(_DAY, _DAYS)),
+    Row("epoch_ms", exp.UnixToTime, _epoch_ms),
+    Row("extract", exp.Extract, lambda node: _part(node.this.name.lower(), node.expression)),
+    Row("isoyear(m)", None, _part_of("isoyear")),
+    Row("last_day", exp.LastDay, kind=DATE),
+    Row("make_date(y, m, d)", exp.DateFromParts, "MAKE_DATE(:y, :m, :d)", kind=DATE),
+    Row(
+        "make_timestamp(year, month, day, hour, min, sec)", exp.TimestampFromParts, _MAKE_TIMESTAMP
+    ),
+    Row("make_timestamp_ms(n)", None, lambda node: _after_1970(node.expressions[0], 3)),
+    Row("monthname", exp.Monthname, _name_of(_MONTH, _MONTHS)),
+    Row("now|get_current_timestamp", None, lambda _: exp.CurrentTimestamp(), kind=ZONED),
+    Row("strftime", exp.TimeToStr, _strftime, kind=TEXT),
+    Row("strptime(s)", exp.StrToTime, _strptime),
+    Row(
+        "time_bucket(w, m)",
+        exp.DateBin,
+        _bucket,
+        "date|timestamp|string",
+        checked="m",
+        advice="time_bucket(INTERVAL 1 DAY, x::TIMESTAMP)",
+        kind=MOMENT,
+    ),
+    Row("timezone(z, m)", None, lambda node: _in_zone(node.expressions[1], node.expressions[0])),
+    Row("weekday(m)", None, _part_of("dow")),
+)

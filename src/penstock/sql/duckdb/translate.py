@@ -9,7 +9,7 @@ a query of Spark's is written for DuckDB where this translation gives it back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock.errors import UnsupportedFeature
@@ -18,17 +18,15 @@ from penstock.sql.duckdb import guards, spark_forms
 from penstock.sql.duckdb.casts import CASTS
 from penstock.sql.duckdb.clauses import CLAUSES
 from penstock.sql.duckdb.forms import Columns, nothing_known, written_out
-from penstock.sql.duckdb.functions import FUNCTIONS, NAMED
+from penstock.sql.duckdb.functions import FUNCTIONS, NAMED, OPERATORS
 from penstock.sql.duckdb.guards import called, in_order, placed, refused, unguarded
-from penstock.sql.duckdb.operators import OPERATORS
+from penstock.sql.duckdb.lists import OF_LAKES
 from penstock.sql.duckdb.results import RESULTS, check_positions
-from penstock.sql.duckdb.sequences import OF_LAKES, SEQUENCES
-from penstock.sql.duckdb.spans import intervals
+from penstock.sql.duckdb.rules import Rule
 from penstock.sql.duckdb.text import named, readable
+from penstock.sql.duckdb.times import mark_intervals
 from penstock.sql.identifiers import fold
 from penstock.sql.text import Unreadable, parse_expression, parse_query
-
-Rule = Callable[[exp.Expr], exp.Expr]
 
 # Databricks' dialect is Spark's for what passes here, and knows QUALIFY, which Spark 4 has.
 _SPARK, _DUCKDB = "databricks", "duckdb"
@@ -51,7 +49,6 @@ _RULES: Mapping[type[exp.Expr], Rule] = {
     **RESULTS,
     **FUNCTIONS,
     **CASTS,
-    **SEQUENCES,
 }
 
 
@@ -91,7 +88,7 @@ def to_spark(
     Raises UnsupportedFeature naming what it is, with its offset as ``data["start"]``.
     """
     tree = written_out(tree, columns)
-    intervals(tree)
+    mark_intervals(tree)
     volatile = len(list(_volatile(tree)))
     for node in reversed(list(tree.walk(bfs=False))):
         if asof and isinstance(node, exp.Join) and node.args.get("method") == "ASOF":
@@ -100,12 +97,8 @@ def to_spark(
             new = _translated(node, volatile=volatile > 0)
         except UnsupportedFeature as error:
             raise placed(error, node) from None
-        guards.note(node, new)
         if new is not node:
-            if node is tree:
-                tree = new
-            else:
-                node.replace(new)
+            tree = guards.substitute(tree, node, new)
     tree = guards.resolve_types(tree, strict=strict)
     for query in list(tree.find_all(exp.Query)):
         check_positions(query)
@@ -157,8 +150,11 @@ def _once(node: exp.Expr, parent: exp.Expr | None) -> exp.Expr:
     operand = operands[0].copy()
     operands[0].replace(value)
     node.parent = parent
-    step = exp.Lambda(this=_rule(node)(node).copy(), expressions=[exp.to_identifier(_VALUE)])
-    return guards.spark("ELEMENT_AT(TRANSFORM(ARRAY(:x), :f), 1)", x=operand, f=step)
+    inner = _rule(node)(node)
+    step = exp.Lambda(this=inner.copy(), expressions=[exp.to_identifier(_VALUE)])
+    result = guards.spark("ELEMENT_AT(TRANSFORM(ARRAY(:x), :f), 1)", x=operand, f=step)
+    kind = guards.kind_of(inner)
+    return result if kind is None else guards.known_as(kind, result)
 
 
 def _volatile(tree: exp.Expr) -> Iterator[exp.Expr]:
