@@ -7,15 +7,7 @@ from dataclasses import replace
 
 from penstock.lazy import exp
 from penstock.model.lineage.expressions import value_of
-from penstock.model.lineage.relation import (
-    NOTHING,
-    Column,
-    Doubt,
-    Relation,
-    Rest,
-    Value,
-    joined,
-)
+from penstock.model.lineage.relation import NOTHING, Column, Doubt, Relation, Rest, Value, joined
 from penstock.model.lineage.scope import Scope, Source, Star
 from penstock.model.lineage.values import CONDITION, GROUP, JOIN
 from penstock.sql.dialect import SPARK

@@ -12,12 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from penstock.errors import Diagnostic, Location, ModelError
-from penstock.model.definition.build_model import (
-    OF_MODEL,
-    ScriptFile,
-    build_model,
-    variables_of,
-)
+from penstock.model.definition.build_model import OF_MODEL, ScriptFile, build_model, variables_of
 from penstock.model.definition.embedding import embed, embed_in
 from penstock.model.definition.external import (
     External,

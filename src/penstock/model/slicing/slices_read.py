@@ -17,13 +17,7 @@ from zoneinfo import ZoneInfo
 from penstock.model.definition.model import Model
 from penstock.model.script.arguments import PARTITION, PARTITION_END, PARTITION_START
 from penstock.model.slicing.condition_reading import Condition
-from penstock.model.slicing.evaluated_values import (
-    Casts,
-    LooseText,
-    Span,
-    Value,
-    span_of_values,
-)
+from penstock.model.slicing.evaluated_values import Casts, LooseText, Span, Value, span_of_values
 from penstock.model.slicing.evaluation import Expression, Program, Run, as_truths
 from penstock.model.slicing.moments import Grain
 from penstock.model.time.interval import Interval

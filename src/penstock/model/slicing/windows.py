@@ -28,15 +28,7 @@ from penstock.model.slicing.moments import Grain, Markers
 from penstock.model.time.needs import COMMON
 from penstock.sql.identifiers import fold
 from penstock.sql.query.nesting import Range, Unclear, outermost
-from penstock.sql.query.reading import (
-    Cte,
-    Query,
-    Select,
-    Source,
-    is_query,
-    query_in,
-    read_query,
-)
+from penstock.sql.query.reading import Cte, Query, Select, Source, is_query, query_in, read_query
 from penstock.sql.tokens import NAME, WORD, Token, may_be_alias
 
 Columns = Mapping[str, ColumnWindows]
