@@ -106,15 +106,12 @@ def _projection(node: exp.Expr, scope: Scope) -> Relation:
         return Relation(tuple(Column(each.name, value) for each in node.expressions))
     if node.find(exp.Columns) is not None:
         return Relation(missing=Doubt("COLUMNS(...) names columns by a pattern"))
-    if isinstance(node, exp.Inline | exp.Posexplode | exp.Stack) or _is_json_tuple(node):
-        name = function_name(node)
+    name = function_name(node)
+    unnamed = isinstance(node, exp.Inline | exp.Posexplode | exp.Stack)
+    if unnamed or fold(name) in {"json_tuple", "inline_outer"}:
         doubt = Doubt(f"the columns of {name}(...) have no names in the query")
         return Relation(missing=doubt, every=value_of(node, scope))
     return Relation((Column(_name(node, scope.dialect), value_of(node, scope)),))
-
-
-def _is_json_tuple(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() in {"json_tuple", "inline_outer"}
 
 
 def _name(node: exp.Expr, dialect: str) -> str:
@@ -172,15 +169,10 @@ def _grouped(tree: exp.Expr, columns: Sequence[Column], scope: Scope) -> list[Va
         return []
     if group.args.get("all"):
         keys = [node for node in tree.expressions if node.find(exp.AggFunc) is None]
-        return [value_of([_unaliased(node) for node in keys], scope, GROUP)]
+        return [value_of([node.unalias() for node in keys], scope, GROUP)]
     others = [node for name, node in group.args.items() if name != "expressions"]
     keys = [each for node in others if isinstance(node, list) for each in node]
     return [_key(node, columns, scope, GROUP) for node in (*group.expressions, *keys)]
-
-
-def _unaliased(node: exp.Expr) -> exp.Expr:
-    inner: exp.Expr = node.this if isinstance(node, exp.Alias) else node
-    return inner
 
 
 def _limited(tree: exp.Expr, columns: Sequence[Column], scope: Scope) -> list[Value]:

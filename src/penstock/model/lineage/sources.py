@@ -240,9 +240,10 @@ def _unpivot(pivot: exp.Expr, relation: Relation, scope: Scope) -> Relation:
     sources = [each for field in fields for each in field.expressions]
     used = _used_names(sources)
     tuples = [_members(source) for source in sources]
+    names = [name for node in pivot.expressions for name in _members(node)]
     values = [
         Column(name.name, joined(value_of(members[at], inside) for members in tuples))
-        for at, name in enumerate(_members_of(pivot.expressions))
+        for at, name in enumerate(names)
         if all(at < len(members) for members in tuples)
     ]
     named = [Column(field.this.name) for field in fields]
@@ -261,7 +262,3 @@ def _unpivot(pivot: exp.Expr, relation: Relation, scope: Scope) -> Relation:
 def _members(node: exp.Expr) -> list[exp.Expr]:
     node = node.this if isinstance(node, exp.PivotAlias) else node
     return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
-
-
-def _members_of(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
-    return [member for node in nodes for member in _members(node)]

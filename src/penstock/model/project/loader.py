@@ -445,7 +445,7 @@ def read_declaration(
             start,
             annotations,
             place.dialect,
-            _parts(path, place),
+            path.relative_to(place.models).with_suffix("").parts if place.infer_names else (),
             place.root,
             place.audits,
             place.materializations,
@@ -454,12 +454,6 @@ def read_declaration(
     if not annotations.in_pipeline and annotations.materialize is None:
         return None, report_script(text, path, findings)
     return declare(text, path, annotations, place.names, findings)
-
-
-def _parts(path: Path, place: Place) -> tuple[str, ...]:
-    """Return what names a model without a name."""
-    below = path.relative_to(place.models).with_suffix("")
-    return below.parts if place.infer_names else ()
 
 
 def _read(path: Path) -> FileText:
