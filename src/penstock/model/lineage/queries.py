@@ -9,7 +9,7 @@ from penstock.lazy import exp
 from penstock.model.lineage.expressions import value_of
 from penstock.model.lineage.relation import NOTHING, Column, Doubt, Relation, Rest, Value, joined
 from penstock.model.lineage.scope import Scope
-from penstock.model.lineage.sources import add_from, add_source, function_name, of_star
+from penstock.model.lineage.sources import add_from, add_source, function_name
 from penstock.model.lineage.values import FILTER, GROUP
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.duckdb.text import cast_name
@@ -218,10 +218,7 @@ def _set(tree: exp.Expr, around: Scope) -> Relation:
     relation = _query(first, around)
     for operation, branch in others:
         relation = _combined(operation, relation, _query(branch, around))
-    inside = around.inside()
-    inside.aliases = {fold(column.name): column.value for column in relation.columns}
-    rows = _limited(tree, relation.columns, inside)
-    return replace(relation, rows=joined([relation.rows, *rows])) if rows else relation
+    return _ordered(tree, relation, around)
 
 
 def _combined(operation: exp.Expr, left: Relation, right: Relation) -> Relation:
@@ -277,7 +274,11 @@ def _by_name(
 
 def _subquery(tree: exp.Expr, around: Scope) -> Relation:
     """A query in brackets, perhaps with an ORDER BY and LIMIT of its own."""
-    relation = _query(tree.this, around)
+    return _ordered(tree, _query(tree.this, around), around)
+
+
+def _ordered(tree: exp.Expr, relation: Relation, around: Scope) -> Relation:
+    """Add what ORDER BY and LIMIT of a whole query decide."""
     inside = around.inside()
     inside.aliases = {fold(column.name): column.value for column in relation.columns}
     rows = _limited(tree, relation.columns, inside)
@@ -294,8 +295,7 @@ def _table(tree: exp.Expr, around: Scope) -> Relation:
     """A join in brackets of its own."""
     scope = around.inside()
     rows = add_source(tree, scope)
-    star = scope.star()
-    return of_star(star, rows, scope)
+    return replace(scope.star(), rows=rows)
 
 
 _RULES: Mapping[type[exp.Expr], Callable[[exp.Expr, Scope], Relation]] = {

@@ -49,16 +49,6 @@ class Source:
     relation: Relation
 
 
-@dataclass(frozen=True, slots=True)
-class Star:
-    """The columns that a star stands for, as far as they are known."""
-
-    columns: tuple[Column, ...]
-    missing: Doubt | None = None
-    rest: tuple[Rest, ...] = ()
-    unsure: bool = False
-
-
 @dataclass(slots=True)
 class Scope:
     """One SELECT. ``visible`` are the relations that a FROM may name, by folded name.
@@ -129,8 +119,8 @@ class Scope:
         """Return what ``count(*)`` counts."""
         return frozenset().union(*(source.relation.counted for source in self.sources))
 
-    def star(self, alias: str | None = None) -> Star:
-        """The columns of ``*``, or of ``alias.*``."""
+    def star(self, alias: str | None = None) -> Relation:
+        """Return the columns of ``*``, or of ``alias.*``, as far as they are known."""
         if alias is None:
             return self._whole_star()
         source = self.source(alias)
@@ -139,9 +129,9 @@ class Scope:
         reason = f"{alias}.* cannot be expanded: it is not a table of the query"
         if self._unqualified(alias) is not None:
             reason = f"{alias}.* cannot be expanded: the fields of {alias} are not known"
-        return Star((), Doubt(reason))
+        return Relation(missing=Doubt(reason))
 
-    def _whole_star(self) -> Star:
+    def _whole_star(self) -> Relation:
         relations = [source.relation for source in self.sources]
         columns: list[Column] = list(self.merged.values()) if self.dialect == SPARK else []
         seen = set(self.merged) if self.dialect == SPARK else set()
@@ -217,7 +207,7 @@ class Scope:
         return whole(_star([source.relation], source.relation.columns))
 
 
-def whole(star: Star) -> Value:
+def whole(star: Relation) -> Value:
     """Return what all columns of a star derive from."""
     value = joined(column.value for column in star.columns)
     return value if star.missing is None else Value(value.inputs, (*value.doubts, star.missing))
@@ -228,8 +218,9 @@ def _may_have(relation: Relation, name: str) -> bool:
     return bool(open_) and relation.find(name) is not None
 
 
-def _star(relations: Sequence[Relation], columns: Sequence[Column]) -> Star:
+def _star(relations: Sequence[Relation], columns: Sequence[Column]) -> Relation:
     missing = next((relation.missing for relation in relations if relation.missing), None)
     open_ = tuple(Rest(relation) for relation in relations if relation.missing is not None)
     unsure = any(relation.unsure for relation in relations)
-    return Star(tuple(columns), missing, open_, unsure)
+    counted = NOTHING.union(*(relation.counted for relation in relations))
+    return Relation(tuple(columns), missing=missing, rest=open_, counted=counted, unsure=unsure)

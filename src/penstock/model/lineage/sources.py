@@ -8,7 +8,7 @@ from dataclasses import replace
 from penstock.lazy import exp
 from penstock.model.lineage.expressions import value_of
 from penstock.model.lineage.relation import NOTHING, Column, Doubt, Relation, Rest, Value, joined
-from penstock.model.lineage.scope import Scope, Source, Star
+from penstock.model.lineage.scope import Scope, Source
 from penstock.model.lineage.values import CONDITION, GROUP, JOIN
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold
@@ -50,18 +50,9 @@ def _in_brackets(node: exp.Subquery, scope: Scope) -> Value:
         return add_source(node.this, scope)
     inside = scope.inside()
     rows = add_source(node.this, inside)
-    star = inside.star()
-    relation = of_star(star, rows, inside)
+    relation = replace(inside.star(), rows=rows)
     scope.sources.append(Source(node.alias, relation.renamed(node.alias_column_names)))
     return rows
-
-
-def of_star(star: Star, rows: Value, scope: Scope) -> Relation:
-    """The relation of all columns of a FROM."""
-    counted = scope.counted()
-    return Relation(
-        star.columns, rows, star.missing, star.rest, counted=counted, unsure=star.unsure
-    )
 
 
 def _alias(node: exp.Expr) -> str:
