@@ -175,10 +175,20 @@ class Scope:
         if not candidates:
             own = self.aliases.get(folded)
             return own or around or self._row(name)
-        if len(candidates) == 1 and folded not in self.aliases and around is None:
-            found = candidates[0].relation.find(name)
-            return None if found is None else found.named
-        return Value(NOTHING, (self._ambiguous(name, candidates, around),))
+        places = [f"of {source.alias or 'a subquery'}" for source in candidates]
+        places += ["the alias of another column"] if folded in self.aliases else []
+        places += ["of the query around it"] if around is not None else []
+        others = (source for source in self.sources if source not in candidates)
+        if self.dialect != SPARK and any(fold(source.alias) == folded for source in others):
+            places.append(f"a row of {name}")
+        if len(places) == 1:
+            column = candidates[0].relation.find(name)
+            return None if column is None else column.named
+        reasons = dict.fromkeys(
+            source.relation.missing.reason for source in candidates if source.relation.missing
+        )
+        doubt = Doubt(f"{name} may be {' or '.join(places)}: {'; '.join(reasons)}")
+        return Value(NOTHING, (doubt,))
 
     def _known(self, name: str) -> Value | None:
         """Of the columns that are known to be there."""
@@ -189,15 +199,6 @@ class Scope:
             where = " and ".join(source.alias or "a subquery" for source in found)
             return Value(NOTHING, (Doubt(f"{name} is ambiguous: {where} have it"),))
         return found[0].relation.by_name[fold(name)].named if found else None
-
-    def _ambiguous(self, name: str, candidates: Sequence[Source], around: Value | None) -> Doubt:
-        places = [f"of {source.alias or 'a subquery'}" for source in candidates]
-        places += ["the alias of another column"] if fold(name) in self.aliases else []
-        places += ["of the query around it"] if around is not None else []
-        reasons = dict.fromkeys(
-            source.relation.missing.reason for source in candidates if source.relation.missing
-        )
-        return Doubt(f"{name} may be {' or '.join(places)}: {'; '.join(reasons)}")
 
     def _row(self, name: str) -> Value | None:
         """The name of a table as that of its rows."""
