@@ -8,7 +8,7 @@ import pytest
 
 from penstock.model.headers.values import READERS
 from penstock.model.script.declaration import SchemaChange
-from penstock.model.time.restatement import AutoRestatement
+from penstock.model.time.cron import AutoRestatement
 from penstock.model.time.time_range import TimeColumn, TimeRange
 from penstock.model.values.history import History
 from penstock.model.values.kinds import CHANGES, KINDS

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import Diagnostic
-from penstock.model.query.query import Query, ScriptKind, read_query
+from penstock.model.query.query import Query, ScriptKind, of_cte, read_query
 from penstock.model.query.render import RenderedQuery
 from penstock.model.script.constants import Bindings
 from penstock.model.script.sources import FileSource, QuerySource, TableSource
@@ -457,3 +457,35 @@ def test_the_place_of_a_comma_that_is_left_out() -> None:
     _, findings = read("SELECT a,\n  b,\nFROM t")
     (finding,) = findings
     assert (finding.location.line, finding.location.column) == (2, 4)
+
+
+NAMES_OF_MAIN = Names(("main",))
+TEXT_OF_CTES = """CREATE TEMP VIEW tmp AS SELECT * FROM a;
+WITH x AS (SELECT * FROM b WHERE n IN (1, 2)), "y z" AS MATERIALIZED (SELECT * FROM x)
+SELECT c.d FROM "y z" JOIN tmp USING (id) JOIN c USING (id)"""
+
+
+def _cte_query(text: str, dialect: str) -> Query:
+    query, findings = read_query(text, Path("m.sql"), names=NAMES_OF_MAIN, dialect=dialect)
+    assert query is not None, findings
+    return query
+
+
+@pytest.mark.parametrize("dialect", ["spark", "duckdb"])
+@pytest.mark.parametrize(
+    ("name", "tables"), [("x", ["a", "b"]), ("Y Z", ["a", "b"]), ("tmp", ["a"])]
+)
+def test_what_the_query_reads_up_to_a_cte(name: str, tables: list[str], dialect: str) -> None:
+    found = of_cte(_cte_query(TEXT_OF_CTES, dialect), name)
+    assert found is not None
+    assert [table.table for table in found.reads] == tables
+    sql = found.render({source: f"v{n}" for n, source in enumerate(found.sources)}).sql
+    assert sql.rstrip("\n)").replace('"', "`").endswith(f"SELECT * FROM `{name}`") or name == "tmp"
+    assert "JOIN" not in sql
+
+
+@pytest.mark.parametrize(
+    "text", [TEXT_OF_CTES, "SELECT 1 AS one", "WITH q AS (SELECT 1 AS n) FROM q"]
+)
+def test_a_cte_that_is_not_there(text: str) -> None:
+    assert of_cte(_cte_query(text, "spark"), "nosuch") is None

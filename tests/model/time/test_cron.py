@@ -8,9 +8,12 @@ from cronsim import CronSim
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.time.cron import Cron
+from penstock.model.time.cron import AutoRestatement, Cron
+from penstock.model.time.interval import UNITS, Interval
 
 YEAR = datetime(2026, 1, 1, tzinfo=UTC)
+NOW = datetime(2026, 3, 30, 10, 20, tzinfo=UTC)
+KNOWN = (Interval(datetime(2026, 3, 20, tzinfo=UTC), datetime(2026, 3, 30, tzinfo=UTC)),)
 moments = st.integers(0, 366 * 86_400 * 10).map(lambda tenth: YEAR + timedelta(0, tenth / 10))
 crons = st.builds(
     Cron,
@@ -68,3 +71,16 @@ def test_a_zone_shifts_when_it_is_due() -> None:
 def test_what_is_no_cron_or_too_often_is_refused(expression: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         Cron(expression).check()
+
+
+def test_it_is_due_by_its_cron_in_the_zone_of_the_model() -> None:
+    assert AutoRestatement("@daily").due(NOW) == NOW.replace(hour=0, minute=0)
+    paris = AutoRestatement("@daily", "Europe/Paris")
+    assert paris.due(NOW) == datetime(2026, 3, 29, 22, tzinfo=UTC)
+
+
+def test_it_is_about_the_last_intervals() -> None:
+    last = AutoRestatement("@daily", intervals=3).window(KNOWN, UNITS["day"])
+    assert last == (Interval(datetime(2026, 3, 27, tzinfo=UTC), KNOWN[0].end),)
+    assert AutoRestatement("@daily").window(KNOWN, UNITS["day"]) == KNOWN
+    assert AutoRestatement("@daily", intervals=3).window((), UNITS["day"]) == ()

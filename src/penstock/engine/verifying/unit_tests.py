@@ -46,8 +46,7 @@ from penstock.model.definition.unit_test import (
     UnitTest,
 )
 from penstock.model.files.yaml_file import Reading
-from penstock.model.query.cte import of_cte
-from penstock.model.query.query import Query
+from penstock.model.query.query import Query, of_cte
 from penstock.model.script.constants import Bindings
 from penstock.model.script.sources import FileSource, QuerySource, TableSource
 from penstock.model.values.names import Names, UnknownName

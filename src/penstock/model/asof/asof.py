@@ -165,13 +165,12 @@ def _compares_sides(group: Sequence[Token]) -> bool:
     halves = (group[:at], group[at + 1 :])
     if any(all(_is_constant(token) for token in half) for half in halves):
         return False
-    first, second = map(_qualifiers, halves)
+    first, second = (
+        {before.value.lower() for before, dot in pairwise(half) if dot.text == "."}
+        for half in halves
+    )
     return not first or not second or first != second
 
 
 def _is_constant(token: Token) -> bool:
     return token.kind in {NUMBER, STRING, MARKER, SYMBOL} or token.upper in {"DATE", "TIMESTAMP"}
-
-
-def _qualifiers(half: Sequence[Token]) -> set[str]:
-    return {before.value.lower() for before, dot in pairwise(half) if dot.text == "."}

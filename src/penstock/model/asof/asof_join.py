@@ -67,12 +67,10 @@ def find_join(text: str, skip: int) -> AsofJoin | None:
     """The first ASOF JOIN but ``skip``; ``None`` where there are no more. Raises NotPlanned."""
     tokens = tokenize(text)
     places = list(starts(tokens))
-    return _read(text, tokens, places[skip]) if skip < len(places) else None
-
-
-def _read(text: str, tokens: Sequence[Token], asof: int) -> AsofJoin:
+    if skip >= len(places):
+        return None
     try:
-        return _join(text, tokens, _around(tokens, asof))
+        return _join(text, tokens, _around(tokens, places[skip]))
     except Unclear as reason:
         raise NotPlanned(str(reason)) from None
 

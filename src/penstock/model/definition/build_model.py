@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import Diagnostic, PartitionError
-from penstock.model.definition import change_feed, changes
+from penstock.model.definition.changes import check_change_feed, check_incremental
 from penstock.model.definition.model import Model, TestScript
 from penstock.model.files.header_lines import read_header
 from penstock.model.files.source_map import Source
@@ -84,12 +84,12 @@ def build_model(
     # Without its `partitioned` line a script has no partition: the one error says so.
     lost = any(finding.details.get("lost") == "partitioned" for finding in findings)
     found += [each for each in query_findings if not (lost and each.rule == "partition-token")]
-    found += changes.findings(declaration, query)
+    found += check_incremental(declaration, query)
     if declaration.upsert.sequence is not None or declaration.upsert.deletes is not None:
-        found += change_feed.findings(declaration, names)
+        found += check_change_feed(declaration, names)
     if query is not None:
         found += _of_query(declaration, query, script.python)
-    if query is None or _has_error(found):
+    if query is None or any(finding.severity == "error" for finding in found):
         return None, tuple(found)
     return _model(script, query, lexer, found), tuple(found)
 
@@ -319,10 +319,6 @@ def _test_reads(declaration: Declaration, scripts: Sequence[TestScript]) -> Iter
     tables = [table_of(test.to) for test in tests if isinstance(test, RelationshipsTest)]
     tables += [table for script in scripts for table in script.query.reads]
     yield from dict.fromkeys(table for table in tables if table and table != declaration.target)
-
-
-def _has_error(findings: Sequence[Diagnostic]) -> bool:
-    return any(finding.severity == "error" for finding in findings)
 
 
 def _partition(declared: _Declared) -> Iterator[Diagnostic]:

@@ -6,9 +6,9 @@ query of a VIEW is kept as text in its lake, where every reader must be able to 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.definition.graph import Graph, table_key
@@ -61,13 +61,13 @@ def _with_embedded(model: Model, known: Mapping[str, Model]) -> Model:
     if query is model.query and scripts == model.test_scripts:
         return model
     inner = [known[table_key(table)] for table in query.embeds]
-    hashes = [model.definition_hash, *(each.definition_hash for each in inner)]
+    hashes = "\n".join([model.definition_hash, *(each.definition_hash for each in inner)])
     tests = (table for script in scripts for table in script.query.reads)
     return replace(
         model,
         query=query,
         reads=tuple(dict.fromkeys((*model.reads, *query.reads))),
-        definition_hash=_joined(hashes) if inner else model.definition_hash,
+        definition_hash=sha256(hashes.encode()).hexdigest() if inner else model.definition_hash,
         test_scripts=scripts,
         test_reads=tuple(
             dict.fromkeys(t for t in (*model.test_reads, *tests) if t != model.target)
@@ -83,10 +83,6 @@ def _embedding(query: Query, known: Mapping[str, Model]) -> Query:
         if table is not None and inner is not None:
             embeds[table] = inner.query
     return replace(query, embeds=embeds) if embeds else query
-
-
-def _joined(hashes: Sequence[str]) -> str:
-    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
 
 def _findings(model: Model) -> Iterator[Diagnostic]:

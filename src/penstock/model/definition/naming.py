@@ -88,10 +88,6 @@ def named(models: Sequence[Model], name: str) -> Model:
     return model
 
 
-def _plain(text: str) -> str:
-    return text.removeprefix("./")
-
-
 def _last(model: Model) -> Iterator[str]:
     last = model.name.rpartition("/")[2]
     yield from (last, f"{last}{model.path.suffix}")
@@ -102,6 +98,6 @@ _WAYS: tuple[tuple[Callable[[Model], Iterable[str]], Callable[[str], str]], ...]
     (lambda model: (model.name,), str),
     (lambda model: (str(model.target), model.target.full), fold),
     (lambda model: (model.target.qualified,), fold),
-    (paths_of, _plain),
+    (paths_of, lambda text: text.removeprefix("./")),
     (_last, str),
 )

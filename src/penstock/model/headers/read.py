@@ -15,10 +15,9 @@ from penstock.model.headers.draft import Annotations, BlockDraft, build_declarat
 from penstock.model.headers.properties import KEYS
 from penstock.model.headers.syntax import MODEL, Block, NamedValue, Wrong, read_block, suggestion
 from penstock.model.script.declaration import Declaration, Options, SchemaChange
-from penstock.model.time.cron import Cron
+from penstock.model.time.cron import AutoRestatement, Cron
 from penstock.model.time.interval import UNITS
 from penstock.model.time.moments import fixed_moment
-from penstock.model.time.restatement import AutoRestatement
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.asset import DEFAULT_SCHEMA, Asset, Materialize, TableName
 from penstock.model.values.custom_strategy import Materialization

@@ -7,13 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.model.files.header_lines import (
-    CommentLine,
-    Word,
-    is_unclosed,
-    split_values,
-    unquote,
-)
+from penstock.model.files.header_lines import CommentLine, Word, is_unclosed, split_values, unquote
 from penstock.model.headers.draft import LineDraft
 from penstock.model.headers.values import quoted
 from penstock.model.values.asset import DEFAULT_LAKE, SCHEMA_CHANGES, Materialize, parse_asset

@@ -84,23 +84,10 @@ def _count(node: exp.Expr, kind: str, scope: Scope, walk: _Walk) -> None:
         walk.push(list(node.iter_expressions()), kind, scope)
 
 
-def _case(node: exp.Expr, kind: str, scope: Scope, walk: _Walk) -> None:
-    condition = within(kind, CONDITION)
-    walk.push(node.this, condition, scope)
-    walk.push(node.args.get("default"), kind, scope)
-    for branch in node.args.get("ifs") or ():
-        _if(branch, kind, scope, walk)
-
-
-def _if(node: exp.Expr, kind: str, scope: Scope, walk: _Walk) -> None:
-    walk.push(node.this, within(kind, CONDITION), scope)
-    walk.push(node.args.get("true"), kind, scope)
-    walk.push(node.args.get("false"), kind, scope)
-
-
-def _filter(node: exp.Expr, kind: str, scope: Scope, walk: _Walk) -> None:
-    walk.push(node.this, kind, scope)
-    walk.push(node.args.get("expression"), within(kind, CONDITION), scope)
+def _parts(node: exp.Expr, kind: str, scope: Scope, walk: _Walk) -> None:
+    """Walk the parts of a node that a value derives from, each as what it acts."""
+    for name, use in _USES[type(node)].items():
+        walk.push(node.args.get(name), within(kind, use), scope)
 
 
 def _window(node: exp.Expr, kind: str, scope: Scope, walk: _Walk) -> None:
@@ -141,15 +128,6 @@ def _comprehension(node: exp.Expr, kind: str, scope: Scope, walk: _Walk) -> None
     walk.push(node.args.get("condition"), within(kind, CONDITION), inside)
 
 
-def _named(node: exp.Expr, kind: str, scope: Scope, walk: _Walk) -> None:
-    """``name := value``"""
-    walk.push(node.args.get("expression"), kind, scope)
-
-
-def _alias(node: exp.Expr, kind: str, scope: Scope, walk: _Walk) -> None:
-    walk.push(node.this, kind, scope)
-
-
 def _query(node: exp.Expr, kind: str, scope: Scope, walk: _Walk) -> None:
     relation = scope.queries(node, scope)
     for column in relation.columns:
@@ -185,22 +163,28 @@ def _nothing(_node: exp.Expr, _kind: str, _scope: Scope, _walk: _Walk) -> None:
     """Names of types, units and parameters."""
 
 
+_IF: Mapping[str, str] = {"this": CONDITION, "true": VALUE, "false": VALUE}
+#: nodes of which not all parts act alike, or act at all: name of a part -> how it acts
+_USES: Mapping[type[exp.Expr], Mapping[str, str]] = {
+    exp.Case: {"this": CONDITION, "default": VALUE, "ifs": VALUE},
+    exp.If: _IF,
+    exp.Nvl2: _IF,
+    exp.Filter: {"this": VALUE, "expression": CONDITION},
+    exp.PropertyEQ: {"expression": VALUE},  # name := value
+    exp.Kwarg: {"expression": VALUE},
+    exp.Alias: {"this": VALUE},
+    exp.Aliases: {"this": VALUE},
+}
+
 _RULES: Mapping[type[exp.Expr], Rule] = {
+    **dict.fromkeys(_USES, _parts),
     exp.Column: _column,
     exp.Star: _star,
     exp.Count: _count,
-    exp.Case: _case,
-    exp.If: _if,
-    exp.Nvl2: _if,
-    exp.Filter: _filter,
     exp.Window: _window,
     exp.Order: _order,
     exp.Lambda: _lambda,
     exp.Comprehension: _comprehension,
-    exp.PropertyEQ: _named,
-    exp.Kwarg: _named,
-    exp.Alias: _alias,
-    exp.Aliases: _alias,
     exp.Select: _query,
     exp.Union: _query,
     exp.Except: _query,

@@ -34,7 +34,7 @@ from penstock.model.values.history import current_view
 from penstock.sql.identifiers import fold
 
 #: with every change of what lineage says of a query
-VERSION = 3
+VERSION = 4
 Cache = MutableMapping[str, Any]
 
 

@@ -9,7 +9,7 @@ from penstock.lazy import exp
 from penstock.model.lineage.expressions import value_of
 from penstock.model.lineage.relation import NOTHING, Column, Doubt, Relation, Rest, Value, joined
 from penstock.model.lineage.scope import Scope
-from penstock.model.lineage.sources import add_from, add_source, function_name, of_star
+from penstock.model.lineage.sources import add_from, add_source, function_name
 from penstock.model.lineage.values import FILTER, GROUP
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.duckdb.text import cast_name
@@ -106,15 +106,12 @@ def _projection(node: exp.Expr, scope: Scope) -> Relation:
         return Relation(tuple(Column(each.name, value) for each in node.expressions))
     if node.find(exp.Columns) is not None:
         return Relation(missing=Doubt("COLUMNS(...) names columns by a pattern"))
-    if isinstance(node, exp.Inline | exp.Posexplode | exp.Stack) or _is_json_tuple(node):
-        name = function_name(node)
+    name = function_name(node)
+    unnamed = isinstance(node, exp.Inline | exp.Posexplode | exp.Stack)
+    if unnamed or fold(name) in {"json_tuple", "inline_outer"}:
         doubt = Doubt(f"the columns of {name}(...) have no names in the query")
         return Relation(missing=doubt, every=value_of(node, scope))
     return Relation((Column(_name(node, scope.dialect), value_of(node, scope)),))
-
-
-def _is_json_tuple(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() in {"json_tuple", "inline_outer"}
 
 
 def _name(node: exp.Expr, dialect: str) -> str:
@@ -172,15 +169,10 @@ def _grouped(tree: exp.Expr, columns: Sequence[Column], scope: Scope) -> list[Va
         return []
     if group.args.get("all"):
         keys = [node for node in tree.expressions if node.find(exp.AggFunc) is None]
-        return [value_of([_unaliased(node) for node in keys], scope, GROUP)]
+        return [value_of([node.unalias() for node in keys], scope, GROUP)]
     others = [node for name, node in group.args.items() if name != "expressions"]
     keys = [each for node in others if isinstance(node, list) for each in node]
     return [_key(node, columns, scope, GROUP) for node in (*group.expressions, *keys)]
-
-
-def _unaliased(node: exp.Expr) -> exp.Expr:
-    inner: exp.Expr = node.this if isinstance(node, exp.Alias) else node
-    return inner
 
 
 def _limited(tree: exp.Expr, columns: Sequence[Column], scope: Scope) -> list[Value]:
@@ -226,10 +218,7 @@ def _set(tree: exp.Expr, around: Scope) -> Relation:
     relation = _query(first, around)
     for operation, branch in others:
         relation = _combined(operation, relation, _query(branch, around))
-    inside = around.inside()
-    inside.aliases = {fold(column.name): column.value for column in relation.columns}
-    rows = _limited(tree, relation.columns, inside)
-    return replace(relation, rows=joined([relation.rows, *rows])) if rows else relation
+    return _ordered(tree, relation, around)
 
 
 def _combined(operation: exp.Expr, left: Relation, right: Relation) -> Relation:
@@ -285,7 +274,11 @@ def _by_name(
 
 def _subquery(tree: exp.Expr, around: Scope) -> Relation:
     """A query in brackets, perhaps with an ORDER BY and LIMIT of its own."""
-    relation = _query(tree.this, around)
+    return _ordered(tree, _query(tree.this, around), around)
+
+
+def _ordered(tree: exp.Expr, relation: Relation, around: Scope) -> Relation:
+    """Add what ORDER BY and LIMIT of a whole query decide."""
     inside = around.inside()
     inside.aliases = {fold(column.name): column.value for column in relation.columns}
     rows = _limited(tree, relation.columns, inside)
@@ -302,8 +295,7 @@ def _table(tree: exp.Expr, around: Scope) -> Relation:
     """A join in brackets of its own."""
     scope = around.inside()
     rows = add_source(tree, scope)
-    star = scope.star()
-    return of_star(star, rows, scope)
+    return replace(scope.star(), rows=rows)
 
 
 _RULES: Mapping[type[exp.Expr], Callable[[exp.Expr, Scope], Relation]] = {

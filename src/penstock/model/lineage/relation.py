@@ -38,7 +38,9 @@ class Value:
 
     def used(self, kind: str) -> Value:
         """The inputs of what is used as ``kind``."""
-        return self if kind == VALUE else replace(self, inputs=used(self.inputs, kind))
+        if kind == VALUE:
+            return self
+        return Value(frozenset((asset, name, kind) for asset, name, _ in self.inputs), self.doubts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,6 @@ class Column:
         lacks = (self.left_by, self.name)
         doubt = Doubt(f"{self.left_by} no longer returns {self.name}", lacks=lacks)
         return Value(self.value.inputs, (*self.value.doubts, doubt))
-
-
-def used(inputs: Dependencies, kind: str) -> Dependencies:
-    """Inputs of a value that itself is used as ``kind``."""
-    if kind == VALUE:
-        return inputs
-    return frozenset((asset, column, kind) for asset, column, _ in inputs)
 
 
 def within(outer: str, kind: str) -> str:

@@ -49,16 +49,6 @@ class Source:
     relation: Relation
 
 
-@dataclass(frozen=True, slots=True)
-class Star:
-    """The columns that a star stands for, as far as they are known."""
-
-    columns: tuple[Column, ...]
-    missing: Doubt | None = None
-    rest: tuple[Rest, ...] = ()
-    unsure: bool = False
-
-
 @dataclass(slots=True)
 class Scope:
     """One SELECT. ``visible`` are the relations that a FROM may name, by folded name.
@@ -129,8 +119,8 @@ class Scope:
         """Return what ``count(*)`` counts."""
         return frozenset().union(*(source.relation.counted for source in self.sources))
 
-    def star(self, alias: str | None = None) -> Star:
-        """The columns of ``*``, or of ``alias.*``."""
+    def star(self, alias: str | None = None) -> Relation:
+        """Return the columns of ``*``, or of ``alias.*``, as far as they are known."""
         if alias is None:
             return self._whole_star()
         source = self.source(alias)
@@ -139,9 +129,9 @@ class Scope:
         reason = f"{alias}.* cannot be expanded: it is not a table of the query"
         if self._unqualified(alias) is not None:
             reason = f"{alias}.* cannot be expanded: the fields of {alias} are not known"
-        return Star((), Doubt(reason))
+        return Relation(missing=Doubt(reason))
 
-    def _whole_star(self) -> Star:
+    def _whole_star(self) -> Relation:
         relations = [source.relation for source in self.sources]
         columns: list[Column] = list(self.merged.values()) if self.dialect == SPARK else []
         seen = set(self.merged) if self.dialect == SPARK else set()
@@ -185,10 +175,20 @@ class Scope:
         if not candidates:
             own = self.aliases.get(folded)
             return own or around or self._row(name)
-        if len(candidates) == 1 and folded not in self.aliases and around is None:
-            found = candidates[0].relation.find(name)
-            return None if found is None else found.named
-        return Value(NOTHING, (self._ambiguous(name, candidates, around),))
+        places = [f"of {source.alias or 'a subquery'}" for source in candidates]
+        places += ["the alias of another column"] if folded in self.aliases else []
+        places += ["of the query around it"] if around is not None else []
+        others = (source for source in self.sources if source not in candidates)
+        if self.dialect != SPARK and any(fold(source.alias) == folded for source in others):
+            places.append(f"a row of {name}")
+        if len(places) == 1:
+            column = candidates[0].relation.find(name)
+            return None if column is None else column.named
+        reasons = dict.fromkeys(
+            source.relation.missing.reason for source in candidates if source.relation.missing
+        )
+        doubt = Doubt(f"{name} may be {' or '.join(places)}: {'; '.join(reasons)}")
+        return Value(NOTHING, (doubt,))
 
     def _known(self, name: str) -> Value | None:
         """Of the columns that are known to be there."""
@@ -200,15 +200,6 @@ class Scope:
             return Value(NOTHING, (Doubt(f"{name} is ambiguous: {where} have it"),))
         return found[0].relation.by_name[fold(name)].named if found else None
 
-    def _ambiguous(self, name: str, candidates: Sequence[Source], around: Value | None) -> Doubt:
-        places = [f"of {source.alias or 'a subquery'}" for source in candidates]
-        places += ["the alias of another column"] if fold(name) in self.aliases else []
-        places += ["of the query around it"] if around is not None else []
-        reasons = dict.fromkeys(
-            source.relation.missing.reason for source in candidates if source.relation.missing
-        )
-        return Doubt(f"{name} may be {' or '.join(places)}: {'; '.join(reasons)}")
-
     def _row(self, name: str) -> Value | None:
         """The name of a table as that of its rows."""
         source = self.source(name)
@@ -217,7 +208,7 @@ class Scope:
         return whole(_star([source.relation], source.relation.columns))
 
 
-def whole(star: Star) -> Value:
+def whole(star: Relation) -> Value:
     """Return what all columns of a star derive from."""
     value = joined(column.value for column in star.columns)
     return value if star.missing is None else Value(value.inputs, (*value.doubts, star.missing))
@@ -228,8 +219,9 @@ def _may_have(relation: Relation, name: str) -> bool:
     return bool(open_) and relation.find(name) is not None
 
 
-def _star(relations: Sequence[Relation], columns: Sequence[Column]) -> Star:
+def _star(relations: Sequence[Relation], columns: Sequence[Column]) -> Relation:
     missing = next((relation.missing for relation in relations if relation.missing), None)
     open_ = tuple(Rest(relation) for relation in relations if relation.missing is not None)
     unsure = any(relation.unsure for relation in relations)
-    return Star(tuple(columns), missing, open_, unsure)
+    counted = NOTHING.union(*(relation.counted for relation in relations))
+    return Relation(tuple(columns), missing=missing, rest=open_, counted=counted, unsure=unsure)

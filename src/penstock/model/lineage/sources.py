@@ -7,16 +7,8 @@ from dataclasses import replace
 
 from penstock.lazy import exp
 from penstock.model.lineage.expressions import value_of
-from penstock.model.lineage.relation import (
-    NOTHING,
-    Column,
-    Doubt,
-    Relation,
-    Rest,
-    Value,
-    joined,
-)
-from penstock.model.lineage.scope import Scope, Source, Star
+from penstock.model.lineage.relation import NOTHING, Column, Doubt, Relation, Rest, Value, joined
+from penstock.model.lineage.scope import Scope, Source
 from penstock.model.lineage.values import CONDITION, GROUP, JOIN
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold
@@ -58,18 +50,9 @@ def _in_brackets(node: exp.Subquery, scope: Scope) -> Value:
         return add_source(node.this, scope)
     inside = scope.inside()
     rows = add_source(node.this, inside)
-    star = inside.star()
-    relation = of_star(star, rows, inside)
+    relation = replace(inside.star(), rows=rows)
     scope.sources.append(Source(node.alias, relation.renamed(node.alias_column_names)))
     return rows
-
-
-def of_star(star: Star, rows: Value, scope: Scope) -> Relation:
-    """The relation of all columns of a FROM."""
-    counted = scope.counted()
-    return Relation(
-        star.columns, rows, star.missing, star.rest, counted=counted, unsure=star.unsure
-    )
 
 
 def _alias(node: exp.Expr) -> str:
@@ -248,9 +231,10 @@ def _unpivot(pivot: exp.Expr, relation: Relation, scope: Scope) -> Relation:
     sources = [each for field in fields for each in field.expressions]
     used = _used_names(sources)
     tuples = [_members(source) for source in sources]
+    names = [name for node in pivot.expressions for name in _members(node)]
     values = [
         Column(name.name, joined(value_of(members[at], inside) for members in tuples))
-        for at, name in enumerate(_members_of(pivot.expressions))
+        for at, name in enumerate(names)
         if all(at < len(members) for members in tuples)
     ]
     named = [Column(field.this.name) for field in fields]
@@ -269,7 +253,3 @@ def _unpivot(pivot: exp.Expr, relation: Relation, scope: Scope) -> Relation:
 def _members(node: exp.Expr) -> list[exp.Expr]:
     node = node.this if isinstance(node, exp.PivotAlias) else node
     return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
-
-
-def _members_of(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
-    return [member for node in nodes for member in _members(node)]

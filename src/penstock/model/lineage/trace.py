@@ -10,7 +10,7 @@ from penstock.errors import ArgumentError
 from penstock.model.definition.model import Model
 from penstock.model.definition.naming import names_of
 from penstock.model.lineage.models import PYTHON, ProjectLineage
-from penstock.model.lineage.values import ROWS, Input, ModelLineage, OutputColumn, Unknown
+from penstock.model.lineage.values import ROWS, Input, ModelLineage, Unknown
 from penstock.model.script.file_uris import asset_key
 from penstock.rendering.columns import html_table
 from penstock.rendering.text import line, listed
@@ -169,7 +169,8 @@ def _no_column(
 
 def _traced(lineage: ProjectLineage, item: Input, links: tuple[Input, ...]) -> TracedColumn:
     made = lineage.of(item.asset)
-    column = None if made is None else _find(made, item.column)
+    columns = () if made is None else made.columns
+    column = next((c for c in columns if fold(c.name) == fold(item.column)), None)
     model = None if made is None else made.model or None
     if made is not None and column is None:
         unknown = () if item.column == ROWS else made.unknown
@@ -179,10 +180,6 @@ def _traced(lineage: ProjectLineage, item: Input, links: tuple[Input, ...]) -> T
     return TracedColumn(
         item.asset, column.name, model, links, column.origin, column.unknown, column.contradicts
     )
-
-
-def _find(made: ModelLineage, name: str) -> OutputColumn | None:
-    return next((column for column in made.columns if fold(column.name) == fold(name)), None)
 
 
 def _upwards(lineage: ProjectLineage, rows: bool) -> Links:

@@ -69,10 +69,6 @@ def _operand(text: str, dialect: str) -> str:
     return text if len(tokens_of(text, dialect)) == 1 else f"({text})"
 
 
-def _literal(text: str, dialect: str) -> str:
-    return text_literal(text) if dialect == SPARK else plain_text_literal(text)
-
-
 def _safe(sign: str) -> Callable[[Arguments], Made]:
     """A sum, or a difference, in which NULL counts as 0 unless all are NULL."""
 
@@ -91,7 +87,8 @@ def _safe_div(given: Arguments) -> Made:
 
 def _surrogate_key(given: Arguments) -> Made:
     kind = "STRING" if given.dialect == SPARK else "TEXT"
-    missing, mark = (_literal(text, given.dialect) for text in (_NO_VALUE, "|"))
+    literal = text_literal if given.dialect == SPARK else plain_text_literal
+    missing, mark = literal(_NO_VALUE), literal("|")
     fields = [f"COALESCE(CAST({field} AS {kind}), {missing})" for field in given.plain]
     # Where SQLMesh writes || for DuckDB, which is the same of texts that are not NULL.
     key = f"CONCAT({f', {mark}, '.join(fields)})"

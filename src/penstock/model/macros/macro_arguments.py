@@ -136,14 +136,11 @@ def _no(_: Any) -> Any:
 def _first_of(value: Any, hints: Sequence[Any], dialect: str) -> Any:
     for hint in hints:
         try:
-            return _as(value, None if hint is type(None) and _is_null(value) else hint, dialect)
+            is_null = hint is type(None) and isinstance(value, exp.Null)
+            return _as(value, None if is_null else hint, dialect)
         except _Other:
             continue
     raise _Other
-
-
-def _is_null(value: Any) -> bool:
-    return isinstance(value, exp.Null)
 
 
 def _one_of(value: Any, allowed: Sequence[Any]) -> Any:

@@ -110,7 +110,7 @@ def find_libraries(
     findings = [finding for _, found in others.values() for finding in found]
     texts: dict[Path, str] = {}
     for path, (text, _) in {**models, **others}.items():
-        if text is not None and _is_library(text, path):
+        if text is not None and _HEADER.search(text) and parse(text, path)[0].macros:
             texts[path] = text
         elif text is not None and path in others:
             message = "the file is not a library of macros, so nothing reads it"
@@ -127,10 +127,6 @@ def find_libraries(
         macros = tuple(replace(macro, tiers=tiers) for macro in library.macros)
         bound.append(replace(library, macros=macros, uses=uses))
     return Libraries.of(bound, below), tuple(findings)
-
-
-def _is_library(text: str, path: Path) -> bool:
-    return _HEADER.search(text) is not None and parse(text, path)[0].macros
 
 
 def _read(

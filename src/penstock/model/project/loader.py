@@ -12,12 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from penstock.errors import Diagnostic, Location, ModelError
-from penstock.model.definition.build_model import (
-    OF_MODEL,
-    ScriptFile,
-    build_model,
-    variables_of,
-)
+from penstock.model.definition.build_model import OF_MODEL, ScriptFile, build_model, variables_of
 from penstock.model.definition.embedding import embed, embed_in
 from penstock.model.definition.external import (
     External,
@@ -450,7 +445,7 @@ def read_declaration(
             start,
             annotations,
             place.dialect,
-            _parts(path, place),
+            path.relative_to(place.models).with_suffix("").parts if place.infer_names else (),
             place.root,
             place.audits,
             place.materializations,
@@ -459,12 +454,6 @@ def read_declaration(
     if not annotations.in_pipeline and annotations.materialize is None:
         return None, report_script(text, path, findings)
     return declare(text, path, annotations, place.names, findings)
-
-
-def _parts(path: Path, place: Place) -> tuple[str, ...]:
-    """Return what names a model without a name."""
-    below = path.relative_to(place.models).with_suffix("")
-    return below.parts if place.infer_names else ()
 
 
 def _read(path: Path) -> FileText:

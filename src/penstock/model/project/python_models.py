@@ -21,13 +21,7 @@ from penstock.model.python_steps.python_use import APPEND, UPSERT, Uses, Write, 
 from penstock.model.script.arguments import PARTITION
 from penstock.model.script.declaration import Declaration
 from penstock.model.time.time_macros import TOKEN
-from penstock.model.values.asset import (
-    DEFAULT_SCHEMA,
-    Asset,
-    FileName,
-    Materialize,
-    table_of,
-)
+from penstock.model.values.asset import DEFAULT_SCHEMA, Asset, FileName, Materialize, table_of
 from penstock.model.values.names import Names
 from penstock.model.values.strategy import FILES
 

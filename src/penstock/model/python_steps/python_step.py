@@ -128,10 +128,12 @@ def read_signature(
     code: PythonCode, partition: PartitionSpec | None, tables: Sequence[TableName]
 ) -> tuple[PythonStep | None, tuple[Diagnostic, ...]]:
     """Return what ``main`` needs; ``None`` and findings where that cannot be given to it."""
-    main = next((node for node in code.tree.body if _is_main(node)), None)
+    functions = (
+        node for node in code.tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    main = next((function for function in functions if function.name == MAIN), None)
     if main is None:
         return None, (_no_main(code),)
-    assert isinstance(main, ast.FunctionDef | ast.AsyncFunctionDef), "that is what is looked for"
     signature = _Signature(code, partition, tables)
     for node, default in _parameters(main, signature):
         _read(node, default, signature)
@@ -145,10 +147,6 @@ def read_signature(
         uses_spark=spark or code.imports_module("pyspark"),
         digest=code.digest,
     ), ()
-
-
-def _is_main(node: ast.stmt) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == MAIN
 
 
 def _no_main(code: PythonCode) -> Diagnostic:

@@ -167,15 +167,11 @@ def _bind_argument(reading: _Reading, index: int, token: Token) -> None:
             hint = "add `-- partitioned daily` to the header; a dynamic partition has no bounds"
         reading.error(token.start, f"${token.value} is not declared", hint, "argument")
         return
-    marker = f"penstock_arg_{argument.name}"
-    _replace(reading, index, token, _cast(argument, marker, reading.scope.dialect))
-    reading.placeholders[marker] = ArgumentValue(argument.name)
-
-
-def _cast(argument: Argument, marker: str, dialect: str) -> str:
-    signed = f"{_SIGNS[dialect]}{marker}"
+    dialect, marker = reading.scope.dialect, f"penstock_arg_{argument.name}"
     kind = argument.kind.spark if dialect == SPARK else argument.kind.duckdb
-    return f"CAST({signed} AS {kind})" if kind else signed
+    signed = f"{_SIGNS[dialect]}{marker}"
+    _replace(reading, index, token, f"CAST({signed} AS {kind})" if kind else signed)
+    reading.placeholders[marker] = ArgumentValue(argument.name)
 
 
 def _replace(reading: _Reading, index: int, token: Token, marker: str) -> None:
@@ -302,7 +298,7 @@ def _place_table(reading: _Reading, table: TableReference, clause: Clause | None
     if clause is not None:
         last = clause.last
         try:
-            at = _travel(clause)
+            at = TimeTravel(clause.kind, read_constant(without_type(clause.value)))
         except NotConstant as error:
             _not_constant(reading, error, reading.tokens[clause.first], "write AT (VERSION => 3)")
             return
@@ -315,11 +311,6 @@ def _place_table(reading: _Reading, table: TableReference, clause: Clause | None
         written = reading.tokens[table.last]
         alias = reading.scope.source.text[written.start : written.end]
         reading.edits.append(Edit(at_offset, at_offset, f" AS {alias}"))
-
-
-def _travel(clause: Clause) -> TimeTravel:
-    """Raises NotConstant."""
-    return TimeTravel(clause.kind, read_constant(without_type(clause.value)))
 
 
 def _not_constant(reading: _Reading, error: NotConstant, near: Token, hint: str) -> None:

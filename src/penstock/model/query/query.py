@@ -40,11 +40,12 @@ from penstock.model.values.asset import TableName
 from penstock.model.values.names import Names, UnknownName
 from penstock.model.values.seed import FUNCTION as SEED_FUNCTION
 from penstock.sql.dialect import DUCKDB, SPARK
-from penstock.sql.identifiers import fold
+from penstock.sql.identifiers import fold, quote_identifier
 from penstock.sql.lake_names import NAMES as LAKE_FUNCTIONS
 from penstock.sql.lexer import Lexer
 from penstock.sql.macros import Book
 from penstock.sql.query.edits import Edit, Mapped, edited
+from penstock.sql.query.reading import leading_heads
 from penstock.sql.tokens import ARGUMENT, NAME, NOT_CALLED, STRING, WORD, Unclosed, words
 from penstock.sql.trust import FUNCTIONS
 
@@ -473,3 +474,28 @@ def _try(query: Query) -> list[Diagnostic]:
         hint = "write that part in another way, or the query in Spark's SQL"
         return [Diagnostic("error", str(error), where, hint, "unsupported-sql")]
     return []
+
+
+def of_cte(query: Query, name: str) -> Query | None:
+    """Return the query that stops at one of its common table expressions.
+
+    Args:
+        query: The query of a script.
+        name: A temporary table of the script, or a table that its WITH names.
+
+    Returns:
+        The query of those rows alone; None where it has none of that name.
+    """
+    body = query.parts[-1]
+    tokens = body.statement.tokens
+    start = tokens[0].start
+    if fold(name) not in {fold(part.name or "") for part in query.parts[:-1]}:
+        heads = leading_heads(tokens)
+        if fold(name) not in {head.name for head in heads}:
+            return None
+        start = tokens[heads[-1].closing + 1].start
+    mark = "`" if query.dialect == SPARK else '"'
+    select = Edit(start, tokens[-1].end, f"SELECT * FROM {quote_identifier(name, mark=mark)}")
+    sources = tuple(source for source in body.sources if source.end <= start)
+    edits = (*(edit for edit in body.edits if edit.end <= start), select)
+    return replace(query, parts=(*query.parts[:-1], replace(body, sources=sources, edits=edits)))

@@ -100,7 +100,10 @@ def render_parts(
         joins = asof_joins(steps[-1].text, tokens)
         steps += [edited(steps[-1].text, joins)] if joins else []
     if foreign:
-        steps.append(_put_names(steps[-1].text, {stand_ins[key]: names[key] for key in names}))
+        text, by_stand_in = steps[-1].text, {stand_ins[key]: names[key] for key in names}
+        words = [token for token in tokenize(text) if token.value in by_stand_in]
+        edits = [Edit(word.start, word.end, by_stand_in[word.value]) for word in words]
+        steps.append(edited(text, edits))
     wanted = {setting.name: setting.value for setting in settings}
     asof = any(has_word(part.statement.tokens, "ASOF") for part in parts)
     return RenderedQuery(
@@ -154,12 +157,6 @@ def _pieces(text: str, parts: Sequence[Part], names: Mapping[QuerySource, str]) 
 def _part(text: str, part: Part, names: Mapping[QuerySource, str]) -> list[Piece]:
     named = [Edit(edit.start, edit.end, names[edit.source]) for edit in part.sources]
     return pieces(text, [*named, *part.edits], part.statement.start, part.statement.end)
-
-
-def _put_names(text: str, names: Mapping[str, str]) -> Mapped:
-    tokens = tokenize(text)
-    edits = [Edit(t.start, t.end, names[t.value]) for t in tokens if t.value in names]
-    return edited(text, edits)
 
 
 def _foreign(step: Mapped, dialect: str, calls: Calls) -> list[Mapped]:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from penstock.errors import Location
 from penstock.model.script.script import Setting
+from penstock.model.time.cron import AutoRestatement
 from penstock.model.time.needs import Need
 from penstock.model.time.partition import PartitionSpec
-from penstock.model.time.restatement import AutoRestatement
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.asset import ColumnLineage, ColumnType, TableName, table_of
 from penstock.model.values.custom_strategy import Custom

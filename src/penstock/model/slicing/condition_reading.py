@@ -117,17 +117,14 @@ class _Reader:
 
     def read(self, tree: exp.Expr) -> Expression:
         if isinstance(tree, exp.Column):
-            return self._column(tree)
+            name = self.slice_of(tree.name)
+            if name is not None:
+                return ("slice", name)
+            return COLUMN if _key(tree) == self.key else ANYTHING
         kind = type(tree).__name__
         reader, present = _READERS.get(kind), _PARTS_OF_TREES | _MORE_PARTS.get(kind, frozenset())
         unread = any(part for name, part in tree.args.items() if name not in present)
         return ANYTHING if reader is None or unread else reader(tree, self.read)
-
-    def _column(self, column: exp.Expr) -> Expression:
-        name = self.slice_of(column.name)
-        if name is not None:
-            return ("slice", name)
-        return COLUMN if _key(column) == self.key else ANYTHING
 
 
 def _call(operation: str, *arguments: Expression) -> Expression:

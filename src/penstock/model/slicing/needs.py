@@ -281,7 +281,9 @@ def _slices_read(
 ) -> tuple[SlicesRead, ...] | None:
     """Return what each use says of the slices of an input; None where one of them says nothing."""
     comparison = Comparison(Slices.of(model), Slices.of(upstream), reading.columns.zone)
-    columns = _with_slice(reading.columns.of(upstream))
+    # Steps in Python read the slice by its value.
+    by_value = ColumnWindows(SLICE, (COMMON,), Grain.TEXT)
+    columns = {**reading.columns.of(upstream), SLICE: by_value}
     reads: dict[SlicesRead, None] = {}
     for use in uses:
         windows = _windows(use, columns, comparison)
@@ -321,11 +323,6 @@ _SAME_VALUE = SlicesRead(
         ),
     ),
 )
-
-
-def _with_slice(columns: Columns) -> Columns:
-    """Add the slice that steps in Python read by its value."""
-    return {**columns, SLICE: ColumnWindows(SLICE, (COMMON,), Grain.TEXT)}
 
 
 def _windows(use: Use, columns: Columns, comparison: Comparison) -> tuple[Window, ...] | None:

@@ -8,7 +8,7 @@ read anew each time. A cache is a mapping, which knows no file; its values are t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import asdict, astuple, dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -76,7 +76,9 @@ class QueryFacts:
         types = {each.name: each.type for each in query.arguments if each.name in OF_SLICE}
         said = (query.dialect, text, places, types, _to_json({0: (outer,)}))
         found = self._known("windows", said, lambda: _to_json(told_by(part, query, outer)))
-        return {number: tuple(uses) for number, uses in _of_json(found)}
+        return {
+            number: tuple(tuple(map(_read_column, use)) for use in uses) for number, uses in found
+        }
 
     def _known(self, what: str, said: object, ask: Callable[[], T]) -> T:
         text = repr((VERSION, what, said)).encode("utf-8", "surrogatepass")
@@ -106,11 +108,6 @@ def _bound(bound: Bound | None) -> Any:
         return None
     shift = asdict(bound.shift)
     return [bound.is_end, shift["months"], shift["days"], bound.shift.rest // _MICROSECOND]
-
-
-def _of_json(uses: list[Any]) -> Iterator[tuple[int, list[Use]]]:
-    for number, of in uses:
-        yield number, [tuple(_read_column(column) for column in use) for use in of]
 
 
 def _read_column(parts: list[Any]) -> ColumnWindows:

@@ -95,14 +95,10 @@ class Comparison:
             zones.add(self.zone)
         if len(zones) > 1:
             return False
-        in_days = self.reader.in_days and all(map(_is_of_days, condition.windows))
+        bounds = (end for window in condition.windows for end in (window.first, window.last) if end)
+        in_days = self.reader.in_days and not any(bound.shift.rest for bound in bounds)
         at_moments = condition.grain is Grain.INSTANT and self.upstream.in_days
         return in_days or at_moments
-
-
-def _is_of_days(window: Window) -> bool:
-    bounds = (window.first, window.last)
-    return not any(bound is not None and bound.shift.rest for bound in bounds)
 
 
 def _widened(window: Window) -> Window:

@@ -17,13 +17,7 @@ from zoneinfo import ZoneInfo
 from penstock.model.definition.model import Model
 from penstock.model.script.arguments import PARTITION, PARTITION_END, PARTITION_START
 from penstock.model.slicing.condition_reading import Condition
-from penstock.model.slicing.evaluated_values import (
-    Casts,
-    LooseText,
-    Span,
-    Value,
-    span_of_values,
-)
+from penstock.model.slicing.evaluated_values import Casts, LooseText, Span, Value, span_of_values
 from penstock.model.slicing.evaluation import Expression, Program, Run, as_truths
 from penstock.model.slicing.moments import Grain
 from penstock.model.time.interval import Interval
@@ -113,7 +107,11 @@ class Selection:
 
     def _keeps(self, use: SlicesRead, slice_: Slice, own_span: Interval | None) -> Keeps:
         is_bounded = own_span is not None and use.windows != (EVERYTHING,)
-        moments = self._moments(use, own_span) if own_span is not None and is_bounded else []
+        moments: list[Interval] = []
+        if own_span is not None and is_bounded:
+            own_zone = zone_of(self.reader.partition)
+            spans = (window.of(own_span, own_zone) for window in use.windows)
+            moments = [span for span in spans if span is not None]
         spec, zone = self.upstream.partition, self.zone
         conditions = [
             (program.run, program.constants(_slice_values(program, slice_, own_span)), column)
@@ -129,11 +127,6 @@ class Selection:
             )
 
         return keeps
-
-    def _moments(self, use: SlicesRead, own_span: Interval) -> list[Interval]:
-        zone = zone_of(self.reader.partition)
-        spans = (window.of(own_span, zone) for window in use.windows)
-        return [item for item in spans if item is not None]
 
     def _prepared(self, use: tuple[Condition, SliceColumn]) -> tuple[Program, SliceColumn]:
         condition, column = use

@@ -28,15 +28,7 @@ from penstock.model.slicing.moments import Grain, Markers
 from penstock.model.time.needs import COMMON
 from penstock.sql.identifiers import fold
 from penstock.sql.query.nesting import Range, Unclear, outermost
-from penstock.sql.query.reading import (
-    Cte,
-    Query,
-    Select,
-    Source,
-    is_query,
-    query_in,
-    read_query,
-)
+from penstock.sql.query.reading import Cte, Query, Select, Source, is_query, query_in, read_query
 from penstock.sql.tokens import NAME, WORD, Token, may_be_alias
 
 Columns = Mapping[str, ColumnWindows]
@@ -259,9 +251,11 @@ class _Reader:
 
     def _read_all(self, first: int, last: int, scope: Scope) -> None:
         """Note that all in some words is read without bounds."""
-        for number in self._places(first, last):
-            self.uses.setdefault(number, {})[UNBOUNDED] = None
-        for word in self.tokens[first:last]:
+        words = self.tokens[first:last]
+        for number, place in enumerate(self.places if words else ()):
+            if words[0].start <= place < words[-1].end:
+                self.uses.setdefault(number, {})[UNBOUNDED] = None
+        for word in words:
             if word.kind in {WORD, NAME} and (scoped := scope.get(fold(word.value))) is not None:
                 self._visit_cte(scoped, UNBOUNDED)
 
@@ -269,11 +263,6 @@ class _Reader:
         """Return the number of a source that is a place itself, and has none in its brackets."""
         start = self.tokens[source.first + source.lateral].start
         return self.places.index(start) if start in self.places else None
-
-    def _places(self, first: int, last: int) -> Iterator[int]:
-        if first < last:
-            start, end = self.tokens[first].start, self.tokens[last - 1].end
-            yield from (n for n, place in enumerate(self.places) if start <= place < end)
 
     # --- bounds
 
@@ -314,19 +303,15 @@ class _Reader:
         found = self._conditions(source.on)
         bounds.add(found.windows, None if source.join == "inner" else number)
         equal = list(found.equal)
-        for column in self._using(source):
-            equal += [((other, column), (bounds.names[number], column))
-                      for other in bounds.names[:number]]  # fmt: skip
+        for word in self.tokens[slice(*source.using)] if source.using is not None else ():
+            if word.kind in {WORD, NAME}:
+                column = fold(word.value)
+                equal += [((other, column), (bounds.names[number], column))
+                          for other in bounds.names[:number]]  # fmt: skip
         both = [*equal, *((right, left) for left, right in equal)]
         if source.join == "inner":
             return both
         return [pair for pair in both if pair[1][0] == bounds.names[number]]
-
-    def _using(self, source: Source) -> list[str]:
-        if source.using is None:
-            return []
-        words = self.tokens[slice(*source.using)]
-        return [fold(word.value) for word in words if word.kind in {WORD, NAME}]
 
     def _of_source(self, source: Source, scope: Scope) -> Columns:
         """Return the bounds of what a query in FROM or WITH returns."""

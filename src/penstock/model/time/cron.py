@@ -1,13 +1,21 @@
-"""Cron expressions: when a model is due. Five fields, or a name for them such as ``@daily``."""
+"""Cron expressions, by which a model is due and restates itself: five fields, or a name."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
-from penstock.model.time.interval import IntervalUnit, unit_within
+from penstock.model.time.interval import (
+    Interval,
+    Intervals,
+    IntervalUnit,
+    intersect,
+    union,
+    unit_within,
+)
 
 SHORTCUTS = {
     "@hourly": "0 * * * *",
@@ -29,7 +37,7 @@ class TooOften(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """``expression`` as written, in the time of ``zone``."""
+    """``expression`` as written, also ``@daily`` and its like, in the time of ``zone``."""
 
     expression: str = "@daily"
     zone: str = "UTC"
@@ -88,3 +96,44 @@ class Cron:
     @property
     def _zone(self) -> ZoneInfo:
         return ZoneInfo(self.zone)
+
+
+@dataclass(frozen=True, slots=True)
+class AutoRestatement:
+    """The schedule by which a model restates itself, and how much of it.
+
+    Kinds of SQLMesh have it as ``auto_restatement_cron`` and ``auto_restatement_intervals``.
+    ``intervals`` is how many of a model by time; None for all, and for other models.
+    """
+
+    cron: str
+    zone: str = "UTC"
+    intervals: int | None = None
+
+    def due(self, moment: datetime) -> datetime:
+        """Return when it was due last: older intervals are restated.
+
+        Args:
+            moment: The moment of the run.
+
+        Returns:
+            A moment in UTC.
+        """
+        return Cron(self.cron, self.zone).floor(moment)
+
+    def window(self, recorded: Iterable[Interval], unit: IntervalUnit) -> Intervals:
+        """Return the recorded intervals that are restated.
+
+        Args:
+            recorded: The intervals that a model has.
+            unit: The unit of its intervals.
+
+        Returns:
+            Those of the last ``intervals`` units, or all.
+        """
+        intervals = union(recorded)
+        if self.intervals is None or not intervals:
+            return intervals
+        end = intervals[-1].end
+        start = unit.next(unit.ceil(end), -self.intervals)
+        return intersect(intervals, (Interval(start, end),)) if start < end else ()

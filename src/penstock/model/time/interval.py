@@ -41,10 +41,6 @@ class Interval:
         return f"{_iso(self.start)}/{_iso(self.end)}"
 
     @property
-    def is_whole_days(self) -> bool:
-        return _is_midnight(self.start) and _is_midnight(self.end)
-
-    @property
     def last(self) -> datetime:
         """The last moment of it, as times of microseconds have one."""
         return self.end - timedelta(microseconds=1)
@@ -53,7 +49,7 @@ class Interval:
         """For people: ``2026-01-01``, ``2026-01-01 to 2026-01-31`` (both included), or for less
         than days its start and end, ``2026-01-01T05:00Z to 2026-01-01T06:00Z``.
         """
-        if not self.is_whole_days:
+        if not (_is_midnight(self.start) and _is_midnight(self.end)):
             return f"{_short(self.start)} to {_short(self.end)}"
         first, last = self.start.date(), self.last.date()
         return str(first) if first == last else f"{first} to {last}"

@@ -13,12 +13,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from penstock.errors import PartitionError
-from penstock.model.time.interval import (
-    Interval,
-    Intervals,
-    interval_of,
-    union,
-)
+from penstock.model.time.interval import Interval, Intervals, interval_of, union
 from penstock.model.time.partition import TIME_KINDS, PartitionSpec, bounds, bucket_of
 
 

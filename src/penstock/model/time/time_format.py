@@ -111,7 +111,11 @@ class TimeFormat:
         try:
             if self.per_second is not None:
                 return datetime(1970, 1, 1, tzinfo=UTC) + int(text) * self.step
-            match = re.fullmatch(self._groups, text)
+            groups = (
+                f"([0-9]{{{part.width}}})" if isinstance(part, _Field) else re.escape(part)
+                for part in self.parts
+            )
+            match = re.fullmatch("".join(groups), text)
             if match is None:
                 return None
             values = dict(zip((part.strftime for part in self.fields), match.groups(), strict=True))
@@ -127,13 +131,6 @@ class TimeFormat:
         except (ValueError, OverflowError):
             return None
 
-    @property
-    def _groups(self) -> str:
-        return "".join(
-            f"([0-9]{{{part.width}}})" if isinstance(part, _Field) else re.escape(part)
-            for part in self.parts
-        )
-
 
 def read_format(text: str) -> TimeFormat:
     """Raises ValueError that says what of it is not known, or missing."""
@@ -141,16 +138,13 @@ def read_format(text: str) -> TimeFormat:
         return TimeFormat(text.casefold(), (), COUNTS[text.casefold()])
     parts = _strftime(text) if "%" in text else _pattern(text)
     ranks = {part.rank for part in parts if isinstance(part, _Field)}
-    if _YEAR not in ranks or ranks != set(range(max(ranks) + 1)) - _by_day_of_year(parts):
+    # The month is not needed where the day is counted from the year's first.
+    optional = {_MONTH} if _STRFTIME["%j"] in parts else set()
+    if _YEAR not in ranks or ranks != set(range(max(ranks) + 1)) - optional:
         raise ValueError(
             "does not tell one time from all others: a year and what follows is needed"
         )
     return TimeFormat(text, tuple(parts))
-
-
-def _by_day_of_year(parts: list[_Field | str]) -> set[int]:
-    """The month is not needed where the day is counted from the year's first."""
-    return {_MONTH} if _STRFTIME["%j"] in parts else set()
 
 
 def _strftime(text: str) -> list[_Field | str]:

@@ -129,9 +129,9 @@ class TimeRange:
         """
         if self.batch_size is None:
             return intervals
-        return tuple(batch for each in intervals for batch in self._batches(each, self.batch_size))
-
-    def _batches(self, interval: Interval, size: int) -> Iterator[Interval]:
-        units = split(interval, self.unit)
-        while batch := list(islice(units, size)):
-            yield Interval(batch[0].start, batch[-1].end)
+        batches: list[Interval] = []
+        for interval in intervals:
+            units = split(interval, self.unit)
+            while batch := list(islice(units, self.batch_size)):
+                batches.append(Interval(batch[0].start, batch[-1].end))
+        return tuple(batches)

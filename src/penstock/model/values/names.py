@@ -62,18 +62,18 @@ class Names:
             )
         *before, table = parts
         if not before:
-            return self.place(self._bare(table))
+            lake, schema = self.use or (self._default(table), DEFAULT_SCHEMA)
+            return self.place(TableName(lake, schema, table))
         if len(before) == 1:
             return self.place(self._two(before[0], table))
-        return self.place(self._three(before[0], before[1], table))
+        named = self.lake(before[0])
+        if named is None:
+            raise self.unknown_lake(before[0])
+        return self.place(TableName(named, before[1], table))
 
     def place(self, table: TableName) -> TableName:
         """Return where a table is in this environment."""
         return self.moved.get(fold(table.full), table) if self.moved else table
-
-    def _bare(self, table: str) -> TableName:
-        lake, schema = self.use or (self._default(table), DEFAULT_SCHEMA)
-        return TableName(lake, schema, table)
 
     def _two(self, first: str, table: str) -> TableName:
         alias = self.aliases.get(first.casefold())
@@ -89,12 +89,6 @@ class Names:
                 f"write {lake}.{DEFAULT_SCHEMA}.{table} or {default}.{first}.{table}",
             )
         return TableName(default, first, table)
-
-    def _three(self, first: str, schema: str, table: str) -> TableName:
-        lake = self.lake(first)
-        if lake is None:
-            raise self.unknown_lake(first)
-        return TableName(lake, schema, table)
 
     def unknown_lake(self, name: str) -> UnknownName:
         known = sorted({*self.lakes, *self.aliases})
