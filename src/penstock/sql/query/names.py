@@ -1,6 +1,6 @@
 """Resolve the names of tables in sqlglot's tree of a query, as Spark and DuckDB compare them.
 
-sqlglot's own `optimizer.scope` compares names by case, among others (ADR 0034). What a column
+sqlglot's own `optimizer.scope` compares names by case, among others (ADR 0031). What a column
 derives from, and what is not known of that, is `penstock.model.lineage.scope`'s.
 """
 
