@@ -295,6 +295,26 @@ def test_folders_of_sqlmesh_are_named(project: Path) -> None:
     assert "notification_targets: [notify.NAME] in penstock.toml" in said
 
 
+PYTHON = """
+import sqlmesh.core.config as c
+config = c.Config(
+    gateways={"duck": c.GatewayConfig(connection=None)},
+    model_defaults=c.ModelDefaultsConfig(dialect="duckdb", owner="ann"),
+    users=[],
+)
+"""
+
+
+@pytest.mark.parametrize(("text", "is_read"), [(PYTHON, True), ("import sqlmesh\nConfig(", False)])
+def test_a_configuration_of_sqlmesh_in_python(project: Path, text: str, is_read: bool) -> None:
+    (project / "config.py").write_text(text)
+    said = check(project).stderr
+    assert "config.py: warning: the file is SQLMesh's, and Penstock does not read it" in said
+    keys = ": gateways, model_defaults.dialect, model_defaults.owner, users\n"
+    assert (keys in said) is is_read
+    assert ("model_defaults.owner: owner in [project.defaults]" in said) is is_read
+
+
 def test_defaults_of_sqlmesh_are_those_of_the_project(project: Path) -> None:
     defaults = {"cron": "'@daily'", "owner": "ann", "audits": "[]", "kind": "FULL"}
     lines = "".join(f"  {name}: {value}\n" for name, value in defaults.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,17 @@ def test_the_log_of_the_last_run_that_failed(root: Path) -> None:
     assert penstock(root, "logs", "--failed").stdout == penstock(root, "logs", "r2").stdout
     assert "it failed" in penstock(root, "logs", "days", "--failed").stdout
     assert "penstock logs last" in penstock(root, "logs").stderr
+
+
+def test_without_its_catalog_the_list_of_runs_names_the_log(root: Path) -> None:
+    config = root / "penstock.toml"
+    unreachable = 'catalog = "postgres:dbname=x host=127.0.0.1 port=1"'
+    config.write_text(re.sub(r"catalog = .*", unreachable, config.read_text()))
+    done = penstock(root, "runs")
+    assert done.exit_code == 2
+    assert "cannot be opened" in done.stderr
+    assert "penstock logs last shows a run without the catalog" in done.stderr
+    assert "it failed" in penstock(root, "logs", "last").stdout
 
 
 def test_frames_of_the_user_come_first() -> None:

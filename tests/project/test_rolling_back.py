@@ -317,6 +317,14 @@ def test_what_cannot_be_rolled_back_is_named(shop: Shop) -> None:
         shop.project.rollback("days", "nosuch")
 
 
+def test_yesterday_is_refused_with_the_points_that_it_may_mean(shop: Shop) -> None:
+    with pytest.raises(ArgumentError, match="'yesterday' is not a snapshot") as caught:
+        shop.project.rollback("days", "yesterday")
+    assert "a date for its begin in UTC (2026-11-27), an age (24h)" in str(caught.value.hint)
+    with pytest.raises(SnapshotNotFound):  # a date is read; the lake is younger
+        shop.project.rollback("days", "2001-11-27")
+
+
 def test_duckdb_reads_what_is_back(shop: Shop) -> None:
     good = shop.made("days", "2026-01-01", 1)
     shop.made("days", "2026-01-02", 2)

@@ -92,8 +92,8 @@ def test_a_point_is_a_snapshot_a_time_an_age_or_a_run(shop: Project) -> None:
         snapshot_of_point(shop.context, "2001-01-01", ORDERS)
     with pytest.raises(ArgumentError, match="run r2 made nothing of"):
         snapshot_of_point(shop.context, "r2", ORDERS)
-    with pytest.raises(ArgumentError, match="'yesterday' is not a snapshot, time, age or run"):
-        snapshot_of_point(shop.context, "yesterday", ORDERS)
+    with pytest.raises(ArgumentError, match="'nosuch' is not a snapshot, time, age or run"):
+        snapshot_of_point(shop.context, "nosuch", ORDERS)
 
 
 def test_the_key_of_a_model_is_what_it_says_of_its_rows(shop: Project) -> None:

@@ -95,8 +95,16 @@ def test_internal_columns_are_never_suggested(listed: str, said: str) -> None:
     assert "_ducklake" not in error.message
 
 
+@pytest.mark.parametrize("name", ["`rowid`", "`d`.`snapshot_id`"])
+def test_columns_of_the_change_feed_are_those_of_table_changes(name: str) -> None:
+    text = f"A column, variable, or function parameter with name {name} cannot be resolved."
+    error = explain(Py4JNetworkError(f"[UNRESOLVED_COLUMN.WITH_SUGGESTION] {text}"))
+    assert "table_changes has rowid and snapshot_id" in str(error.hint)
+
+
 @pytest.mark.parametrize(
-    ("name", "instead"), [("HUGEINT", "DECIMAL(38, 0)"), ("GEOMETRY", "st_geomfromwkb")]
+    ("name", "instead"),
+    [("HUGEINT", "DECIMAL(38, 0)"), ("UUID", "STRING"), ("GEOMETRY", "st_geomfromwkb")],
 )
 def test_types_of_duckdb_say_what_spark_calls_them(name: str, instead: str) -> None:
     text = f'[UNSUPPORTED_DATATYPE] Unsupported data type "{name}". SQLSTATE: 0A000'

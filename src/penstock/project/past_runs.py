@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from penstock.errors import ArgumentError
+from penstock.errors import ArgumentError, CatalogUnreachable
 from penstock.project.planning import build_request, plan_request
 from penstock.project.states import report_status
 from penstock.settings.durations import is_duration, seconds_of
@@ -14,7 +14,6 @@ from penstock.settings.durations import is_duration, seconds_of
 if TYPE_CHECKING:
     from penstock.engine.answers.runs import PastRuns, RunDetail, RunLogLines
     from penstock.engine.answers.why import Why
-    from penstock.engine.results import ModelStatus, SliceStatus
     from penstock.project.context import ProjectContext
 
 LAST_RUNS = 20  # that a list shows
@@ -35,12 +34,6 @@ def moment_since(since: str | datetime | None, now: datetime | None = None) -> d
             f"{str(since)!r} is neither an age nor a time",
             hint='write an age, such as "24h" or "7d", or a time: 2026-11-27T22:00Z',
         ) from None
-
-
-def _state(status: ModelStatus, known: SliceStatus | None, partition: str | None) -> str:
-    if known is not None:
-        return known.state
-    return status.state if partition is None else "missing"
 
 
 def list_runs(
@@ -67,7 +60,9 @@ def list_runs(
 
     Raises:
         ArgumentError: An argument is wrong.
+        CatalogUnreachable: A catalog cannot be opened.
     """
+    from penstock.engine.answers.logs import find_log
     from penstock.engine.answers.runs import past_runs
     from penstock.engine.state.run_history import AskedRuns
 
@@ -79,7 +74,14 @@ def list_runs(
         None if target is None else target.qualified,
         None if all_environments else context.settings.runs_in.suffix,
     )
-    return past_runs(context.existing_catalogs(), asked, None if target is None else target.lake)
+    try:
+        catalogs = context.existing_catalogs()
+    except CatalogUnreachable as error:
+        directory = context.settings.retention.directory
+        if directory is not None and find_log(directory, "last") is not None:
+            error.hint = f"{error.hint}; penstock logs last shows a run without the catalog"
+        raise
+    return past_runs(catalogs, asked, None if target is None else target.lake)
 
 
 def describe_run(context: ProjectContext, run: str = "last") -> RunDetail:
@@ -178,6 +180,7 @@ def explain_state(context: ProjectContext, model: str, partition: str | None = N
             slice_ = step.slices[0]
     text = None if slice_ is None else str(slice_)
     known = chosen(status.slices, text)
+    state = status.state if partition is None else "missing"
     until = waits(step)
     makers = {str(each.target): each for each in context.models}
     of = history(shown, slice_, context.existing_catalogs(), makers)
@@ -185,7 +188,7 @@ def explain_state(context: ProjectContext, model: str, partition: str | None = N
         model=shown.name,
         table=str(shown.target),
         slice=text,
-        state=_state(status, known, partition),
+        state=state if known is None else known.state,
         reason=None if known is None else known.reason,
         made=of.made,
         tried=of.tried,

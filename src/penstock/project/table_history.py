@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 Point = int | str | date | datetime  # a snapshot, a time, an age or a run
 SAMPLES = 5
 _COME = ("insert", "update_postimage")  # in a change feed
+_NUMBER = re.compile(r"0|[1-9]\d*")  # the id of a snapshot: ids of runs begin with a zero
 DONE = "done"  # the state of a step that has written its slice
 
 
@@ -151,8 +153,8 @@ def snapshot_of_point(context: ProjectContext, point: Point | None, table: Table
     catalog = context.catalog_of(table)
     if point is None:
         return catalog.latest().id
-    if isinstance(point, int) or (isinstance(point, str) and _is_number(point)):
-        return catalog.snapshot(At.of(int(point), None)).id
+    if isinstance(point, int) or _NUMBER.fullmatch(str(point)):
+        return catalog.snapshot(At.of(int(str(point)), None)).id
     moment = _moment(point)
     if moment is not None:
         return catalog.snapshot(At.of(None, moment)).id
@@ -163,8 +165,8 @@ def snapshot_of_point(context: ProjectContext, point: Point | None, table: Table
             raise
         raise ArgumentError(
             f"{str(point)!r} is not a snapshot, time, age or run",
-            hint="write a number (penstock snapshots), a time (2026-11-27T22:00Z), an age "
-            "(24h) or the id of a run (penstock runs)",
+            hint="write a number (penstock snapshots), a time (2026-11-27T22:00Z), a date for its "
+            "begin in UTC (2026-11-27), an age (24h) or the id of a run (penstock runs)",
         ) from None
 
 
@@ -350,11 +352,6 @@ def _require_one_question(
             "there is no point to compare with",
             hint="give --from SNAPSHOT, a time, an age (24h) or a run; or --run RUN",
         )
-
-
-def _is_number(text: str) -> bool:
-    """Return whether a text is the id of a snapshot: ids of runs begin with a zero."""
-    return text.isdecimal() and (text == "0" or not text.startswith("0"))
 
 
 def _moment(point: str | date | datetime) -> datetime | None:

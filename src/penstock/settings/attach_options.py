@@ -11,16 +11,14 @@ from collections.abc import Collection, Mapping
 
 from penstock.errors import ConfigError, UnsupportedFeature
 
+_MIGRATES = (
+    "Penstock migrates no catalogs: it reads the older versions as they are",
+    "leave it out; to write to the lake, attach it once with DuckDB and AUTOMATIC_MIGRATION",
+)
 # By name: what is wrong with it, and what to do.
 _REFUSED: Mapping[str, tuple[str, str]] = {
-    "automatic_migration": (
-        "Penstock migrates no catalogs: it reads the older versions as they are",
-        "leave it out; to write to the lake, attach it once with DuckDB and AUTOMATIC_MIGRATION",
-    ),
-    "migrate_if_required": (
-        "Penstock migrates no catalogs: it reads the older versions as they are",
-        "leave it out; to write to the lake, attach it once with DuckDB and AUTOMATIC_MIGRATION",
-    ),
+    "automatic_migration": _MIGRATES,
+    "migrate_if_required": _MIGRATES,
     "encrypted": (
         "encrypted files are neither written nor read",
         "leave it out, or use DuckDB for this lake",
@@ -61,11 +59,7 @@ _REFUSED: Mapping[str, tuple[str, str]] = {
 _META = "meta_"
 _PARAMETERS = "metadata_parameters"
 # Options that ask for what Penstock does in any case.
-_HARMLESS: Mapping[str, object] = {
-    "automatic_migration": False,
-    "migrate_if_required": False,
-    "encrypted": False,
-}
+_HARMLESS = dict.fromkeys(("automatic_migration", "migrate_if_required", "encrypted"), False)
 # Keywords of `Lake.attach` that penstock.toml does not take: a project writes to the lake as it is.
 _NOT_FOR_PROJECTS = ("read_only", "snapshot_version", "snapshot_time", "create_if_not_exists")
 

@@ -20,7 +20,6 @@ from penstock.settings.durations import duration_setting
 from penstock.settings.environment_tables import SECTION as OWN_TABLES
 from penstock.settings.environment_tables import Environment, OwnTables, Places, read_own_tables
 from penstock.settings.model_defaults import ModelDefaults
-from penstock.settings.notify_settings import KEYS as NOTIFY_KEYS
 from penstock.settings.notify_settings import NotifySettings, read_notify
 from penstock.settings.open_lineage_settings import OpenLineageSettings, read_open_lineage
 from penstock.settings.project_variables import KEY as VARIABLES
@@ -254,10 +253,8 @@ def _environment(named: str | None, environ: Mapping[str, str]) -> tuple[str | N
     """Return the name of the environment, and who gave it. The default one has none."""
     name, at = named, Location("--env")
     if name is None:
-        name, at = (
-            environ.get(_ENVIRONMENT) or None,
-            Location(f"environment variable {_ENVIRONMENT}"),
-        )
+        name = environ.get(_ENVIRONMENT) or None
+        at = Location(f"environment variable {_ENVIRONMENT}")
     return None if name == DEFAULT_ENVIRONMENT else name, at
 
 
@@ -332,15 +329,11 @@ def _build(root: Path, values: Mapping[str, Setting], environ: Mapping[str, str]
         open_lineage=read_open_lineage(root, get("project.name") or root.name, values.get)
         if any(key.startswith("openlineage.") for key in values)
         else None,
-        notify=tuple(_notify(name, values) for name in names_in("notify", values)),
+        notify=tuple(
+            read_notify(name, _settings_of("notify", name, values))
+            for name in names_in("notify", values)
+        ),
     )
-
-
-def _notify(name: str, values: Mapping[str, Setting]) -> NotifySettings:
-    keys = {key: f"notify.{name}.{key}" for key in NOTIFY_KEYS}
-    given = {key: values[full] for key, full in keys.items() if full in values}
-    places = {key: each.origin for key, each in given.items()}
-    return read_notify(name, {key: each.value for key, each in given.items()}, places)
 
 
 def _python_timeout(setting: Setting | None) -> float | None:
@@ -431,14 +424,15 @@ def default_lake(lakes: Mapping[str, LakeSettings]) -> str | None:
     return "main" if "main" in names else None
 
 
-def _settings_of(
+def _settings_of(section: str, name: str, values: Mapping[str, Setting]) -> dict[str, Setting]:
+    keys = {key: f"{section}.{name}.{key}" for key in SECTIONS[section]}
+    return {key: values[full] for key, full in keys.items() if full in values}
+
+
+def _settings_of_lake(
     section: str, what: str, name: str, values: Mapping[str, Setting]
 ) -> dict[str, Setting]:
-    settings = {
-        key: values[f"{section}.{name}.{key}"]
-        for key in SECTIONS[section]
-        if f"{section}.{name}.{key}" in values
-    }
+    settings = _settings_of(section, name, values)
     for key, setting in settings.items():
         if setting.value == "":
             raise ConfigError(
@@ -457,7 +451,7 @@ def _build_delta(
     state: LakeSettings,
 ) -> LakeSettings:
     """A Delta root; its index is beside the catalog of ``state``, the lake with the records."""
-    settings = _settings_of(DELTA, "Delta root", name, values)
+    settings = _settings_of_lake(DELTA, "Delta root", name, values)
     first = next(iter(settings.values())).origin
     if any(name.casefold() == each.casefold() for each in lakes):
         raise ConfigError(
@@ -499,7 +493,7 @@ def index_of(catalog: str, name: str) -> tuple[str, str | None]:
 
 
 def _build_lake(root: Path, name: str, values: Mapping[str, Setting]) -> LakeSettings:
-    settings = _settings_of("lakes", "lake", name, values)
+    settings = _settings_of_lake("lakes", "lake", name, values)
     if "catalog" not in settings:
         raise ConfigError(
             f"lake {name!r} has no catalog",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,17 @@ from penstock.errors import Diagnostic, Location
 FILE_NAMES = ("config.yaml", "config.yml", "config.py")
 #: keys that only SQLMesh's configuration has
 _OURS = frozenset({"gateways", "default_gateway", "model_defaults", "default_connection"})
+_DEFAULTS = {"start": "start", "cron": "cron", "owner": "owner", "audits": "data_tests"}
 #: what there is in place of each key, of `model_defaults` with its name before
 _INSTEAD: Mapping[str, str] = {
     "gateways": "[lakes.main] catalog and data_path in penstock.toml",
     "default_gateway": "the first of [lakes] in penstock.toml",
     "model_defaults.dialect": '[project] dialect = "duckdb" (or "spark") in penstock.toml',
     "variables": "[project.variables] in penstock.toml, with the same names",
-    "model_defaults.start": "start in [project.defaults] of penstock.toml",
-    "model_defaults.cron": "cron in [project.defaults] of penstock.toml",
-    "model_defaults.owner": "owner in [project.defaults] of penstock.toml",
-    "model_defaults.audits": "data_tests in [project.defaults] of penstock.toml",
+    **{
+        f"model_defaults.{theirs}": f"{ours} in [project.defaults] of penstock.toml"
+        for theirs, ours in _DEFAULTS.items()
+    },
     "linter": "`penstock check` and `penstock format --check` in CI",
     "users": "owner in [project.defaults], and [notify.NAME] in penstock.toml",
     "notification_targets": "[notify.NAME] in penstock.toml",
@@ -86,16 +88,26 @@ def _is_sqlmesh(path: Path) -> bool:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    """Return what a YAML file says; nothing of one that cannot be read."""
-    if path.suffix == ".py":
-        return {}
+    """Return what a file says; nothing of one that cannot be read."""
     import yaml
 
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8", errors="replace"))
-    except (yaml.YAMLError, RecursionError, OSError, ValueError):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        content = _arguments(text) if path.suffix == ".py" else yaml.safe_load(text)
+    except (yaml.YAMLError, SyntaxError, RecursionError, OSError, ValueError):
         return {}
     return content if isinstance(content, Mapping) else {}
+
+
+def _arguments(text: str) -> Mapping[str, Any]:
+    """Return the names that Python gives to ``Config``, with those of calls as their values."""
+    return {
+        keyword.arg: {inner.arg: None for inner in getattr(keyword.value, "keywords", ())}
+        for call in ast.walk(ast.parse(text))
+        if isinstance(call, ast.Call) and ast.unparse(call.func).split(".")[-1] == "Config"
+        for keyword in call.keywords
+        if keyword.arg
+    }
 
 
 def _keys(content: Mapping[str, Any]) -> Iterator[str]:

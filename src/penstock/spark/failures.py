@@ -31,6 +31,7 @@ _BAD_FILE = re.compile(r"while reading file (\S.*?\.parquet)\. ", re.DOTALL)
 _NO_PATH = re.compile(r"Path does not exist: (.*?)\. SQLSTATE", re.DOTALL)
 _SUGGESTED = re.compile(r" ?Did you mean one of the following\? \[([^\]]*)\]\.")
 _UNRESOLVED = re.compile(r"with name `([^`]+)` cannot be resolved")
+_OF_FEEDS = re.compile(r"with name `(?:[^`]+`\.`)?(?:rowid|snapshot_id)` cannot", re.IGNORECASE)
 _INTERNAL = re.compile(r"`(?:_penstock_|_ducklake_internal_|_metadata)")
 _JAVA_CAUSE = re.compile(r"(?:java|org)\.[\w.$]+(?:Exception|Error): ([^\n]+)")
 _SCHEME = re.compile(r"^file:/+")
@@ -78,16 +79,13 @@ _HINTS = {
 }
 # DuckDB's types that have other names in Spark's SQL.
 _NO_TYPE = {
-    "HUGEINT": "write DECIMAL(38, 0)",
-    "UHUGEINT": "write DECIMAL(38, 0)",
+    **dict.fromkeys(("HUGEINT", "UHUGEINT"), "write DECIMAL(38, 0)"),
     "UBIGINT": "write DECIMAL(20, 0)",
     "UINTEGER": "write BIGINT",
     "USMALLINT": "write INT",
     "UTINYINT": "write SMALLINT",
     "GEOMETRY": "write st_geomfromwkb(bytes), or leave the cast out",
-    "UUID": "write STRING",
-    "VARCHAR": "write STRING",
-    "TEXT": "write STRING",
+    **dict.fromkeys(("UUID", "VARCHAR", "TEXT"), "write STRING"),
     "TIMESTAMPTZ": "write TIMESTAMP",
 }
 
@@ -200,6 +198,8 @@ def _hint(condition: str | None, cause: str) -> str | None:
             "write the file in microseconds: to_parquet(..., coerce_timestamps='us') of pandas, "
             "which fails where a value would change; or read it with DuckDB"
         )
+    if _OF_FEEDS.search(cause):
+        return "table_changes has rowid and snapshot_id; table_insertions, table_deletions do not"
     if 'to "VARIANT"' in cause:
         return "write to_variant_object(...) of a struct or a map"
     return _HINTS.get(condition or "")

@@ -40,6 +40,12 @@ def test_a_row_that_is_older_than_the_first_snapshot() -> None:
     )
 
 
+def test_a_change_from_outside_has_the_author_that_its_writer_set() -> None:
+    known = {3: SnapshotInfo("main", 3, AT, "", "ada", "by hand", None)}
+    (version,) = versions_of([Image(3, True, A)], known, {})
+    assert (version.run, version.author, version.message) == (None, "ada", "by hand")
+
+
 def test_a_key_is_values_by_columns() -> None:
     assert read_key("id=1, day=2026-01-01") == {"id": "1", "day": "2026-01-01"}
     assert read_key({"id": 1}) == {"id": 1}

@@ -199,6 +199,10 @@ def test_a_second_partition_is_an_error() -> None:
     annotations, findings = parse(text)
     assert annotations.partition == PartitionSpec("daily")
     assert [(f.severity, f.location.line) for f in findings] == [("warning", 1), ("error", 3)]
+    assert (
+        'for slices of two dimensions, as a day and a customer, write `partitioned dynamic key="'
+        in (findings[-1].hint or "")
+    )
 
 
 @pytest.mark.parametrize("event", EVENTS)
