@@ -1,8 +1,9 @@
 """Catalogs that know very many slices, made by inserting records: what plans and states cost.
 
-The project has ``generated.partitioned`` models. Each of them was made by a run of its whole range,
-in one commit: a snapshot and a read for each model, a slice and a step for each of its days. No
-rows are written, and no data files: neither a plan nor a status looks at them.
+The project has ``generated.partitioned`` models, or a source with readers. Each of them was made by
+a run of its whole range, in one commit: a snapshot and a read for each model, a slice and a step
+for each of its days. No rows are written, and no data files: neither a plan nor a status looks at
+them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, update
 
 from bench import generated
 from penstock import Project
@@ -27,12 +28,58 @@ from penstock.model.definition.model import Model
 FIRST = date(2025, 1, 1)
 _AT = datetime(2026, 1, 1, tzinfo=UTC)
 _RUN = "01976f00-0000-7000-8000-000000000001"
+_CORRECTION = "01976f00-0000-7000-8000-000000000002"
+_READER = """\
+-- pipeline
+-- partitioned daily
+-- materialize ducklake://main/{name}
+SELECT id, c1, day FROM {table} WHERE _wm_partition = '{{partition}}'
+"""
 _COLUMNS = (*(f"c{n}" for n in range(1, 11)), "day", "_wm_partition")
 
 
 def make(root: Path, models: int, days: int) -> None:
     """Write a project of so many models, and the catalog after a run of so many days."""
     generated.write(root, models, partitioned=True)
+    _record(root, days)
+
+
+def make_readers(root: Path, readers: int, days: int) -> None:
+    """Write a project of a source and so many models that read its same slice, all of them built.
+
+    Then a day of the source, `corrected_day`, is built again: that slice of all readers is behind.
+    """
+    generated.write(root, 0)
+    (root / "models").mkdir()
+    names = {"source": "raw_events"} | {f"reader{n:02}": "source" for n in range(readers)}
+    for name, table in names.items():
+        (root / "models" / f"{name}.sql").write_text(_READER.format(name=name, table=table))
+    _record(root, days)
+    _correct(root, readers + 2, corrected_day(days))
+
+
+def corrected_day(days: int) -> date:
+    """The day of the source that is built again: the one in the middle."""
+    return FIRST + timedelta(days=days // 2)
+
+
+def _correct(root: Path, snapshot_id: int, day: date) -> None:
+    """Record that a later run built a day of the source again."""
+    extra = json.dumps({"run": _CORRECTION, "step": "source"})
+    changes = {"changes_made": "inserted_into_table:1", "commit_extra_info": extra}
+    snapshot = _snapshots(snapshot_id)[-1] | {"snapshot_time": _AT + timedelta(days=1)}
+    moment = to_text(_AT + timedelta(days=1))
+    of_day = (SLICE.c.target == "main.source") & (SLICE.c.slice == day.isoformat())
+    built = {"run_id": _CORRECTION, "snapshot_id": snapshot_id, "made_in": snapshot_id}
+    catalog = Catalog.open(f"sqlite:{root}/meta.ducklake", data_path=str(root / "data"))
+    with catalog, catalog.writing() as connection:
+        _insert(connection, t.snapshot, [snapshot])
+        _insert(connection, t.snapshot_changes, [{"snapshot_id": snapshot_id, **changes}])
+        _insert(connection, RUN, [{**_run(), "run_id": _CORRECTION}])
+        connection.execute(update(SLICE).where(of_day).values(**built, published_at=moment))
+
+
+def _record(root: Path, days: int) -> None:
     with Project.load(root) as project:
         ordered = project.graph.ordered(project.models)
     catalog = Catalog.open(f"sqlite:{root}/meta.ducklake", data_path=str(root / "data"))

@@ -2,7 +2,9 @@
 models cost: processes that start no Spark.
 
 The plan is of a range of which all slices are known but those of the last five days, of models with
-365 of them; the state is that of all models, with 100 (`bench.known_slices`). Cold: the
+365 of them; the state is that of all models, with 100 (`bench.known_slices`). One model is planned
+in a project of ten times as many models, and its state is shown among those with 100 slices. The
+corrected day is one of a source with 20 readers, which a plan builds again. Cold: the
 cache is emptied before. Beside them a process that only imports SQLAlchemy and sqlglot. Python
 finds its bytecode, as in an installation. ``--rows`` is the number of models.
 """
@@ -27,6 +29,7 @@ from penstock.events import ignore
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "flights"
 DAY = "2013-01-01"
 PLANNED, SHOWN, MISSING = 365, 100, 5  # days
+READERS = 20
 IMPORTS = "imports"
 _COMMAND = """
 import sys
@@ -98,11 +101,17 @@ def commands(models: int) -> tuple[Command, ...]:
     plan = ("plan", "--from", known_slices.FIRST.isoformat(), "--to", until.isoformat())
     what = f"plan of {models:,} models x {PLANNED} slices"
     again = ("run", "--partition", DAY, "--exclude", "logs/")
+    one, large = "g0/m0000", 10 * models
+    first, last = known_slices.FIRST, known_slices.last(PLANNED)
+    behind = ("plan", "--from", first.isoformat(), "--to", last.isoformat())
     return (
         Command("flights example, run with nothing to do", "flights", again, 0.7),
         Command(f"{what}, cold", "planned", plan, 2.0, 200, warm=False),
         Command(f"{what}, warm", "planned", plan, 0.7, 200),
         Command(f"status of {models:,} models x {SHOWN} slices", "shown", ("status",), 0.7, 100),
+        Command(f"status of one of {models:,} models", "shown", ("status", one), 0.4),
+        Command(f"plan of one of {large:,} models", "large", ("plan", "--select", one), 1.5),
+        Command(f"plan of a corrected day with {READERS} readers", "readers", behind, 1.0),
     )
 
 
@@ -113,6 +122,8 @@ def main() -> None:
         _made(work / "flights")
         for name, days in (("planned", PLANNED), ("shown", SHOWN)):
             known_slices.make(work / name, options.rows, days)
+        known_slices.make(work / "large", 10 * options.rows, 1)
+        known_slices.make_readers(work / "readers", READERS, PLANNED)
         processes, every = Processes(work), commands(options.rows)
         sides = [command.side(processes) for command in every]
         sides.append(harness.Side(IMPORTS, processes.imports))

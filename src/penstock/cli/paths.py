@@ -8,20 +8,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
 
 from penstock.events import Event, EventSink, Notice, StepFinished
 
-_META = "penstock.root"
+_META = "penstock.below_root"  # the pattern of paths below the project
 
 
 def remember(root: Path) -> None:
     """Paths in the messages of this command are relative to ``root`` from here on."""
-    context = click.get_current_context(silent=True)
-    if context is not None:
-        context.meta[_META] = root.resolve()
+    context, root = click.get_current_context(silent=True), root.resolve()
+    if context is not None and root != Path(root.anchor):
+        below = rf"(?<![\w./\\-]){re.escape(str(root))}[/\\](?=\S)"
+        context.meta[_META] = re.compile(below)
 
 
 def local(text: str) -> str:
@@ -32,11 +34,8 @@ def local(text: str) -> str:
 def shortening() -> Callable[[str], str]:
     """The function that makes paths relative; threads of a run may call it."""
     context = click.get_current_context(silent=True)
-    root: Path | None = None if context is None else context.meta.get(_META)
-    if root is None or root == Path(root.anchor):
-        return str
-    below = re.compile(rf"(?<![\w./\\-]){re.escape(str(root))}[/\\](?=\S)")
-    return lambda text: below.sub("", text)
+    below: re.Pattern[str] | None = None if context is None else context.meta.get(_META)
+    return str if below is None else partial(below.sub, "")
 
 
 def with_local_paths(sink: EventSink) -> EventSink:

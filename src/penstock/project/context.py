@@ -273,7 +273,7 @@ class ProjectContext:
         ordered = self.graph.ordered(self.models)
         models = ordered if names is None else [one for one in ordered if one.name in names]
         lineage = project_lineage(models, known_columns, cache)
-        if cache is not None and names is None:
+        if cache is not None:
             cache.save()
         return lineage, known_columns
 

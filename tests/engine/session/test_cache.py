@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock import Project
-from penstock.engine.session.cache import lineages, scripts
+from penstock.engine.session.cache import lineages, scripts, stamp
 from penstock.errors import ModelError
 from penstock.model.definition.model import Model
 from penstock.model.project import loader
@@ -246,3 +246,19 @@ def test_lineage_is_cached(content: bytes | None, shop: Path) -> None:
     again = lineages(project.settings)
     assert again is not None
     assert sorted(again) == sorted(cache)
+
+
+def test_lineage_of_some_models_leaves_that_of_others(shop: Path) -> None:
+    with Project.load(shop) as project:
+        names = [model.name for model in project.models]
+    for name in names:  # as plans ask for it
+        with Project.load(shop) as project:
+            project._context.lineage({name})
+    cache = lineages(project.settings)
+    assert cache is not None
+    assert len(cache) == len(names) == 2
+
+
+def test_code_is_looked_at_once() -> None:
+    assert stamp(("model", "sql")) is stamp(("model", "sql"))
+    assert stamp(("model", "sql")) != stamp(("model",))

@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -104,7 +105,7 @@ def scripts(settings: Settings) -> CacheFile[bytes] | None:
 def lineages(settings: Settings) -> CacheFile[Any] | None:
     """Lineages of models, as `penstock.model.lineage.values.to_dict` has them."""
     path = _path(settings, "lineage.json")
-    return None if path is None else CacheFile(path, _json, json.loads)
+    return None if path is None else CacheFile(path, _json, json.loads, keeps=20_000)
 
 
 def columns(settings: Settings) -> CacheFile[Any] | None:
@@ -160,10 +161,12 @@ def _json(content: Any) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode()
 
 
+@cache  # a process goes on with the code that it has loaded
 def stamp(rooms: Sequence[str] = _ROOMS) -> list[Any]:
     """Changes with the code that reads scripts: Penstock's, sqlglot's and Python's."""
-    package = Path(__file__).parents[2]
-    paths = [path for room in rooms for path in sorted((package / room).rglob("*.py"))]
+    folders = [folder for room in rooms for folder in os.walk(Path(__file__).parents[2] / room)]
+    names = sorted(f"{path}/{name}" for path, _, files in folders for name in files)
+    paths = [Path(name) for name in names if name.endswith(".py")]
     spec = importlib.util.find_spec("sqlglot")  # without loading it
     if spec is not None and spec.origin is not None:
         paths.append(Path(spec.origin).with_name("_version.py"))

@@ -46,7 +46,9 @@ class ClassArchive:
         release = ""
         with suppress(OSError, UnicodeDecodeError):
             release = (java.parent.parent / "release").read_text(encoding="utf-8")
-        parts = [_FORMAT, str(java), release, spark_version(), _spark_home()]
+        spec = importlib.util.find_spec("pyspark")
+        home = str(spec.origin) if spec else ""
+        parts = [_FORMAT, str(java), release, spark_version(), home]
         digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         return cls(directory, digest[:16])
 
@@ -76,11 +78,6 @@ class ClassArchive:
         for path in self.directory.glob(f"spark-{self.key}-*.jsa"):
             with suppress(OSError):
                 path.unlink()
-
-
-def _spark_home() -> str:
-    spec = importlib.util.find_spec("pyspark")
-    return str(spec.origin) if spec else ""
 
 
 def writing(path: Path) -> str:

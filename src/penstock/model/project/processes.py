@@ -11,7 +11,6 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -36,13 +35,15 @@ def pack_in_processes(
     count = min(_count_cores(), len(items) // FEWEST)
     if count < 2 or not _can_fork():
         return {}
+    from multiprocessing import get_context  # late: most projects read few new scripts
+
     context = get_context("fork")
     packed: dict[str, bytes] = {}
     workers = []
     for number in range(count):
         receiver, sender = context.Pipe(duplex=False)
-        part = items[number::count]
-        worker = context.Process(target=_send_packed, args=(sender, part, pack), daemon=True)
+        arguments = (sender, items[number::count], pack)
+        worker = context.Process(target=_send_packed, args=arguments, daemon=True)
         worker.start()
         sender.close()
         workers.append((worker, receiver))
@@ -56,8 +57,7 @@ def pack_in_processes(
 def _send_packed(
     sender: Connection, items: Sequence[T], pack: Callable[[T], tuple[str, bytes] | None]
 ) -> None:
-    pairs = (pack(item) for item in items)
-    sender.send(dict(pair for pair in pairs if pair is not None))
+    sender.send(dict(pair for item in items if (pair := pack(item)) is not None))
     sender.close()
 
 
