@@ -35,6 +35,8 @@ from penstock.events import (
     SparkStarted,
     SparkStarting,
     SparkWaiting,
+    StepQuery,
+    values_of,
 )
 from penstock.sinks.progress.lines import lines, run_lines, started_text, starting_text, text_line
 from penstock.sinks.progress.view import count, visible
@@ -173,10 +175,6 @@ def plain(value: Any) -> Any:
     return _object(value) if is_dataclass(value) else str(value)
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 def _float(value: float) -> Any:
     return value if math.isfinite(value) else str(value)  # JSON has no NaN and no infinity
 
@@ -205,7 +203,7 @@ def _object(value: Any) -> Any:
 
 # Tried in this order: a bool is also an int, a datetime a date, a named tuple a tuple.
 CONVERT: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
-    ((type(None), bool, int, str), _same),
+    ((type(None), bool, int, str), lambda value: value),
     (float, _float),
     (Enum, lambda value: plain(value.value)),
     ((datetime, date, time), lambda value: value.isoformat()),
@@ -302,8 +300,10 @@ def watch(*, as_json: bool) -> Iterator[EventSink]:
         yield with_local_paths(sink)
 
 
-def json_line(event: Event) -> str:
-    return to_json(versioned({"event": type(event).__name__, **plain(event)}))
+def json_line(event: Event) -> str | None:
+    if isinstance(event, StepQuery):  # it is for logs
+        return None
+    return to_json(versioned({"event": type(event).__name__, **plain(values_of(event))}))
 
 
 @contextmanager
