@@ -18,7 +18,7 @@ from penstock.engine.results import CheckResult, RunResult, StepResult
 from penstock.errors import ArgumentError, CatalogUnreachable, PenstockError
 from penstock.events import Event, EventSink, Notice, RunFinished, ignore
 from penstock.project.project import Project
-from penstock.settings.notify_settings import NotifySettings
+from penstock.settings.sink_settings import NotifySettings
 from penstock.sinks import notify
 from penstock.sinks.notify import Notifier, Told, messages_of, notifying
 from tests.engine.toy import CONFIG, write_project

@@ -21,7 +21,7 @@ from urllib.request import Request, urlopen
 from penstock.errors import InputError, PenstockError, PlanMoved
 from penstock.events import Event, EventSink, Notice, RunFinished
 from penstock.masking import masked
-from penstock.settings.notify_settings import NotifySettings
+from penstock.settings.sink_settings import NotifySettings
 from penstock.states import PUBLISHED
 
 if TYPE_CHECKING:

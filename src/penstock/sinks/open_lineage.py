@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.model.lineage.models import ProjectLineage
     from penstock.model.values.asset import TableName
     from penstock.settings.config import Settings
-    from penstock.settings.open_lineage_settings import OpenLineageSettings
+    from penstock.settings.sink_settings import OpenLineageSettings
 
 _TIMEOUT = 5.0  # seconds that the server may take for an event
 _ENDS = {"done": "COMPLETE", "unchanged": "COMPLETE", "failed": "FAIL", "cancelled": "ABORT"}
