@@ -99,7 +99,7 @@ def test_the_log_of_a_model_has_its_own_steps(root: Path) -> None:
 def test_a_log_as_json_is_the_lines_of_the_file(root: Path) -> None:
     lines = penstock(root, "logs", "r2", "--json").stdout.splitlines()
     assert [json.loads(each)["event"] for each in lines][1:3] == ["Notice", "StepOutput"]
-    assert len(lines) == 6
+    assert len(lines) == 8
 
 
 def test_a_log_that_is_not_here_says_where_it_ran(root: Path) -> None:
