@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
+
+from penstock.errors import PenstockError
 
 SCHEMA_VERSION = 1
 """The version of what commands print as JSON and logs hold, as docs/json.md describes it: raised
@@ -69,6 +71,16 @@ class StepProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class StepQuery:
+    """The query of a step as it runs; ``values`` are those of its markers. For logs only."""
+
+    step: str
+    slice: str | None
+    sql: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class StepOutput:
     """A line that the code of a step printed. ``stream`` is ``stdout`` or ``stderr``."""
 
@@ -92,7 +104,7 @@ class StepFinished:
 
     ``state``: ``done``, ``unchanged``, ``failed``, ``skipped``, ``waiting`` or ``cancelled``; of a
     batch the worst. ``failed``: how many of the slices did. ``states``: how many ended in each
-    state, intervals counted by their units of time.
+    state, intervals counted by their units of time. ``errors`` are those of slices, for logs.
     """
 
     step: str
@@ -106,6 +118,7 @@ class StepFinished:
     slices: int = 1
     failed: int = 0
     states: Mapping[str, int] = field(default_factory=dict)
+    errors: tuple[tuple[str | None, PenstockError], ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +143,13 @@ class RunProgress:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """``states``: how many slices of all steps ended in each state."""
+    """``states``: how many slices of all steps ended in each state. ``result`` is the RunResult."""
 
     run_id: str
     state: str  # done, failed, waiting or cancelled
     seconds: float
     states: Mapping[str, int] = field(default_factory=dict)
+    result: Any = field(default=None, compare=False, repr=False)
 
 
 Event = (
@@ -145,6 +159,7 @@ Event = (
     | SparkStarted
     | StepStarted
     | StepProgress
+    | StepQuery
     | StepOutput
     | CheckFinished
     | StepFinished
@@ -152,6 +167,18 @@ Event = (
     | RunProgress
     | RunFinished
 )
+
+
+def values_of(event: Event) -> dict[str, Any]:
+    """Return the fields of an event as logs and JSON have them, without those for sinks alone.
+
+    Args:
+        event: The event.
+
+    Returns:
+        The values by name.
+    """
+    return {part.name: getattr(event, part.name) for part in fields(event) if part.repr}
 
 
 class EventSink(Protocol):

@@ -144,7 +144,7 @@ def test_the_events_and_the_result_of_a_run_are_as_the_page_shows() -> None:
     by_name = {event.__name__: event for event in get_args(Event)}
     for event in events:
         assert event.pop("schema_version") == SCHEMA_VERSION
-        made = json.loads(json_line(by_name[event.pop("event")](**event)))
+        made = json.loads(json_line(by_name[event.pop("event")](**event)) or "")
         assert made.keys() - {"schema_version", "event"} == event.keys()
     check = CheckResult("c", True, 0)
     step = StepResult("a", "main.a", "merge", None, "done", checks=(check,))

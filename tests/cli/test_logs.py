@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,15 @@ from penstock.cli.logs import line_text
 from penstock.cli.main import main
 from penstock.engine.state.run_log import RunLog
 from penstock.errors import StepError
-from penstock.events import Notice, RunFinished, StepOutput
+from penstock.events import (
+    Notice,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepOutput,
+    StepQuery,
+    ignore,
+)
 from tests.engine.answers.test_runs import shop
 from tests.engine.planning.test_reasons import Shop
 
@@ -27,14 +36,15 @@ def root(shop: Shop) -> Path:
     """The project with the log of its run r2."""
     settings = shop.project.settings
     keep = settings.retention.logs
-    log = RunLog.begin(settings.retention.directory, "r2", keep, lambda _: None)
-    log.event(Notice("hello"))
-    log.event(StepOutput("days", "printed"))
-    log.event(StepOutput("timed", "by another"))
-    log.query("days", "2026-01-01", "SELECT\n  :n", {"n": 1})
-    log.failure("days", None, StepError("it failed"))
-    log.event(RunFinished("r2", "failed", 1.0))
-    log.close()
+    assert settings.retention.directory is not None
+    with closing(RunLog(settings.retention.directory, keep, ignore)) as log:
+        log(RunStarted("r2", ("days",)))
+        log(Notice("hello"))
+        log(StepOutput("days", "printed"))
+        log(StepOutput("timed", "by another"))
+        log(StepQuery("days", "2026-01-01", "SELECT\n  :n", {"n": 1}))
+        log(StepFinished("days", "failed", 1.0, errors=((None, StepError("it failed")),)))
+        log(RunFinished("r2", "failed", 1.0))
     return settings.root
 
 
@@ -100,8 +110,8 @@ def test_the_log_of_a_model_has_its_own_steps(root: Path) -> None:
 
 def test_a_log_as_json_is_the_lines_of_the_file(root: Path) -> None:
     lines = penstock(root, "logs", "r2", "--json").stdout.splitlines()
-    assert [json.loads(each)["event"] for each in lines][0:2] == ["Notice", "StepOutput"]
-    assert len(lines) == 6
+    assert [json.loads(each)["event"] for each in lines][1:3] == ["Notice", "StepOutput"]
+    assert len(lines) == 8
 
 
 def test_a_log_that_is_not_here_says_where_it_ran(root: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.cli.output import fail, json_line, say, watch
 from penstock.errors import CommitConflict, Location
-from penstock.events import Notice, StepFinished, StepProgress
+from penstock.events import Notice, StepFinished, StepProgress, StepQuery
 from penstock.sinks.progress.lines import lines, text_line
 from tests.sinks.progress.events import RUN
 
@@ -37,7 +37,8 @@ def test_a_line_stays_a_line() -> None:
 
 
 def test_json_lines_name_the_event_and_hold_its_fields() -> None:
-    parsed = [json.loads(json_line(event)) for event in RUN]
+    parsed = [json.loads(json_line(event) or "") for event in RUN]
+    assert json_line(StepQuery("raw", None, "SELECT 1", {})) is None
     assert parsed[1] == {
         "schema_version": 1,
         "event": "RunStarted",

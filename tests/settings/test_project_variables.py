@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.errors import ConfigError, ModelError
+from penstock.errors import ConfigError, Location, ModelError
 from penstock.project.project import Project
 from penstock.settings.config import load_settings
+from penstock.settings.project_variables import read_variables
+from penstock.settings.retention import Setting
 from tests.engine.toy import write_project
 
 VARIABLES = """
@@ -132,3 +134,12 @@ def test_a_name_of_every_model_is_taken(tmp_path: Path) -> None:
         file.write('\n[project.variables]\nstart_ds = "2026-01-01"\n')
     with pytest.raises(ModelError, match="start_ds has the name of a predefined macro variable"):
         Project.load(root)
+
+
+def test_values_are_by_small_names_and_lists_are_tuples() -> None:
+    setting = Setting({"Region": "eu", "days": [1, [2]]}, Location("penstock.toml", 2))
+    assert read_variables("project.variables", setting) == {"region": "eu", "days": (1, (2,))}
+    wrong = Setting({"region": {"a": 1}}, Location("penstock.toml", 2))
+    with pytest.raises(ConfigError, match="the variable region is") as caught:
+        read_variables("project.variables", wrong)
+    assert caught.value.location == wrong.origin

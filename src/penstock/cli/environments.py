@@ -59,15 +59,15 @@ def _environments(root: Path, current: str | None) -> Iterator[dict[str, Any]]:
 
 
 def _row(name: str, values: Values, current: str | None) -> dict[str, Any]:
-    from penstock.settings.environment_tables import SECTION
+    from penstock.settings.keys import ENVIRONMENT, SECTIONS
     from penstock.settings.settings_file import DEFAULT_ENVIRONMENT
 
-    tables = {key: values.get(f"{SECTION}.{key}") for key in ("schema_suffix", "reads")}
+    tables = {key: values.get(f"{ENVIRONMENT}.{key}") for key in SECTIONS[ENVIRONMENT]}
     return {
         "name": name,
         "current": name == (current or DEFAULT_ENVIRONMENT),
         **{key: None if setting is None else setting.value for key, setting in tables.items()},
-        "overrides": _sections(key for key in values if not key.startswith(f"{SECTION}.")),
+        "overrides": _sections(key for key in values if not key.startswith(f"{ENVIRONMENT}.")),
     }
 
 

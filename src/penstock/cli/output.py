@@ -20,7 +20,16 @@ import click
 from penstock.cli.paths import local, with_local_paths
 from penstock.cli.tables import PLAIN, Look, aligned, draw, is_terminal
 from penstock.errors import Location, ModelError, PenstockError
-from penstock.events import Event, EventSink, Notice, SparkStarted, SparkStarting, SparkWaiting
+from penstock.events import (
+    Event,
+    EventSink,
+    Notice,
+    SparkStarted,
+    SparkStarting,
+    SparkWaiting,
+    StepQuery,
+    values_of,
+)
 from penstock.rendering.columns import Columns, cells
 from penstock.rendering.text import count, one_line, seconds, visible
 from penstock.rendering.wire import plain, plain_error, to_json, versioned
@@ -272,8 +281,10 @@ def watch(*, as_json: bool) -> Iterator[EventSink]:
         yield with_local_paths(sink)
 
 
-def json_line(event: Event) -> str:
-    return to_json(versioned({"event": type(event).__name__, **plain(event)}))
+def json_line(event: Event) -> str | None:
+    if isinstance(event, StepQuery):  # it is for logs
+        return None
+    return to_json(versioned({"event": type(event).__name__, **plain(values_of(event))}))
 
 
 @contextmanager

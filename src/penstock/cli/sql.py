@@ -16,7 +16,7 @@ from penstock.cli.options import (
     warm_option,
 )
 from penstock.cli.output import print_json, print_result, say, starting
-from penstock.settings.config import DIALECTS
+from penstock.settings.keys import DIALECTS
 
 
 @click.command(

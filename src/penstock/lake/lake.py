@@ -35,7 +35,7 @@ from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
 from penstock.lake.writing.adding.fit import Rules
 from penstock.settings.attach_options import refuse_others
-from penstock.settings.config import DIALECTS
+from penstock.settings.keys import DIALECTS
 from penstock.spark.failures import explained
 from penstock.spark.session import SparkSource, source
 from penstock.sql.dialect import SPARK, hinted, normalized

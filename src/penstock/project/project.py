@@ -124,9 +124,8 @@ class Project(ProjectReader):
         on_event: EventSink | None = None,
     ) -> RunResult:
         """Run a `retry_plan`, just made: ``project.run_retry(project.retry_plan("last"))``."""
-        return running.execute_plan(
-            self._context, plan, running.RunSettings(jobs, on_event, wait=wait)
-        )
+        settings = running.RunSettings(jobs, on_event, wait=wait, notifies=False)
+        return running.execute_plan(self._context, plan, settings)
 
     def retry_failed(
         self,
@@ -169,9 +168,8 @@ class Project(ProjectReader):
         self._context, plan = running.plan_restatement(
             self._context, model, from_, to, downstream=downstream, fire_time=fire_time
         )
-        return running.run_and_notify(
-            self._context, plan, running.RunSettings(None, on_event, wait=wait)
-        )
+        settings = running.RunSettings(None, on_event, wait=wait)
+        return running.execute_plan(self._context, plan, settings)
 
     def create_external(self) -> CreatedExternal:
         """Add the tables that are read and not made to external_models.yaml, with their types.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentError, LakeError
-from penstock.events import EventSink
+from penstock.events import Event, EventSink, Notice
 from penstock.project.planning import find_missing_columns, plan_with_reasons, require_same_plan
 from penstock.project.states import models_in_state, select_names
 
@@ -33,12 +33,14 @@ class RunSettings:
         on_event: Receives the events of the run; None for the progress of a terminal.
         new_catalog: Create a catalog beside the files of a lake that has lost its own.
         wait: Wait for slices that another run is building.
+        notifies: Notify those whom the project's settings name.
     """
 
     jobs: int | None = None
     on_event: EventSink | None = None
     new_catalog: bool = False
     wait: bool = True
+    notifies: bool = True
 
 
 def run_request(
@@ -63,11 +65,11 @@ def run_request(
         PlanMoved: What a saved plan was built from has changed.
     """
     if plan is None:
-        return run_and_notify(context, plan_with_reasons(context, request), settings)
+        return execute_plan(context, plan_with_reasons(context, request), settings)
     from penstock.engine.planning.saved_plan import require_alone
 
     require_alone(request)
-    return run_and_notify(context, require_same_plan(context, plan), settings)
+    return execute_plan(context, require_same_plan(context, plan), settings)
 
 
 def preview_restatement(
@@ -152,43 +154,57 @@ def plan_restatement(
     return context, plan_with_reasons(context, request, goal_of(root))
 
 
-def run_and_notify(
-    context: ProjectContext, plan: Plan, settings: RunSettings = RunSettings()
-) -> RunResult:
-    """Run a plan, then notify those whom the project's settings name.
+@contextmanager
+def _open_sinks(
+    context: ProjectContext, run: RunSettings, notices: list[Notice], *, builds: bool
+) -> Iterator[EventSink]:
+    """Open progress, the log, OpenLineage and notifications as one list of sinks.
 
-    Args:
-        context: The project.
-        plan: The plan.
-        settings: How the plan is carried out.
-
-    Returns:
-        The result of each step.
+    Each event goes to all of them, and each notice once. A run that ``builds`` nothing has no log,
+    and OpenLineage has no events of it.
     """
-    if not context.settings.notify:
-        return execute_plan(context, plan, settings)
-    from penstock.sinks.notify import Notifier, run_and_tell
+    from penstock.engine.state.run_log import RunLog
+    from penstock.sinks.progress.live import showing
 
-    notifier = Notifier.of(context.settings, partial(_names_of_words, context))
-    return run_and_tell(
-        lambda: execute_plan(context, plan, settings),
-        notifier,
-        failing=lambda: models_in_state(context, "failed"),
-        sink=settings.on_event,
-    )
+    settings, sinks = context.settings, list[EventSink]()
 
+    def send(event: Event) -> None:
+        if isinstance(event, Notice):
+            if event in notices:  # the same of each batch of a step
+                return
+            notices.append(event)
+        for sink in sinks:
+            sink(event)
 
-def _names_of_words(context: ProjectContext, words: Sequence[str]) -> frozenset[str]:
-    """Return the models that words of the selection language name."""
-    from penstock.engine.planning.run_arguments import selection_of
+    with ExitStack() as stack:
+        live = not (builds and context.connections.draws_bars())
+        sinks.append(stack.enter_context(showing(run.on_event, live=live)))
+        if builds and settings.retention.directory is not None:
+            log = RunLog(settings.retention.directory, settings.retention.logs, send)
+            sinks.append(stack.enter_context(closing(log)))
+        if builds and (to := settings.open_lineage) is not None:
+            from penstock.sinks.open_lineage import Emitter, client_of
 
-    return select_names(context, selection_of((), words, (), (), context.models)[0])
+            lineage, client = partial(column_lineage, context), client_of(to)
+            models = context.by_name
+            sinks.append(Emitter(settings, to.namespace, models, lineage, client, send))
+        if run.notifies and settings.notify:
+            from penstock.engine.planning.run_arguments import selection_of
+            from penstock.sinks.notify import Notifier, notifying
+
+            def names_of_words(words: Sequence[str]) -> frozenset[str]:
+                return select_names(context, selection_of((), words, (), (), context.models)[0])
+
+            notifier = Notifier.of(settings, names_of_words)
+            failing = partial(models_in_state, context, "failed")
+            sinks.append(stack.enter_context(notifying(notifier, failing, send)))
+        yield send
 
 
 def execute_plan(
     context: ProjectContext, plan: Plan, settings: RunSettings = RunSettings()
 ) -> RunResult:
-    """Run a plan.
+    """Run a plan. Its events go to the sinks of the project.
 
     Args:
         context: The project.
@@ -199,55 +215,39 @@ def execute_plan(
         The result of each step.
     """
     from penstock.engine.planning.definition_diff import changes_of_tests
+    from penstock.engine.planning.no_op import all_waits, idle_run, is_idle
     from penstock.engine.planning.run_arguments import require_jobs
     from penstock.engine.results import StaleSlices
 
     require_jobs(settings.jobs)
-    for step in plan.steps:
-        context.require_own(step.model.target)
-    result = _execute(context, plan, settings)
+    notices: list[Notice] = []
+    with _open_sinks(context, settings, notices, builds=not is_idle(plan)) as send:
+        for step in plan.steps:
+            context.require_own(step.model.target)
+        if is_idle(plan):
+            result = idle_run(plan, send)
+        else:
+            if missing := find_missing_columns(context, plan):
+                from penstock.engine.verifying.reference_check import require_columns
+
+                require_columns(missing)
+            from penstock.engine.running.run import run_plan
+
+            result = run_plan(
+                plan,
+                settings=context.settings,
+                lakes=context.lakes(plan.lakes, new_catalog=settings.new_catalog),
+                session=None if all_waits(plan) else context.session(send),
+                sink=send,
+                jobs=settings.jobs or context.connections.steps_at_once(),
+                waits=settings.wait,
+            )
+    result = replace(result, notices=tuple(notices))
     with suppress(LakeError):  # the catalog itself may be what is gone
         changes = changes_of_tests([step.model for step in plan.steps], context.state_of)
         untested = (StaleSlices(c.model, c.slices or 0, c.rebuild or "") for c in changes)
         return replace(result, untested=tuple(untested))
     return result
-
-
-def _execute(context: ProjectContext, plan: Plan, settings: RunSettings) -> RunResult:
-    from penstock.engine.planning.no_op import all_waits, idle_run, is_idle
-    from penstock.sinks.progress.live import showing
-
-    if is_idle(plan):
-        with showing(settings.on_event) as sink:
-            return idle_run(plan, sink)
-    if missing := find_missing_columns(context, plan):
-        from penstock.engine.verifying.reference_check import require_columns
-
-        require_columns(missing)
-    from penstock.engine.running.run import run_plan
-
-    lakes = context.lakes(plan.lakes, new_catalog=settings.new_catalog)
-    with showing(settings.on_event, live=not context.connections.draws_bars()) as sink:
-        return run_plan(
-            plan,
-            settings=context.settings,
-            session=None if all_waits(plan) else context.session(sink),
-            lakes=lakes,
-            sink=_emitting(context, sink),
-            jobs=settings.jobs or context.connections.steps_at_once(),
-            waits=settings.wait,
-        )
-
-
-def _emitting(context: ProjectContext, sink: EventSink) -> EventSink:
-    """A sink that also sends events of OpenLineage, where the settings say so."""
-    to = context.settings.open_lineage
-    if to is None:
-        return sink
-    from penstock.sinks.open_lineage import Emitter, client_of
-
-    lineage = partial(column_lineage, context)
-    return Emitter(context.settings, to.namespace, context.by_name, lineage, client_of(to), sink)
 
 
 def column_lineage(context: ProjectContext) -> ProjectLineage:

@@ -11,26 +11,27 @@ import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import ConfigError, Location
 from penstock.masking import masked_repr
-from penstock.settings.durations import duration_setting
-from penstock.settings.environment_tables import SECTION as OWN_TABLES
 from penstock.settings.environment_tables import Environment, OwnTables, Places, read_own_tables
+from penstock.settings.keys import (
+    DELTA,
+    ENVIRONMENT,
+    NAMED,
+    SECTIONS,
+    table_values,
+    value_of,
+)
 from penstock.settings.model_defaults import ModelDefaults
-from penstock.settings.notify_settings import NotifySettings, read_notify
-from penstock.settings.open_lineage_settings import OpenLineageSettings, read_open_lineage
-from penstock.settings.project_variables import KEY as VARIABLES
 from penstock.settings.project_variables import Value as VariableValue
-from penstock.settings.project_variables import read_variables
 from penstock.settings.retention import Retention, Setting, read_retention
 from penstock.settings.settings_file import (
     DEFAULT_ENVIRONMENT,
     FILE_NAME,
-    NAMED,
-    SECTIONS,
     convert,
     known,
     names_in,
@@ -38,18 +39,10 @@ from penstock.settings.settings_file import (
     suffixes_in,
     with_variables,
 )
-from penstock.settings.sizes import size_setting
+from penstock.settings.sink_settings import NotifySettings, OpenLineageSettings
 
-DIALECTS = ("spark", "duckdb")
 PREFIX = "PENSTOCK_"
-PYTHON_TIMEOUT = 3600.0  # seconds that a step in Python may take
-TEST_SAMPLES = 20  # failing rows of a data test that are shown
-
 _SPARK_KEYS = ("spark.master", "spark.conf")
-_MASTER = re.compile(
-    r"local(\[([1-9]\d*|\*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[.+\]|yarn|(spark|k8s|sc)://\S+"
-)
-WARM = 900.0  # seconds that a warm Spark server stays without use
 # Variables that Java, Spark and what reads stores for it look at.
 _READ_BY_SPARK = re.compile(
     r"(?:SPARK|PYSPARK|HADOOP|YARN|JAVA|JDK|AWS|AZURE|GOOGLE|KRB5)_|_JAVA_OPTIONS$|CLASSPATH$"
@@ -57,7 +50,6 @@ _READ_BY_SPARK = re.compile(
     re.IGNORECASE,
 )
 _ENVIRONMENT = f"{PREFIX}ENV"
-DELTA = "delta"  # the section of Delta roots, and their kind
 _LAKES = ("lakes.", f"{DELTA}.")
 _STORAGE = "s3_"  # before the names of what `LakeSettings.storage` has
 
@@ -77,7 +69,7 @@ class LakeSettings:
     name: str
     catalog: str
     data_path: str | None = None
-    partition_column: str = "_wm_partition"
+    partition_column: str = SECTIONS["lakes"]["partition_column"].default
     metadata_schema: str | None = None
     override_data_path: bool = False
     storage: Mapping[str, object] = field(default_factory=dict)
@@ -105,7 +97,7 @@ class SparkSettings:
     java_home: str | None = None
     path: str | None = None
     origin: Location | None = field(default=None, compare=False, repr=False)
-    warm: float | None = WARM
+    warm: float | None = value_of({}, "spark.warm")
     environ: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     ci: bool = False
     memory: int | None = None
@@ -172,19 +164,19 @@ class Settings:
     name: str
     models: Path
     lakes: Mapping[str, LakeSettings]
-    spark: SparkSettings = SparkSettings()
-    jobs: int | None = None
-    dialect: str = "spark"
-    infer_names: bool = False
-    test_samples: int = TEST_SAMPLES
-    defaults: tuple[ModelDefaults, ...] = ()
-    variables: Mapping[str, VariableValue] = field(default_factory=dict)
-    python_timeout: float | None = PYTHON_TIMEOUT
-    cache: Path | None = None
+    spark: SparkSettings
+    jobs: int | None
+    dialect: str
+    infer_names: bool
+    test_samples: int
+    defaults: tuple[ModelDefaults, ...]
+    variables: Mapping[str, VariableValue]
+    python_timeout: float | None
+    cache: Path | None
+    retention: Retention
+    notify: tuple[NotifySettings, ...]
+    open_lineage: OpenLineageSettings | None
     environment: str | None = None
-    retention: Retention = field(default_factory=Retention)
-    notify: tuple[NotifySettings, ...] = ()
-    open_lineage: OpenLineageSettings | None = None
     own_tables: OwnTables | None = None
     suffixes: tuple[str, ...] = ()
 
@@ -225,12 +217,12 @@ def load_settings(
         values[key] = convert(key, text, Location(f"flag for {key}"))
     settings = replace(_build(root, values, environ), environment=chosen)
     settings = replace(settings, suffixes=suffixes_in(file))
-    if not any(key.startswith(f"{OWN_TABLES}.") for key in values):
+    if not any(key.startswith(f"{ENVIRONMENT}.") for key in values):
         return settings
 
     def others(name: str, where: Location) -> Mapping[str, Setting]:
         theirs = file.of(None if name == DEFAULT_ENVIRONMENT else name, where)
-        lakes = {k: v for k, v in theirs.items() if k.startswith((*_LAKES, OWN_TABLES))}
+        lakes = {k: v for k, v in theirs.items() if k.startswith((*_LAKES, ENVIRONMENT))}
         return {**with_variables(lakes, environ), **_of_lakes(values, environ)}
 
     own = read_own_tables(
@@ -253,8 +245,10 @@ def _environment(named: str | None, environ: Mapping[str, str]) -> tuple[str | N
     """Return the name of the environment, and who gave it. The default one has none."""
     name, at = named, Location("--env")
     if name is None:
-        name = environ.get(_ENVIRONMENT) or None
-        at = Location(f"environment variable {_ENVIRONMENT}")
+        name, at = (
+            environ.get(_ENVIRONMENT) or None,
+            Location(f"environment variable {_ENVIRONMENT}"),
+        )
     return None if name == DEFAULT_ENVIRONMENT else name, at
 
 
@@ -292,82 +286,73 @@ def _variable_key(section: str, rest: str, names: Collection[str] | None, at: Lo
 
 
 def _build(root: Path, values: Mapping[str, Setting], environ: Mapping[str, str]) -> Settings:
-    def get(key: str) -> Any:
-        return values[key].value if key in values else None
-
-    _check_master(values.get("spark.master"))
-    jobs = get("run.jobs")
-    if jobs is not None and jobs < 1:
-        raise ConfigError("run.jobs must be 1 or more", location=values["run.jobs"].origin)
-    cache = _cache(environ)
+    value = partial(value_of, values)
+    cache, name = _cache(environ), value("project.name") or root.name
     return Settings(
         root=root,
-        name=get("project.name") or root.name,
-        models=root / (get("project.models") or "models"),
+        name=name,
+        models=root / value("project.models"),
         lakes=_build_lakes(root, values),
         spark=SparkSettings(
-            master=get("spark.master"),
+            master=value("spark.master"),
             conf=_spark_conf(values),
             java_home=environ.get("JAVA_HOME") or None,
             path=environ.get("PATH"),
             origin=next((values[key].origin for key in _SPARK_KEYS if key in values), None),
-            warm=_warm(values.get("spark.warm")),
-            environ={name: value for name, value in environ.items() if _READ_BY_SPARK.match(name)},
+            warm=value("spark.warm"),
+            environ={name: text for name, text in environ.items() if _READ_BY_SPARK.match(name)},
             ci=environ.get("CI", "").lower() not in {"", "0", "false"},
             archives=cache / "java" if cache else None,
-            **_memory(values.get("spark.memory")),
+            memory=value("spark.memory"),
+            memory_origin=values["spark.memory"].origin if "spark.memory" in values else None,
         ),
-        jobs=jobs,
-        dialect=_dialect(values.get("project.dialect")),
-        infer_names=bool(get("project.infer_names")),
-        test_samples=_test_samples(values.get("project.test_samples")),
-        defaults=get("project.defaults") or (),
-        variables=read_variables(values[VARIABLES]) if VARIABLES in values else {},
-        python_timeout=_python_timeout(values.get("python.timeout")),
+        jobs=value("run.jobs"),
+        dialect=value("project.dialect"),
+        infer_names=value("project.infer_names"),
+        test_samples=value("project.test_samples"),
+        defaults=value("project.defaults") or (),
+        variables=value("project.variables") or {},
+        python_timeout=value("python.timeout"),
         cache=cache,
-        retention=read_retention(root, values.get),
-        open_lineage=read_open_lineage(root, get("project.name") or root.name, values.get)
-        if any(key.startswith("openlineage.") for key in values)
-        else None,
-        notify=tuple(
-            read_notify(name, _settings_of("notify", name, values))
-            for name in names_in("notify", values)
-        ),
+        retention=read_retention(root, value),
+        open_lineage=_open_lineage(root, name, values),
+        notify=tuple(_notify(name, values) for name in names_in("notify", values)),
     )
 
 
-def _python_timeout(setting: Setting | None) -> float | None:
-    """``10m``, ``2h`` or seconds, as in a header; ``none``."""
-    if setting is None:
-        return PYTHON_TIMEOUT
-    hint = 'write seconds, or as in "10m", "2h"; "none" for no timeout'
-    return duration_setting("python.timeout", setting.value, setting.origin, hint=hint)
+def _open_lineage(
+    root: Path, project: str, settings: Mapping[str, Setting]
+) -> OpenLineageSettings | None:
+    if not any(key.startswith("openlineage.") for key in settings):
+        return None
+    hint = 'write one: url = "http://marquez:5000", or file = "lineage.jsonl"'
+    values = _one_of_both("openlineage", ("url", "file"), settings, "[openlineage]", hint)
+    return OpenLineageSettings(
+        namespace=values.get("namespace", project),
+        url=values.get("url"),
+        file=root / values["file"] if "file" in values else None,
+        api_key=values.get("api_key"),
+    )
 
 
-def _warm(setting: Setting | None) -> float | None:
-    """``15m`` or another duration; ``false``, also as a text of the environment, for none."""
-    if setting is None:
-        return WARM
-    hint = 'write how long Spark stays without use, as in "15m", or false'
-    return duration_setting("spark.warm", setting.value, setting.origin, hint=hint, none="false")
+def _notify(name: str, settings: Mapping[str, Setting]) -> NotifySettings:
+    table, pair = f"notify.{name}", ("webhook", "command")
+    hint = "write one of them: two tables tell two"
+    return NotifySettings(name, **_one_of_both(table, pair, settings, table, hint))
 
 
-def _memory(setting: Setting | None) -> dict[str, Any]:
-    if setting is None:
-        return {}
-    size = size_setting("spark.memory", setting.value, setting.origin)
-    return {"memory": size, "memory_origin": setting.origin}
-
-
-def _test_samples(setting: Setting | None) -> int:
-    if setting is None:
-        return TEST_SAMPLES
-    if setting.value < 0:
-        raise ConfigError(
-            f"project.test_samples must be 0 or more, not {setting.value}",
-            location=setting.origin,
-        )
-    return int(setting.value)
+def _one_of_both(
+    table: str, pair: tuple[str, str], settings: Mapping[str, Setting], called: str, hint: str
+) -> dict[str, Any]:
+    """Return the values of a table that has one of two keys."""
+    values = table_values(settings, table)
+    if (pair[0] in values) != (pair[1] in values):
+        return values
+    raise ConfigError(
+        f"{called} has {'both' if pair[0] in values else 'no'} {' and '.join(pair)}",
+        location=next(setting.origin for key, setting in settings.items() if key.startswith(table)),
+        hint=hint,
+    )
 
 
 def _cache(environ: Mapping[str, str]) -> Path | None:
@@ -378,27 +363,6 @@ def _cache(environ: Mapping[str, str]) -> Path | None:
     from platformdirs import user_cache_path
 
     return user_cache_path("penstock", appauthor=False)
-
-
-def _dialect(setting: Setting | None) -> str:
-    if setting is None:
-        return DIALECTS[0]
-    if setting.value not in DIALECTS:
-        raise ConfigError(
-            f"project.dialect must be {' or '.join(DIALECTS)}, not {setting.value!r}",
-            location=setting.origin,
-        )
-    return str(setting.value)
-
-
-def _check_master(master: Setting | None) -> None:
-    if master is not None and not _MASTER.fullmatch(master.value):
-        raise ConfigError(
-            f"spark.master is {master.value!r}, which Spark does not know",
-            location=master.origin,
-            hint="leave it out to use this machine, or write local[4], spark://HOST:7077, yarn, "
-            "k8s://HOST:PORT, or sc://HOST for Spark Connect",
-        )
 
 
 def _build_lakes(root: Path, values: Mapping[str, Setting]) -> dict[str, LakeSettings]:
@@ -424,15 +388,14 @@ def default_lake(lakes: Mapping[str, LakeSettings]) -> str | None:
     return "main" if "main" in names else None
 
 
-def _settings_of(section: str, name: str, values: Mapping[str, Setting]) -> dict[str, Setting]:
-    keys = {key: f"{section}.{name}.{key}" for key in SECTIONS[section]}
-    return {key: values[full] for key, full in keys.items() if full in values}
-
-
-def _settings_of_lake(
+def _settings_of(
     section: str, what: str, name: str, values: Mapping[str, Setting]
 ) -> dict[str, Setting]:
-    settings = _settings_of(section, name, values)
+    settings = {
+        key: values[f"{section}.{name}.{key}"]
+        for key in SECTIONS[section]
+        if f"{section}.{name}.{key}" in values
+    }
     for key, setting in settings.items():
         if setting.value == "":
             raise ConfigError(
@@ -451,7 +414,7 @@ def _build_delta(
     state: LakeSettings,
 ) -> LakeSettings:
     """A Delta root; its index is beside the catalog of ``state``, the lake with the records."""
-    settings = _settings_of_lake(DELTA, "Delta root", name, values)
+    settings = _settings_of(DELTA, "Delta root", name, values)
     first = next(iter(settings.values())).origin
     if any(name.casefold() == each.casefold() for each in lakes):
         raise ConfigError(
@@ -493,7 +456,7 @@ def index_of(catalog: str, name: str) -> tuple[str, str | None]:
 
 
 def _build_lake(root: Path, name: str, values: Mapping[str, Setting]) -> LakeSettings:
-    settings = _settings_of_lake("lakes", "lake", name, values)
+    settings = _settings_of("lakes", "lake", name, values)
     if "catalog" not in settings:
         raise ConfigError(
             f"lake {name!r} has no catalog",

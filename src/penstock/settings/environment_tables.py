@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from penstock.errors import ConfigError, Location
 from penstock.settings.retention import Setting
 
-SECTION = "environment"
-KEYS: Mapping[str, type] = {"schema_suffix": str, "reads": str}
 _SUFFIX = re.compile(r"\w+")
 _VARIABLE = re.compile(r"\$\{[^{}]*\}")
 
@@ -55,7 +53,7 @@ def read_own_tables(
     """Return what the settings say; ``others`` are those of another environment. Raises ConfigError
     for a suffix that no schema has, and an environment that cannot be read.
     """
-    suffix, reads = get(f"{SECTION}.schema_suffix"), get(f"{SECTION}.reads")
+    suffix, reads = get("environment.schema_suffix"), get("environment.reads")
     if suffix is None:
         if reads is None:
             return None
@@ -73,7 +71,7 @@ def read_own_tables(
     if reads is None:
         return OwnTables(suffix.value)
     theirs = others(reads.value, reads.origin)
-    if f"{SECTION}.schema_suffix" in theirs:
+    if "environment.schema_suffix" in theirs:
         raise ConfigError(
             f"reads is {reads.value!r}, an environment with a schema_suffix itself",
             location=reads.origin,

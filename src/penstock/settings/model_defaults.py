@@ -7,7 +7,7 @@
     [project.defaults."marts"]
     data_tests = ["not_null id"]
 
-What the values mean is for `penstock.model.project.defaults`; here are keys, types and places.
+What the values mean is for `penstock.model.project.defaults`; here are types and places.
 """
 
 from __future__ import annotations
@@ -22,24 +22,13 @@ from typing import Any
 from penstock.errors import ConfigError, Location
 
 TABLE = ("project", "defaults")
-_TEXT, _TEXTS = "a text", "a list of texts"
-#: by key: what its value is
-KEYS: Mapping[str, str] = {
-    "start": _TEXT,
-    "cron": _TEXT,
-    "cron_tz": _TEXT,
-    "owner": _TEXT,
-    "tags": _TEXTS,
-    "data_tests": _TEXTS,
-    "retry": _TEXT,
-}
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDefaults:
     """Defaults of the models below ``folder``, a path below the models directory; "" for all.
 
-    ``values`` are texts and tuples of texts by `KEYS`; ``places`` say where each is written.
+    ``values`` are texts and tuples of texts by key; ``places`` say where each is written.
     """
 
     folder: str
@@ -48,16 +37,20 @@ class ModelDefaults:
 
 
 def read_defaults(
-    content: Mapping[str, Any], place: Callable[[tuple[str, ...]], Location]
+    content: Mapping[str, Any],
+    types: Mapping[str, type],
+    place: Callable[[tuple[str, ...]], Location],
 ) -> tuple[ModelDefaults, ...]:
-    """Return those of all models, then of folders, outer ones first. ``place`` says where a dotted
-    key is written. Raises ConfigError for unknown keys and wrong types.
+    """Return those of all models, then of folders, outer ones first.
+
+    ``types`` are those of the keys, ``place`` says where a dotted key is written. Raises
+    ConfigError for unknown keys and wrong types.
     """
     folders = {key: value for key, value in content.items() if isinstance(value, Mapping)}
     own = {key: value for key, value in content.items() if key not in folders}
-    found = [_read("", own, lambda key: place((*TABLE, key)))]
+    found = [_read("", own, types, lambda key: place((*TABLE, key)))]
     for name in sorted(folders, key=lambda name: name.strip("/").count("/")):
-        found.append(_read(name, folders[name], partial(_of_folder, place, name)))
+        found.append(_read(name, folders[name], types, partial(_of_folder, place, name)))
     return tuple(each for each in found if each.values)
 
 
@@ -66,31 +59,35 @@ def _of_folder(place: Callable[[tuple[str, ...]], Location], folder: str, key: s
 
 
 def _read(
-    folder: str, content: Mapping[str, Any], place: Callable[[str], Location]
+    folder: str,
+    content: Mapping[str, Any],
+    types: Mapping[str, type],
+    place: Callable[[str], Location],
 ) -> ModelDefaults:
     values: dict[str, str | tuple[str, ...]] = {}
     places: dict[str, Location] = {}
     for key, value in content.items():
         at = place(key)
         table = ".".join((*TABLE, f'"{folder}"')) if folder else ".".join(TABLE)
-        if key not in KEYS:
-            near = difflib.get_close_matches(key, KEYS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(KEYS)}"
+        if key not in types:
+            near = difflib.get_close_matches(key, types, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(types)}"
             if isinstance(value, Mapping):
                 hint = f'a folder is one text: [project.defaults."{folder}/{key}"]'
             raise ConfigError(f"unknown key in [{table}]: {key!r}", location=at, hint=hint)
-        values[key] = _value(f"{table}.{key}", KEYS[key], value, at)
+        values[key] = _value(f"{table}.{key}", types[key], value, at)
         places[key] = at
     return ModelDefaults(folder.strip("/"), values, places)
 
 
-def _value(key: str, kind: str, value: Any, at: Location) -> str | tuple[str, ...]:
+def _value(key: str, kind: type, value: Any, at: Location) -> str | tuple[str, ...]:
     """A date or a whole number is taken for its text: ``start = 2024-01-01``, ``retry = 2``."""
-    if kind == _TEXT:
+    if kind is str:
         if isinstance(value, date):
             return value.isoformat()
         if isinstance(value, str) or (type(value) is int):
             return str(value)
     elif isinstance(value, list) and all(isinstance(each, str) for each in value):
         return tuple(value)
-    raise ConfigError(f"{key} must be {kind}, not {value!r}", location=at)
+    expected = "a text" if kind is str else "a list of texts"
+    raise ConfigError(f"{key} must be {expected}, not {value!r}", location=at)

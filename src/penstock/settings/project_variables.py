@@ -18,13 +18,12 @@ from typing import Any
 from penstock.errors import ConfigError
 from penstock.settings.retention import Setting
 
-KEY = "project.variables"
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SCALARS = (str, bool, int, float, date, datetime)
 Value = str | bool | int | float | date | datetime | tuple[Any, ...]
 
 
-def read_variables(setting: Setting) -> Mapping[str, Value]:
+def read_variables(_key: str, setting: Setting) -> Mapping[str, Value]:
     """Return the values by their names in small letters.
 
     :raises ConfigError: a name that no macro can have, one name twice, or a table as a value

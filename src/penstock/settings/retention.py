@@ -14,19 +14,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import ConfigError, Location
-from penstock.settings.durations import duration_setting
+from penstock.errors import Location
 
 NONE = "none"
-LOGS: Mapping[str, type] = {"directory": str, "keep": str, "keep_runs": int}
-RECORDS: Mapping[str, type] = {"keep": str, "keep_runs": int}
-_DIRECTORY = ".penstock/logs"
-_DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +39,8 @@ class Retention:
     """
 
     directory: Path | None = None
-    logs: Keep = Keep(30 * _DAY, 1_000)
-    records: Keep = Keep(365 * _DAY, 10_000)
+    logs: Keep = Keep(None, None)
+    records: Keep = Keep(None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,35 +51,11 @@ class Setting:
     origin: Location
 
 
-def read_retention(root: Path, get: Callable[[str], Setting | None]) -> Retention:
-    """Return what the settings by dotted key say. Raises ConfigError."""
-    default, named = Retention(), get("logs.directory")
-    directory = _DIRECTORY if named is None else str(named.value)
+def read_retention(root: Path, value: Callable[[str], Any]) -> Retention:
+    """Return what the settings say; ``value`` returns one by its dotted key."""
+    directory = value("logs.directory")
     return Retention(
         None if directory == NONE else root / directory,
-        _keep("logs", get, default.logs),
-        _keep("run", get, default.records),
+        logs=Keep(value("logs.keep"), value("logs.keep_runs")),
+        records=Keep(value("run.keep"), value("run.keep_runs")),
     )
-
-
-def _keep(section: str, get: Callable[[str], Setting | None], default: Keep) -> Keep:
-    age, runs = get(f"{section}.keep"), get(f"{section}.keep_runs")
-    return Keep(
-        default.age if age is None else _age(f"{section}.keep", age),
-        default.runs if runs is None else _runs(f"{section}.keep_runs", runs),
-    )
-
-
-def _age(key: str, setting: Setting) -> float | None:
-    hint = 'write it as in "30d", "12h"; "none" for no limit'
-    return duration_setting(key, setting.value, setting.origin, what="an age", hint=hint)
-
-
-def _runs(key: str, setting: Setting) -> int | None:
-    if setting.value < 0:
-        raise ConfigError(
-            f"{key} must be 0 or more, not {setting.value}",
-            location=setting.origin,
-            hint="0 sets no limit",
-        )
-    return int(setting.value) or None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,21 +17,16 @@ from typing import Any
 from penstock.errors import ConfigError, Location
 from penstock.masking import shown
 from penstock.settings.attach_options import refusal_for_project
-from penstock.settings.environment_tables import KEYS as OWN_TABLES
-from penstock.settings.environment_tables import SECTION as OWN
 from penstock.settings.environment_tables import pattern_of
+from penstock.settings.keys import ENVIRONMENT, NAMED, SECTIONS, key_of
 from penstock.settings.model_defaults import TABLE, ModelDefaults, read_defaults
-from penstock.settings.notify_settings import KEYS as NOTIFY_KEYS
-from penstock.settings.open_lineage_settings import KEYS as OPEN_LINEAGE_KEYS
-from penstock.settings.retention import LOGS, RECORDS, Setting
+from penstock.settings.retention import Setting
 
 FILE_NAME = "penstock.toml"
 ENVIRONMENTS = "environments"
 DEFAULT_ENVIRONMENT = "default"  # the settings without those of any environment
 
 _DEFAULTS = ".".join(TABLE)
-_CONF = "spark.conf"
-_VARIABLES = "project.variables"
 _KINDS: Mapping[Any, str] = {
     str: "a text",
     int: "a whole number",
@@ -39,57 +34,9 @@ _KINDS: Mapping[Any, str] = {
     dict: "a table",
     str | bool: "a text or false",
 }
-_STORE: Mapping[str, Any] = {
-    "s3_access_key": str,
-    "s3_secret_key": str,
-    "s3_session_token": str,
-    "s3_endpoint": str,
-    "s3_region": str,
-    "s3_path_style": bool,
-    "s3_committer": str,
+_IN_FILES = {
+    name: keys for name, keys in SECTIONS.items() if name != ENVIRONMENT and "." not in name
 }
-# The keys of each section, with their types. Names of lakes and of Spark's settings are free.
-SECTIONS: Mapping[str, Mapping[str, Any]] = {
-    "project": {
-        "name": str,
-        "models": str,
-        "dialect": str,
-        "infer_names": bool,
-        "test_samples": int,
-        "defaults": dict,
-        "variables": dict,
-    },
-    "lakes": {
-        "catalog": str,
-        "data_path": str,
-        "partition_column": str,
-        "metadata_schema": str,
-        "override_data_path": bool,
-        **_STORE,
-    },
-    "delta": {
-        "root": str,
-        "partition_column": str,
-        "deletion_vectors": bool,
-        **_STORE,
-    },
-    "spark": {"master": str, "memory": str, "conf": dict, "warm": str | bool},
-    "run": {"jobs": int, **RECORDS},
-    "logs": LOGS,
-    "python": {"timeout": str},
-    "notify": NOTIFY_KEYS,
-    "openlineage": OPEN_LINEAGE_KEYS,
-    OWN: OWN_TABLES,  # of the keys of an environment itself
-}
-_IN_FILES = {name: keys for name, keys in SECTIONS.items() if name != OWN}
-#: sections of tables with names of the project's own, and what one of them is called
-NAMED: Mapping[str, str] = {
-    "lakes": "a lake",
-    "delta": "a Delta root",
-    "notify": "one who is told",
-}
-
-
 Values = dict[str, Setting]
 
 
@@ -117,15 +64,16 @@ class SettingsFile:
         own = self.environments[environment]
         _require_own_files(environment, self.base, own)
         merged = {**self.base, **own}
-        for key, merge in _MERGED.items():
-            if key in self.base and key in own:
-                merged[key] = replace(own[key], value=merge(self.base[key].value, own[key].value))
+        for dotted in self.base.keys() & own.keys():
+            if (merge := key_of(dotted).merge) is not None:
+                value = merge(self.base[dotted].value, own[dotted].value)
+                merged[dotted] = replace(own[dotted], value=value)
         return merged
 
 
 def suffixes_in(file: SettingsFile) -> tuple[str, ...]:
     """Return the patterns of the schema suffixes that environments of a file have."""
-    key = f"{OWN}.schema_suffix"
+    key = f"{ENVIRONMENT}.schema_suffix"
     return tuple(pattern_of(own[key].value) for own in file.environments.values() if key in own)
 
 
@@ -170,35 +118,6 @@ def _require_own_roots(
                 hint=f"say with root in [{ENVIRONMENTS}.{environment}.delta.{name}] where this "
                 "environment has its Delta tables",
             )
-
-
-def _merged_defaults(
-    base: tuple[ModelDefaults, ...], own: tuple[ModelDefaults, ...]
-) -> tuple[ModelDefaults, ...]:
-    """Key by key in each folder; outer folders stay before inner ones."""
-    found = {each.folder: each for each in base}
-    for each in own:
-        first = found.get(each.folder, ModelDefaults(each.folder, {}))
-        found[each.folder] = ModelDefaults(
-            each.folder, {**first.values, **each.values}, {**first.places, **each.places}
-        )
-    return tuple(
-        sorted(found.values(), key=lambda each: (each.folder != "", each.folder.count("/")))
-    )
-
-
-def _merged_variables(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Name by name, whatever the case."""
-    names = {name.lower() for name in own}
-    return {**{name: each for name, each in base.items() if name.lower() not in names}, **own}
-
-
-# What is overridden key by key although it is one setting.
-_MERGED: Mapping[str, Callable[[Any, Any], Any]] = {
-    _CONF: lambda base, own: {**base, **own},
-    _DEFAULTS: _merged_defaults,
-    _VARIABLES: _merged_variables,
-}
 
 
 def read_settings_file(path: Path) -> SettingsFile:
@@ -259,12 +178,12 @@ class _Reader:
                     location=at,
                     hint=f"that is how --env calls the settings outside of [{ENVIRONMENTS}]",
                 )
-            own = {key: sections.pop(key) for key in OWN_TABLES if key in sections}
+            own = {key: sections.pop(key) for key in SECTIONS[ENVIRONMENT] if key in sections}
             found[name] = self.sections(sections, (ENVIRONMENTS, name))
             for key, value in own.items():
                 where = self._at((ENVIRONMENTS, name, key))
                 expect(f"{ENVIRONMENTS}.{name}.{key}", value, str, where)
-                found[name][f"{OWN}.{key}"] = Setting(value, where)
+                found[name][f"{ENVIRONMENT}.{key}"] = Setting(value, where)
         return found
 
     def sections(self, content: Mapping[str, Any], inside: tuple[str, ...] = ()) -> Values:
@@ -281,8 +200,9 @@ class _Reader:
                 expect(f"{section}.{name}", own, dict, self._at((*inside, section, name)))
                 values |= self._keys((section, name), own, inside)
         if (setting := values.get(_DEFAULTS)) is not None:
-            found = read_defaults(setting.value, lambda key: self._at((*inside, *key)))
-            values[_DEFAULTS] = replace(setting, value=found)
+            types = {key.name: key.type for key in SECTIONS[_DEFAULTS].values()}
+            defaults = read_defaults(setting.value, types, lambda key: self._at((*inside, *key)))
+            values[_DEFAULTS] = replace(setting, value=defaults)
         return values
 
     def _keys(
@@ -296,9 +216,9 @@ class _Reader:
                 raise ConfigError(refused[0], location=at, hint=refused[1])
             known(key, allowed, f"key in [{'.'.join((*inside, *prefix))}]", at)
             if not (
-                isinstance(value, str) and _VARIABLE.search(value) and allowed[key] is not dict
+                isinstance(value, str) and _VARIABLE.search(value) and allowed[key].type is not dict
             ):
-                expect(key, value, allowed[key], at)  # that of a variable is not known yet
+                expect(key, value, allowed[key].type, at)  # that of a variable is not known yet
             values[".".join((*prefix, key))] = Setting(value, at)
         return values
 
@@ -378,7 +298,7 @@ def convert(key: str, text: str, at: Location) -> Setting:
     if key.startswith("spark.conf."):
         return Setting(text, at)
     known(name, SECTIONS[section], f"key in [{section}]", at)
-    wanted = SECTIONS[section][name]
+    wanted = SECTIONS[section][name].type
     if wanted is int:
         if not re.fullmatch(r"[+-]?\d+", text.strip()):
             raise ConfigError(f"{key} must be a whole number, not {text!r}", location=at)

@@ -10,7 +10,8 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,9 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from penstock.errors import InputError, PenstockError, PlanMoved
-from penstock.events import EventSink, Notice
+from penstock.events import Event, EventSink, Notice, RunFinished
 from penstock.masking import masked
-from penstock.settings.notify_settings import NotifySettings
+from penstock.settings.sink_settings import NotifySettings
 from penstock.states import PUBLISHED
 
 if TYPE_CHECKING:
@@ -55,13 +56,7 @@ class Told:
     def now(cls, project: str) -> Told:
         return cls(project, platform.node(), datetime.now(UTC))
 
-    def message(
-        self,
-        event: str,
-        text: str,
-        run_id: str | None = None,
-        **more: Any,
-    ) -> Message:
+    def message(self, event: str, text: str, run_id: str | None = None, **more: Any) -> Message:
         document = {
             "event": event,
             "text": f"{self.project}: {text}",
@@ -180,37 +175,41 @@ class Notifier:
                     yield f"notify.{to.name} could not be told of the {message.event}: {problem}"
 
 
-def run_and_tell(
-    run: Callable[[], RunResult],
-    notifier: Notifier,
-    *,
-    failing: Callable[[], Collection[str]],
-    sink: EventSink | None,
-) -> RunResult:
-    """Run, then tell; what could not be told is a notice of the result, and goes to ``sink``.
+@contextmanager
+def notifying(
+    notifier: Notifier, failing: Callable[[], Collection[str]], report: EventSink
+) -> Iterator[EventSink]:
+    """Yield a sink that notifies when a run has ended, or has raised an error.
 
-    ``failing`` names the models with slices whose last attempt failed. Wrong input is not told: who
-    gave it sees it.
+    Wrong input is not told: who gave it sees it.
+
+    Args:
+        notifier: Sends the messages.
+        failing: Names the models with slices whose last attempt failed.
+        report: Receives a notice for each message that did not arrive.
+
+    Yields:
+        The sink.
+
+    Raises:
+        PenstockError: The error of the run.
     """
     try:
         before = frozenset(failing())
-        result = run()
-        still = frozenset(failing()) if before else before
+
+        def sink(event: Event) -> None:
+            if isinstance(event, RunFinished):
+                still = frozenset(failing()) if before else before
+                published = {step.name for step in event.result.steps if step.state in PUBLISHED}
+                for problem in notifier.ended(event.result, (before - still) & published):
+                    report(Notice(problem))
+
+        yield sink
     except PenstockError as error:
         if not isinstance(error, InputError | PlanMoved):
-            _notices(notifier.broken(error), sink)
+            for problem in notifier.broken(error):
+                report(Notice(problem))
         raise
-    made = {step.name for step in result.steps if step.state in PUBLISHED}
-    notices = _notices(notifier.ended(result, (before - still) & made), sink)
-    return replace(result, notices=(*result.notices, *notices)) if notices else result
-
-
-def _notices(problems: Iterator[str], sink: EventSink | None) -> list[Notice]:
-    notices = [Notice(problem) for problem in problems]
-    for notice in notices:
-        if sink is not None:
-            sink(notice)
-    return notices
 
 
 def send(to: NotifySettings, message: Message, root: Path) -> str | None:

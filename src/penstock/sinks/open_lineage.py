@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.model.lineage.models import ProjectLineage
     from penstock.model.values.asset import TableName
     from penstock.settings.config import Settings
-    from penstock.settings.open_lineage_settings import OpenLineageSettings
+    from penstock.settings.sink_settings import OpenLineageSettings
 
 _TIMEOUT = 5.0  # seconds that the server may take for an event
 _ENDS = {"done": "COMPLETE", "unchanged": "COMPLETE", "failed": "FAIL", "cancelled": "ABORT"}
@@ -75,9 +75,10 @@ def client_of(to: OpenLineageSettings) -> OpenLineageClient:
 
 @dataclass(slots=True)
 class Emitter:
-    """A sink that sends what it hears as events, and hands all on to ``sink``.
+    """A sink that sends what it hears as events of OpenLineage.
 
-    ``lineage`` is asked for the columns when a step ends. It is called from the threads of a run.
+    ``lineage`` is asked for the columns when a step ends. ``report`` receives a notice where
+    nothing can be sent. The sink is called from the threads of a run.
     """
 
     settings: Settings
@@ -85,15 +86,14 @@ class Emitter:
     models: Mapping[str, Model]
     lineage: Callable[[], ProjectLineage]
     client: OpenLineageClient
-    sink: EventSink
+    report: EventSink
     run_id: str = ""
     runs: dict[str, str] = field(default_factory=dict)
     failed: bool = False
     lock: Lock = field(default_factory=Lock)
 
     def __call__(self, event: Event) -> None:
-        """Hand it on, then send what it says, if anything."""
-        self.sink(event)
+        """Send what the event says, if anything."""
         send = _SENDS.get(type(event))
         if send is None or self.failed:
             return
@@ -103,7 +103,7 @@ class Emitter:
         except Exception as error:  # the client's own errors have no common root
             self.failed = True
             cause = masked(str(error)).splitlines()[0] if str(error) else type(error).__name__
-            self.sink(
+            self.report(
                 Notice(f"no more events of OpenLineage are sent, as one could not be: {cause}")
             )
 

@@ -28,7 +28,8 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(opening, "start_session", lambda *_: COLD)
     monkeypatch.delitem(sys.modules, "pyspark", raising=False)
-    return Settings(tmp_path, "shop", tmp_path, {}, cache=tmp_path / "cache")
+    (tmp_path / "penstock.toml").write_text('[lakes.main]\ncatalog = "sqlite:meta.sqlite"\n')
+    return load_settings(tmp_path, environ={"PENSTOCK_CACHE_DIR": str(tmp_path / "cache")})
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch, *, is_one: bool) -> None:

@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock.engine.state import run_log
 from penstock.engine.state.run_log import RunLog, began_at, expired, log_of, logs, read, remove
 from penstock.errors import Location, StepError
-from penstock.events import Notice, StepOutput
+from penstock.events import Event, Notice, RunStarted, StepFinished, StepOutput, StepQuery, ignore
 from penstock.settings.retention import Keep
 from penstock.uuid7 import new_uuid7
 
@@ -28,26 +29,34 @@ def closed() -> Iterator[None]:
 
 
 def begin(directory: Path, run_id: str = "r1", keep: Keep = ALL) -> RunLog:
-    def refuse(message: str) -> None:
-        raise AssertionError(message)
+    """The log of a run that has started: its first line is that."""
 
-    _begun.append(RunLog.begin(directory, run_id, keep, refuse))
-    return _begun[-1]
+    def refuse(event: object) -> None:
+        raise AssertionError(event)
+
+    log = RunLog(directory, keep, refuse)
+    _begun.append(log)
+    log(RunStarted(run_id, ("a",)))
+    return log
+
+
+def lines(directory: Path) -> list[dict[str, Any]]:
+    """The lines after the first, of the run ``r1``."""
+    return read(log_of(directory, "r1"))[0][1:]
 
 
 def test_events_are_lines_with_their_time(tmp_path: Path) -> None:
     log = begin(tmp_path / "logs")
-    log.event(Notice("a\nb", "step"))
-    log.event(StepOutput("step", "printed"))
-    assert log.path is not None
-    first, second = read(log.path)[0]  # before it is closed: a killed run leaves them too
+    log(Notice("a\nb", "step"))
+    log(StepOutput("step", "printed"))
+    first, second = lines(tmp_path / "logs")  # before it is closed: a killed run leaves them too
     assert datetime.fromisoformat(first.pop("at")).tzinfo is not None
     assert first.pop("schema_version") == 1
     assert first == {"event": "Notice", "message": "a\nb", "step": "step"}
     assert second["line"] == "printed"
     log.close()
-    log.event(Notice("late"))
-    assert len(read(log.path)[0]) == 2
+    log(Notice("late"))
+    assert len(lines(tmp_path / "logs")) == 2
 
 
 def test_an_error_is_whole(tmp_path: Path) -> None:
@@ -58,20 +67,23 @@ def test_an_error_is_whole(tmp_path: Path) -> None:
         except ValueError as cause:
             raise StepError("it failed", hint="try", location=Location("a.sql", 3)) from cause
     except StepError as error:
-        log.failure("a", "2026-01-01", error)
-    (line,) = read(log_of(tmp_path, "r1"))[0]
+        log(StepFinished("a", "failed", 1.0, errors=(("2026-01-01", error),)))
+    line, finished = lines(tmp_path)
+    assert (line["event"], line["step"], line["slice"]) == ("StepError", "a", "2026-01-01")
     assert (line["type"], line["message"], line["location"]) == (
         "StepError",
         "it failed",
         "a.sql:3",
     )
+    assert finished["event"] == "StepFinished"
+    assert "errors" not in finished
     assert "ValueError: deep" in line["traceback"]
     assert "test_an_error_is_whole" in line["traceback"]
 
 
 def test_a_query_has_the_values_of_its_markers(tmp_path: Path) -> None:
-    begin(tmp_path).query("a", None, "SELECT :n", {"n": datetime(2026, 1, 1, tzinfo=UTC)})
-    (line,) = read(log_of(tmp_path, "r1"))[0]
+    begin(tmp_path)(StepQuery("a", None, "SELECT :n", {"n": datetime(2026, 1, 1, tzinfo=UTC)}))
+    (line,) = lines(tmp_path)
     assert (line["sql"], line["values"]) == ("SELECT :n", {"n": "2026-01-01 00:00:00+00:00"})
 
 
@@ -86,18 +98,20 @@ def test_a_line_that_is_not_whole_is_left_for_later(tmp_path: Path) -> None:
 
 def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    said: list[str] = []
-    log = RunLog.begin(tmp_path / "file" / "logs", "r1", ALL, said.append)
-    log.event(Notice("x"))
+    reported: list[Event] = []
+    log = RunLog(tmp_path / "file" / "logs", ALL, reported.append)
+    log(RunStarted("r1", ("a",)))
+    log(Notice("x"))
     log.close()
-    assert log.path is None
-    assert "no log of this run is written" in said[0]
+    (notice,) = reported
+    assert isinstance(notice, Notice)
+    assert "no log of this run is written" in notice.message
 
 
-def test_without_a_directory_there_is_no_log() -> None:
-    log = RunLog.begin(None, "r1", ALL, lambda _: None)
-    log.event(Notice("x"))
-    assert log.path is None
+def test_what_comes_before_the_run_starts_has_no_log(tmp_path: Path) -> None:
+    log = RunLog(tmp_path, ALL, ignore)
+    log(Notice("x"))
+    assert logs(tmp_path) == []
     assert logs(None) == []
 
 
@@ -107,8 +121,8 @@ def test_prints_of_a_loop_do_not_fill_the_disk(
     monkeypatch.setattr(run_log, "_MOST", 1 << 20)
     log = begin(tmp_path)
     for _ in range(20):
-        log.event(StepOutput("a", "x" * 200_000))
-    found, size = read(log_of(tmp_path, "r1"))
+        log(StepOutput("a", "x" * 200_000))
+    (_, *found), size = read(log_of(tmp_path, "r1"))
     assert size < 1.3 * (1 << 20)
     assert "(200,000 characters)" in found[0]["line"]
     assert found[-1]["message"] == "this log ends here: it has 1 MB"

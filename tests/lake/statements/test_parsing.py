@@ -1,7 +1,7 @@
 """Statements as values: what a text is parsed to, before anything is looked up. No Spark.
 
-Tests ``lake/statements/delete.py``, ``lake/statements/update.py``, ``lake/statements/insert.py``,
-``lake/statements/merge.py``.
+Tests ``lake/statements/delete.py``, ``lake/statements/update.py``,
+``lake/statements/insert.py``, ``lake/statements/merge.py``.
 """
 
 from __future__ import annotations

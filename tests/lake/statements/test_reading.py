@@ -2,10 +2,11 @@
 
 Tests ``lake/statements/types.py``, ``lake/statements/columns.py``.
 
-Tests ``lake/statements/answer.py`` (answers that need no Spark); ``lake/statements/assignments.py``
-(SET, lists and queries); ``lake/statements/session.py`` (the lake and transaction of a statement);
-``lake/statements/show.py`` (SHOW and DESCRIBE); ``lake/statements/transactions.py`` (BEGIN, COMMIT,
-ROLLBACK); and ``sql/statement.py`` (words and places of a statement).
+Tests ``lake/statements/answer.py`` (answers that need no Spark);
+``lake/statements/assignments.py`` (SET, lists and queries); ``lake/statements/session.py``
+(the lake and transaction of a statement); ``lake/statements/show.py`` (SHOW and DESCRIBE);
+``lake/statements/transactions.py`` (BEGIN, COMMIT, ROLLBACK); and ``sql/statement.py`` (words and
+places of a statement).
 """
 
 from __future__ import annotations

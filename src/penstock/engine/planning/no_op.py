@@ -55,19 +55,19 @@ def all_waits(plan: Plan) -> bool:
 
 def idle_run(plan: Plan, sink: EventSink) -> RunResult:
     """The result of a run that has nothing to do, with the events of one."""
-    began, notices = time.monotonic(), tuple(map(Notice, plan.notices))
+    began = time.monotonic()
     run_id, names = new_uuid7(), tuple(step.name for step in plan.steps)
     sink(RunStarted(run_id, names, plan.partition, (0,) * len(names)))
-    for notice in notices:
-        sink(notice)
+    for notice in plan.notices:
+        sink(Notice(notice))
     steps: list[StepResult] = []
     for step in plan.steps:
-        results = list(skipped(step))
-        steps += results
+        steps += (results := list(skipped(step)))
         sink(finished_as(step, results))
     seconds = time.monotonic() - began
-    sink(RunFinished(run_id, "done", seconds))
-    return RunResult(run_id, "done", plan.partition, tuple(steps), seconds, notices, plan.stale)
+    result = RunResult(run_id, "done", plan.partition, tuple(steps), seconds, stale=plan.stale)
+    sink(RunFinished(run_id, "done", seconds, result=result))
+    return result
 
 
 def finished_as(step: PlannedStep, results: Sequence[StepResult]) -> StepFinished:

@@ -26,7 +26,7 @@ from penstock.engine.running.writing import Writer
 from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.records import InputRead, ReadRecord, Requirement, SliceRecord
 from penstock.engine.state.store import State
-from penstock.events import CheckFinished, Notice, StepProgress
+from penstock.events import CheckFinished, Notice, StepProgress, StepQuery
 from penstock.model.definition.model import Model
 from penstock.model.query.query import Query
 from penstock.model.script.constants import Bindings
@@ -165,14 +165,12 @@ class Attempt:
         return resolved
 
     def log(self, resolved: Resolved) -> None:
-        """Write the query as it runs to the log of the run."""
-        if self.context.log.path is None:
-            return
+        """Hand the query on as it runs, for the log of the run."""
         sql = resolved.rendered.sql
         for view, name in resolved.names.items():
             sql = sql.replace(f"`{view}`", name)
         values = resolved.rendered.args(self.planned.bindings)
-        self.context.log.query(self.model.name, self.planned.slice, sql, values)
+        self.context.sink(StepQuery(self.model.name, self.planned.slice, sql, values))
 
     def tester(self, bindings: Bindings, whole: Readable, called: str) -> Tester:
         """Of slices of the table as it is to be published, which is ``whole``."""

@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from functools import partial
@@ -32,11 +31,9 @@ from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.claims import Claims, user_name
 from penstock.engine.state.pruning import OWN, old_runs, remove
 from penstock.engine.state.records import RunRecord, this_process
-from penstock.engine.state.run_log import RunLog
 from penstock.engine.state.store import State, now
 from penstock.errors import PenstockError
 from penstock.events import (
-    Event,
     EventSink,
     Notice,
     RunFinished,
@@ -87,20 +84,8 @@ def run_plan(
     Failures of steps are in the result; what is raised concerns the run itself (a catalog that
     cannot be written, for one).
     """
-    notices: list[Notice] = []
-    run_id, retention = new_uuid7(), settings.retention
-    unlogged: list[str] = []
-    log = RunLog.begin(retention.directory, run_id, retention.logs, unlogged.append)
-
-    def noting(event: Event) -> None:
-        if isinstance(event, Notice) and event in notices:  # the same of each batch of a step
-            return
-        if isinstance(event, Notice):
-            notices.append(event)
-        log.event(event)
-        sink(event)
-
-    with closing(log), ThreadPoolExecutor(1, thread_name_prefix="penstock-later") as later:
+    run_id = new_uuid7()
+    with ThreadPoolExecutor(1, thread_name_prefix="penstock-later") as later:
         context = RunContext(
             run_id=run_id,
             plan=plan,
@@ -108,18 +93,18 @@ def run_plan(
             session=cast("SparkSession", session),
             lakes=lakes,
             states=_states(plan, lakes),
-            sink=noting,
+            sink=sink,
             later=later,
             claims=Claims(waits=waits),
-            log=log,
             conf=settings.spark.meaning,
         )
-        _begin(context, (*plan.notices, *unlogged))
+        _begin(context)
         with context.claims:
             result = (runner := Runner(plan, context, run_step, jobs or settings.jobs)).execute()
         _end(context, result)
-        noting(RunFinished(run_id, result.state, result.seconds, runner.states()))
-    return replace(result, notices=tuple(notices), stale=plan.stale)
+        result = replace(result, stale=plan.stale)
+        sink(RunFinished(run_id, result.state, result.seconds, runner.states(), result))
+    return result
 
 
 def _states(plan: Plan, lakes: Mapping[str, Destination]) -> dict[str, State]:
@@ -128,7 +113,7 @@ def _states(plan: Plan, lakes: Mapping[str, Destination]) -> dict[str, State]:
     return {name: State(lakes[name].catalog) for name in targets}
 
 
-def _begin(context: RunContext, notices: Sequence[str]) -> None:
+def _begin(context: RunContext) -> None:
     plan = context.plan
     record = RunRecord(
         run_id=context.run_id,
@@ -143,15 +128,16 @@ def _begin(context: RunContext, notices: Sequence[str]) -> None:
         retry_of=plan.retry_of,
         environment=context.settings.runs_in,
     )
+    notices: list[str] = []
     for name, state in context.states.items():
         models = [s.model for s in plan.steps if s.model.target.lake == name and not s.skipped]
-        for dead in state.begin_run(record, models):
-            context.sink(Notice(f"run {dead} on lake {name} was killed; marked abandoned"))
+        dead = state.begin_run(record, models)
+        notices += [f"run {run} on lake {name} was killed; marked abandoned" for run in dead]
     remove_abandoned()
     counts = tuple(0 if step.skipped else len(step.slices) for step in plan.steps)
     names = tuple(step.name for step in plan.steps)
     context.sink(RunStarted(context.run_id, names, plan.partition, counts))
-    for notice in notices:
+    for notice in (*notices, *plan.notices):
         context.sink(Notice(notice))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.engine.planning.no_op import ended
@@ -183,10 +183,6 @@ def _batch(run: _Run, group: Group, found: dict[Slice, StepResult]) -> Results |
 
 
 def _told(run: _Run, seconds: float, results: Results) -> Results:
-    errors = {result.error: result.slice for result in results.values() if result.error}
-    for error, slice_ in errors.items():
-        several = sum(result.error is error for result in results.values()) > 1
-        run.context.log.failure(run.planned.name, run.planned.slice if several else slice_, error)
     run.context.sink(_finished(run.planned, results, seconds))
     return {
         slice_: replace(result, seconds=seconds / len(results))
@@ -380,7 +376,18 @@ def _finished(planned: PlannedStep, by_slice: Results, seconds: float) -> StepFi
         slices=len(planned.slices),
         failed=min(len(failed), len(planned.slices)),
         states=dict(counts),
+        errors=tuple(_errors(planned, results)),
     )
+
+
+def _errors(
+    planned: PlannedStep, results: Sequence[StepResult]
+) -> Iterator[tuple[str | None, PenstockError]]:
+    """Yield each error once, with the slice that it is of, or with all of the batch."""
+    counts = Counter(result.error for result in results)
+    for error, slice_ in {result.error: result.slice for result in results}.items():
+        if error is not None:
+            yield planned.slice if counts[error] > 1 else slice_, error
 
 
 def worth_retrying(error: QueryFailed | PythonFailed) -> bool:

@@ -13,7 +13,8 @@ from penstock.errors import ArgumentError, CatalogMissing, LakeClosed
 from penstock.events import EventSink
 from penstock.model.project.loader import Loaded, load_models
 from penstock.model.values.asset import DEFAULT_LAKE, DEFAULT_SCHEMA, TableName
-from penstock.settings.config import DELTA, LakeSettings, Settings
+from penstock.settings.config import LakeSettings, Settings
+from penstock.settings.keys import DELTA
 from penstock.spark.session import Starter
 from penstock.sql.identifiers import LAKES, fold, nearest
 from penstock.sql.macros import Book

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from penstock.engine.planning.plan import Plan
 from penstock.engine.session.spark import lakes_for, session_for
 from penstock.engine.state.claims import Claim, Claims
-from penstock.engine.state.run_log import RunLog
 from penstock.engine.state.store import State
 from penstock.events import EventSink
 from penstock.model.definition.model import Model
@@ -45,7 +44,6 @@ class RunContext:
     cancelled: threading.Event = field(default_factory=threading.Event)
     claims: Claims = field(default_factory=Claims)
     claim: Claim | None = None  # of the batch that is made in this world
-    log: RunLog = field(default_factory=RunLog)
     conf: Mapping[str, str] | None = None
 
     # Sessions of steps that set configuration of their own: `interrupt` stops their jobs too.

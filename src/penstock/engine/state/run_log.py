@@ -12,14 +12,21 @@ import contextlib
 import json
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TextIO
 
 from penstock.errors import PenstockError
-from penstock.events import SCHEMA_VERSION, Event
+from penstock.events import (
+    SCHEMA_VERSION,
+    Event,
+    EventSink,
+    Notice,
+    RunStarted,
+    StepFinished,
+    values_of,
+)
 from penstock.settings.retention import Keep
 
 SUFFIX = ".jsonl"
@@ -28,55 +35,37 @@ _LONGEST = 100_000  # characters of one text in it
 
 
 class RunLog:
-    """The log of one run; without a directory it takes everything and writes nothing."""
+    """The sink that writes the log of a run, from its start on, to a file of ``directory``.
 
-    def __init__(self, path: Path | None = None) -> None:
-        self.path = path
-        self._lock = threading.Lock()
+    It removes the logs that are not kept any longer. ``report`` receives a notice where the log
+    cannot be written.
+    """
+
+    def __init__(self, directory: Path, keep: Keep, report: EventSink) -> None:
+        self._directory, self._keep, self._report = directory, keep, report
+        self._lock, self._left = threading.Lock(), _MOST
         self._file: TextIO | None = None
-        self._left = _MOST
 
-    @classmethod
-    def begin(
-        cls, directory: Path | None, run_id: str, keep: Keep, notice: Callable[[str], None]
-    ) -> RunLog:
-        """Make the log of a run, and remove those that are not kept any longer."""
-        if directory is None:
-            return cls()
-        log = cls(log_of(directory, run_id))
+    def __call__(self, event: Event) -> None:
+        """Write an event; before that of a step, its errors."""
+        if isinstance(event, RunStarted):
+            self._begin(event.run_id)
+        if isinstance(event, StepFinished):
+            for slice_, error in event.errors:
+                self.write("StepError", {"step": event.step, "slice": slice_, **_whole(error)})
+        self.write(type(event).__name__, values_of(event))
+
+    def _begin(self, run_id: str) -> None:
         try:
-            _make(directory)
-            log._file = log_of(directory, run_id).open("a", encoding="utf-8", buffering=1)
+            _make(self._directory)
+            path = log_of(self._directory, run_id)
+            self._file = path.open("a", encoding="utf-8", buffering=1)
         except OSError as error:
-            notice(f"no log of this run is written, as {directory} cannot be: {error.strerror}")
-            return cls()
-        for path in expired(directory, keep):
+            cause = f"as {self._directory} cannot be: {error.strerror}"
+            self._report(Notice(f"no log of this run is written, {cause}"))
+            return
+        for path in expired(self._directory, self._keep):
             _remove(path)
-        return log
-
-    def event(self, event: Event) -> None:
-        self.write(
-            type(event).__name__, {each.name: getattr(event, each.name) for each in fields(event)}
-        )
-
-    def query(self, step: str, slice_: str | None, sql: str, values: Mapping[str, Any]) -> None:
-        """Write the query of a step as it runs; ``values`` are those of its markers."""
-        self.write("StepQuery", {"step": step, "slice": slice_, "sql": sql, "values": dict(values)})
-
-    def failure(self, step: str, slice_: str | None, error: PenstockError) -> None:
-        """Write an error whole, with its causes and where they came up."""
-        self.write(
-            "StepError",
-            {
-                "step": step,
-                "slice": slice_,
-                "type": type(error).__name__,
-                "message": error.message,
-                "hint": error.hint,
-                "location": None if error.location is None else str(error.location),
-                "traceback": "".join(traceback.format_exception(error)),
-            },
-        )
 
     def write(self, name: str, values: Mapping[str, Any]) -> None:
         """Write a line; never raises."""
@@ -101,6 +90,17 @@ class RunLog:
                 with contextlib.suppress(OSError):
                     self._file.close()
                 self._file = None
+
+
+def _whole(error: PenstockError) -> Mapping[str, Any]:
+    """An error with its causes and where they came up."""
+    return {
+        "type": type(error).__name__,
+        "message": error.message,
+        "hint": error.hint,
+        "location": None if error.location is None else str(error.location),
+        "traceback": "".join(traceback.format_exception(error)),
+    }
 
 
 def _line(at: str, name: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from penstock.model.values.asset import ColumnLineage, ColumnType, TableName
 from penstock.model.values.data_test import DataTest
 from penstock.model.values.names import UnknownName
 from penstock.model.values.schedule import EVENTS, Retry, Trigger
-from penstock.settings.config import DIALECTS
+from penstock.settings.keys import DIALECTS
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import dotted, nearest
 from penstock.sql.literals import plain_text_literal

@@ -20,7 +20,7 @@ from penstock.model.time.time_range import TimeColumn
 from penstock.model.values.asset import TableName
 from penstock.model.values.kinds import CHANGES
 from penstock.model.values.seed import SETTINGS
-from penstock.settings.config import DIALECTS
+from penstock.settings.keys import DIALECTS
 from penstock.sql.identifiers import nearest
 from penstock.sql.literals import plain_text_literal
 from penstock.sql.tokens import NAME, NUMBER, STRING, WORD

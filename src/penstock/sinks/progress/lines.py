@@ -22,6 +22,7 @@ from penstock.events import (
     StepFinished,
     StepOutput,
     StepProgress,
+    StepQuery,
     StepStarted,
 )
 from penstock.rendering.text import count, seconds
@@ -194,6 +195,7 @@ LINES: dict[type, Callable[[Any], str | None]] = {
     SparkStarted: started_text,
     StepStarted: _step_started,
     StepProgress: lambda event: f"{event.step}: {event.phase}",
+    StepQuery: lambda _: None,
     StepOutput: lambda event: f"{event.step}| {event.line}",
     CheckFinished: _check_finished,
     StepFinished: _step_finished,

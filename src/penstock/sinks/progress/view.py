@@ -21,6 +21,7 @@ from penstock.events import (
     StepFinished,
     StepOutput,
     StepProgress,
+    StepQuery,
     StepStarted,
 )
 from penstock.rendering.text import count
@@ -101,10 +102,6 @@ def _spark_waiting(view: View, event: SparkWaiting, _now: float) -> View:
     return replace(view, standing=event.state)
 
 
-def _spark_started(view: View, _event: SparkStarted, _now: float) -> View:
-    return replace(view, starting_spark=None)
-
-
 def _step_started(view: View, event: StepStarted, now: float) -> View:
     began = view.row(event.step).started
     started = now if began is None else began
@@ -115,8 +112,8 @@ def _step_progress(view: View, event: StepProgress, _now: float) -> View:
     return _change(view, event.step, state=event.phase)
 
 
-def _step_output(view: View, _event: StepOutput, _now: float) -> View:
-    return view  # its lines scroll by above the table
+def _unchanged(view: View, _event: StepQuery | StepOutput, _now: float) -> View:
+    return view
 
 
 #: what a failed test of a severity does, before the number of rows
@@ -195,10 +192,11 @@ APPLY: dict[type, Callable[[View, Any, float], View]] = {
     RunStarted: _run_started,
     SparkStarting: _spark_starting,
     SparkWaiting: _spark_waiting,
-    SparkStarted: _spark_started,
+    SparkStarted: lambda view, _event, _now: replace(view, starting_spark=None),
     StepStarted: _step_started,
     StepProgress: _step_progress,
-    StepOutput: _step_output,
+    StepQuery: _unchanged,
+    StepOutput: _unchanged,  # its lines scroll by above the table
     CheckFinished: _check_finished,
     StepFinished: _step_finished,
     Notice: _notice,

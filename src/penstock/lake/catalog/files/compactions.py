@@ -15,7 +15,7 @@ from penstock.lake.catalog.database.location import resolve, stored_path
 from penstock.lake.catalog.database.round_trips import chunks
 from penstock.lake.catalog.files.registration import partition_rows, stats_rows
 from penstock.lake.catalog.inlined import flush
-from penstock.lake.format.changes import Compaction, FlushInlined, MergeFiles, NewFile, RewriteFiles
+from penstock.lake.format.changes import Compaction, FlushInlined, MergeFiles, RewriteFiles
 from penstock.lake.format.files import DataFile
 
 _OF_FILES = (t.file_column_stats, t.file_partition_value, t.file_variant_stats)
@@ -103,8 +103,8 @@ def _schedule(context: CommitContext, compaction: Kind, sources: Sequence[int]) 
 
 def _register(context: CommitContext, compaction: Kind, *, begins_now: bool) -> None:
     """Register new files without statistics of the table, which count their rows already."""
-    new = [new_file for new_file in compaction.files if new_file.file is not None]
-    numbered = list(zip(context.ids.files(len(new)), _files(new), strict=True))
+    new = _files(compaction)
+    numbered = list(zip(context.ids.files(len(new)), new, strict=True))
     _register_numbered(context, compaction, numbered, begins_now=begins_now)
 
 
@@ -140,8 +140,8 @@ def _register_numbered(
     context.insert(t.file_column_stats, list(stats_rows(numbered, table_id)))
 
 
-def _files(new: Sequence[NewFile]) -> list[DataFile]:
-    return [new_file.file for new_file in new if new_file.file is not None]
+def _files(compaction: Kind) -> list[DataFile]:
+    return [new_file.file for new_file in compaction.files if new_file.file is not None]
 
 
 def _recount_files(context: CommitContext, compaction: RewriteFiles) -> None:
@@ -154,7 +154,7 @@ def _recount_files(context: CommitContext, compaction: RewriteFiles) -> None:
         func.coalesce(func.sum(c.record_count), 0), func.coalesce(func.sum(c.file_size_bytes), 0)
     ).where(c.table_id == compaction.table_id, c.end_snapshot.is_(None))
     rows, size = context.connection.execute(sums).one()
-    new = _files(compaction.files)  # which are not in the catalog yet: inserts wait
+    new = _files(compaction)  # which are not in the catalog yet: inserts wait
     context.connection.execute(
         t.table_stats.update()
         .where(t.table_stats.c.table_id == compaction.table_id)

@@ -1,0 +1,28 @@
+"""The public names for type checkers; `__init__.py` loads each when it is first asked for."""
+
+from penstock.delta.delta import Delta
+from penstock.engine.python.helpers import lake
+from penstock.errors import PenstockError
+from penstock.lake.format.files import PartitionField
+from penstock.lake.format.objects import SortKey
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.lake import Lake
+from penstock.lake.maintenance.writing import Resources
+from penstock.model.macros.python_macros import macro
+from penstock.model.values.custom_strategy import CustomMaterialization
+from penstock.project.project import Project
+
+__all__ = [
+    "Column",
+    "CustomMaterialization",
+    "Delta",
+    "Lake",
+    "PartitionField",
+    "PenstockError",
+    "Project",
+    "Resources",
+    "SortKey",
+    "TableSchema",
+    "lake",
+    "macro",
+]
