@@ -77,6 +77,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Also for the processes that tests start: Java takes it from the environment."""
     os.environ.setdefault("JDK_JAVA_OPTIONS", JVM)
+    os.environ["PENSTOCK_SPARK_CLASS_ARCHIVE"] = "false"  # no run of a test builds one later
     if "TMPDIR" not in os.environ and _has_room():
         os.environ["TMPDIR"], tempfile.tempdir = str(_MEMORY), None
     if "PENSTOCK_CACHE_DIR" not in os.environ:  # workers have that of the process that starts them

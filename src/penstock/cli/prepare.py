@@ -1,4 +1,8 @@
-"""``penstock spark prepare``: make the archive of Spark's classes, by running a small project."""
+"""``penstock spark prepare``: make the archive of Spark's classes, by running a small project.
+
+After a run that had none, a process in the background does the same, once: its log says that it
+runs, or has failed, until there is an archive.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,11 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -18,6 +24,10 @@ from penstock.cli.options import debug_option, json_option, read_settings
 from penstock.cli.output import print_json, say
 from penstock.errors import EnvironmentMissing
 from penstock.settings.sizes import size_text
+
+if TYPE_CHECKING:
+    from penstock.engine.session.class_archive import ClassArchive
+    from penstock.settings.config import SparkSettings
 
 # Twice: the second run changes tables that are there.
 _RUNS = """
@@ -30,6 +40,17 @@ with Project.load(sys.argv[1], warm=False) as project:
     project.sql("SELECT status, count(*) AS n FROM orders GROUP BY status ORDER BY n").collect()
 """
 _LONGEST = 600.0  # seconds
+_RETRY = 7 * 86_400.0  # seconds after which a build in the background that failed is tried again
+_CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
+# Settings of a project are not those of the small one. The log goes when there is an archive.
+_LATER = """
+import os, sys
+os.nice(19)
+for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
+    name == "PENSTOCK_CACHE_DIR" or os.environ.pop(name)
+from penstock.cli.main import main
+main(["spark", "prepare"], standalone_mode=False) or os.unlink(sys.argv[1])
+"""
 
 
 @click.command(
@@ -60,6 +81,69 @@ def prepare(*, force: bool, as_json: bool) -> None:
         say(f"Archived Spark's classes: {path}, {size_text(size)}")
     else:
         say(f"The archive is there already: {path}, {size_text(size)}")
+
+
+def prepare_later(settings: SparkSettings) -> subprocess.Popen[bytes] | None:
+    """Archive Spark's classes in the background, unless there is an archive or none may be built.
+
+    Args:
+        settings: The settings of a run that has started Spark.
+
+    Returns:
+        The process, which outlives this one; None where none is started.
+    """
+    from penstock.engine.session.spark import class_archive
+
+    archive = class_archive(settings)
+    if archive is None or archive.path is not None or not may_prepare_later(settings):
+        return None
+    log = open_log(archive)
+    if log is None:
+        return None
+    with log:
+        return subprocess.Popen(
+            [sys.executable, "-c", _LATER, log.name],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # neither the terminal's signals nor its end are its own
+        )
+
+
+def may_prepare_later(settings: SparkSettings) -> bool:
+    """Tell whether an archive may be built in the background.
+
+    Args:
+        settings: The settings of a run.
+
+    Returns:
+        What the settings say; else False in CI and in containers, which end with the run.
+    """
+    from penstock.spark.machine import this_machine
+
+    if settings.class_archive is not None:
+        return settings.class_archive
+    is_limited = settings.ci or this_machine().container is not None
+    return not is_limited and not any(mark.exists() for mark in _CONTAINER_MARKS)
+
+
+def open_log(archive: ClassArchive) -> IO[bytes] | None:
+    """Create the log of a build in the background.
+
+    Args:
+        archive: The archive, which does not exist yet.
+
+    Returns:
+        The log; None where there is one, of a build that runs, or failed less than a week ago.
+    """
+    log = archive.directory / f"spark-{archive.key}.log"
+    with suppress(OSError):
+        if time.time() - log.stat().st_mtime > _RETRY:
+            log.unlink()
+    with suppress(OSError):
+        archive.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return log.open("xb")
+    return None
 
 
 def _archive(root: Path, *, force: bool) -> tuple[Path, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,10 @@ def command(
         result = project.run(**asked, **options, on_event=sink)
         left = what_is_left(project, result)
     print_ending(result, left, as_json=as_json)
+    if "pyspark" in sys.modules:  # late: else the run has started no Spark
+        from penstock.cli.prepare import prepare_later
+
+        prepare_later(project.settings.spark)
     ctx.exit(result.exit_code)
 
 

@@ -89,7 +89,8 @@ class SparkSettings:
     server stays without use; None: there is none. ``environ`` is what Spark reads of the
     environment, ``ci`` whether this is a machine of continuous integration. ``memory`` is what a
     run may take in bytes, Python and all, and ``memory_origin`` where that is set. ``archives`` is
-    the directory of archives of Java's classes; None: there are none.
+    the directory of archives of Java's classes; None: there are none. ``class_archive`` is whether
+    one is built in the background after a run without it; None: not in CI, and in no container.
     """
 
     master: str | None = None
@@ -103,6 +104,7 @@ class SparkSettings:
     memory: int | None = None
     memory_origin: Location | None = field(default=None, compare=False, repr=False)
     archives: Path | None = field(default=None, compare=False)
+    class_archive: bool | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         return masked_repr(self)
@@ -112,7 +114,7 @@ class SparkSettings:
         """The settings of the session that decide which rows a query returns, or of which types,
         where they are not as they are without any.
         """
-        said = {name: _as_compared(value) for name, value in self.conf.items()}
+        said = {k: v.lower() if v.lower() in _BOOLEANS else v for k, v in self.conf.items()}
         return {
             name: value
             for name, value in sorted(said.items())
@@ -136,10 +138,7 @@ _MEANING: Mapping[str, str] = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
 }
 _LEGACY = "spark.sql.legacy."
-
-
-def _as_compared(value: str) -> str:
-    return value.lower() if value.lower() in {"true", "false"} else value
+_BOOLEANS = frozenset({"true", "false"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +304,7 @@ def _build(root: Path, values: Mapping[str, Setting], environ: Mapping[str, str]
             archives=cache / "java" if cache else None,
             memory=value("spark.memory"),
             memory_origin=values["spark.memory"].origin if "spark.memory" in values else None,
+            class_archive=value("spark.class_archive"),
         ),
         jobs=value("run.jobs"),
         dialect=value("project.dialect"),

@@ -183,6 +183,7 @@ KEYS: tuple[Key, ...] = (
     Key("spark", "memory", str, None, lambda key, size: size_setting(key, size.value, size.origin)),
     Key("spark", "conf", dict, merge=lambda base, override: {**base, **override}),
     Key("spark", "warm", str | bool, "15m", _WARM),
+    Key("spark", "class_archive", bool),
     Key("run", "jobs", int, None, partial(_parse_number, least=1)),
     Key("run", "keep", str, "365d", _AGE),
     Key("run", "keep_runs", int, 10_000, _parse_limit),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,21 @@ def test_another_java_has_another_one(archive: ClassArchive, java: Path) -> None
     made(archive)
     (java.parent.parent / "release").write_text('JAVA_VERSION="17.0.16"\n')
     assert ClassArchive.of(archive.directory, java).path is None
+
+
+def test_other_jars_have_another_one(
+    archive: ClassArchive, java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "packages" / "pyspark"
+    (package / "jars").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(package.parent)
+    monkeypatch.delitem(sys.modules, "pyspark", raising=False)
+    keys = set()
+    for size in (1, 2):
+        (package / "jars" / "spark-core.jar").write_bytes(b"x" * size)
+        keys.add(ClassArchive.of(archive.directory, java).key)
+    assert len(keys | {archive.key}) == 3
 
 
 def test_a_link_to_java_has_the_same(archive: ClassArchive, java: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 Loading and checking some 20,000 classes is most of what Spark does before its first rows. Java
 (class data sharing) writes those that a process has loaded to a file when it ends, and a process
 with the same Java and the same jars begins with them. Such a file is specific to both, and large;
-`penstock spark prepare` makes it in the user's cache.
+`penstock.cli.prepare` builds it in the user's cache.
 
 Java ignores an archive of other classes or another Java, and one that makes no sense; but one that
 is cut off crashes it. So the length is part of the name: whatever has another one is not used.
@@ -25,7 +25,7 @@ from penstock.settings.config import SparkSettings
 from penstock.spark.memory import is_local
 
 OPTIONS = "spark.driver.extraJavaOptions"
-_FORMAT = 1  # of the names, and of what makes an archive another one
+_FORMAT = 2  # of the names, and of what makes an archive another one
 _MOST = 2  # archives that stay: 180 MB each
 _NAME = re.compile(r"spark-[0-9a-f]{16}-(\d+)\.jsa")
 # Where Java cannot use an archive, it does without, and has nothing to say.
@@ -47,8 +47,9 @@ class ClassArchive:
         with suppress(OSError, UnicodeDecodeError):
             release = (java.parent.parent / "release").read_text(encoding="utf-8")
         spec = importlib.util.find_spec("pyspark")
-        home = str(spec.origin) if spec else ""
-        parts = [_FORMAT, str(java), release, spark_version(), home]
+        home = Path(spec.origin).parent if spec and spec.origin else Path()
+        jars = sorted((jar.name, jar.stat().st_size) for jar in home.glob("jars/*.jar"))
+        parts = [_FORMAT, str(java), release, spark_version(), str(home), jars]
         digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         return cls(directory, digest[:16])
 

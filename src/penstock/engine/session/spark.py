@@ -408,7 +408,7 @@ def told_start(settings: SparkSettings, sink: EventSink, every: float = EVERY) -
     """
     began, started = monotonic(), threading.Event()
     name = called(settings.master)
-    taken = {} if has_session() else _taken(settings)
+    budget = None if has_session() else budget_of(settings, this_machine())
     sink(SparkStarting(name))
     if name is not None:
         arguments = (name, sink, began, started, every)
@@ -417,14 +417,10 @@ def told_start(settings: SparkSettings, sink: EventSink, every: float = EVERY) -
         yield
     finally:
         started.set()
-    sink(SparkStarted(monotonic() - began, **taken))
-
-
-def _taken(settings: SparkSettings) -> dict[str, Any]:
-    budget = budget_of(settings, this_machine())
-    if budget is None:
-        return {}
-    return {"heap": budget.heap, "memory": budget.total, "memory_of": budget.source}
+    memory: dict[str, Any] = {}
+    if budget is not None:
+        memory = {"heap": budget.heap, "memory": budget.total, "memory_of": budget.source}
+    sink(SparkStarted(monotonic() - began, **memory))
 
 
 def called(master: str | None) -> str | None:
