@@ -1,7 +1,7 @@
 """``penstock check``: what it says, and its exit code. No Spark.
 
 Tests ``engine/verifying/project_check.py`` (faults across models) and
-``settings/sqlmesh_config.py`` (what to write instead).
+``settings/refused_settings.py`` (what to write instead).
 """
 
 from __future__ import annotations

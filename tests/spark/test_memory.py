@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import ConfigError, Location
 from penstock.settings.config import SparkSettings
-from penstock.settings.sizes import GIB, MIB
+from penstock.settings.quantities import GIB, MIB
 from penstock.spark.machine import Machine
 from penstock.spark.memory import MemoryBudget, budget_of, is_local, require_memory
 

@@ -358,7 +358,7 @@ def find_project() -> Path:
         if (candidate / CONFIG_NAME).is_file():
             return candidate
     # Late: a project has no need of it.
-    from penstock.settings.sqlmesh_config import start_hint
+    from penstock.settings.refused_settings import start_hint
 
     raise ConfigError(
         f"there is no {CONFIG_NAME} in {current} or in any directory above it",

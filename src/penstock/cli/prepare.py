@@ -23,7 +23,7 @@ from penstock.cli.init import copy_project
 from penstock.cli.options import debug_option, json_option, read_settings
 from penstock.cli.output import print_json, say
 from penstock.errors import EnvironmentMissing
-from penstock.settings.sizes import size_text
+from penstock.settings.quantities import size_text
 
 if TYPE_CHECKING:
     from penstock.engine.session.class_archive import ClassArchive

@@ -34,8 +34,8 @@ from penstock.lake.storage import Storage
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
 from penstock.lake.writing.adding.fit import Rules
-from penstock.settings.attach_options import refuse_others
 from penstock.settings.keys import DIALECTS
+from penstock.settings.refused_settings import refuse_others
 from penstock.spark.failures import explained
 from penstock.spark.session import SparkSource, source
 from penstock.sql.dialect import SPARK, hinted, normalized

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import ArgumentError, CatalogUnreachable
 from penstock.project.planning import build_request, plan_request
 from penstock.project.states import report_status
-from penstock.settings.durations import is_duration, seconds_of
+from penstock.settings.quantities import is_duration, seconds_of
 
 if TYPE_CHECKING:
     from penstock.engine.answers.runs import PastRuns, RunDetail, RunLogLines

@@ -357,7 +357,7 @@ def _require_one_question(
 def _moment(point: str | date | datetime) -> datetime | None:
     """The time that a point is, None where it is a run."""
     from penstock.lake.snapshot import moment
-    from penstock.settings.durations import is_duration
+    from penstock.settings.quantities import is_duration
 
     if isinstance(point, str) and is_duration(point):
         return moment_since(point)

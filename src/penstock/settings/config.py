@@ -26,8 +26,8 @@ from penstock.settings.keys import (
     table_values,
     value_of,
 )
-from penstock.settings.model_defaults import ModelDefaults
-from penstock.settings.project_variables import Value as VariableValue
+from penstock.settings.project_settings import ModelDefaults
+from penstock.settings.project_settings import Value as VariableValue
 from penstock.settings.retention import Retention, Setting, read_retention
 from penstock.settings.settings_file import (
     DEFAULT_ENVIRONMENT,

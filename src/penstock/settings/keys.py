@@ -15,11 +15,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from penstock.errors import ConfigError, Location
-from penstock.settings.durations import duration_setting
-from penstock.settings.model_defaults import ModelDefaults
-from penstock.settings.project_variables import read_variables
+from penstock.settings.project_settings import ModelDefaults, read_variables
+from penstock.settings.quantities import duration_setting, size_setting
 from penstock.settings.retention import Setting
-from penstock.settings.sizes import size_setting
 
 DIALECTS = ("spark", "duckdb")
 ENVIRONMENT = "environment"  # the section of the keys of an environment itself

@@ -16,10 +16,10 @@ from typing import Any
 
 from penstock.errors import ConfigError, Location
 from penstock.masking import shown
-from penstock.settings.attach_options import refusal_for_project
 from penstock.settings.environment_tables import pattern_of
 from penstock.settings.keys import ENVIRONMENT, NAMED, SECTIONS, key_of
-from penstock.settings.model_defaults import TABLE, ModelDefaults, read_defaults
+from penstock.settings.project_settings import TABLE, ModelDefaults, read_defaults
+from penstock.settings.refused_settings import refusal_for_project
 from penstock.settings.retention import Setting
 
 FILE_NAME = "penstock.toml"

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from penstock.errors import ConfigError
 from penstock.settings.config import SparkSettings
-from penstock.settings.sizes import GIB, MIB, bytes_of
+from penstock.settings.quantities import GIB, MIB, bytes_of
 from penstock.spark.machine import Machine
 
 DRIVER_MEMORY = "spark.driver.memory"

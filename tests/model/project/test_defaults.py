@@ -1,6 +1,6 @@
 """``[project.defaults]``: for all models or by folder; a model's own words win.
 
-Tests ``settings/model_defaults.py``.
+Tests ``settings/project_settings.py``.
 """
 
 from __future__ import annotations

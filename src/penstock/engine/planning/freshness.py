@@ -17,7 +17,7 @@ from penstock.model.definition.graph import table_key
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.time.slice import Slice, span_of
 from penstock.model.values.asset import TableName
-from penstock.settings.durations import seconds_of
+from penstock.settings.quantities import seconds_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from penstock.model.python_steps.python_step import PAYLOAD, ROWS, SPARK, Python
 from penstock.model.script.arguments import OF_SLICE
 from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.values.strategy import Output
-from penstock.settings.durations import seconds_of
+from penstock.settings.quantities import seconds_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

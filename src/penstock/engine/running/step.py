@@ -32,7 +32,7 @@ from penstock.model.slicing.slice_condition import MadeApart, NotJoint
 from penstock.model.time.interval import Interval, union
 from penstock.model.time.slice import Slice
 from penstock.model.values.strategy import strategy_named
-from penstock.settings.durations import seconds_of
+from penstock.settings.quantities import seconds_of
 from penstock.spark.failures import MORE_MEMORY, explained
 from penstock.states import StepState
 

@@ -29,7 +29,7 @@ from penstock.model.time.time_macros import TOKEN
 from penstock.model.values.asset import DEFAULT_SCHEMA, FileName, TableName, table_of
 from penstock.model.values.data_test import RelationshipsTest
 from penstock.settings.config import LakeSettings, Settings
-from penstock.settings.sqlmesh_config import dbt_hint
+from penstock.settings.refused_settings import dbt_hint
 from penstock.sql.identifiers import fold, nearest
 
 if TYPE_CHECKING:

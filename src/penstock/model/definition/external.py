@@ -17,7 +17,7 @@ from penstock.model.definition.model import Model
 from penstock.model.files.yaml_file import Reading
 from penstock.model.values.asset import DEFAULT_SCHEMA, ColumnType, TableName
 from penstock.model.values.names import Names, UnknownName
-from penstock.settings.durations import seconds_of
+from penstock.settings.quantities import seconds_of
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import dotted, fold
 from penstock.sql.types import spark_type

@@ -19,8 +19,8 @@ from penstock.model.time.needs import NeedLine, read_need
 from penstock.model.time.partition import KINDS, PartitionSpec
 from penstock.model.values.asset import ColumnInput, ColumnLineage, ColumnType, parse_asset
 from penstock.model.values.schedule import EVENTS, Retry, Trigger
-from penstock.settings.durations import is_duration, seconds_of
 from penstock.settings.keys import DIALECTS
+from penstock.settings.quantities import is_duration, seconds_of
 from penstock.sql.identifiers import nearest
 from penstock.sql.types import spark_type
 

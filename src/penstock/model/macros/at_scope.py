@@ -25,7 +25,7 @@ from penstock.model.script.at_text import (
     tokens_of,
 )
 from penstock.model.time.time_macros import TIMES, argument_of
-from penstock.settings.project_variables import Value as VariableValue
+from penstock.settings.project_settings import Value as VariableValue
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold, quote_identifier
 from penstock.sql.literals import plain_text_literal, text_literal

@@ -21,7 +21,7 @@ from penstock.model.time.moments import read_moment
 from penstock.model.time.partition import TIME_KINDS
 from penstock.model.values.data_test import DataTest, ExpressionTest
 from penstock.model.values.schedule import Retry
-from penstock.settings.model_defaults import ModelDefaults
+from penstock.settings.project_settings import ModelDefaults
 
 
 @dataclass(frozen=True, slots=True)

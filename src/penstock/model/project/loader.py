@@ -55,9 +55,9 @@ from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.values.custom_strategy import Materialization, materializations
 from penstock.model.values.data_test import CustomTest
 from penstock.model.values.names import Macros, Names
-from penstock.settings import sqlmesh_config
-from penstock.settings.model_defaults import ModelDefaults
-from penstock.settings.project_variables import Value as VariableValue
+from penstock.settings import refused_settings
+from penstock.settings.project_settings import ModelDefaults
+from penstock.settings.project_settings import Value as VariableValue
 from penstock.sql.tokens import words
 
 
@@ -238,14 +238,14 @@ def _together(
         findings += (*found, *without_start(models))
     findings += _forgotten_aliases(models)
     findings += closed_intervals(models)
-    if any((place.root / name).is_file() for name in sqlmesh_config.FILE_NAMES):
-        findings += sqlmesh_config.findings(place.root)
+    if any((place.root / name).is_file() for name in refused_settings.FILE_NAMES):
+        findings += refused_settings.findings(place.root)
     return models, findings
 
 
 def _no_directory(place: Place) -> Diagnostic:
     message = "the directory of models does not exist"
-    hint = sqlmesh_config.dbt_hint(place.root)
+    hint = refused_settings.dbt_hint(place.root)
     hint = hint or "make it, or name another one in penstock.toml: [project] models = ..."
     return Diagnostic("error", message, Location(place.models), hint, "models-missing")
 

@@ -1,6 +1,6 @@
 """The times when a step runs and is tried again: triggers, freshness, debounce, retries.
 
-A duration (`penstock.settings.durations`) is a text in these values, as it was written.
+A duration (`penstock.settings.quantities`) is a text in these values, as it was written.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from penstock.events import (
     StepStarted,
 )
 from penstock.rendering.text import count, seconds
-from penstock.settings.sizes import size_text
+from penstock.settings.quantities import size_text
 from penstock.sinks.progress.view import SAID, Progress, Row, states_text
 
 _PACE = 60.0  # seconds between two lines that say how far a run is

@@ -11,7 +11,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from penstock.masking import masked, shown
 from penstock.settings.config import SparkSettings, index_of
-from penstock.settings.durations import is_duration, seconds_of
+from penstock.settings.quantities import is_duration, seconds_of
 
 DEFAULT_LAKE = "lake"
 _SPARK = {"master", "conf"}
