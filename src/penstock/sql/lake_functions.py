@@ -9,8 +9,7 @@ from typing import Any
 
 from penstock.errors import ArgumentError
 from penstock.lazy import exp
-from penstock.sql.identifiers import fold
-from penstock.sql.lake_names import FEEDS, PREFIX
+from penstock.sql.identifiers import FEEDS, PREFIX, fold
 from penstock.sql.query.nesting import name_start
 from penstock.sql.tables import Analysis
 from penstock.sql.tokens import Token, closing

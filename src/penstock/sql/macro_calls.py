@@ -17,8 +17,7 @@ from penstock.sql.duckdb.guards import whole_number
 from penstock.sql.duckdb.text import named, readable
 from penstock.sql.duckdb.translate import to_spark
 from penstock.sql.identifiers import fold
-from penstock.sql.macro_text import bare, filled
-from penstock.sql.macros import Book, Macro, MacroForm, Parameter, bind, default_text
+from penstock.sql.macros import Book, Macro, MacroForm, Parameter, bare, bind, default_text, filled
 from penstock.sql.query.edits import Edit, Mapped, edited
 from penstock.sql.query.names import common_table
 from penstock.sql.query.nesting import is_in_from

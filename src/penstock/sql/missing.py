@@ -18,8 +18,7 @@ from typing import Any
 
 from penstock.errors import InputError, QueryFailed
 from penstock.lazy import exp
-from penstock.sql.identifiers import fold
-from penstock.sql.lake_names import NAMES
+from penstock.sql.identifiers import NAMES, fold
 from penstock.sql.plain_select import NOT_COLUMNS
 from penstock.sql.query.names import called, is_plain, sources_of
 from penstock.sql.trust import FUNCTIONS

@@ -14,8 +14,7 @@ from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lazy import exp
 from penstock.sql.dialect import parse
 from penstock.sql.identifiers import fold
-from penstock.sql.query.edits import edited
-from penstock.sql.query.from_first import table_first
+from penstock.sql.query.edits import edited, table_first
 from penstock.sql.query.names import called, common_table, is_plain, sources_of
 from penstock.sql.text import Span, mask, wrong
 from penstock.sql.time_travel import Clause, Travel, find_clauses, travel

@@ -1,6 +1,6 @@
 """The lake's own name before names, as ``ATTACH ... AS lk`` gives it; another's is refused.
 
-Tests ``sql/lake_names.py`` (every function by its name).
+Tests ``sql/identifiers.py`` (every function by its name).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Queries in Spark's SQL: what is refused before Spark sees it, and what never is.
 
-Tests ``sql/query/from_first.py`` (FROM before SELECT).
+Tests ``sql/query/edits.py`` (FROM before SELECT).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
 from penstock.lazy import exp
 from penstock.spark.session import SparkSource, session_zone
-from penstock.sql import lake_functions, lake_names, literals, tables
+from penstock.sql import identifiers, lake_functions, literals, tables
 from penstock.sql.lake_functions import Arguments
 from penstock.sql.macro_calls import book_of, expand
 from penstock.sql.macros import Book, Macro
@@ -182,7 +182,7 @@ class Resolver:
         return replace(read, refused=refused) if refused else read
 
     def functions(self) -> Collection[str]:
-        return lake_names.NAMES
+        return identifiers.NAMES
 
     def call(self, name: str, before: tuple[str, ...], arguments: Arguments) -> DataFrame:
         """The rows of a table function; its qualifier is the lake or a schema."""
@@ -192,7 +192,7 @@ class Resolver:
         if schema is None:
             raise self._another_lake(".".join(before), f"lake.{name}(...)")
         if (
-            name.startswith(lake_names.PREFIX)
+            name.startswith(identifiers.PREFIX)
             and fold(str(arguments.one(0, "lake"))) not in self.lakes
         ):
             raise self._another_lake(str(arguments.one(0, "lake")), f"{name}('lake', ...)")

@@ -21,9 +21,8 @@ from penstock.lake.format.conflicts import read_tokens
 from penstock.lake.format.naming import TableRef, quote_identifier
 from penstock.lake.reading import feed
 from penstock.lake.snapshot import At, Snapshot, moment
-from penstock.sql.identifiers import dotted
+from penstock.sql.identifiers import FEEDS, PREFIX, dotted
 from penstock.sql.lake_functions import Arguments, require_arguments
-from penstock.sql.lake_names import FEEDS, PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -28,7 +28,7 @@ from penstock.lake.statements.targets import existing
 from penstock.lake.writing.adding.fit import Rules
 from penstock.spark.failures import explained
 from penstock.spark.functions import run_sql
-from penstock.sql import lake_names
+from penstock.sql import identifiers
 from penstock.sql.identifiers import quote_identifier
 from penstock.sql.literals import Literal, NoLiteral, literal
 from penstock.sql.query.nesting import table_calls
@@ -69,7 +69,7 @@ def _invocation(reader: Reader) -> Invocation:
     start, at = reader.at, reader.token.start
     *before, name = reader.dotted("a function")
     name = fold(name)
-    if name in lake_names.NAMES:
+    if name in identifiers.NAMES:
         reader.at = start
         return Invocation(tuple(before), name, at, reader.statement, reader.rest())
     positional, named = _arguments(reader)
@@ -79,7 +79,7 @@ def _invocation(reader: Reader) -> Invocation:
 
 _RESULT = "__penstock_called"
 _MAINTAINS = re.compile(
-    rf"\b(?:{lake_names.PREFIX})?(?:{'|'.join(sorted(lake_names.MAINTENANCE))})\b", re.I
+    rf"\b(?:{identifiers.PREFIX})?(?:{'|'.join(sorted(identifiers.MAINTENANCE))})\b", re.I
 )
 
 
@@ -101,7 +101,7 @@ def _calls_in(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
 
 
 def _is_maintenance(name: str) -> bool:
-    return name.removeprefix(lake_names.PREFIX) in lake_names.MAINTENANCE
+    return name.removeprefix(identifiers.PREFIX) in identifiers.MAINTENANCE
 
 
 def read_from(session: Session, reader: Reader) -> DataFrame | None:

@@ -2,8 +2,8 @@
 
 The former have ``incremental changes`` or ``incremental files``.
 
-A merge or an append whose query is row by row over one table (`sql.row_wise`) makes the same table
-from the rows that changed as from all of them. Other queries run whole, and it is said why.
+A merge or an append whose query is row by row over one table (`sql.determinism`) makes the same
+table from the rows that changed as from all of them. Other queries run whole, and it is said why.
 
 A merge or an append that reads files by one call reads those that it has not seen, and its query is
 of their rows alone. A merge of a change feed has ``sequence`` and ``deletes``.
@@ -21,8 +21,8 @@ from penstock.model.script.declaration import Declaration
 from penstock.model.script.file_uris import text_of
 from penstock.model.script.sources import TableSource
 from penstock.model.values.names import Names
+from penstock.sql.determinism import why_not
 from penstock.sql.identifiers import fold
-from penstock.sql.row_wise import why_not
 from penstock.sql.tables import analyse
 from penstock.sql.text import Unreadable
 

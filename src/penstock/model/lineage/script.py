@@ -15,8 +15,7 @@ from penstock.model.script.file_uris import text_of
 from penstock.model.script.references import own_masks
 from penstock.model.script.sources import FileSource, FunctionSource, QuerySource, TableSource
 from penstock.sql.dialect import parse
-from penstock.sql.identifiers import fold
-from penstock.sql.lake_names import FEEDS
+from penstock.sql.identifiers import FEEDS, fold
 from penstock.sql.query.edits import Mapped
 from penstock.sql.text import Unreadable, mask
 from penstock.sql.tokens import tokenize

@@ -28,8 +28,7 @@ from penstock.model.script.at_text import MacroError
 from penstock.model.script.script import Statement, is_macro, is_temporary, is_variable, split
 from penstock.sql.dialect import DUCKDB
 from penstock.sql.identifiers import fold
-from penstock.sql.macro_text import bare
-from penstock.sql.macros import Book, Macro
+from penstock.sql.macros import Book, Macro, bare
 from penstock.sql.query.edits import Edit, Mapped, edited
 from penstock.sql.text import Unreadable, offset, place
 from penstock.sql.tokens import NAME, WORD, SqlText, Unclosed, words

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from penstock.lazy import exp
 from penstock.model.script.at_text import MacroError
 from penstock.model.script.script import Statement
+from penstock.sql.determinism import EACH_CALL
 from penstock.sql.identifiers import fold, nearest
 from penstock.sql.text import Unreadable, mask, parse_expression
 from penstock.sql.tokens import ARGUMENT, NAME, STRING, WORD, Token, depth_of, tokenize
-from penstock.sql.volatile import EACH_CALL
 
 GETVARIABLE = "getvariable"
 VIEW = "penstock_variable_{}"

@@ -40,11 +40,9 @@ from penstock.model.script.sources import (
 from penstock.model.time.time_macros import BARE, TOKEN, is_bare, misplaced
 from penstock.model.values.names import Names, UnknownName
 from penstock.sql.dialect import DUCKDB, SPARK
-from penstock.sql.identifiers import nearest
-from penstock.sql.lake_names import NAMES
+from penstock.sql.identifiers import NAMES, nearest
 from penstock.sql.lexer import Lexer
-from penstock.sql.query.edits import Edit
-from penstock.sql.query.from_first import from_first
+from penstock.sql.query.edits import Edit, from_first
 from penstock.sql.time_travel import Clause, find_clauses, without_type
 from penstock.sql.tokens import ARGUMENT, NAME, STRING, WORD, Token, closing, has_word
 

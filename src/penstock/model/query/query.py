@@ -40,8 +40,8 @@ from penstock.model.values.asset import TableName
 from penstock.model.values.names import Names, UnknownName
 from penstock.model.values.seed import FUNCTION as SEED_FUNCTION
 from penstock.sql.dialect import DUCKDB, SPARK
+from penstock.sql.identifiers import NAMES as LAKE_FUNCTIONS
 from penstock.sql.identifiers import fold, quote_identifier
-from penstock.sql.lake_names import NAMES as LAKE_FUNCTIONS
 from penstock.sql.lexer import Lexer
 from penstock.sql.macros import Book
 from penstock.sql.query.edits import Edit, Mapped, edited

@@ -17,7 +17,7 @@ from penstock.model.files.source_map import Source
 from penstock.sql.dialect import SPARK, parse
 from penstock.sql.identifiers import fold
 from penstock.sql.lexer import Lexer
-from penstock.sql.query.from_first import has_clause, query_starts
+from penstock.sql.query.edits import has_clause, query_starts
 from penstock.sql.query.nesting import Unclear
 from penstock.sql.query.reading import heads
 from penstock.sql.tables import named_tables, span_of

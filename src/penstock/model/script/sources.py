@@ -13,8 +13,7 @@ from penstock.errors import Location
 from penstock.model.script.constants import Constant, Literal, NotConstant, read_constant
 from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.values.names import Names, UnknownName
-from penstock.sql.identifiers import dotted, fold
-from penstock.sql.lake_names import FEEDS, NAMES, PREFIX
+from penstock.sql.identifiers import FEEDS, NAMES, PREFIX, dotted, fold
 from penstock.sql.query.nesting import table_calls
 from penstock.sql.tokens import NAME, STRING, Token, closing, split_at
 

@@ -30,6 +30,7 @@ from penstock.model.time.partition import TIME_KINDS
 from penstock.model.time.time_macros import TOKEN
 from penstock.model.values import data_test
 from penstock.model.values.asset import table_of
+from penstock.sql.determinism import volatile_calls
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold
 from penstock.sql.query.edits import Edit, edited
@@ -37,7 +38,6 @@ from penstock.sql.query.nesting import Unclear
 from penstock.sql.query.reading import read_query
 from penstock.sql.text import Unreadable, parse_query
 from penstock.sql.tokens import ARGUMENT, MARKER, STRING, WORD, Token, tokenize
-from penstock.sql.volatile import volatile_calls
 
 # Tests that rows pass together only if those of each slice do.
 MONOTONE = (

@@ -17,10 +17,10 @@ from penstock.model.slicing.slice_condition import (
     condition_in,
     qualifiers,
 )
+from penstock.sql.determinism import AGGREGATES
 from penstock.sql.identifiers import fold, quoted
 from penstock.sql.query.edits import Edit, edited
 from penstock.sql.query.reading import Query, Select, Source
-from penstock.sql.row_wise import AGGREGATES
 from penstock.sql.tokens import NAME, WORD, Token, closing
 
 _REFUSED = {

@@ -19,9 +19,9 @@ from penstock.model.time.time_macros import TYPES, as_written, is_of_interval
 from penstock.model.values.asset import FileName
 from penstock.model.values.data_test import AggregateTest, ExpressionTest, QueryTest
 from penstock.model.values.strategy import Output
-from penstock.sql.lake_names import FEEDS
+from penstock.sql.determinism import volatile_calls
+from penstock.sql.identifiers import FEEDS
 from penstock.sql.tokens import tokenize
-from penstock.sql.volatile import volatile_calls
 
 
 def why_undated(model: Model, views: Iterable[Model] = ()) -> str | None:

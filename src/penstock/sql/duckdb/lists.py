@@ -8,8 +8,7 @@ from penstock.lazy import exp
 from penstock.sql.duckdb.guards import is_text, refused, spark, text_of, unless, whole_number
 from penstock.sql.duckdb.rules import Row, Rule, is_absent, is_constant_text
 from penstock.sql.duckdb.times import span
-from penstock.sql.identifiers import fold
-from penstock.sql.lake_names import MAINTENANCE, NAMES, PREFIX
+from penstock.sql.identifiers import MAINTENANCE, NAMES, PREFIX, fold
 
 
 def contains(items: exp.Expr, value: exp.Expr) -> exp.Expr:

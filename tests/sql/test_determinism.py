@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.sql.row_wise import why_not
+from penstock.sql.determinism import volatile_calls, why_not
 from penstock.sql.tables import analyse
+from penstock.sql.tokens import tokenize
 
 
 @pytest.mark.parametrize(
@@ -51,3 +52,22 @@ def test_not_row_by_row(query: str, reason: str) -> None:
     why = why_not(analyse(query))
     assert why is not None
     assert reason in why
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("SELECT now(), current_date FROM t", ["now", "current_date"]),
+        ("SELECT Rand() AS r", ["Rand"]),
+        ("SELECT `uuid`() AS r", ["`uuid`"]),
+        ("SELECT now, uuid, rand FROM t", []),
+        ("SELECT 'now()' AS a -- now()", []),
+        ("SELECT t.random FROM t", []),
+        ("SELECT input_file_name() FROM t", ["input_file_name"]),
+        ("SELECT * FROM t TABLESAMPLE (10 PERCENT)", ["TABLESAMPLE"]),
+        ("SELECT 1", []),
+        ("", []),
+    ],
+)
+def test_calls_are_found(text: str, named: list[str]) -> None:
+    assert [token.text for token in volatile_calls(tokenize(text))] == named

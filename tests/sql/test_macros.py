@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import UnsupportedFeature
-from penstock.sql.macro_text import bare, filled
+from penstock.sql.macros import bare, filled
 
 FILLED = {
     "a + 1": "A + 1",

@@ -1,4 +1,11 @@
-"""Tell whether a query computes each row from one row of its one table and nothing else.
+"""Tell what the rows of a query follow from: single rows, or functions whose value may differ.
+
+Name the functions whose value may differ although their arguments do not.
+
+Some have another value at each call, others at each run: of the clock, the user, or the file that
+is being read. Both dialects' names.
+
+Tell whether a query computes each row from one row of its one table and nothing else.
 
 Then the query over some of the table's rows makes just the rows that these give, and a model may
 read what changed in place of all.
@@ -7,15 +14,55 @@ Doubt is a no: what is not known to be row by row is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from penstock.lazy import exp
 from penstock.sql.identifiers import fold
 from penstock.sql.tables import Analysis
-from penstock.sql.tokens import NAME, NOT_CALLED, WORD
+from penstock.sql.tokens import NAME, NOT_CALLED, WORD, Token
 from penstock.sql.trust import FUNCTIONS
-from penstock.sql.volatile import CALLED_WITHOUT_BRACKETS, VOLATILE
+
+_EACH_CALL = """
+    gen_random_uuid monotonically_increasing_id nextval rand randn random randstr shuffle
+    spark_partition_id uniform uuid uuidv4 uuidv7
+"""
+_EACH_RUN = """
+    curdate current_date current_localtime current_localtimestamp current_time current_timestamp
+    current_user get_current_time get_current_timestamp getenv localtime localtimestamp now
+    session_user today transaction_timestamp txid_current unix_timestamp user
+"""
+_OF_FILES_AND_JAVA = """
+    input_file_block_length input_file_block_start input_file_name java_method reflect try_reflect
+"""
+EACH_CALL = frozenset(_EACH_CALL.split())
+#: what differs from run to run for the same row
+VOLATILE = EACH_CALL | frozenset(_EACH_RUN.split())
+#: what tells a query more than rows: which file they are in, or whatever Java answers
+OPAQUE = frozenset(_OF_FILES_AND_JAVA.split())
+#: those that may be written without brackets
+CALLED_WITHOUT_BRACKETS = frozenset(
+    {
+        *("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"),
+        *("current_user", "session_user"),
+    }
+)
+_SAMPLES = frozenset({"TABLESAMPLE", "SAMPLE"})
+
+
+def volatile_calls(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Yield the names of the volatile and opaque functions that a text calls, and of samples."""
+    for token, after in pairwise((*tokens, *tokens[-1:])):
+        name = fold(token.value)
+        if token.kind == WORD:
+            is_volatile = name in CALLED_WITHOUT_BRACKETS or token.upper in _SAMPLES
+        else:
+            is_volatile = False
+        if token.kind in {WORD, NAME} and after.text == "(":
+            is_volatile = is_volatile or name in VOLATILE | OPAQUE
+        if is_volatile:
+            yield token
+
 
 # Spark 4.3's aggregates: each was asked for in a WHERE, which refuses them.
 _AGGREGATE_NAMES = """
