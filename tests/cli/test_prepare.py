@@ -20,7 +20,7 @@ from penstock.cli.prepare import may_prepare_later, open_log, prepare_later
 from penstock.engine.session.class_archive import ClassArchive
 from penstock.engine.session.spark import class_archive
 from penstock.settings.config import SparkSettings, load_settings
-from penstock.spark.machine import Machine
+from penstock.spark.memory import Machine
 
 KEY = "0" * 16
 
@@ -137,7 +137,7 @@ def test_none_is_built_in_containers_and_ci(
     limit: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(physical=4 << 30, container=limit, cores=2)
-    monkeypatch.setattr("penstock.spark.machine.this_machine", lambda: machine)
+    monkeypatch.setattr("penstock.spark.memory.this_machine", lambda: machine)
     mark = tmp_path / "containerenv"
     monkeypatch.setattr("penstock.cli.prepare._CONTAINER_MARKS", (mark,))
     assert may_prepare_later(SparkSettings()) is (limit is None)

@@ -23,7 +23,7 @@ def main():
         kept.append(bytearray(64 << 20))
 """
 ONE_ROW = "-- pipeline\n-- materialize ducklake://main/t\nSELECT 1 AS a"
-MACHINE = "from penstock.spark.machine import this_machine; print(this_machine().container)"
+MACHINE = "from penstock.spark.memory import this_machine; print(this_machine().container)"
 
 
 @pytest.fixture

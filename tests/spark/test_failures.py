@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from py4j.protocol import Py4JNetworkError
 
 from penstock.errors import EnvironmentMissing, PenstockError, QueryFailed, SparkLost
-from penstock.spark.failures import explain, explained
+from penstock.spark.failures import explain, explained, innermost, is_about, path_in
 
 HEAP = "Job aborted: Lost task 1.0: java.lang.OutOfMemoryError: Java heap space\n\tat org.apache."
 STOPPED = 'NullPointerException: the return value of "org...SparkContext.dagScheduler()" is null'
@@ -139,3 +140,25 @@ def test_a_parquet_file_in_nanoseconds_says_how_to_write_it() -> None:
     assert isinstance(error, QueryFailed)
     assert "in nanoseconds" in error.message
     assert "coerce_timestamps='us'" in str(error.hint)
+
+
+def test_the_file_of_an_error() -> None:
+    reading = "Encountered error while reading file file:///data/a%20b.csv. Bad."
+    error = QueryFailed(reading, data={"condition": "FAILED_READ_FILE.NO_HINT"})
+    assert path_in(error) == Path("/data/a b.csv")
+    assert is_about(error, ["/data"])
+    assert not is_about(error, ["/other"])
+
+
+def test_errors_that_name_no_file() -> None:
+    malformed = QueryFailed("Malformed", data={"condition": "MALFORMED_RECORD_IN_PARSING"})
+    assert is_about(malformed, ["/data"])
+    assert not is_about(QueryFailed("no", data={}), ["/data"])
+
+
+def test_the_cause_of_an_error() -> None:
+    error = QueryFailed("failed")
+    error.__cause__ = RuntimeError(
+        "x\nCaused by: java.io.EOFException: [A_B] the end SQLSTATE: 1\n"
+    )
+    assert innermost(error) == "the end"

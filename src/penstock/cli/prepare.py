@@ -119,7 +119,7 @@ def may_prepare_later(settings: SparkSettings) -> bool:
     Returns:
         What the settings say; else False in CI and in containers, which end with the run.
     """
-    from penstock.spark.machine import this_machine
+    from penstock.spark.memory import this_machine
 
     if settings.class_archive is not None:
         return settings.class_archive

@@ -29,7 +29,7 @@ from penstock.errors import ConfigError, EnvironmentMissing, Location
 from penstock.events import Event, SparkStarted, SparkStarting, SparkWaiting
 from penstock.settings.config import SparkSettings
 from penstock.sinks.progress.lines import text_line
-from penstock.spark.machine import Machine
+from penstock.spark.memory import Machine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -32,8 +32,8 @@ from penstock.engine.inputs.csv_sniffer import (
 )
 from penstock.engine.inputs.csv_values import Formats, key_of, misfit_in, value_of
 from penstock.engine.inputs.input_files import Fault, Unfit, csv_rows, open_file
-from penstock.engine.inputs.read_errors import FILE, cause_of, innermost, is_about, path_in
 from penstock.errors import PenstockError, QueryFailed
+from penstock.spark.failures import FILE, cause_of, innermost, is_about, path_in
 from penstock.spark.functions import expr, fn
 from penstock.sql.identifiers import quote_identifier
 from penstock.sql.literals import text_literal

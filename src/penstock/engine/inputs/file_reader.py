@@ -30,8 +30,8 @@ from penstock.engine.inputs.json_values import (
     text_schema,
     value_sql,
 )
-from penstock.engine.inputs.read_errors import FILE, cause_of, innermost, is_about, path_in
 from penstock.errors import ArgumentError, Location, PenstockError, QueryFailed
+from penstock.spark.failures import FILE, cause_of, innermost, is_about, path_in
 from penstock.spark.functions import expr, fn
 from penstock.spark.session import cache_of
 from penstock.sql.identifiers import nearest, quote_identifier

@@ -19,7 +19,6 @@ from penstock.engine.inputs.asof import AsofNotice, with_asof
 from penstock.engine.inputs.file_reader import files
 from penstock.engine.inputs.missing_files import existing, without_option
 from penstock.engine.inputs.pinned_tables import Pins
-from penstock.engine.inputs.read_errors import innermost
 from penstock.engine.inputs.seed_file import seed_file
 from penstock.engine.inputs.self_reference import Beginning
 from penstock.errors import (
@@ -47,7 +46,7 @@ from penstock.model.script.sources import (
 )
 from penstock.model.slicing.slice_condition import NotJoint
 from penstock.model.values.seed import FUNCTION
-from penstock.spark.failures import explained
+from penstock.spark.failures import explained, innermost
 from penstock.spark.functions import run_sql
 from penstock.spark.session import is_connect, session_zone
 from penstock.sql.dialect import name_hint

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING
 from penstock.engine.inputs.csv_files import PATH, CsvFiles, united
 from penstock.engine.inputs.file_reader import Files
 from penstock.engine.inputs.inferred_columns import described
-from penstock.engine.inputs.read_errors import FILE
 from penstock.engine.inputs.resolve import Read
 from penstock.errors import PenstockError, QueryFailed
 from penstock.model.script.sources import FileSource
 from penstock.model.slicing.slice_condition import MadeApart, NotJoint
-from penstock.spark.failures import explained, local_path
+from penstock.spark.failures import FILE, explained, local_path
 from penstock.spark.functions import fn, run_sql
 from penstock.sql.identifiers import fold
 from penstock.sql.literals import text_literal

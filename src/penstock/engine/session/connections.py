@@ -151,8 +151,7 @@ class Connections:
     def _budget(self) -> MemoryBudget | None:
         if self._spark is not None and not self._is_own:
             return None
-        from penstock.spark.machine import this_machine
-        from penstock.spark.memory import budget_of
+        from penstock.spark.memory import budget_of, this_machine
 
         return budget_of(self.settings.spark, this_machine())
 

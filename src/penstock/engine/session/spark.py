@@ -35,8 +35,7 @@ from penstock.errors import ConfigError, EnvironmentMissing, SparkLost
 from penstock.events import EventSink, SparkStarted, SparkStarting, SparkWaiting
 from penstock.model.query.query import Query
 from penstock.settings.config import SparkSettings
-from penstock.spark.machine import Machine, this_machine
-from penstock.spark.memory import MemoryBudget, budget_of, require_memory
+from penstock.spark.memory import Machine, MemoryBudget, budget_of, require_memory, this_machine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
