@@ -1,3 +1,5 @@
+"""A dbt project as files of a Penstock project, and what was not taken, with the reason."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -5,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from penstock.dbt_import.project import imported
+from penstock.dbt_import.project import columns_of, imported, path_of, type_of
+from penstock.errors import ArgumentError
 from penstock.project.project import Project
 from tests.dbt_import.manifests import data_test, manifest, node
 
@@ -111,3 +114,46 @@ def test_what_is_lost_or_different_is_listed(tmp_path: Path) -> None:
     found = imported(manifest(tmp_path, *NODES))
     assert [left.what for left in found.left] == ["test lost", "model p"]
     assert [note.what for note in found.notes] == ["model a", "model inside", "snapshot h"]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", "-2"], "BIGINT"),
+        (["1", "2.5", "1e3"], "DOUBLE"),
+        (["true", "FALSE"], "BOOLEAN"),
+        (["2026-01-02"], "DATE"),
+        (["2026-01-02 03:04:05", "2026-01-02"], "TIMESTAMP_NTZ"),
+        (["2026-01-02", "soon"], "TEXT"),
+        (["2026-01-02 03:04:05+01:00"], "TEXT"),
+        ([], "TEXT"),
+    ],
+)
+def test_a_type_is_that_of_all_values(values: list[str], kind: str) -> None:
+    assert type_of(values) == kind
+
+
+def test_columns_have_the_types_that_the_seed_says_or_its_values(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text("\ufeffid;at;code\n1;2026-01-02;007\n2;;008\n", encoding="utf-8")
+    seed = node("seed", "s", config={"delimiter": ";", "column_types": {"code": "varchar"}})
+    assert columns_of(seed, path) == [("id", "BIGINT"), ("at", "DATE"), ("code", "varchar")]
+
+
+def test_a_row_of_another_length_and_another_encoding_are_refused(tmp_path: Path) -> None:
+    seed, path = node("seed", "s", config={}), tmp_path / "s.csv"
+    path.write_text("a,b\n1,2\n3\n")
+    with pytest.raises(ArgumentError, match="a row of 1 values below 2 names"):
+        columns_of(seed, path)
+    path.write_bytes("a\nü\n".encode("latin-1"))
+    with pytest.raises(ArgumentError, match="cannot be read as UTF-8"):
+        columns_of(seed, path)
+
+
+def test_a_seed_without_its_file_or_a_header_is_refused(tmp_path: Path) -> None:
+    seed = node("seed", "s", original_file_path="seeds/s.csv")
+    with pytest.raises(ArgumentError, match="has no file"):
+        path_of(seed, tmp_path)
+    (tmp_path / "empty.csv").write_text("")
+    with pytest.raises(ArgumentError, match="has no header"):
+        columns_of(seed, tmp_path / "empty.csv")

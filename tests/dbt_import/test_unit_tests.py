@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.dbt_import.unit_tests import unit_test_of
+from penstock.dbt_import.tests import unit_test_of
 from tests.dbt_import.manifests import manifest, node
 
 SOURCE = {**node("source", "raw"), "source_name": "web", "identifier": "raw", "alias": None}

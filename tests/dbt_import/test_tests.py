@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.dbt_import.data_tests import Audit, audit_of
+from penstock.dbt_import.tests import Audit, audit_of
 from tests.dbt_import.manifests import data_test, manifest, node
 
 A, B, C = (f"model.shop.{name}" for name in "abc")
