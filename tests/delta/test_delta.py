@@ -1,6 +1,6 @@
 """A root of tables: discovery by listing, names, and what is missing.
 
-Tests ``delta/discovery.py`` and ``delta/delta.py``.
+Tests ``delta/log_files.py`` and ``delta/delta.py``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from penstock import Delta
-from penstock.delta import checkpoints
-from penstock.delta.discovery import find_tables
+from penstock.delta import commit
+from penstock.delta.log_files import find_tables
 from penstock.errors import (
     ArgumentError,
     ConfigError,
@@ -117,7 +117,7 @@ def test_settings_of_a_store_for_a_directory(tmp_path: Path) -> None:
 
 
 def test_a_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "find_spec", lambda name: None)
+    monkeypatch.setattr(commit, "find_spec", lambda name: None)
     with pytest.raises(EnvironmentMissing, match="need the package deltalake") as caught:
         Delta.attach(tmp_path)
     assert caught.value.hint == "pip install 'penstock-spark[delta]'"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from penstock.delta.actions import Protocol
-from penstock.delta.features import check_readable, check_writable, protocol_for
-from penstock.errors import UnsupportedFeature
+from penstock.delta.features import check_readable, check_writable, checked_options, protocol_for
+from penstock.errors import ArgumentError, UnsupportedFeature
 from tests.delta.tables import FIELDS, metadata, schema_text
 
 INNER_VOID = {"type": "struct", "fields": [{"name": "x", "type": "void", "metadata": {}}]}
@@ -136,3 +136,50 @@ def test_an_option_that_needs_a_later_writer() -> None:
     appends = metadata(options={"delta.appendOnly": "true"})
     assert protocol_for(None, appends) == Protocol(1, 2)
     assert "appendOnly" in protocol_for(Protocol(3, 7), appends).writer_features
+
+
+def test_options_that_are_done() -> None:
+    assert checked_options(
+        {"delta.enabledeletionvectors": True, "delta.appendOnly": "TRUE"}, "t"
+    ) == {
+        "delta.enableDeletionVectors": "true",
+        "delta.appendOnly": "true",
+    }
+    others = {"delta.checkpointInterval": "5", "delta.logRetentionDuration": "interval 30 days"}
+    assert checked_options({**others, "owner": "ann"}, "t") == {**others, "owner": "ann"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "delta.enableInCommitTimestamps",
+        "delta.enableRowTracking",
+        "delta.enableTypeWidening",
+        "delta.enableIcebergCompatV2",
+        "delta.universalFormat.enabledFormats",
+        "delta.checkpointPolicy",
+        "delta.feature.typeWidening",
+        "delta.minWriterVersion",
+        "delta.constraints.positive",
+        "delta.foo",
+    ],
+)
+def test_options_that_are_not_done(name: str) -> None:
+    with pytest.raises(UnsupportedFeature, match=f"the option {name} of the Delta table shop.t"):
+        checked_options({name: "true"}, "shop.t")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("delta.checkpointInterval", "abc"),
+        ("delta.checkpointInterval", "0"),
+        ("delta.enableDeletionVectors", "yes"),
+        ("delta.columnMapping.mode", "name"),
+        ("delta.isolationLevel", "Snapshot"),
+        ("delta.logRetentionDuration", "a while"),
+    ],
+)
+def test_values_that_are_none(name: str, value: str) -> None:
+    with pytest.raises(ArgumentError, match="is not a value of"):
+        checked_options({name: value}, "t")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from penstock.delta import log_files
-from penstock.delta.discovery import find_tables
 from penstock.delta.log_files import (
     Checkpoint,
     commit_path,
+    find_tables,
     list_log,
     listing_of,
     put_if_absent,

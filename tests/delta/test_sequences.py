@@ -1,7 +1,7 @@
 """A few random changes, read by three readers at every version; `sequences` has more by hand.
 
-Tests ``delta/changes.py``, ``delta/merge.py``, ``delta/version_commit.py`` and
-``delta/version_catalog.py``.
+Tests ``delta/table.py``, ``delta/merge.py``, ``delta/version.py`` and
+``delta/version.py``.
 """
 
 from __future__ import annotations

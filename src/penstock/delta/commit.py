@@ -1,8 +1,14 @@
 """Commit to a Delta log: one file per version, made where there is none, or a conflict.
 
+A commit has an entry in the history, and every so many commits end with a checkpoint.
+
 A commit is serializable: it lands on a newer version than the one that it was made from only where
 nothing that others committed since would have changed it. Whether it landed is never guessed: each
 carries an id of its own, and the log is asked.
+
+Name what DESCRIBE HISTORY shows of a commit: parameters and metrics, as Delta's writers do.
+
+The names are those of delta-spark 4.4, seen in the logs of tests/delta/fixtures.
 """
 
 from __future__ import annotations
@@ -11,19 +17,22 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 from uuid import uuid4
 
 from penstock.delta.actions import Add, Json, Metadata, Protocol, lines
-from penstock.delta.features import check_writable, protocol_for
+from penstock.delta.features import CHECKPOINT_INTERVAL, check_writable, protocol_for
 from penstock.delta.log import Commit, LogState, advance, is_made_anew, key_of, load, read_commit
 from penstock.delta.log_files import Listing, commit_path, list_log, put_if_absent
-from penstock.delta.pruning import matching
+from penstock.delta.statistics import matching
 from penstock.distribution import VERSION
 from penstock.errors import (
     CommitConflict,
     CommitUnknown,
     DataPathError,
+    EnvironmentMissing,
     PenstockError,
     RetriesExhausted,
 )
@@ -250,3 +259,113 @@ def _unknown(table: str, number: int, error: Exception) -> CommitUnknown:
         hint="look at the table's history when its store answers again",
         data={"table": table, "version": number},
     )
+
+
+_USUAL = 10  # commits; as all writers of Delta have it
+
+
+def require_deltalake() -> None:
+    """Raise EnvironmentMissing where delta-rs is not installed."""
+    if find_spec("deltalake") is None:
+        raise EnvironmentMissing(
+            "Delta tables need the package deltalake, which is not installed",
+            hint="pip install 'penstock-spark[delta]'",
+        )
+
+
+def write_if_due(uri: str, version: int, metadata: Metadata) -> None:
+    """Write a checkpoint of a version that was just made, each tenth or as the table says."""
+    if is_due(version, metadata):
+        write_checkpoint(uri, version)
+
+
+def is_due(version: int, metadata: Metadata) -> bool:
+    """Return whether a checkpoint is due at this version. The checkpoints of some tables are
+    protected: what delta-rs cleans up after it has written one is not known for certain.
+    """
+    if metadata.option("delta.requireCheckpointProtectionBeforeVersion") is not None:
+        return False
+    text = metadata.option(CHECKPOINT_INTERVAL) or ""
+    every = int(text) if text.isdigit() and int(text) > 0 else _USUAL
+    return version > 0 and version % every == 0
+
+
+def write_checkpoint(uri: str, version: int) -> None:
+    """Write a checkpoint of a version. Readers need none, so a failure does not fail the commit."""
+    if find_spec("deltalake") is None:  # a project's tables are written without it
+        return
+    deltalake: Any = import_module("deltalake")
+    failures: Any = import_module("deltalake.exceptions").DeltaError
+    try:
+        options = storage_options(uri)
+        deltalake.DeltaTable(uri, version=version, storage_options=options).create_checkpoint()
+    except (failures, OSError):
+        return
+
+
+def storage_options(uri: str) -> dict[str, str] | None:
+    """The settings of the store as delta-rs names them; ``None`` for a local disk."""
+    if not storage.is_remote(uri):
+        return None
+    settings = storage.storage_of(uri) or storage.Storage()
+    values = {
+        "AWS_ACCESS_KEY_ID": settings.access_key,
+        "AWS_SECRET_ACCESS_KEY": settings.secret_key,
+        "AWS_SESSION_TOKEN": settings.session_token,
+        "AWS_ENDPOINT_URL": settings.endpoint,
+        "AWS_REGION": settings.region or ("us-east-1" if settings.endpoint else None),
+        "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(not settings.path_style).lower(),
+        "AWS_ALLOW_HTTP": "true" if (settings.endpoint or "").startswith("http:") else None,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+INSERTED, UPDATED, DELETED, WRITTEN = "inserted", "updated", "deleted", "written"  # rows
+FILES, BYTES = "files", "bytes"  # that were added
+# The counts that an operation reports. Another operation reports what it wrote.
+_METRICS: Mapping[str, Mapping[str, str]] = {
+    "MERGE": {
+        INSERTED: "numTargetRowsInserted",
+        UPDATED: "numTargetRowsUpdated",
+        DELETED: "numTargetRowsDeleted",
+        WRITTEN: "numOutputRows",
+    },
+    "DELETE": {DELETED: "numDeletedRows"},
+    "UPDATE": {UPDATED: "numUpdatedRows"},
+}
+_WRITE_METRICS = {WRITTEN: "numOutputRows", FILES: "numFiles", BYTES: "numOutputBytes"}
+
+
+def name_metrics(operation: str, counts: Mapping[str, int]) -> dict[str, str]:
+    """Return the metrics of a commit.
+
+    Args:
+        operation: What the commit is, as ``WRITE``.
+        counts: Numbers by INSERTED, UPDATED, DELETED, WRITTEN, FILES and BYTES.
+
+    Returns:
+        The counts that Delta's writers report for the operation, as texts.
+    """
+    names = _METRICS.get(operation, _WRITE_METRICS)
+    return {name: str(counts[kind]) for kind, name in names.items() if kind in counts}
+
+
+def name_parameters(
+    operation: str, partition_by: Sequence[str], *, is_overwrite: bool
+) -> dict[str, str]:
+    """Return the parameters of a commit.
+
+    Args:
+        operation: What the commit is, as ``WRITE``.
+        partition_by: The columns by which the table is partitioned.
+        is_overwrite: Whether the commit removes files of the previous version.
+
+    Returns:
+        The mode of a write, and the partitions of a write or of a new table. Other operations have
+        none. Penstock does not report ``predicate``, because it keeps conditions as Spark
+        expressions and not as the user's text.
+    """
+    partitions = json.dumps(list(partition_by))
+    if operation == "WRITE":
+        return {"mode": "Overwrite" if is_overwrite else "Append", "partitionBy": partitions}
+    return {"partitionBy": partitions} if "TABLE" in operation and "SET" not in operation else {}

@@ -1,27 +1,68 @@
-"""A root of Delta tables: ``root/schema/table`` for each, found by listing."""
+"""A root of Delta tables: ``root/schema/table`` for each, found by listing and named in queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 from weakref import finalize
 
-from penstock.delta.checkpoints import require_deltalake
-from penstock.delta.discovery import find_tables
+from penstock.delta.commit import require_deltalake
+from penstock.delta.log_files import find_tables
 from penstock.delta.merge import Action, Clause, Kind
 from penstock.delta.place import Place
 from penstock.delta.table import Table
-from penstock.errors import ArgumentError, LakeClosed, UnsupportedFeature
+from penstock.errors import ArgumentError, LakeClosed, TableNotFound, UnsupportedFeature
 from penstock.lake import storage as storages
+from penstock.lake.queries.rewriters import CommitContext, Rows, Wanted
+from penstock.lake.snapshot import LATEST
 from penstock.lake.storage import Storage
 from penstock.spark.session import SparkSource, source
-from penstock.sql.identifiers import TableRef, fold
+from penstock.sql.identifiers import DEFAULT_SCHEMA, TableRef, fold, quote_identifier
+from penstock.sql.lake_functions import Arguments
+from penstock.sql.tables import Analysis
+from penstock.sql.tokens import SqlText
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaNames:
+    """Names of a root that SQL calls ``name``; ``place`` gives a table's place."""
+
+    name: str
+    place: Callable[[str], Place]
+
+    def read(self, wanted: Wanted) -> Rows:
+        """The rows of a table. Raises TableNotFound, SnapshotNotFound, UnsupportedFeature."""
+        named = wanted.reference
+        if named.catalog is not None and fold(named.catalog) != fold(self.name):
+            raise TableNotFound(
+                f"{named.catalog} does not exist: this root is called {self.name}",
+                hint=f"write {named.schema}.{named.name}",
+                data={"table": named.name},
+            )
+        parts = (named.schema or DEFAULT_SCHEMA, named.name)
+        place = self.place(".".join(map(quote_identifier, parts)))
+        at = wanted.at or LATEST
+        version = place.at(at.version, at.timestamp)
+        return Rows(place.read(version, wanted.predicate))
+
+    def functions(self) -> Collection[str]:
+        return ()
+
+    def call(self, name: str, before: tuple[str, ...], arguments: Arguments) -> DataFrame:  # noqa: ARG002 - of the protocol
+        raise AssertionError(f"{name} is none of functions()")
+
+    def answer(self, analysis: Analysis, context: CommitContext) -> DataFrame | None:  # noqa: ARG002 - of the protocol
+        return None
+
+    def expanded(self, text: str) -> SqlText:
+        return SqlText(text)
 
 
 # Methods of a table by the statement that does the same.
@@ -146,7 +187,6 @@ class Delta:
         ``delta.shop.orders`` names a table with the root before it. Rows are changed by methods of
         the table. Raises QueryFailed, UnsupportedFeature and others.
         """
-        from penstock.delta.names import DeltaNames
         from penstock.lake.queries.running import run
         from penstock.sql.tables import analyse
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
-from penstock.delta.version_catalog import Draft
-from penstock.delta.version_commit import Apply, Work
+from penstock.delta.version import Apply, Draft, Work
 from penstock.errors import ArgumentError, ColumnNotFound, MergeKeyError
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.reading.conversions.spark_types import cast_type

@@ -12,9 +12,9 @@ from penstock.delta.actions import Add, Metadata
 from penstock.delta.commit import MESSAGE, user_metadata
 from penstock.delta.features import check_readable
 from penstock.delta.log import LogState
-from penstock.delta.pruning import matching
 from penstock.delta.scan import Scan, read
 from penstock.delta.schema import table_schema
+from penstock.delta.statistics import matching
 from penstock.errors import TableNotFound
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.snapshot import Moment, moment

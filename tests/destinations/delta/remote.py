@@ -27,7 +27,7 @@ import psycopg
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from penstock.delta.checkpoints import storage_options
+from penstock.delta.commit import storage_options
 from penstock.lake.storage import Storage, hold
 from penstock.lake.storage import output as output_to
 from tests import duck, postgres, s3

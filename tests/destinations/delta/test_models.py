@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from sqlalchemy import text
 
-from penstock.delta import checkpoints
+from penstock.delta import commit
 from penstock.delta.log_files import list_log
 from penstock.destinations.delta import log
 from penstock.engine.results import RunResult
@@ -170,7 +170,7 @@ def test_a_run_that_is_killed_before_its_records(
         monkeypatch.setattr(log, "add_version", failing(CatalogLocked("busy")))
         assert states(project.run()) == {"added": "done"}  # looked up in the log
         monkeypatch.undo()
-        monkeypatch.setattr(checkpoints, "_USUAL", 2)  # instead of 10
+        monkeypatch.setattr(commit, "_USUAL", 2)  # instead of 10
         assert states(project.run()) == {"added": "done"}
         assert delta_rows(place / "delta/main/added") == [(1,)] * 3
         (point,) = list_log(str(place / "delta/main/added")).checkpoints

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, select
 
-from penstock.delta import checkpoints
+from penstock.delta import commit
 from penstock.delta.actions import Json, Metadata, Protocol
+from penstock.delta.commit import BYTES, FILES, WRITTEN, name_metrics, name_parameters
 from penstock.delta.features import (
     DELETION_VECTORS,
     MATERIALIZED,
@@ -27,7 +28,6 @@ from penstock.delta.features import (
     check_writable,
     protocol_for,
 )
-from penstock.delta.history_entries import BYTES, FILES, WRITTEN, name_metrics, name_parameters
 from penstock.delta.log import is_made_anew
 from penstock.delta.log_files import list_log
 from penstock.destinations.delta import actions, log, versions
@@ -258,7 +258,7 @@ class _Version:
         """Add a checkpoint to the log where one is due."""
         if self._made is not None and self._metadata is not None:
             path, version = self._made
-            checkpoints.write_if_due(path.rstrip("/"), version, self._metadata)
+            commit.write_if_due(path.rstrip("/"), version, self._metadata)
 
     def is_there(self) -> bool:
         """Return whether the log has the version."""

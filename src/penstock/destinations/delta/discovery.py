@@ -17,9 +17,9 @@ from typing import Any
 from sqlalchemy import Connection, func, select, update
 
 from penstock.delta.actions import Add, DeletionVector, Metadata, Protocol
-from penstock.delta.discovery import is_empty, tables_below
 from penstock.delta.features import check_readable
 from penstock.delta.log import well_formed
+from penstock.delta.log_files import is_empty, tables_below
 from penstock.delta.scan import absolute
 from penstock.delta.schema import (
     columns_of,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.delta.discovery import tables_below
+from penstock.delta.log_files import tables_below
 from penstock.destinations.delta import discovery, versions
 from penstock.destinations.delta.catalog import DeltaCatalog
 from penstock.destinations.delta.discovery import Restore

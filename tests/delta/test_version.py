@@ -1,6 +1,6 @@
 """The end of a change: it lands, or not, or nobody can tell; and which files are left then.
 
-Tests ``delta/version_commit.py`` and ``delta/commit.py``.
+Tests ``delta/version.py`` and ``delta/commit.py``.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock import Delta
-from penstock.delta import changes
 from penstock.delta import commit as commits
 from penstock.delta.log_files import put_if_absent
 from penstock.delta.merge import Clause, merge
-from penstock.delta.table import Table
-from penstock.delta.version_catalog import Draft
-from penstock.delta.version_commit import carry_out
+from penstock.delta.table import Table, append, delete, overwrite, replace_where, update
+from penstock.delta.version import Draft, carry_out
 from penstock.errors import CommitConflict, CommitUnknown
 from tests.delta.test_table import all_files, check, data_files, ids, orders_of
 
@@ -43,16 +41,16 @@ def test_what_others_exclude(orders: Table, spark: SparkSession) -> None:
     draft = Draft.of_version(orders.place, base)
     orders.update({"name": "'other'"}, "id = 1")
     orders.append(orders_of(spark, [30]))
-    _, state = carry_out(changes.append(orders.place, base, orders_of(spark, [40]), evolve=False))
+    _, state = carry_out(append(orders.place, base, orders_of(spark, [40]), evolve=False))
     assert state is not None  # an append reads nothing
-    carry_out(changes.delete(draft, "id = 7"))  # whose file and rows the others did not touch
+    carry_out(delete(draft, "id = 7"))  # whose file and rows the others did not touch
     for work in (
-        changes.delete(draft, "id = 1"),
-        changes.update(draft, {"price": "0"}, "id >= 5"),
-        changes.replace_where(draft, orders_of(spark, [31]), "id > 29"),
+        delete(draft, "id = 1"),
+        update(draft, {"price": "0"}, "id >= 5"),
+        replace_where(draft, orders_of(spark, [31]), "id > 29"),
         merge(draft, orders_of(spark, [30, 40], "m"), ["id"]),
-        changes.overwrite(orders.place, base, orders_of(spark, [1]), None),
-        changes.append(orders.place, None, orders_of(spark, [41]), evolve=False),
+        overwrite(orders.place, base, orders_of(spark, [1]), None),
+        append(orders.place, None, orders_of(spark, [41]), evolve=False),
     ):
         with pytest.raises(CommitConflict, match="did not land"):
             carry_out(work)
