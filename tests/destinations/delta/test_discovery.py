@@ -1,6 +1,6 @@
 """Versions that others made, as snapshots of an index: read without Spark. Tables are delta-rs'.
 
-Tests ``destinations/delta/discovery.py``, ``destinations/delta/log.py`` and
+Tests ``destinations/delta/discovery.py``, ``destinations/delta/versions.py`` and
 ``destinations/delta/versions.py``.
 """
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from penstock.destinations.delta import log
+from penstock.destinations.delta import versions
 from penstock.destinations.delta.lake import DeltaLake
 from penstock.errors import CommitConflict, DataPathError, LakeError, UnsupportedFeature
 from penstock.lake.catalog.files.registration import load_mappings
@@ -143,7 +143,7 @@ def test_a_log_that_begins_with_a_checkpoint(tmp_path: Path) -> None:
     (Path(place) / "_delta_log" / f"{0:020}.json").unlink()
     with opened(tmp_path) as lake:
         assert counts(lake) == [None, 3, 4]
-        assert [version for version, _ in log.new_versions(f"{place}/", -1)] == [1, 2]
+        assert [version for version, _ in versions.new_versions(f"{place}/", -1)] == [1, 2]
     (Path(place) / "_delta_log" / f"{1:020}.checkpoint.parquet").unlink()
     with opened(tmp_path, "again") as lake, pytest.raises(UnsupportedFeature, match="neither"):
         lake.table("main.t").info()
@@ -158,7 +158,7 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
     text = first.read_text().replace(
         '"configuration":{}', f'"configuration":{mode}'.replace("'", '"')
     )
-    log.add_version(f"{place}/", 0, [])
+    versions.add_version(f"{place}/", 0, [])
     (place / "_delta_log" / f"{0:020}.json").write_text(text)
     with opened(tmp_path) as lake:
         assert counts(lake) == [None, 1]

@@ -13,12 +13,7 @@ import pytest
 from penstock.delta.actions import DeletionVector
 from penstock.delta.vectors import as_delete_file, positions
 from penstock.destinations.delta.actions import added
-from penstock.destinations.delta.marking import (
-    Settled,
-    discard,
-    needs_settling,
-    settled,
-)
+from penstock.destinations.delta.marking import Settled, discard, needs_settling, rewritten, settled
 from penstock.lake.format.changes import TableChange
 from penstock.lake.format.files import DataFile, DeleteFile, Table, write
 from penstock.lake.format.schema import Column, TableSchema
@@ -136,3 +131,49 @@ def test_files_that_are_brought_back_without_some_rows(table: Table, *, by_vecto
     discard(change)
     assert not Path(gone.path).exists()
     assert Path(folder).exists()
+
+
+REWRITING_ROWS = 300_000  # several batches
+
+
+@pytest.mark.parametrize(
+    "gone", [[0, 131_071, 131_072, REWRITING_ROWS - 1], list(range(REWRITING_ROWS))]
+)
+def test_a_file_without_some_rows(tmp_path: Path, gone: list[int]) -> None:
+    path = f"{tmp_path}/a.parquet"
+    pq.write_table(pa.table({"id": pa.array(range(REWRITING_ROWS), pa.int64())}), path)
+    file = DataFile(path, REWRITING_ROWS, Path(path).stat().st_size, 0, id=7)
+    delete = write(f"{tmp_path}/d.parquet", path, pa.array(gone, pa.int64()))
+    change = TableChange("main", "t", table_id=1, deletes={7: delete})
+    made, paths = rewritten(change, {7: file}, SCHEMA)
+    assert (made.end, made.deletes) == ((7,), None)
+    kept = REWRITING_ROWS - len(gone)
+    assert [each.record_count for each in made.add] == [kept] * bool(kept)
+    assert [each.path for each in made.add] == list(paths)
+    for each in made.add:
+        ids = pq.read_table(each.path)["id"].to_pylist()
+        assert ids == sorted(set(range(REWRITING_ROWS)) - set(gone))
+        assert (each.stats[0].min_value, each.stats[0].max_value) == ("1", str(REWRITING_ROWS - 2))
+    left = {name.name for name in tmp_path.iterdir()} - {"a.parquet", "d.parquet"}
+    assert len(left) == len(made.add)
+
+
+def test_texts_that_are_views(tmp_path: Path) -> None:
+    """The files of delta-rs tell Arrow to read texts as views, which it cannot filter."""
+    texts = pa.array(["a", None, "c"], pa.string_view())
+    columns = {
+        "text": texts,
+        "data": pa.array([b"a", b"b", b"c"], pa.binary_view()),
+        "list": pa.array([["a"], [], ["c"]], pa.list_(pa.string_view())),
+        "map": pa.array([[("a", 1)], [], [("c", 3)]], pa.map_(pa.string_view(), pa.int64())),
+        "struct": pa.StructArray.from_arrays([texts], ["x"]),
+    }
+    path = f"{tmp_path}/a.parquet"
+    pq.write_table(pa.table(columns), path)
+    delete = write(f"{tmp_path}/d.parquet", path, pa.array([1], pa.int64()))
+    change = TableChange("main", "t", table_id=1, deletes={7: delete})
+    file = DataFile(path, 3, Path(path).stat().st_size, 0, id=7)
+    made, _ = rewritten(change, {7: file}, SCHEMA)
+    rows = pq.read_table(made.add[0].path).to_pylist()
+    assert rows == [row for row in pq.read_table(path).to_pylist() if row["text"]]
+    assert [row["text"] for row in rows] == ["a", "c"]

@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from penstock.delta import commit
 from penstock.delta.log_files import list_log
-from penstock.destinations.delta import log
+from penstock.destinations.delta import versions as log
 from penstock.engine.results import RunResult
 from penstock.errors import CatalogLocked
 from penstock.project.project import Project

@@ -30,7 +30,7 @@ from penstock.delta.features import (
 )
 from penstock.delta.log import is_made_anew
 from penstock.delta.log_files import list_log
-from penstock.destinations.delta import actions, log, versions
+from penstock.destinations.delta import actions, versions
 from penstock.destinations.delta.marking import Settled, discard, needs_settling, settled
 from penstock.destinations.delta.versions import Known
 from penstock.errors import (
@@ -296,7 +296,7 @@ class _Version:
         versions.note(connection, table.schema_name, table.name, made)
         before, self.may_be_there = self.may_be_there, True
         self._made, self._metadata = (table.path, made.version), metadata
-        is_new = log.add_version(table.path, made.version, lines)
+        is_new = versions.add_version(table.path, made.version, lines)
         if not is_new and not (before and self._is_ours(table.path, made.version)):
             self.may_be_there = before
             raise self._conflict(table, f"has made version {made.version} of", made.version)
@@ -323,7 +323,7 @@ class _Version:
 
     def _is_ours(self, path: str, version: int) -> bool:
         """Tell whether an attempt before this one has made the version."""
-        infos = log.only(log.read(path, version), "commitInfo")
+        infos = versions.only(versions.read(path, version), "commitInfo")
         return any(info.get("txnId") == self._id for info in infos)
 
     def _info_action(
@@ -417,7 +417,7 @@ class _Version:
             paths = {resolve(table.path, row.path, row.path_is_relative) for row in rows}
             new = {file.path for file in change.add}
             marks = {path: each for path, each in self._marks.items() if path not in new}
-            return log.replaced(table.path, known.version, paths, marks, now)
+            return versions.replaced(table.path, known.version, paths, marks, now)
         values = _values(connection, [row.data_file_id for row in rows]) if names else {}
         return [
             actions.removed(

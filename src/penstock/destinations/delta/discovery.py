@@ -28,10 +28,9 @@ from penstock.delta.schema import (
     void_columns,
 )
 from penstock.delta.vectors import as_delete_file
-from penstock.destinations.delta import log, versions
+from penstock.destinations.delta import versions
 from penstock.destinations.delta.catalog import DeltaCatalog, without_records
-from penstock.destinations.delta.log import Action
-from penstock.destinations.delta.versions import Known, Name
+from penstock.destinations.delta.versions import Action, Known, Name
 from penstock.errors import CommitConflict, LakeError, SchemaMismatch, UnsupportedFeature
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.format.changes import ChangeSet, NewTable, TableChange
@@ -105,10 +104,10 @@ def _read_log(
 ) -> Iterator[tuple[int, Sequence[Action]]]:
     """The versions after one, or all of them where the table is another by now."""
     try:
-        yield from log.new_versions(path, version, table_id)
-    except log.MadeAnew:
+        yield from versions.new_versions(path, version, table_id)
+    except versions.MadeAnew:
         _drop(catalog, key, "it was made anew")
-        yield from log.new_versions(path, -1)
+        yield from versions.new_versions(path, -1)
 
 
 @contextlib.contextmanager
@@ -152,7 +151,7 @@ def _drop(catalog: DeltaCatalog, key: Name, message: str) -> None:
 
 def _time(actions: Sequence[Action]) -> datetime:
     """Tell when a version was made, by its writer's clock."""
-    for info in log.only(actions, "commitInfo"):
+    for info in versions.only(actions, "commitInfo"):
         stamp = info.get("inCommitTimestamp", info.get("timestamp"))
         if isinstance(stamp, int):
             return _BEGINNING + timedelta(milliseconds=stamp)
@@ -192,8 +191,8 @@ class _Import:
             return
 
     def _known(self, before: Known) -> Known:
-        metadata = log.only(self.actions, "metaData")
-        protocol = log.only(self.actions, "protocol")
+        metadata = versions.only(self.actions, "metaData")
+        protocol = versions.only(self.actions, "protocol")
         return Known(
             self.version,
             None,
@@ -212,7 +211,7 @@ class _Import:
     ) -> None:
         self._note(connection, known, snapshot_id)
         self._date(connection, snapshot_id)
-        if not self._changes_rows() and not log.only(self.actions, "metaData"):
+        if not self._changes_rows() and not versions.only(self.actions, "metaData"):
             own = self.catalog.tables_at(connection, snapshot_id, self.schema, self.table)
             row = t.snapshot_changes
             connection.execute(
@@ -237,16 +236,16 @@ class _Import:
         )
 
     def _changes_rows(self) -> bool:
-        files = [*log.only(self.actions, "add"), *log.only(self.actions, "remove")]
+        files = [*versions.only(self.actions, "add"), *versions.only(self.actions, "remove")]
         return any(each.get("dataChange", True) for each in files)
 
     def _is_own(self) -> bool:
-        apps = [each["appId"] for each in log.only(self.actions, "txn")]
+        apps = [each["appId"] for each in versions.only(self.actions, "txn")]
         return self.catalog.root_id in apps
 
     def _info(self) -> dict[str, Any]:
         found: Mapping[str, Any] = {}
-        for each in log.only(self.actions, "commitInfo"):
+        for each in versions.only(self.actions, "commitInfo"):
             found = each
         own = found.get("penstock") if self._is_own() else None
         if own:
@@ -267,11 +266,13 @@ class _Import:
                 hint="read the table with penstock.Delta",
             )
         wanted = columns_of(known.metadata.schema_text)
-        if not wanted.columns and current is None and not log.only(self.actions, "add"):
+        if not wanted.columns and current is None and not versions.only(self.actions, "add"):
             return ChangeSet()  # the table is known when its columns come
-        redefined = bool(log.only(self.actions, "metaData"))
+        redefined = bool(versions.only(self.actions, "metaData"))
         change = TableChange(self.schema, self.table)
-        removed = [absolute(self.path, each["path"]) for each in log.only(self.actions, "remove")]
+        removed = [
+            absolute(self.path, each["path"]) for each in versions.only(self.actions, "remove")
+        ]
         partition_by = tuple(map(PartitionField, known.metadata.partition_by))
         files: Mapping[str, DataFile] = {}
         if current is not None and (removed or redefined):
@@ -320,7 +321,7 @@ class _Import:
         return assign_missing_ids(TableSchema(columns), self.catalog.next_column_id(table))
 
     def _added(self, table: Table, metadata: Metadata) -> list[DataFile]:
-        adds = [Add.of(each) for each in log.only(self.actions, "add")]
+        adds = [Add.of(each) for each in versions.only(self.actions, "add")]
         by_path = {absolute(self.path, each.path): each for each in adds}
         fields = tuple(map(PartitionField, physical_partitions(metadata)))
         columns = physical_columns(table.schema, metadata)
@@ -397,7 +398,7 @@ def require_readable(known: Known, actions: Sequence[Action], table: str) -> Non
                 hint="read it with penstock.Delta",
                 data={"table": table, "column": name},
             )
-    held = (DeletionVector.of(each.get("deletionVector")) for each in log.only(actions, "add"))
+    held = (DeletionVector.of(each.get("deletionVector")) for each in versions.only(actions, "add"))
     if any(vector is not None and vector.storage == "i" for vector in held):
         raise UnsupportedFeature(
             f"the Delta table {table} has deletion vectors in its log, beside those in files",
