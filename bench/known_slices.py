@@ -18,9 +18,8 @@ from sqlalchemy import Connection, insert, update
 
 from bench import generated
 from penstock import Project
-from penstock.engine.state.migrations import migrate
 from penstock.engine.state.records import this_process
-from penstock.engine.state.tables import READ, RUN, SLICE, STEP, to_text
+from penstock.engine.state.tables import READ, RUN, SLICE, STEP, migrate, to_text
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.database import metadata as t
 from penstock.model.definition.model import Model

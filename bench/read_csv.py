@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from bench import harness
 from penstock.engine.inputs.csv_files import csv_files
-from penstock.engine.inputs.csv_options import CsvOptions
+from penstock.engine.inputs.csv_form import CsvOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

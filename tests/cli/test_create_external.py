@@ -1,6 +1,7 @@
 """``penstock create-external`` on a small project, without Spark.
 
-Tests ``engine/verifying/external.py`` too: which tables are read and not made, and their entries.
+Tests ``engine/verifying/project_check.py`` too: which tables are read and not made, and their
+entries.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Runs that are killed or interrupted: nothing half-written shows, and a re-run mends all.
 
-Tests ``engine/running/taking_up.py`` (an append that was published by a killed run).
+Tests ``engine/running/publish.py`` (an append that was published by a killed run).
 """
 
 from __future__ import annotations

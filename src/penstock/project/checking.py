@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import ArgumentError, Diagnostic, LakeError
 
 if TYPE_CHECKING:
-    from penstock.engine.verifying.external import CreatedExternal
+    from penstock.engine.verifying.project_check import CreatedExternal
     from penstock.engine.verifying.unit_tests import UnitTestResult
     from penstock.model.project.formatting import Formatter
     from penstock.project.context import ProjectContext
@@ -89,7 +89,7 @@ def check_models(context: ProjectContext, *, spark: bool = False) -> tuple[Diagn
         return findings
     if not spark:
         return (*findings, *_column_findings(context))
-    from penstock.engine.verifying.reference_check import RULE as REFERENCE
+    from penstock.engine.verifying.column_check import RULE as REFERENCE
     from penstock.engine.verifying.spark_check import check_queries
 
     ordered = context.graph.ordered(context.models)
@@ -112,8 +112,11 @@ def _column_findings(context: ProjectContext) -> tuple[Diagnostic, ...]:
     The lakes are asked where something is missing, which they may have, and where models read
     what no model of the project says the columns of.
     """
-    from penstock.engine.verifying.column_check import check_columns, names_columns
-    from penstock.engine.verifying.reference_check import missing_references
+    from penstock.engine.verifying.column_check import (
+        check_columns,
+        missing_references,
+        names_columns,
+    )
 
     if not any(names_columns(model) or model.names_tables for model in context.models):
         return ()
@@ -133,7 +136,7 @@ def _column_findings(context: ProjectContext) -> tuple[Diagnostic, ...]:
 
 def create_external_models(context: ProjectContext) -> CreatedExternal:
     """Add the tables that are read and not built to external_models.yaml, with their types."""
-    from penstock.engine.verifying.external import create_external
+    from penstock.engine.verifying.project_check import create_external
 
     return create_external(
         context.settings.root, context.models, context.externals, context.catalog

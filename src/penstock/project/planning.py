@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.engine.planning.slice_reason import DefinitionChange
     from penstock.engine.planning.slices import RunRequest
     from penstock.engine.state.records import InputRead
-    from penstock.engine.verifying.reference_check import MissingColumn
+    from penstock.engine.verifying.column_check import MissingColumn
     from penstock.model.lineage.models import ProjectLineage
     from penstock.model.script.constants import Bindings
     from penstock.model.values.asset import TableName
@@ -136,7 +136,7 @@ def _with_references(context: ProjectContext, plan: Plan) -> Plan:
     missing = find_missing_columns(context, plan)
     if not missing:
         return plan
-    from penstock.engine.verifying.reference_check import refuse_readers
+    from penstock.engine.verifying.column_check import refuse_readers
 
     return refuse_readers(plan, missing)
 
@@ -146,7 +146,7 @@ def find_missing_columns(context: ProjectContext, plan: Plan) -> list[MissingCol
     models = [step.model for step in plan.steps if step.slices and not step.skipped]
     if not any(model.names_tables for model in models):
         return []
-    from penstock.engine.verifying.reference_check import missing_references
+    from penstock.engine.verifying.column_check import missing_references
 
     try:
         lineage, known = context.lineage()
@@ -196,7 +196,7 @@ def _compared(context: ProjectContext, change: DefinitionChange, known: Known) -
     """Return a change with what differs between the definitions, where that is recorded."""
     from penstock.engine.planning.definition_diff import definition_diff
     from penstock.engine.planning.reasons import settings_changed
-    from penstock.engine.state.definitions import last_other
+    from penstock.engine.state.run_history import last_other
 
     model = context.model(change.model)
     settings = settings_changed(model, known)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         RunResult,
     )
     from penstock.engine.running.prune import Pruned
-    from penstock.engine.verifying.external import CreatedExternal
+    from penstock.engine.verifying.project_check import CreatedExternal
     from penstock.project.rolling_back import Rollback
     from penstock.project.table_history import Point
 

@@ -228,7 +228,7 @@ def execute_plan(
             result = idle_run(plan, send)
         else:
             if missing := find_missing_columns(context, plan):
-                from penstock.engine.verifying.reference_check import require_columns
+                from penstock.engine.verifying.column_check import require_columns
 
                 require_columns(missing)
             from penstock.engine.running.run import run_plan

@@ -2,7 +2,7 @@
 killed between the commit of its data and its records.
 
 Tests ``destinations/delta/lake.py``, ``destinations/delta/catalog.py``,
-``engine/session/opening.py`` and ``engine/state/carried.py``.
+``engine/session/connections.py`` and ``engine/state/carried.py``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Data tests on real slices: scoped, on the candidate state, against other tables.
 
-Tests ``engine/checks/columns.py`` (tests that the rows cannot have) and
+Tests ``engine/checks/run.py`` (tests that the rows cannot have) and
 ``engine/checks/one_pass.py`` (tests of a step are counted in one query).
 """
 

@@ -1,6 +1,6 @@
 """What each test makes of NULL, NaN and bounds: Spark counts it, and proofs say nothing else.
 
-Tests ``engine/checks/arrow.py`` (a proof says nothing else than Spark's count).
+Tests ``engine/checks/check.py`` (a proof says nothing else than Spark's count).
 """
 
 from __future__ import annotations

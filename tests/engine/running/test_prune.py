@@ -1,6 +1,6 @@
 """Old records and logs of runs go; what says how things are stays. No Spark.
 
-Tests ``engine/state/pruning.py``, ``cli/state.py`` and ``project/maintaining.py`` as well.
+Tests ``engine/state/run_history.py``, ``cli/state.py`` and ``project/maintaining.py`` as well.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sqlalchemy import Connection, func, select
 from penstock.cli.main import main
 from penstock.engine.results import CheckResult
 from penstock.engine.running.prune import prune
-from penstock.engine.state import pruning
-from penstock.engine.state.pruning import Removed
+from penstock.engine.state import run_history
+from penstock.engine.state.run_history import Removed
 from penstock.engine.state.run_log import log_of
 from penstock.engine.state.tables import CHECK, RUN, SLICE, STEP
 from penstock.errors import CatalogLocked
@@ -111,7 +111,7 @@ def test_what_fails_is_named_once_and_the_rest_goes(
         def writing(self) -> NoReturn:
             raise CatalogLocked("another process holds it")
 
-    monkeypatch.setattr(pruning, "BATCH", 1)
+    monkeypatch.setattr(run_history, "BATCH", 1)
     (tmp_path / "0.jsonl").write_text("")
     (tmp_path / "1.jsonl").mkdir()
     retention = Retention(tmp_path, Keep(None, 0), KEEP.records)
@@ -126,7 +126,7 @@ def test_what_fails_is_named_once_and_the_rest_goes(
 
 def test_a_run_removes_a_few_at_its_end(shop: Shop) -> None:
     def ask(connection: Connection) -> list[str]:
-        return pruning.old_runs(connection, Keep(None, 2), NOW, 2)
+        return run_history.old_runs(connection, Keep(None, 2), NOW, 2)
 
     assert shop.state.read(ask, list[str]()) == ["r1", "r2"]
 

@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import Connection, Table, create_engine, insert, inspect
 
 from penstock.engine.state import reading
-from penstock.engine.state.migrations import OLDEST, VERSION
 from penstock.engine.state.reading import SliceDrop, SlicesAlike
 from penstock.engine.state.tables import (
     BUILT,
@@ -19,12 +18,14 @@ from penstock.engine.state.tables import (
     DROPPED,
     METADATA,
     NONE_NEEDED,
+    OLDEST,
     READ,
     RUN,
     SCHEMA_VERSION,
     SLICE,
     STEP,
     UNCOUNTED,
+    VERSION,
     to_text,
 )
 from tests.engine.state.builders import START, at, remove_stamps

@@ -1,9 +1,9 @@
 """history: the documents' examples row by row, bad rows, columns, and what is not written.
 
-Tests ``engine/history/chain.py`` (the order of versions within one load);
+Tests ``engine/history/versions.py`` (the order of versions within one load);
 ``engine/history/current.py`` (the view of current versions); ``engine/history/load.py`` (rows with
 bad keys and times); ``engine/history/versions.py`` (late rows and open versions); and
-``engine/running/history_guard.py`` (a history that others edited).
+``engine/running/redefinition.py`` (a history that others edited).
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock import Lake
+from penstock.engine.verifying.column_check import RULE
+from penstock.errors import ModelError
 from penstock.project.project import Project
 from tests.engine.toy import write_project
 
@@ -100,3 +103,151 @@ def test_a_star_of_another_model_is_known(tmp_path: Path) -> None:
     made = made.replace("\n", "\n-- data_test not_null is_current\n", 1)
     found = findings(tmp_path, made, reader)
     assert [each[2] for each in found] == ["the query does not make the key nmae"]
+
+
+ORDERS = """\
+-- materialize ducklake://main/orders{}
+SELECT 1 AS order_id, 'a' AS cust, 2 AS amount"""
+REVENUE = """\
+-- materialize ducklake://main/revenue
+SELECT customer, sum(amount) AS revenue FROM orders GROUP BY customer"""
+NO_LONGER = "orders no longer returns the column customer"
+
+
+def project(root: Path, scripts: dict[str, str], *, table: str | None = None) -> Project:
+    """A project whose lake has the ``table`` of an earlier definition."""
+    write_project(root, {f"models/{name}": text for name, text in scripts.items()})
+    if table is not None and not (root / "lake").exists():
+        (root / "lake").mkdir()
+        with Lake.attach(f"ducklake:sqlite:{root}/lake/meta.sqlite") as lake:
+            lake.sql(f"CREATE TABLE {table}")
+    return Project.load(root)
+
+
+def findings_reference_check(
+    root: Path, scripts: dict[str, str], table: str | None = None
+) -> list[str]:
+    with project(root, scripts, table=table) as loaded:
+        found = [each for each in loaded.check() if each.rule == RULE]
+    return [f"{each.severity} {each.location.line}: {each.message}" for each in found]
+
+
+OLD = "orders (order_id INT, customer VARCHAR, amount INT)"
+
+
+@pytest.mark.parametrize(
+    ("header", "severity"),
+    [
+        ("", "error"),
+        (" key=order_id", "error"),
+        (" append on_schema_change=sync", "error"),
+        (" append on_schema_change=warn", "warning"),
+        (" key=order_id on_schema_change=ignore", "warning"),
+        ("\n-- partitioned daily", "error"),
+        (" key=order_id history", "error"),
+    ],
+)
+def test_a_column_that_only_the_table_still_has(tmp_path: Path, header: str, severity: str) -> None:
+    scripts = {"orders": ORDERS.format(header), "revenue": REVENUE}
+    found = findings_reference_check(tmp_path, scripts, OLD)
+    more = ": it is NULL in the rows of later runs" if severity == "warning" else ""
+    assert found == [f"{severity} 2: {NO_LONGER}{more}"] * 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "severity"),
+    [
+        ("INCREMENTAL_BY_UNIQUE_KEY (unique_key order_id)", "error"),
+        ("INCREMENTAL_UNMANAGED (on_destructive_change ignore)", "warning"),
+        ("INCREMENTAL_UNMANAGED (on_destructive_change allow)", "error"),
+        ("FULL", "error"),
+        ("VIEW", "error"),
+        ("EMBEDDED", "error"),
+    ],
+)
+@pytest.mark.parametrize("dialect", ["spark", "duckdb"])
+def test_models_of_both_dialects(tmp_path: Path, kind: str, severity: str, dialect: str) -> None:
+    query = ORDERS.split("\n", 1)[1]
+    orders = f"MODEL (name orders, kind {kind}, dialect {dialect});\n{query}"
+    revenue = "MODEL (name revenue, kind FULL, dialect {});\nSELECT o.customer FROM orders AS o"
+    found = findings_reference_check(
+        tmp_path, {"orders": orders, "revenue": revenue.format(dialect)}, OLD
+    )
+    assert [each.split(" ")[0] for each in found] == [severity]
+    if kind != "EMBEDDED":
+        assert NO_LONGER in found[0]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM orders",
+        "SELECT cust, order_id, _wm_partition FROM orders",
+        "SELECT customer FROM orders AT (VERSION => 1)",
+        "SELECT transform(array(1), customer -> customer + amount) AS a FROM orders",
+        "SELECT cust AS customer FROM orders ORDER BY customer",
+        "WITH o AS (SELECT cust AS customer FROM orders) SELECT customer FROM o",
+        "SELECT customer FROM orders JOIN main.elsewhere USING (order_id)",
+        "SELECT current_date, date_trunc('month', DATE '2026-01-01') AS m FROM orders",
+        "SELECT timestampadd(HOUR, 1, now()) AS t, extract(YEAR FROM now()) AS y FROM orders",
+        "SELECT customer FROM files",
+        "SELECT customer FROM python",
+    ],
+)
+def test_what_is_not_certain_is_left_to_a_run_reference_check(tmp_path: Path, query: str) -> None:
+    scripts = {
+        "orders": ORDERS.format("\n-- partitioned daily"),
+        "files": "-- materialize ducklake://main/files append\nSELECT * FROM read_csv('x.csv')",
+        "python.py": "# materialize ducklake://main/python append\ndef main():\n    return []\n",
+        "reader": f"-- materialize ducklake://main/reader\n{query}",
+    }
+    assert not findings_reference_check(tmp_path, scripts)
+
+
+@pytest.mark.parametrize(
+    ("query", "line", "message"),
+    [
+        ("SELECT *\nFROM orders WHERE customer = 'a'", 3, NO_LONGER),
+        ("WITH o AS (SELECT * FROM orders)\nSELECT o.customer FROM o", 3, NO_LONGER),
+        ("SELECT cust FROM orders o\nJOIN orders p USING (customer)", 3, NO_LONGER),
+        ("SELECT 1 AS a FROM orders o\nJOIN main.elsewhere e ON e.x = o.customer", 3, NO_LONGER),
+        ("SELECT o.colour FROM orders o", 2, "orders does not return the column colour"),
+        ("SELECT colour FROM orders, seeds", 2, "nothing that the query reads has no"),
+    ],
+)
+def test_each_place_that_names_a_column(
+    tmp_path: Path, query: str, line: int, message: str
+) -> None:
+    scripts = {
+        "orders": ORDERS.format(" append"),
+        "seeds": "-- materialize ducklake://main/seeds\nSELECT 1 AS seed",
+        "reader": f"-- materialize ducklake://main/reader\n{query}",
+    }
+    found = findings_reference_check(tmp_path, scripts, OLD)
+    assert found
+    assert found[0].startswith(f"error {line}: {message}")
+
+
+def test_a_test_of_a_relationship_names_a_column_too(tmp_path: Path) -> None:
+    test = "-- data_test relationships id -> ducklake://main/orders.customer\n"
+    reader = f"{test}-- materialize ducklake://main/reader\nSELECT 'a' AS id"
+    found = findings_reference_check(
+        tmp_path, {"orders": ORDERS.format(" append"), "reader": reader}, OLD
+    )
+    assert found == [f"error 1: {NO_LONGER}"]
+    warning = {"reader": reader.replace("customer", "customer severity=warn")}
+    (found_warning,) = findings_reference_check(
+        tmp_path, {"orders": ORDERS.format(" append"), **warning}, OLD
+    )
+    assert found_warning.startswith(f"warning 1: {NO_LONGER}")
+
+
+def test_a_plan_shows_what_is_gone_and_a_run_does_not_begin(tmp_path: Path) -> None:
+    scripts = {"orders": ORDERS.format(" key=order_id"), "revenue": REVENUE}
+    with project(tmp_path, scripts, table=OLD) as loaded:
+        plan = loaded.plan()
+        assert "orders: customer is no longer returned; read by revenue" in plan.notices
+        fails = {step.name: str(step.fails) for step in plan.steps}
+        assert f"revenue.sql:2:8: {NO_LONGER}" in fails["revenue"]
+        with pytest.raises(ModelError, match=NO_LONGER):
+            loaded.run()

@@ -1,6 +1,6 @@
 """Steps of past runs made once more over Spark, after other runs, compaction and expiry.
 
-Tests ``engine/verifying/written_rows.py``, ``project/reproducing.py`` and ``cli/reproduce.py`` as
+Tests ``engine/verifying/past_step.py``, ``project/reproducing.py`` and ``cli/reproduce.py`` as
 well.
 """
 

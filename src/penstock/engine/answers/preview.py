@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from penstock.destinations.values import At, Table
 from penstock.engine.inputs.declared_columns import cast_to
-from penstock.engine.inputs.pinned_tables import Pins, table_name
+from penstock.engine.inputs.pinned_tables import Beginning, Pins, table_name
 from penstock.engine.inputs.resolve import (
     Reader,
     Resolved,
@@ -27,7 +27,6 @@ from penstock.engine.inputs.resolve import (
     render,
     resolve,
 )
-from penstock.engine.inputs.self_reference import Beginning
 from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.session.connections import Connections
 from penstock.engine.session.spark import lakes_for, session_for

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 
-from penstock.engine.checks.arrow import never
-from penstock.engine.checks.check import Check, Scope, of_rows, quoted
+from penstock.engine.checks.check import Check, Scope, never, of_rows, quoted
 from penstock.errors import ArgumentError
 from penstock.model.values.data_test import AcceptedRangeTest
 

@@ -1,5 +1,7 @@
 """A data test as SQL over a view of the candidate slice, or as the rows of a script.
 
+Where Arrow computes a condition as Spark does, it may prove that the condition is true for no row.
+
 A test of each row on its own, a test of aggregates and a test of unique keys are computed in one
 pass over the slice (`penstock.engine.checks.one_pass`); the others are queries of their own.
 """
@@ -11,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ColumnNotFound, Location
-from penstock.lazy import pa
+from penstock.lazy import pa, pc
 from penstock.model.values.asset import Asset
 from penstock.model.values.data_test import CustomTest
 from penstock.sql.identifiers import fold, nearest, quote_identifier
@@ -224,3 +226,20 @@ def build(test: CustomTest, scope: Scope) -> Check:
     """
     failing, text = scope.scripts(test)
     return Check(test.name, failing.df, shown=text, one_task=failing.one_task)
+
+
+def never(predicate: str, columns: tuple[str, ...]) -> Proof:
+    """``predicate``, Spark's SQL over ``columns`` and no others, is true for no row."""
+    return Proof(columns, lambda rows: _is_never(predicate, rows))
+
+
+def _is_never(predicate: str, rows: pa.Table) -> bool:
+    from penstock.lake.arrow_expressions.compiled import condition
+    from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
+
+    try:
+        kinds = {field.name: field.type for field in rows.schema}
+        values = condition(predicate, kinds).array(rows)
+    except NotSupportedByArrow:
+        return False
+    return not pc.any(values, min_count=0).as_py()

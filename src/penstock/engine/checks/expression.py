@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.checks.arrow import never
 from penstock.engine.checks.check import (
     Aggregate,
     Check,
     Proof,
     Scope,
+    never,
     of_aggregates,
     of_rows,
     quoted,

@@ -1,4 +1,4 @@
-"""The data tests of one step, run over its candidate state.
+"""The data tests of one step: looked at before rows are written, and run over its candidate state.
 
 One pass over the slice counts the failures of its column tests (`one_pass`); one more query counts
 those of the tests that are queries. A limited read for each failed test shows some of its failures.
@@ -29,24 +29,33 @@ from penstock.engine.checks.check import (
     Scope,
     counted,
     failing_query,
+    find_column,
     marks,
     quoted,
     sample_query,
 )
+from penstock.engine.checks.expression import columns_in, in_spark
 from penstock.engine.inputs.pinned_tables import Pins, Readable, slice_as_table
 from penstock.engine.inputs.resolve import Reader, Views, resolve
 from penstock.engine.results import CheckResult
-from penstock.errors import ArgumentError, Location, NotFound, PenstockError
-from penstock.lazy import pa
+from penstock.errors import ArgumentError, Location, NotFound, PenstockError, QueryFailed
+from penstock.lazy import exp, pa
 from penstock.model.definition.model import Model
 from penstock.model.script.constants import Bindings
 from penstock.model.values import data_test
 from penstock.model.values.asset import Asset, table_of
-from penstock.model.values.data_test import DataTest
+from penstock.model.values.data_test import (
+    CustomTest,
+    DataTest,
+    ExpressionTest,
+    RelationshipsTest,
+    columns_of,
+)
 from penstock.spark.failures import explained
 from penstock.spark.functions import expr, run_sql
 from penstock.spark.session import cache_of
 from penstock.sql.literals import text_literal
+from penstock.sql.missing import missing_columns
 from penstock.sql.text import Predicate
 
 if TYPE_CHECKING:
@@ -340,3 +349,75 @@ def _built(test: DataTest, scope: Scope) -> Check:
 def build(test: DataTest, scope: Scope) -> Check:
     """Raises ColumnNotFound, at the test's line, for a column that is not there."""
     return replace(BUILDERS[type(test)](test, scope), severity=test.severity)
+
+
+_VIEW = "tested"
+
+
+def require_tests(model: Model, types: Mapping[str, str], session: SparkSession) -> None:
+    """Raise for the first test that rows of these columns, with their types, cannot have.
+
+    Tests that only warn keep no row from being written.
+    """
+    for test, place in model.placed_tests:
+        if test.severity != "warn":
+            verify_tests(test, place, types, session, model.query.dialect)
+
+
+def verify_tests(
+    test: DataTest,
+    place: Location,
+    types: Mapping[str, str],
+    session: SparkSession,
+    dialect: str,
+) -> None:
+    """Raises ColumnNotFound, ArgumentError, QueryFailed, at the test's place."""
+    for name in columns_of(test):
+        find_column(name, tuple(types), "the result", place)
+    if isinstance(test, RelationshipsTest | CustomTest):
+        return
+    scope = Scope(_VIEW, types, "t", place, _no_table, _no_script, dialect)
+    build(test, scope)
+    if isinstance(test, ExpressionTest):
+        _verify_condition(test, scope, test.location or place, session)
+
+
+def _verify_condition(
+    test: ExpressionTest, scope: Scope, place: Location, session: SparkSession
+) -> None:
+    """Let Spark analyse the condition over columns of these types, without rows."""
+    from penstock.sql.dialect import parse
+    from penstock.sql.text import Unreadable
+
+    sql = in_spark(test.sql, test.dialect or scope.dialect, place)
+    known = tuple(scope.types)
+    try:
+        (tree,) = parse(f"SELECT 1 FROM {_VIEW} WHERE ({sql}\n)")
+        if isinstance(tree, exp.Select):
+            for missing in missing_columns(tree, {_VIEW: known}):
+                find_column(missing.name, known, "the result", place)
+    except (Unreadable, ValueError):
+        pass  # Spark may read it
+    names = columns_in(sql, known) or known
+    columns = ", ".join(f"CAST(NULL AS {scope.types[name]}) AS {quoted(name)}" for name in names)
+    try:
+        with explained():
+            query = f"SELECT ({sql}\n) AS condition FROM (SELECT {columns}) AS {_VIEW}"
+            ((_, kind),) = run_sql(session, query).dtypes
+    except QueryFailed as error:
+        error.location = place
+        raise
+    if kind not in {"boolean", "void"}:
+        raise ArgumentError(
+            f"the data test's condition `{test.sql}` is {kind}, and not true or false",
+            hint="write a comparison: id <> 0 instead of id",
+            location=place,
+        )
+
+
+def _no_table(asset: Asset) -> ReferencedTable:
+    raise AssertionError(f"no test but relationships reads {asset.path}")
+
+
+def _no_script(test: CustomTest) -> tuple[Rows, str]:
+    raise AssertionError(f"{test.path} is not a script")

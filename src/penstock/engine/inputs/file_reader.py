@@ -2,6 +2,11 @@
 
 Everything is explicit: nothing depends on a default of Spark's, and a malformed row fails the step
 instead of becoming NULL.
+
+``missing = 'empty'`` of a call that reads files: a file that does not exist has no rows.
+
+A day without a delivery is an empty slice then, and not a failure. The call declares its columns,
+as there may be no file that says them.
 """
 
 from __future__ import annotations
@@ -12,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.inputs.csv_files import PATH, CsvFiles, csv_files, ddl
-from penstock.engine.inputs.csv_options import (
+from penstock.engine.inputs.csv_files import PATH, CsvFiles, RemoteCsv, csv_files, ddl, is_local
+from penstock.engine.inputs.csv_form import (
     CSV_OPTIONS,
     CsvOptions,
     boolean,
@@ -21,16 +26,20 @@ from penstock.engine.inputs.csv_options import (
     encoding_of,
     strftime,
 )
-from penstock.engine.inputs.csv_remote import RemoteCsv, is_local
-from penstock.engine.inputs.csv_values import Formats, Misfit, is_readable, key_of, misfit_in
 from penstock.engine.inputs.input_files import Fault, Unfit, fault_in, local_files, matching, settle
-from penstock.engine.inputs.json_values import (
+from penstock.engine.inputs.text_values import (
+    Formats,
+    Misfit,
     absent_columns,
+    is_readable,
+    key_of,
     line_of_text,
+    misfit_in,
     text_schema,
     value_sql,
 )
 from penstock.errors import ArgumentError, Location, PenstockError, QueryFailed
+from penstock.model.script.sources import FileSource
 from penstock.spark.failures import FILE, cause_of, innermost, is_about, path_in
 from penstock.spark.functions import expr, fn
 from penstock.spark.session import cache_of
@@ -39,6 +48,7 @@ from penstock.sql.identifiers import nearest, quote_identifier
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import StructType
+
 
 _CORRECT = {
     "json": "correct it: read_json reads an object a line, or one array",
@@ -298,3 +308,53 @@ def _find(text: str, root: Path, location: Location | None) -> list[str]:
             location=location,
         )
     return matches
+
+
+OPTION, EMPTY = "missing", "empty"
+
+
+def without_option(
+    options: Mapping[str, Any], location: Location | None
+) -> tuple[dict[str, Any], bool]:
+    """Return the other options of a call, and whether its files may be missing.
+
+    Raises ArgumentError.
+    """
+    others = {name: value for name, value in options.items() if name.lower() != OPTION}
+    values = [value for name, value in options.items() if name.lower() == OPTION]
+    if values and (not isinstance(values[0], str) or values[0].lower() != EMPTY):
+        raise ArgumentError(
+            f"{OPTION} is {values[0]!r}",
+            hint=f"write {OPTION} = '{EMPTY}', or leave it out: a missing file is an error then",
+            location=location,
+        )
+    return others, bool(values)
+
+
+def existing(
+    source: FileSource, path: object, options: Mapping[str, Any], root: Path
+) -> list[str] | NoFiles:
+    """Return the paths of a call that lead to files, or no files in its columns.
+
+    Raises ArgumentError for files of another machine, and where no columns are declared.
+    """
+    texts = [str(text) for text in path] if isinstance(path, list | tuple) else [str(path)]
+    remote = next((text for text in texts if "://" in text), None)
+    if remote is not None:
+        raise ArgumentError(
+            f"{OPTION} = '{EMPTY}' is for files of this machine, and {remote} is not one",
+            hint="read a pattern that always matches a file, or leave the option out",
+            location=source.location,
+        )
+    if not {"columns"} & {name.lower() for name in options}:
+        raise ArgumentError(
+            f"{OPTION} = '{EMPTY}' needs the columns of the file, which may not be there",
+            hint="declare them: columns = {'id': 'BIGINT', ...}",
+            location=source.location,
+        )
+    present = [text for text in texts if matching(text, root)]
+    if present:
+        return present
+    nothing = no_files(source.function, options, source.location)
+    assert nothing is not None, "its columns are declared"
+    return nothing

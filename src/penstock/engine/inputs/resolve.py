@@ -16,11 +16,9 @@ from uuid import uuid4
 
 from penstock.destinations.values import Rows
 from penstock.engine.inputs.asof import AsofNotice, with_asof
-from penstock.engine.inputs.file_reader import files
-from penstock.engine.inputs.missing_files import existing, without_option
-from penstock.engine.inputs.pinned_tables import Pins
+from penstock.engine.inputs.file_reader import existing, files, without_option
+from penstock.engine.inputs.pinned_tables import Beginning, Pins
 from penstock.engine.inputs.seed_file import seed_file
-from penstock.engine.inputs.self_reference import Beginning
 from penstock.errors import (
     ArgumentError,
     LakeError,

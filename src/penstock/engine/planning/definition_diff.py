@@ -13,7 +13,7 @@ from functools import partial
 
 from penstock.engine.planning.plan import count_of
 from penstock.engine.planning.slice_reason import DefinitionChange
-from penstock.engine.state.definitions import other_terms, parts_of
+from penstock.engine.state.run_history import other_terms, parts_of
 from penstock.engine.state.store import State
 from penstock.model.definition.model import EXPANDED, SCRIPT, Model
 from penstock.model.time.interval import interval_of

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from penstock.engine.python.helpers import Context, set_for_process
-from penstock.engine.python.job import Job, of_line, to_line
-from penstock.engine.python.perform import error_of, perform
+from penstock.engine.python.job import Job, error_of, of_line, perform, to_line
 
 _SCORE = 500  # thousandths of the memory that a process is judged to have more
 

@@ -27,8 +27,7 @@ from dataclasses import dataclass
 from typing import IO, Any, TextIO
 
 from penstock.engine.python.helpers import CURRENT, Context
-from penstock.engine.python.job import Job, of_line, to_line
-from penstock.engine.python.perform import perform
+from penstock.engine.python.job import Job, of_line, perform, to_line
 
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 Print = Callable[[str, str], None]  # a stream's name, and a line of it

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 from penstock.engine.inputs.pinned_tables import Pins
 from penstock.engine.inputs.resolve import Views
 from penstock.engine.planning.plan import PlannedStep
-from penstock.engine.python.files import WrittenFile
 from penstock.engine.python.frames import declared, fitted, with_nulls
 from penstock.engine.python.helpers import Context
 from penstock.engine.python.job import Job, Rows, written
 from penstock.engine.python.runners import Limits, Stopped, TimedOut, run_process, run_thread
-from penstock.engine.python.serve import HandedRows, Server
+from penstock.engine.python.serve import HandedRows, Server, WrittenFile
 from penstock.engine.session.run_context import Cancelled, RunContext
 from penstock.errors import Location, PenstockError, PythonFailed, StepError
 from penstock.events import Notice, StepOutput

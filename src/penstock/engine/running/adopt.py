@@ -19,8 +19,7 @@ from penstock.engine.inputs.time_values import time_values
 from penstock.engine.planning.schema_change import difference, fit_columns
 from penstock.engine.planning.stages import Refuse, Stage, TableFacts, lost_rows, other_slices
 from penstock.engine.results import Adopted, AdoptedSlice
-from penstock.engine.running.history_guard import refuse_no_history
-from penstock.engine.running.redefinition import facts_of, refuse_keys
+from penstock.engine.running.redefinition import facts_of, refuse_keys, refuse_no_history
 from penstock.engine.state import reading
 from penstock.engine.state.records import (
     WHOLE,

@@ -15,9 +15,8 @@ from penstock.destinations.capabilities import KINDS
 from penstock.distribution import VERSION
 from penstock.engine.answers import lineage
 from penstock.engine.checks.run import Tester
-from penstock.engine.inputs.pinned_tables import Pins, Readable, pin, table_name
+from penstock.engine.inputs.pinned_tables import Beginning, Pins, Readable, pin, table_name
 from penstock.engine.inputs.resolve import FilesRead, Reader, Resolved, Views, resolve
-from penstock.engine.inputs.self_reference import Beginning
 from penstock.engine.planning.files_read import files_of
 from penstock.engine.planning.plan import PlannedStep
 from penstock.engine.results import CheckResult

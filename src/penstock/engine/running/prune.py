@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.engine.state import pruning, run_log
-from penstock.engine.state.pruning import Removed
+from penstock.engine.state import run_history, run_log
+from penstock.engine.state.run_history import Removed
 from penstock.engine.state.store import State
 from penstock.errors import PenstockError
 from penstock.rendering.text import line
@@ -48,20 +48,20 @@ def prune(
     failures: dict[str, None] = {}
     for name, catalog in catalogs.items():
         state = State(catalog)
-        ask = partial(pruning.old_runs, keep=retention.records, now=now, limit=None)
+        ask = partial(run_history.old_runs, keep=retention.records, now=now, limit=None)
         try:
             old = state.read(ask, list[str]())
         except PenstockError as error:
             failures[f"lake {name}: {error.message}"] = None
             continue
         lakes[name] = Removed()
-        for batch in pruning.batches(old):
+        for batch in run_history.batches(old):
             try:
                 if dry_run:
-                    counted = state.read(partial(pruning.count, run_ids=batch), Removed())
+                    counted = state.read(partial(run_history.count, run_ids=batch), Removed())
                 else:
                     with catalog.writing() as connection:
-                        counted = pruning.remove(connection, batch)
+                        counted = run_history.remove(connection, batch)
             except PenstockError as error:
                 failures[f"lake {name}: {error.message}"] = None
                 continue

@@ -4,6 +4,12 @@ It begins with what is recorded, stages a candidate, tests it slice by slice, an
 passes. What fails leaves the table as it was. What passed its tests is recorded in the transaction
 of its data, with what failed beside it. Where the data needs no snapshot, the records have a
 transaction of their own.
+
+Appends of a run that was interrupted after it had published them: the next run confirms them.
+
+By the documents a re-run of an append adds its rows again, and it does. But when the run that
+published them was killed or interrupted later on, the next run of the same request is its retry,
+and a retry gives the same tables as an undisturbed run.
 """
 
 from __future__ import annotations
@@ -15,8 +21,8 @@ from typing import TYPE_CHECKING
 from penstock.destinations.values import Staged
 from penstock.engine.planning.intervals import parts_made, replaced
 from penstock.engine.planning.plan import PlannedStep
-from penstock.engine.python import files
-from penstock.engine.python.files import WrittenFile
+from penstock.engine.python import serve
+from penstock.engine.python.serve import WrittenFile
 from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.engine.running import quarantine
 from penstock.engine.running.attempt import Attempt, known_of
@@ -36,11 +42,13 @@ from penstock.engine.state.records import (
 )
 from penstock.engine.state.store import State, StepRecords
 from penstock.errors import DataFileMissing, DataTestFailed
+from penstock.events import Notice
 from penstock.model.definition.graph import table_key
 from penstock.model.time.interval import Interval
 from penstock.model.values.asset import TableName
 from penstock.model.values.strategy import Output
 from penstock.sql.identifiers import fold
+from penstock.states import INTERRUPTED
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -159,13 +167,13 @@ def _execute_files(attempt: Attempt, known: SliceRecord | None) -> list[MadeSlic
     """A step that writes files and no table: nothing of the lake changes but its records."""
     written = run_python(attempt).files
     attempt.say("publishing")
-    unchanged = files.is_unchanged(known, written)
+    unchanged = serve.is_unchanged(known, written)
     run_id, planned, claim = attempt.context.run_id, attempt.planned, attempt.context.claim
     if not unchanged:
         _move(attempt, written)
     state = "unchanged" if unchanged else "done"
-    made = files.record(run_id, planned, attempt.target, written, state)
-    others = files.records(run_id, planned, written)
+    made = serve.record(run_id, planned, attempt.target, written, state)
+    others = serve.records(run_id, planned, written)
     reads = tuple(attempt.reads.values())
     records = StepRecords((*others, made), attempt.tx.base.id, reads=reads, claim=claim)
     commit(attempt.tx, attempt.state, records)
@@ -175,7 +183,7 @@ def _execute_files(attempt: Attempt, known: SliceRecord | None) -> list[MadeSlic
 def _publish_files(attempt: Attempt, written: tuple[WrittenFile, ...]) -> None:
     """Files of a step that makes a table too: in their places before it is published."""
     _move(attempt, written)
-    made = files.records(attempt.context.run_id, attempt.planned, written)
+    made = serve.records(attempt.context.run_id, attempt.planned, written)
     records = StepRecords(made, attempt.tx.base.id, claim=attempt.context.claim)
     attempt.state.write(records.write)
 
@@ -186,7 +194,7 @@ def _move(attempt: Attempt, written: tuple[WrittenFile, ...]) -> None:
     def act(connection: Connection) -> None:
         if attempt.context.claim is not None:
             attempt.context.claim.check(connection)
-        files.move(written)
+        serve.move(written)
 
     attempt.state.write(act)
 
@@ -309,3 +317,34 @@ def _warn_of_no_rows(candidate: Candidate, published: Sequence[Publication]) -> 
             candidate.attempt.notice(
                 f"slice {what.slice!r} is new and has 0 rows: is the value the one you mean?"
             )
+
+
+def take_up(context: RunContext, planned: PlannedStep) -> list[MadeSlice] | None:
+    """The publication of an interrupted append to confirm; None when the step has to run."""
+    model = planned.model
+    if planned.anew:
+        return None
+    state = context.states[model.target.lake]
+    known = state.slice(model.target.qualified, planned.only.text)
+    if known is None or known.definition_hash != model.definition_hash or known.rolled_back:
+        return None
+    run = state.run(known.run_id)
+    if (
+        run is None
+        or run.state not in INTERRUPTED
+        or run.partition != context.plan.partition
+        or dict(run.args) != dict(context.plan.args)
+    ):
+        return None
+    context.sink(Notice(f"appended already by the interrupted run {run.run_id}", model.name))
+    made = replace(
+        Publication.of(model, context.run_id, known.slice),
+        state="unchanged",
+        rows=known.rows,
+        fingerprint=known.fingerprint,
+        inputs=known.inputs,
+        read_id=known.read_id,
+        made_before=known.made_in,
+    )
+    state.write(StepRecords((made,), known.snapshot_id).write)
+    return [MadeSlice(made, known.made_in)]

@@ -23,14 +23,14 @@ from penstock.engine.planning.no_op import ended, nothing_to_do, rows_and_snapsh
 from penstock.engine.planning.plan import Condition, Plan, PlannedStep, count_of
 from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.planning.slice_reason import UP_TO_DATE
-from penstock.engine.python.files import remove_abandoned
+from penstock.engine.python.serve import remove_abandoned
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.running.bisect import parts_to_make
 from penstock.engine.running.step import INTERRUPTED, run_step, skip
 from penstock.engine.session.run_context import RunContext
 from penstock.engine.state.claims import Claims, user_name
-from penstock.engine.state.pruning import OWN, old_runs, remove
 from penstock.engine.state.records import RunRecord, this_process
+from penstock.engine.state.run_history import OWN, old_runs, remove
 from penstock.engine.state.store import State, now
 from penstock.errors import PenstockError
 from penstock.events import (

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.inputs.declared_columns import cast_to
 from penstock.engine.inputs.file_reader import NoFiles
+from penstock.engine.inputs.pinned_tables import Beginning
 from penstock.engine.inputs.resolve import FilesRead, Resolved, files_of, resolve
-from penstock.engine.inputs.self_reference import Beginning
-from penstock.engine.python.files import WrittenFile, scratch
+from penstock.engine.python.serve import WrittenFile, scratch
 from penstock.engine.python.step import Outcome, made_rows, runner_of
 from penstock.engine.running.attempt import Attempt
-from penstock.engine.running.changes import Reading, reading_of, refuse_doubled
+from penstock.engine.running.new_input import Reading, reading_of, refuse_doubled
 from penstock.engine.running.writing import StepRows
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import MergeKeyError, PenstockError, QueryFailed
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from penstock.engine.inputs.sliced_files import FilesOf
-    from penstock.engine.running.new_files import NewFiles
+    from penstock.engine.running.new_input import NewFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def rows_of(attempt: Attempt, known: SliceRecord | None, *, begins: bool) -> Sou
 def _rows_of_new_files(
     attempt: Attempt, known: SliceRecord | None, beginning: Beginning | None
 ) -> SourceRows:
-    from penstock.engine.running.new_files import new_files
+    from penstock.engine.running.new_input import new_files
 
     chosen = new_files(attempt, known)
     attempt.notice(chosen.said)

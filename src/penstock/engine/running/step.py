@@ -13,8 +13,7 @@ from penstock.engine.planning.plan import PlannedStep, count_of
 from penstock.engine.results import StepResult
 from penstock.engine.running.bisect import Divide, bisect, halves, singly
 from penstock.engine.running.concurrent_runs import Meanwhile, claim, meanwhile, require_claim
-from penstock.engine.running.publish import MadeSlice, execute, tests_failed
-from penstock.engine.running.taking_up import take_up
+from penstock.engine.running.publish import MadeSlice, execute, take_up, tests_failed
 from penstock.engine.session.run_context import Cancelled, RunContext
 from penstock.engine.state.records import SliceRecord, StepRecord
 from penstock.engine.state.store import State, now

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.destinations.values import Rows, Staged
-from penstock.engine.checks import columns
+from penstock.engine.checks import run
 from penstock.engine.history.current import candidate_of_current
 from penstock.engine.history.load import may_repeat
 from penstock.engine.inputs.declared_columns import cast_to
@@ -19,7 +19,7 @@ from penstock.engine.inputs.pinned_tables import (
     types_of,
 )
 from penstock.engine.planning.stages import DropTable
-from penstock.engine.python.files import WrittenFile
+from penstock.engine.python.serve import WrittenFile
 from penstock.engine.results import CheckResult
 from penstock.engine.running import quarantine
 from penstock.engine.running.attempt import Attempt, Known
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from penstock.destinations.destination import State, Written
     from penstock.destinations.values import TableSchema
-    from penstock.engine.running.new_files import NewFiles
+    from penstock.engine.running.new_input import NewFiles
     from penstock.engine.state.records import SliceRecord
 
 _CALLED = "\0slice\0"  # stands for the slice in the text of a test's query
@@ -298,7 +298,7 @@ def _write_view(attempt: Attempt, known: SliceRecord | None) -> Candidate:
         known = None
     attempt.say("querying")
     df = cast_to(attempt.resolve().df, model.columns)
-    columns.require(model, dict(df.dtypes), attempt.context.session)
+    run.require_tests(model, dict(df.dtypes), attempt.context.session)
     schema, said = stage_view(attempt.tx, model, df, known)
     attempt.notice(said)
     start = Start.of(known, first=known is None)

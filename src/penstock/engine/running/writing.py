@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.destinations.values import Staged
-from penstock.engine.checks import columns
+from penstock.engine.checks.run import require_tests
 from penstock.engine.history.current import stage_view
 from penstock.engine.inputs.declared_columns import cast_to
 from penstock.engine.inputs.pinned_tables import spark_types, types_of
@@ -171,7 +171,7 @@ class Writer:
         types = {**(types_of(table.schema) if kept else {}), **dict(df.dtypes)}
         if self.model.partition is not None:
             types.setdefault(self.managed, "string")
-        columns.require(self.model, types, self.session)
+        require_tests(self.model, types, self.session)
 
 
 def of_several_intervals(error: MergeKeyError, model: Model) -> str | None:

@@ -14,9 +14,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.results import ColumnInfo
-from penstock.engine.state.migrations import migrate
 from penstock.engine.state.records import InputRead, KeptPart, Publication, ReadRecord, SliceRecord
 from penstock.engine.state.store import StepRecords
+from penstock.engine.state.tables import migrate
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -1,32 +1,55 @@
-"""Read past runs from one lake's catalog: lists of them, and all that is recorded of one.
+"""Past runs of one lake's catalog: lists of them, all that one recorded, and removing old ones.
 
 Lists read an index and the rows that they show: a catalog with ten thousand runs of a hundred
 steps answers as one with ten.
+
+Remove old records of runs from a catalog: runs, their steps, results of tests, what was read.
+
+What says how things are stays whatever its age: of each slice its record, its latest attempt, its
+latest publication, the latest results of its tests, and what it was made from. A run goes when
+nothing of it is left. Batches of runs go in transactions of their own: one that fails is named, and
+the others go.
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    true,
+    update,
+)
 
 from penstock.engine.results import StepRun
-from penstock.engine.state.reading import (
-    LISTED_RUN,
-    PUBLISHED,
-    as_check,
-    as_read,
-    as_run,
-    as_step,
-)
+from penstock.engine.state.reading import LISTED_RUN, PUBLISHED, as_check, as_read, as_run, as_step
 from penstock.engine.state.records import CheckRecord, ReadRecord, RunRecord, StepRecord
-from penstock.engine.state.tables import CHECK, READ, RUN, SLICE, STEP, to_moment, to_text
+from penstock.engine.state.tables import (
+    CHECK,
+    DEFINITION,
+    READ,
+    RUN,
+    SLICE,
+    STEP,
+    to_moment,
+    to_text,
+)
 from penstock.model.time.slice import shown
+from penstock.settings.retention import Keep
 
 _PACE_SLICES = 400  # of one table, the last ones
 _PACE_RUNS = 10
@@ -293,3 +316,158 @@ def pace_of(publications: Iterable[MadeOnce], units: Callable[[str], int]) -> Pa
         if len(counts) == len(slices):
             rows.append(sum(counts) / number)
     return Pace(median(seconds), median(rows) if rows else None, len(runs))
+
+
+def last_other(connection: Connection, target: str, than: str) -> Mapping[str, str] | None:
+    """Return the parts of the definition that last made slices of a target, of those that are not
+    ``than``; None where it is not recorded.
+    """
+    last = func.max(SLICE.c.snapshot_id)
+    hashes = select(SLICE.c.definition_hash).where(
+        SLICE.c.target == target, SLICE.c.definition_hash != than
+    )
+    hashes = hashes.group_by(SLICE.c.definition_hash).order_by(last.desc()).limit(1)
+    other = connection.execute(hashes).scalar()
+    own = (DEFINITION.c.target == target, DEFINITION.c.definition_hash == other)
+    parts = connection.execute(select(DEFINITION.c.parts).where(*own)).scalar()
+    if parts is None:
+        return None
+    found: dict[str, str] = json.loads(parts)
+    return found
+
+
+def parts_of(connection: Connection, target: str, definition: str) -> dict[str, str]:
+    """Return the parts of a definition, by its hash; none where it is not recorded."""
+    own = (DEFINITION.c.target == target, DEFINITION.c.definition_hash == definition)
+    parts = connection.execute(select(DEFINITION.c.parts).where(*own)).scalar()
+    found: dict[str, str] = {} if parts is None else json.loads(parts)
+    return found
+
+
+def other_terms(connection: Connection, now: Mapping[str, str]) -> dict[str, tuple[str, list[str]]]:
+    """Return targets of which slices were published on other terms than those of ``now``, by hash:
+    the last of these, and the slices. Of records without terms nothing is known.
+    """
+    kinds = select(READ.c.target, READ.c.tests).where(READ.c.target.in_(now), READ.c.tests != "")
+    found = connection.execute(kinds.distinct())
+    others = {target for target, terms in found if terms != now[target]}
+    if not others:
+        return {}
+    made = select(SLICE.c.target, READ.c.tests, SLICE.c.slice).join(
+        READ, READ.c.read_id == SLICE.c.read_id
+    )
+    made = made.where(SLICE.c.target.in_(others), READ.c.tests != "")
+    known: dict[str, tuple[str, list[str]]] = {}
+    for target, terms, slice_ in connection.execute(made.order_by(SLICE.c.snapshot_id)):
+        if terms != now[target]:
+            _, slices = known.get(target, ("", list[str]()))
+            slices.append(slice_)
+            known[target] = terms, slices
+    return known
+
+
+BATCH = 100  # runs of one transaction
+OWN = 20  # runs that one run removes at its end: a little more than it adds
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The number of records that are gone, or would be."""
+
+    runs: int = 0
+    steps: int = 0
+    tests: int = 0
+    reads: int = 0
+
+    def __add__(self, other: Removed) -> Removed:
+        return Removed(
+            self.runs + other.runs,
+            self.steps + other.steps,
+            self.tests + other.tests,
+            self.reads + other.reads,
+        )
+
+
+def old_runs(connection: Connection, keep: Keep, now: datetime, limit: int | None) -> list[str]:
+    """The ids of runs that are too old, or more than so many, oldest first; none that goes on."""
+    ended = select(RUN.c.run_id).where(RUN.c.state != "running")
+    found: dict[str, None] = {}
+    if keep.runs is not None:
+        number = connection.execute(select(func.count()).select_from(RUN)).scalar_one()
+        surplus = min(number - keep.runs, limit or number)
+        if surplus > 0:
+            query = ended.order_by(RUN.c.started_at).limit(surplus)
+            found |= dict.fromkeys(id_ for (id_,) in connection.execute(query))
+    if keep.age is not None:
+        first = to_text(now - timedelta(seconds=keep.age))
+        query = ended.where(RUN.c.started_at < first).order_by(RUN.c.started_at).limit(limit)
+        found |= dict.fromkeys(id_ for (id_,) in connection.execute(query))
+    return list(found)[:limit]
+
+
+def batches(run_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for first in range(0, len(run_ids), BATCH):
+        yield run_ids[first : first + BATCH]
+
+
+def count(connection: Connection, run_ids: Sequence[str]) -> Removed:
+    """Return what `remove` would remove."""
+    steps, tests, reads = _steps(run_ids), _tests(run_ids), _reads(run_ids)
+    return Removed(
+        len(run_ids),
+        _count(connection, STEP, steps),
+        _count(connection, CHECK, tests),
+        _count(connection, READ, reads),
+    )
+
+
+def remove(connection: Connection, run_ids: Sequence[str]) -> Removed:
+    """Remove what is not needed any more of runs. Of one that something is left of, the plan goes
+    only.
+    """
+    reads = _reads(run_ids)
+    steps = connection.execute(delete(STEP).where(*_steps(run_ids))).rowcount
+    tests = connection.execute(delete(CHECK).where(*_tests(run_ids))).rowcount
+    read = connection.execute(delete(READ).where(*reads)).rowcount
+    used = exists().where(STEP.c.run_id == RUN.c.run_id)
+    gone = connection.execute(delete(RUN).where(RUN.c.run_id.in_(run_ids), ~used)).rowcount
+    connection.execute(update(RUN).where(RUN.c.run_id.in_(run_ids)).values(plan=None))
+    return Removed(gone, steps, tests, read)
+
+
+def _count(connection: Connection, table: Table, where: Sequence[ColumnElement[bool]]) -> int:
+    query = select(func.count()).select_from(table).where(*where)
+    return int(connection.execute(query).scalar_one())
+
+
+def _steps(run_ids: Sequence[str]) -> list[ColumnElement[bool]]:
+    """Steps that are neither the latest attempt at their slice nor its latest publication."""
+    other = STEP.alias()
+    later = (
+        other.c.target == STEP.c.target,
+        other.c.slice == STEP.c.slice,
+        other.c.started_at > STEP.c.started_at,
+    )
+    published = exists().where(*later, other.c.state.in_(PUBLISHED))
+    return [
+        STEP.c.run_id.in_(run_ids),
+        exists().where(*later),
+        or_(STEP.c.state.not_in(PUBLISHED), published),
+    ]
+
+
+def _tests(run_ids: Sequence[str]) -> list[ColumnElement[bool]]:
+    """Results of tests of which there are later ones."""
+    other = CHECK.alias()
+    later: list[Any] = [
+        other.c.target == CHECK.c.target,
+        other.c.slice == CHECK.c.slice,
+        other.c.checked_at > CHECK.c.checked_at,
+    ]
+    return [CHECK.c.run_id.in_(run_ids), exists().where(*later)]
+
+
+def _reads(run_ids: Sequence[str]) -> list[ColumnElement[bool]]:
+    """Records of what was read that no slice has any more."""
+    used = exists().where(SLICE.c.read_id == READ.c.read_id)
+    return [READ.c.run_id.in_(run_ids), ~used]

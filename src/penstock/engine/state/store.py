@@ -18,7 +18,6 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from penstock.engine.state import reading
 from penstock.engine.state.claims import NOBODY, Claim, Holders, holders, release
-from penstock.engine.state.migrations import migrate, version_of
 from penstock.engine.state.other_writers import marked, undone_of
 from penstock.engine.state.records import (
     WHOLE,
@@ -44,9 +43,11 @@ from penstock.engine.state.tables import (
     STAMP_BITS,
     STEP,
     UNCOUNTED,
+    migrate,
     settings_text,
     to_moment,
     to_text,
+    version_of,
 )
 
 if TYPE_CHECKING:

@@ -16,18 +16,6 @@ from typing import TYPE_CHECKING
 
 from penstock.destinations.values import AddressedRows, Staged, TableSchema
 from penstock.engine.history import versions as late_rows
-from penstock.engine.history.chain import (
-    BEFORE,
-    END,
-    NUMBER,
-    OPEN,
-    SINCE,
-    START,
-    UNTIL,
-    chained,
-    is_void,
-    valid,
-)
 from penstock.engine.history.load import (
     AGAIN,
     ALONE,
@@ -41,19 +29,29 @@ from penstock.engine.history.load import (
     Rules,
     bad,
     fingerprint_of,
+    literal_text,
     load_of,
     marked,
     watched,
 )
-from penstock.engine.history.moments import literal_text
 from penstock.engine.history.versions import (
+    BEFORE,
+    END,
     LATE,
     MET,
+    NUMBER,
+    OPEN,
     READ,
+    SINCE,
+    START,
+    UNTIL,
     Versions,
+    chained,
     difference,
     differs,
+    is_void,
     repeats,
+    valid,
     versions_of,
 )
 from penstock.engine.strategies.target import Step, WriteTarget, given

@@ -2,7 +2,7 @@
 
 Tables are read at the snapshots that are recorded, by the definition of then and for the time of
 the run (`past_step`); what the strategy would have written is compared with what it wrote
-(`written_rows`).
+(`past_step`).
 """
 
 from __future__ import annotations
@@ -18,19 +18,17 @@ from penstock.distribution import VERSION
 from penstock.engine.answers.comparing import Compared, key_of
 from penstock.engine.answers.table_diff import added_and_dropped, compare_sides, key_of_model
 from penstock.engine.inputs.declared_columns import cast_to
-from penstock.engine.inputs.pinned_tables import Pins, table_name
+from penstock.engine.inputs.pinned_tables import Beginning, Pins, table_name
 from penstock.engine.inputs.resolve import Reader, Views, resolve
-from penstock.engine.inputs.self_reference import Beginning
 from penstock.engine.planning.files_read import files_of
 from penstock.engine.planning.plan import Plan, PlannedStep
 from penstock.engine.planning.slices import RunRequest
-from penstock.engine.python.files import scratch
+from penstock.engine.python.serve import scratch
 from penstock.engine.python.step import made_rows, runner_of
 from penstock.engine.session.run_context import RunContext
 from penstock.engine.session.spark import lakes_for, session_for
-from penstock.engine.state.definitions import parts_of
 from penstock.engine.state.records import ReadRecord, StepRecord
-from penstock.engine.state.run_history import Recorded, reads_of_step
+from penstock.engine.state.run_history import Recorded, parts_of, reads_of_step
 from penstock.engine.state.store import State
 from penstock.engine.verifying.past_step import (
     DONE,
@@ -44,10 +42,10 @@ from penstock.engine.verifying.past_step import (
     require_made,
     require_repeatable,
     require_same_files,
+    sides_of,
     slice_then,
     together_with,
 )
-from penstock.engine.verifying.written_rows import sides_of
 from penstock.errors import PenstockError, SnapshotNotFound
 from penstock.events import EventSink
 from penstock.model.definition.graph import makers_of

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from penstock.destinations.values import Rows
 from penstock.engine.history.current import managed_fields
 from penstock.engine.inputs.declared_columns import cast_to
-from penstock.engine.inputs.pinned_tables import Pins, Readable
+from penstock.engine.inputs.pinned_tables import Beginning, Pins, Readable
 from penstock.engine.inputs.resolve import Reader, Resolved, Views, query_start, resolve
-from penstock.engine.inputs.self_reference import Beginning
 from penstock.engine.inputs.time_values import time_values
 from penstock.engine.running.writing import undescribable
 from penstock.engine.session.spark import lakes_for, session_for
@@ -164,7 +163,7 @@ class _Checker:
 
     def _tests(self, model: Model, types: Mapping[str, str]) -> Iterator[Diagnostic]:
         """Data tests that rows of these columns cannot have, by their bounds and conditions."""
-        from penstock.engine.checks.columns import verify
+        from penstock.engine.checks.run import verify_tests as verify
 
         made = set(map(fold, types))
         for test, place in model.placed_tests:

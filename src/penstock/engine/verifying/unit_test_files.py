@@ -1,10 +1,18 @@
-"""The files of unit tests of a project, and the models that they are of. Reads no query."""
+"""The files of unit tests of a project: their models, and the values of a run in them.
+
+Values of a run in a unit test: its partition, its interval, its moment and its arguments.
+
+SQLMesh's tests say an interval by ``vars: {start, end}``, the moment of the run by
+``execution_time``, and single values by the names of macros: ``start_ds``. An argument that the
+script declares by one of these names is that argument.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -12,7 +20,15 @@ from penstock.engine.planning.selection import Selection
 from penstock.errors import ArgumentError, Diagnostic, Location, ModelError
 from penstock.model.definition.model import Model
 from penstock.model.definition.unit_test import UnitTest, read_unit_tests
+from penstock.model.script import arguments
+from penstock.model.script.arguments import Argument
+from penstock.model.script.constants import Bindings
+from penstock.model.time.interval import Interval
+from penstock.model.time.moments import read_end, read_moment, read_range
+from penstock.model.time.partition import validate
+from penstock.model.time.time_macros import TIMES, TYPES, argument_of, is_of_interval
 from penstock.sql.identifiers import nearest
+from penstock.sql.tokens import ARGUMENT
 
 DIRECTORY = "tests"
 _SUFFIXES = (".yaml", ".yml")
@@ -138,3 +154,125 @@ def text_of(path: Path, location: Location) -> str:
     except (OSError, UnicodeDecodeError) as error:
         message = f"the file {path.name} cannot be read: {error}"
         raise ArgumentError(message, hint="save it as UTF-8", location=location) from None
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+START, END, NOW = "start", "end", "execution_time"
+_BOUNDS = (arguments.PARTITION_START, arguments.PARTITION_END)
+
+
+def bindings_of(model: Model, test: UnitTest) -> Bindings:
+    """Raises ArgumentError for what the model does not have, and what it needs and is not said."""
+    by_time, spec = model.by_time, model.partition
+    if test.partition is not None and spec is None and by_time is None:
+        raise ArgumentError(f"{model.name} is not partitioned", hint="remove partition:")
+    if spec is not None and test.partition is None and model.query.uses_partition:
+        raise ArgumentError(
+            f"{test.name} says no partition, and {model.name} is partitioned {spec.kind}",
+            hint="add partition: VALUE to the test",
+        )
+    if spec is not None and test.partition is not None:
+        validate(spec, test.partition)
+    declared = {a.name: a for a in model.query.arguments if not _is_of_run(a)}
+    times = {name: value for name, value in test.values.items() if name not in declared}
+    own = {name: value for name, value in test.values.items() if name in declared}
+    arguments.unknown([name for name in times if not _is_time(name)], list(declared))
+    now = _now(times)
+    interval = _interval(model, test, times, now)
+    texts = {name: arguments.text_of(declared[name], _json(value)) for name, value in own.items()}
+    partition = test.partition if spec is not None else None
+    known = _macros(model, times)
+    needed = [each for each in model.query.arguments if each.name not in known]
+    if interval is None and spec is None and _needs_interval(model, needed):
+        raise _no_interval(model, test)
+    bound = arguments.bind(
+        needed, texts, partition=partition, spec=spec, interval=interval, now=now
+    )
+    return Bindings(partition, {**bound, **known})
+
+
+def _is_of_run(argument: Argument) -> bool:
+    """Return whether the run says an argument, and no test by its name."""
+    return argument.name in TYPES or argument.name in arguments.OF_SLICE
+
+
+def _needs_interval(model: Model, needed: Sequence[Argument]) -> bool:
+    tokens = (token for part in model.query.parts for token in part.statement.tokens)
+    return any(is_of_interval(argument.name) for argument in needed) or any(
+        token.kind == ARGUMENT and token.value in _BOUNDS for token in tokens
+    )
+
+
+def _is_time(name: str) -> bool:
+    return name in (START, END, NOW) or name in TIMES
+
+
+def _now(times: Mapping[str, object]) -> datetime:
+    if times.get(NOW) is None:
+        return datetime.now(UTC)
+    return _moment(NOW, _text(times[NOW]))
+
+
+def _moment(
+    name: str, text: str, read: Callable[[str, datetime], datetime] = read_moment
+) -> datetime:
+    try:
+        return read(text, datetime.now(UTC))
+    except (ValueError, OverflowError):
+        raise ArgumentError(
+            f"{name} is {text!r}, which is not a moment",
+            hint="write a date, 2024-01-31, or a moment, 2024-01-31 06:00:00",
+        ) from None
+
+
+def _interval(
+    model: Model, test: UnitTest, times: Mapping[str, object], now: datetime
+) -> Interval | None:
+    """The interval that the query is about; None where nothing says it, and it matters."""
+    start = test.start if test.start is not None else times.get(START)
+    end = test.end if test.end is not None else times.get(END)
+    by_time = model.by_time
+    if start is None and end is None and test.partition is not None and by_time is not None:
+        (interval,) = by_time.whole((read_range(test.partition, test.partition, now),))
+        return interval
+    if start is not None and end is not None:
+        return read_range(_text(start), _text(end), now)
+    if end is not None:
+        last = _moment(END, _text(end), read_end)
+        before = last - timedelta(microseconds=1)
+        return Interval(_EPOCH, last) if by_time is None else by_time.unit.at(before)
+    if start is not None:
+        first = _moment(START, _text(start))
+        return Interval(first, now) if by_time is None else by_time.unit.at(first)
+    # A whole table is made of all that was, as in a run.
+    return Interval(_EPOCH, now) if by_time is None else None
+
+
+def _macros(model: Model, times: Mapping[str, object]) -> dict[str, object]:
+    """The values of macros that are said one by one, by the arguments that stand for them."""
+    known: dict[str, object] = {}
+    for argument in model.query.arguments:
+        name = next((name for name in times if argument_of(name) == argument.name), None)
+        if name is not None:
+            value = Argument(name, argument.type)
+            known[argument.name] = arguments.convert(value, _text(times[name]))
+    return known
+
+
+def _no_interval(model: Model, test: UnitTest) -> ArgumentError:
+    by_time = model.by_time
+    unit = "" if by_time is None else f" (by {by_time.unit})"
+    return ArgumentError(
+        f"{test.name} says no interval of time, and the query of {model.name} is about one{unit}",
+        hint="add start: 2024-01-31 and end: 2024-01-31 to the test, or to its vars, as SQLMesh "
+        "has them",
+    )
+
+
+def _text(value: object) -> str:
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _json(value: object) -> object:
+    """A value of YAML as one of JSON: dates are texts there."""
+    return value.isoformat() if isinstance(value, date) else value

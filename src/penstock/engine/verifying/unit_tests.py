@@ -22,10 +22,10 @@ from penstock.engine.verifying.row_values import (
     returned,
     same,
 )
-from penstock.engine.verifying.unit_test_bindings import bindings_of
 from penstock.engine.verifying.unit_test_files import (
     DIRECTORY,
     WantedTests,
+    bindings_of,
     find_unit_tests,
     model_of,
     text_of,

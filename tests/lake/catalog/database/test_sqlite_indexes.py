@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from penstock.engine.state.migrations import migrate
+from penstock.engine.state.tables import migrate
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.database.sqlite_indexes import add_indexes, hide_indexes
 from tests import duck

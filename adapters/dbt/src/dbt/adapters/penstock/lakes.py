@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.penstock.credentials import PenstockCredentials
-from penstock.engine.session.opening import look_again
+from penstock.engine.session.connections import look_again
 from penstock.errors import ArgumentError, CatalogMissing
 from penstock.lake.format.naming import fold
 from penstock.lake.lake import Lake

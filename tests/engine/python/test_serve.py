@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.python.files import remove_abandoned, scratch
+from penstock.engine.python.serve import remove_abandoned, scratch
 from penstock.engine.state.records import this_process
 
 KILLED = """
 import os, pathlib, signal
-from penstock.engine.python.files import scratch
+from penstock.engine.python.serve import scratch
 with scratch() as folder:
     pathlib.Path(folder, "rows.arrow").write_text("secret")
     os.kill(os.getpid(), signal.SIGKILL)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from penstock.engine.history.moments import KINDS, literal_text
+from penstock.engine.history.load import KINDS, literal_text
 
 AT = datetime(2026, 3, 1, 0, 30, 5, 250, tzinfo=UTC)
 LITERALS = {

@@ -1,6 +1,6 @@
 """State tables are created as the code expects them, and those of an earlier version migrated.
 
-Tests ``engine/state/migrations.py`` and ``engine/state/tables.py``.
+Tests ``engine/state/tables.py`` and ``engine/state/tables.py``.
 """
 
 from __future__ import annotations
@@ -9,15 +9,19 @@ import pytest
 from sqlalchemy import Column, Connection, MetaData, Table, insert, inspect, select, update
 
 from penstock.engine.state import reading
-from penstock.engine.state.migrations import (
+from penstock.engine.state.store import State
+from penstock.engine.state.tables import (
+    META,
+    METADATA,
     OLDEST,
+    SLICE,
+    SLICE_COLUMNS,
+    STEP_STATES,
     VERSION,
     VERSION_KEY,
     migrate,
     version_of,
 )
-from penstock.engine.state.store import State
-from penstock.engine.state.tables import META, METADATA, SLICE, SLICE_COLUMNS, STEP_STATES
 from penstock.errors import CatalogVersionUnsupported
 from penstock.lake.catalog.catalog import Catalog
 from tests.engine.state.builders import publication, run_record, step_record
