@@ -16,7 +16,7 @@ from tests import duck, postgres
 from bench import harness
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.commits.retry import RetryPolicy
-from penstock.lake.methods.add_files import add_data_files
+from penstock.lake.methods import add_data_files
 
 FILES = 24_000
 SOURCES = 10

@@ -3,7 +3,7 @@
 Tests ``lake/queries/table_functions.py``, ``lake/queries/rewriters.py``,
 ``lake/queries/resolver.py``.
 
-Tests ``lake/statements/expressions.py`` (macros in expressions).
+Tests ``lake/statements/assignments.py`` (macros in expressions).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.lake.lake import Lake
-    from penstock.lake.maintenance.checkpoint import Done
+    from penstock.lake.maintenance.calls import Done
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def command(
     if not everything:
         click.echo(ctx.get_help())
         ctx.exit(2)
-    from penstock.lake.maintenance.checkpoint import checkpoint
+    from penstock.lake.maintenance.calls import run_checkpoint as checkpoint
 
     say = None if on.as_json else _say
     with _opened(on, spark=spark) as lake:

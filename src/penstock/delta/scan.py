@@ -22,7 +22,7 @@ from penstock.lake.format.files import DataFile
 from penstock.lake.format.schema import Column
 from penstock.lake.reading.conversions.spark_types import cast_type
 from penstock.lake.reading.deleted.frames import less_masked, masks
-from penstock.lake.reading.deleted.row_addresses import RowAddresses, ordered
+from penstock.lake.reading.deleted.positions import RowAddresses, ordered
 from penstock.lake.reading.parquet.reading import FileKeys, read_files
 from penstock.lazy import pa, pc, pq
 from penstock.spark.failures import explained, local_path

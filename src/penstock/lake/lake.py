@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from weakref import finalize
 
 from penstock.errors import ArgumentError
+from penstock.lake import methods
 from penstock.lake import storage as storages
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
-from penstock.lake.catalog.definitions.macros import load_macros
-from penstock.lake.catalog.definitions.views import load_views
+from penstock.lake.catalog.definitions.stored_sql import load_macros, load_views
 from penstock.lake.catalog.options import load_options
 from penstock.lake.format.files import Table as TableInfo
 from penstock.lake.format.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold
 from penstock.lake.format.objects import ListedFile, Option, View
 from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.maintenance.calls import Maintained
-from penstock.lake.methods import altering
-from penstock.lake.methods.add_files import Added, add_data_files
+from penstock.lake.methods import Added, add_data_files
 from penstock.lake.queries.explain import Explanation, explain
-from penstock.lake.queries.registered import view_names
 from penstock.lake.queries.resolver import Resolver
+from penstock.lake.queries.running import view_names
 from penstock.lake.recovery.backup import Backup, backup
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot
 from penstock.lake.statements.session import Current
@@ -330,9 +329,9 @@ class Lake(Maintained):
     ) -> None:
         """Set an option: ``lake.set_option("parquet_compression", "zstd", table="orders")``.
 
-        For the lake, a schema or a table; see `penstock.lake.methods.altering`.
+        For the lake, a schema or a table; see `penstock.lake.methods`.
         """
-        altering.set_option(self.catalog, key, value, schema=schema, table=table)
+        methods.set_option(self.catalog, key, value, schema=schema, table=table)
 
     def add_data_files(
         self,
@@ -346,7 +345,7 @@ class Lake(Maintained):
     ) -> Added:
         """Add Parquet files that exist: ``lake.add_data_files("orders", "more.parquet")``.
 
-        See `penstock.lake.methods.add_files`.
+        See `penstock.lake.methods`.
         """
         return add_data_files(
             self.catalog,

@@ -16,8 +16,7 @@ from penstock.lake.format.naming import TableRef
 from penstock.lake.format.objects import Description, ListedFile, listed
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.limits import LIMITS, Limits
-from penstock.lake.methods.add_files import Added, add_data_files
-from penstock.lake.methods.altering import Altering
+from penstock.lake.methods import Added, Altering, add_data_files
 from penstock.lake.reading import feed, scan
 from penstock.lake.reading.arrow_files import read_small
 from penstock.lake.reading.hidden import ROWID, known
@@ -367,7 +366,7 @@ class Table:
     ) -> Added:
         """Add Parquet files that exist, in one commit: ``orders.add_data_files("more.parquet")``.
 
-        See `penstock.lake.methods.add_files`.
+        See `penstock.lake.methods`.
         """
         return add_data_files(
             self.catalog,

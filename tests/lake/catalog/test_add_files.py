@@ -19,7 +19,7 @@ from penstock.errors import (
     SchemaMismatch,
 )
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.methods.add_files import Added, add_data_files
+from penstock.lake.methods import Added, add_data_files
 from penstock.lake.writing.adding.fit import Rules
 from penstock.sql.predicate import of_where
 from tests import duck

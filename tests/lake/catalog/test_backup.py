@@ -14,9 +14,8 @@ import pytest
 
 from penstock.errors import ArgumentError, CatalogCorrupt
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.methods.altering import set_option
-from penstock.lake.recovery.backup import backup, check_files
-from penstock.lake.recovery.restore import restore
+from penstock.lake.methods import set_option
+from penstock.lake.recovery.backup import backup, check_files, restore
 from tests import duck
 from tests.lake.catalog.conftest import Place
 

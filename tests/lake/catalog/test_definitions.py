@@ -1,7 +1,7 @@
 """Views, macros, tags, sort keys, options and files as the catalog has them; without Spark.
 
-Tests ``lake/catalog/definitions/macros.py``, ``lake/catalog/definitions/tags.py``,
-``lake/catalog/definitions/views.py``.
+Tests ``lake/catalog/definitions/stored_sql.py``, ``lake/catalog/definitions/tags.py``,
+``lake/catalog/definitions/stored_sql.py``.
 """
 
 from __future__ import annotations

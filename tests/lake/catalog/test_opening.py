@@ -16,7 +16,7 @@ from penstock.errors import CatalogMissing, CatalogVanished, ConfigError, DataPa
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.database.metadata import snapshot
 from penstock.lake.lake import Lake
-from penstock.lake.recovery.restore import restore
+from penstock.lake.recovery.backup import restore
 from penstock.lake.snapshot import At
 from tests import duck
 from tests.lake.catalog.conftest import Place

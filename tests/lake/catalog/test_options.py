@@ -11,8 +11,7 @@ import pytest
 
 from penstock.errors import CommitError, ReadOnlyLake, SchemaNotFound, TableNotFound
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.methods.add_files import add_data_files
-from penstock.lake.methods.altering import set_option
+from penstock.lake.methods import add_data_files, set_option
 from tests import duck
 from tests.lake.catalog.conftest import Place
 

@@ -1,6 +1,6 @@
 """A catalog restored to another kind of database: DuckDB reads what was inserted, at all times.
 
-Tests ``lake/catalog/copying.py``, ``lake/recovery/restore.py``.
+Tests ``lake/catalog/copying.py``, ``lake/recovery/backup.py``.
 
 Tests ``lake/catalog/inlined/columns.py`` (types and values on each database).
 """
@@ -18,8 +18,7 @@ import pytest
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.recovery.backup import backup
-from penstock.lake.recovery.restore import restore
+from penstock.lake.recovery.backup import backup, restore
 from tests import duck
 from tests.lake.catalog.conftest import Place
 

@@ -1,6 +1,6 @@
 """A table rolled back is what it was, for DuckDB too, and its history stays.
 
-Tests ``lake/recovery/rollback.py``, ``lake/catalog/files/rollback_rows.py``.
+Tests ``lake/recovery/rollback.py``, ``lake/catalog/files/maintenance_rows.py``.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from sqlalchemy import select, text
 
 from penstock.errors import TableNotFound, UnsupportedFeature
 from penstock.lake.catalog.database import metadata
-from penstock.lake.catalog.definitions import views
+from penstock.lake.catalog.definitions import stored_sql
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
 
@@ -97,7 +97,7 @@ def test_tags_of_a_views_columns_in_1_1(place: Place) -> None:
     )
     change_version(place, "1.1", (*TO_1_1, *added))
     with place.open() as lake, lake.reading() as connection:
-        (tagged,) = views.load_views(connection, 1)
+        (tagged,) = stored_sql.load_views(connection, 1)
     assert tagged.column_tags == {"id": {"comment": "now"}}
 
 

@@ -2,7 +2,7 @@
 
 All pairs that are allowed, files and inlined rows, whoever changes the type.
 
-Tests ``lake/reading/conversions/old_values.py``, ``sql/predicate.py``.
+Tests ``lake/reading/conversions/widening.py``, ``sql/predicate.py``.
 """
 
 from __future__ import annotations

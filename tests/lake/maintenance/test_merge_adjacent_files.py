@@ -1,6 +1,6 @@
 """Merging: what becomes of the files, and what keeps them apart.
 
-Tests ``lake/maintenance/writing.py``, ``lake/catalog/files/compactions.py``.
+Tests ``lake/maintenance/writing.py``, ``lake/catalog/files/maintenance_rows.py``.
 """
 
 from __future__ import annotations

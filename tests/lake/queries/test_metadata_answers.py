@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.lake.lake import Lake
-from penstock.lake.queries.metadata_answers import wanted
+from penstock.lake.queries.sparkless import read_aggregates as wanted
 from penstock.sql.tables import analyse
 from tests import duck
 

@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import ArgumentError, SnapshotNotFound, TableNotFound
 from penstock.lake.format.naming import TableRef
 from penstock.lake.lake import Lake
-from penstock.lake.queries.registered import view_names
+from penstock.lake.queries.running import view_names
 from tests.lake.conftest import table_of
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from penstock.lake.format.files import (
 )
 from penstock.lake.format.schema import EMBEDDED_ROW_ID, Column, TableSchema
 from penstock.lake.reading import scan
-from penstock.lake.reading.deleted.row_addresses import RowAddresses
+from penstock.lake.reading.deleted.positions import RowAddresses
 from penstock.lake.reading.scan import Scan
 from penstock.spark import session
 from penstock.spark.failures import explained

@@ -1,6 +1,6 @@
 """A value and NULL, assigned to a column of each type in both dialects, as DuckDB reads them.
 
-Tests ``lake/rows/new_rows.py`` (assigned values in the types of the table).
+Tests ``lake/rows/spark_finder.py`` (assigned values in the types of the table).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 from penstock.lake.format.schema import Column, TableSchema, assign_ids
 from penstock.lake.lake import Lake
 from penstock.lake.reading.conversions.spark_types import schema_of
-from penstock.lake.rows.source_files import is_bare_scan, local_files, read_source
+from penstock.lake.rows.merge_source import is_bare_scan, local_files, read_source
 from tests.lake.conftest import Rows
 
 if TYPE_CHECKING:

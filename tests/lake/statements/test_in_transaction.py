@@ -1,6 +1,6 @@
 """Maintenance in an open transaction: rows and changes of each snapshot are those of DuckDB.
 
-Tests ``lake/statements/call.py``, ``lake/maintenance/checkpoint.py``.
+Tests ``lake/statements/call.py``, ``lake/maintenance/calls.py``.
 """
 
 from __future__ import annotations

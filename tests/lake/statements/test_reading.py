@@ -1,8 +1,8 @@
 """What is read of a statement's text, and what it says when it is wrong. No Spark in these.
 
-Tests ``lake/statements/types.py``, ``lake/statements/columns.py``.
+Tests ``lake/statements/columns.py``.
 
-Tests ``lake/statements/answer.py`` (answers that need no Spark);
+Tests ``lake/statements/session.py`` (answers that need no Spark);
 ``lake/statements/assignments.py`` (SET, lists and queries); ``lake/statements/session.py``
 (the lake and transaction of a statement); ``lake/statements/show.py`` (SHOW and DESCRIBE);
 ``lake/statements/transactions.py`` (BEGIN, COMMIT, ROLLBACK); and ``sql/statement.py`` (words and
@@ -28,8 +28,8 @@ from penstock.errors import (
 )
 from penstock.lake.format.schema import type_text
 from penstock.lake.lake import Lake
+from penstock.lake.statements.columns import column_type, duckdb_type
 from penstock.lake.statements.dispatch import first_word, is_statement
-from penstock.lake.statements.types import column_type, duckdb_type
 from penstock.lake.transaction import Transaction
 from penstock.sql.statement import Reader
 from penstock.sql.tokens import split

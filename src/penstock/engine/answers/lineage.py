@@ -81,7 +81,7 @@ def _read(
     views: dict[str, View],
 ) -> None:
     # Late: they load SQLAlchemy, which a project without a catalog does not need.
-    from penstock.lake.catalog.definitions.views import load_views
+    from penstock.lake.catalog.definitions.stored_sql import load_views
 
     latest = catalog.latest().id
     for table in catalog.tables(latest):

@@ -74,10 +74,10 @@ class SmallReads:
         catalog = self.catalogs(table.lake)
         if catalog is None:
             return None
-        from penstock.lake.queries import small  # loads Arrow
+        from penstock.lake.queries import sparkless  # loads Arrow
 
         asked = self.limit + 1 if select.limit is None else min(select.limit, self.limit + 1)
-        answer = small.answer(
+        answer = sparkless.read_small_table(
             catalog,
             TableRef(table.schema, table.table),
             replace(select, limit=asked),

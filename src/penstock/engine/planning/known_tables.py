@@ -26,7 +26,7 @@ from penstock.engine.state import reading
 from penstock.engine.state.reading import SlicesAlike
 from penstock.engine.state.records import SliceRecord
 from penstock.engine.state.store import State
-from penstock.lake.catalog.definitions.views import load_views
+from penstock.lake.catalog.definitions.stored_sql import load_views
 from penstock.lake.format.files import all_rows
 from penstock.model.definition.model import Model
 from penstock.model.query.query import Query

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from penstock.engine.planning.behind import RowsTouched, TableChanges
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.database.location import resolve
-from penstock.lake.catalog.definitions.views import load_views
+from penstock.lake.catalog.definitions.stored_sql import load_views
 from penstock.lake.catalog.snapshots import history
 from penstock.lake.catalog.snapshots.history import AddedFile, Rollbacks, Touched
 from penstock.lake.format.conflicts import ParsedChanges

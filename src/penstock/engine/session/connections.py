@@ -249,7 +249,7 @@ class Connections:
 
     def macros(self, home: TableName, called: frozenset[str], text: str) -> Book:
         """The macros of a lake that a text of DuckDB's dialect calls, as they are now."""
-        from penstock.lake.catalog.definitions.macros import load_macros
+        from penstock.lake.catalog.definitions.stored_sql import load_macros
         from penstock.sql.macro_calls import book_of
 
         catalog = self.catalog(home.lake)

@@ -27,7 +27,7 @@ from penstock.engine.state.reading import Published, SliceDrop
 from penstock.engine.state.records import WHOLE, SliceRecord, lies_among_others
 from penstock.engine.state.tables import to_moment
 from penstock.lake.catalog import reads
-from penstock.lake.catalog.definitions.views import load_views
+from penstock.lake.catalog.definitions.stored_sql import load_views
 from penstock.lake.catalog.snapshots import history
 from penstock.lake.catalog.snapshots.history import Rollbacks, Touched, rollbacks
 from penstock.lake.format.conflicts import ParsedChanges

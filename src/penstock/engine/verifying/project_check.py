@@ -63,7 +63,7 @@ def columns_in(catalogs: Catalogs) -> Callable[[TableName], Mapping[str, str] | 
         if known is not None:
             return {column.name: simple_string(column) for column in known.schema.columns}
         # Late: it loads SQLAlchemy.
-        from penstock.lake.catalog.definitions.views import view_names
+        from penstock.lake.catalog.definitions.stored_sql import view_names
 
         with catalog.reading() as connection:
             views = view_names(connection, latest.id)
@@ -290,7 +290,7 @@ def _is_there(table: TableName, catalogs: Catalogs | None) -> bool:
         if catalog is None:
             return catalogs is None
         # Late: it loads SQLAlchemy, which check seldom needs.
-        from penstock.lake.catalog.definitions.views import view_names
+        from penstock.lake.catalog.definitions.stored_sql import view_names
 
         latest = catalog.latest()
         if catalog.known_table(table.schema, table.table, latest) is not None:

@@ -23,8 +23,7 @@ from penstock.lake.candidate.definable import DefinableTable
 from penstock.lake.candidate.state import Candidate
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.commit_context import SchemaEntry, schemas_at
-from penstock.lake.catalog.definitions.macros import load_macros
-from penstock.lake.catalog.definitions.views import load_views
+from penstock.lake.catalog.definitions.stored_sql import load_macros, load_views
 from penstock.lake.format.changes import ChangeSet, NewMacro, NewTable, NewView, TagChanges
 from penstock.lake.format.files import PartitionField, all_rows, live_rows
 from penstock.lake.format.naming import (

@@ -21,7 +21,7 @@ from penstock.lake.catalog.commits.retry import RetryPolicy, retried
 from penstock.lake.catalog.database import engine as engines
 from penstock.lake.catalog.database.faults import corrupt
 from penstock.lake.catalog.database.location import CatalogLocation, parse_location
-from penstock.lake.catalog.definitions.views import view_names
+from penstock.lake.catalog.definitions.stored_sql import view_names
 from penstock.lake.catalog.files import files
 from penstock.lake.catalog.opening import WRITTEN, Opening, only_readable
 from penstock.lake.catalog.options import Options

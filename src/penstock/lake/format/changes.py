@@ -1,7 +1,7 @@
 """The changes of one transaction in the catalog, as values. The commit assigns ids.
 
 `check_together` says which changes and compactions go into one commit.
-`penstock.lake.catalog.files.compactions` writes compactions as DuckDB 1.5.5 does (seen in its
+`penstock.lake.catalog.files.maintenance_rows` writes compactions as DuckDB 1.5.5 does (seen in its
 catalogs): history, row ids and the change feed stay.
 """
 

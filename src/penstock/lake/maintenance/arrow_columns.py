@@ -15,7 +15,7 @@ from penstock.lake.format.files import NameMapping
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.reading.conversions.stored_values import INFINITE
+from penstock.lake.reading.conversions.spark_types import INFINITE
 from penstock.lazy import pa, pc
 
 FIELD_ID = b"PARQUET:field_id"

@@ -32,14 +32,16 @@ from penstock.lake.maintenance.scope import (
     publish,
     tables_meant,
 )
-from penstock.lake.maintenance.spark_writing import Group, Part, write_on_spark
 from penstock.lake.maintenance.writing import (
     DEFAULT,
+    Group,
     Job,
     ParquetSettings,
+    Part,
     Resources,
     remove_staged,
     settings_of,
+    write_on_spark,
     write_together,
 )
 from penstock.lake.reading.deleted.positions import Whose, combined, load

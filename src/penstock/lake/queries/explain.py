@@ -12,8 +12,8 @@ from penstock.errors import QueryFailed
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.format.files import FileSet, Table
 from penstock.lake.format.naming import fold
-from penstock.lake.queries import metadata_answers, travel
 from penstock.lake.queries import running as queries
+from penstock.lake.queries import sparkless, travel
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.snapshot import Snapshot
 from penstock.spark.session import session_zone
@@ -110,8 +110,8 @@ class _Query:
         catalog, analysis = self.names.catalog, self.analysis
         predicate = of_query(analysis.text, reference.node, zone=self.zone, args=self.args)
         read = read_of(catalog, table, snapshot.id, predicate)
-        asked = metadata_answers.wanted(analysis.tree, reference.node)
-        if asked is None or not metadata_answers.knows(catalog, table, snapshot.id, asked):
+        asked = sparkless.read_aggregates(analysis.tree, reference.node)
+        if asked is None or not sparkless.has_exact_answer(catalog, table, snapshot.id, asked):
             return read
         return replace(read, files=0, bytes=0, answered=True)
 

@@ -14,16 +14,15 @@ from penstock.errors import (
 )
 from penstock.lake.candidate.staged import StagedView
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.definitions.macros import load_macros
-from penstock.lake.catalog.definitions.views import load_views
+from penstock.lake.catalog.definitions.stored_sql import load_macros, load_views
 from penstock.lake.format import naming
 from penstock.lake.format.changes import NewMacro
 from penstock.lake.format.files import Table as TableInfo
 from penstock.lake.format.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
 from penstock.lake.format.objects import View
 from penstock.lake.format.schema import TableSchema
-from penstock.lake.queries import metadata_answers, table_functions, travel, views
 from penstock.lake.queries import running as queries
+from penstock.lake.queries import sparkless, table_functions, travel, views
 from penstock.lake.queries.rewriters import CommitContext, Rows, Wanted, point, referred
 from penstock.lake.reading import hidden
 from penstock.lake.snapshot import At, Snapshot
@@ -211,7 +210,7 @@ class Resolver:
         """Counts and extremes of a whole table, where the catalog knows them exactly."""
         reference = analysis.tables[0] if len(analysis.tables) == 1 else None
         asked = (
-            None if reference is None else metadata_answers.wanted(analysis.tree, reference.node)
+            None if reference is None else sparkless.read_aggregates(analysis.tree, reference.node)
         )
         if (
             reference is None
@@ -226,7 +225,7 @@ class Resolver:
             table = self.find(reference, snapshot)
         if table is None:
             return None
-        return metadata_answers.answer(context.spark, self.catalog, table, snapshot.id, asked)
+        return sparkless.answer_from_catalog(context.spark, self.catalog, table, snapshot.id, asked)
 
     def find(self, reference: Reference, snapshot: Snapshot) -> TableInfo | None:
         """The table that a reference means; ``None`` where it means a view.

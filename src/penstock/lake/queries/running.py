@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import PenstockError, Position, QueryFailed
-from penstock.lake.format.naming import fold
+from penstock.errors import ArgumentError, PenstockError, Position, QueryFailed
+from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, fold
 from penstock.lake.queries.rewriters import REWRITERS, CommitContext, Names, View
 from penstock.lake.queries.travel import in_zone
 from penstock.spark.failures import SPARKS_SQL, explain, explained
@@ -164,3 +164,24 @@ def _at_line(problem: PenstockError, text: str, edits: Sequence[Edit]) -> QueryF
         data.pop("column", None)
     position = Position(data["line"], data.get("column")) if "line" in data else None
     return QueryFailed(problem.cause, hint=problem.hint, data=data, position=position)
+
+
+def view_names(tables: Iterable[TableRef], prefix: str = "") -> dict[str, TableRef]:
+    """Return the tables by the names of their views: ``t`` of ``main.t``, ``shop_t`` of ``shop.t``,
+    each after ``prefix``.
+
+    Raises ArgumentError where two tables would have one name, as Spark compares them.
+    """
+    views: dict[str, TableRef] = {}
+    taken: dict[str, TableRef] = {}
+    for table in tables:
+        own = table.name if table.schema == DEFAULT_SCHEMA else f"{table.schema}_{table.name}"
+        name = f"{prefix}{own}"
+        other = taken.setdefault(fold(name), table)
+        if other != table:
+            raise ArgumentError(
+                f"{other} and {table} would both be the view {name}",
+                hint=f'register them apart, tables=["{other}"] first, each with another prefix=',
+            )
+        views[name] = table
+    return views

@@ -19,7 +19,7 @@ from penstock.lake.format.schema import ROW_ID_FIELD, TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.reading.deleted.frames import Deletes, places_on_driver, read_on_driver
-from penstock.lake.reading.deleted.row_addresses import RowAddresses
+from penstock.lake.reading.deleted.positions import RowAddresses
 from penstock.lake.reading.parquet.reading import check_file
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lazy import pa, pc, pq

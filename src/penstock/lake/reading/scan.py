@@ -25,15 +25,15 @@ from penstock.lake.format.inlined.values import arrow_schema, batch_schema, batc
 from penstock.lake.format.schema import EMBEDDED_ROW_ID, SNAPSHOT_FIELD, Column, TableSchema
 from penstock.lake.format.types import FIELD_ID
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.reading.conversions.old_values import from_old
 from penstock.lake.reading.conversions.spark_types import spark_schema, spark_type
+from penstock.lake.reading.conversions.widening import from_old
 from penstock.lake.reading.deleted.frames import (
     SNAPSHOT_ID,
     Deletes,
     deleted_positions,
     less_deleted,
 )
-from penstock.lake.reading.deleted.row_addresses import RowAddresses
+from penstock.lake.reading.deleted.positions import RowAddresses
 from penstock.lake.reading.parquet.columns import (
     FileGroup,
     embedded_row_id,

@@ -34,7 +34,7 @@ from penstock.errors import (
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files import files as catalog_files
-from penstock.lake.catalog.files import rollback_rows
+from penstock.lake.catalog.files import maintenance_rows
 from penstock.lake.catalog.snapshots.history import NOTE
 from penstock.lake.format.changes import ChangeSet, InlineChange, TableChange
 from penstock.lake.format.files import (
@@ -132,7 +132,7 @@ class _Work:
     back: list[DataFile]
     ends: tuple[int, ...]
     row_ends: tuple[int, ...]
-    row_backs: list[rollback_rows.Version]
+    row_backs: list[maintenance_rows.Version]
     altered: bool
 
     def __bool__(self) -> bool:
@@ -166,7 +166,7 @@ def _commit(
 
     def bring(connection: Connection, snapshot_id: int) -> None:
         name = now.qualified_name
-        rollback_rows.bring_back(connection, now.id, name, snapshot_id, work.row_backs)
+        maintenance_rows.bring_back(connection, now.id, name, snapshot_id, work.row_backs)
 
     with _removing_on_failure(directory, BaseException):
         change = _with_files(catalog, change, work.back, states, directory)
@@ -255,7 +255,7 @@ def _content(file: DataFile) -> tuple[object, ...]:
     return (file.row_id_start, *sizes, file.mapping_id)
 
 
-def _inlined(states: _States) -> tuple[tuple[int, ...], list[rollback_rows.Version]]:
+def _inlined(states: _States) -> tuple[tuple[int, ...], list[maintenance_rows.Version]]:
     """Row ids of inlined rows to end, and versions of inlined rows to restore.
 
     A version that an earlier rollback has brought back counts as the version itself.
@@ -283,7 +283,7 @@ def _values(files: FileSet, row_ids: Collection[int]) -> dict[int, dict[str, obj
     return found
 
 
-def _versions(files: FileSet) -> set[rollback_rows.Version]:
+def _versions(files: FileSet) -> set[maintenance_rows.Version]:
     parts = files.inlined.parts if files.inlined is not None else ()
     return {
         version
@@ -319,7 +319,7 @@ def _with_files(
 ) -> TableChange:
     ids = [file.id or 0 for file in back]
     with catalog.reading() as connection:
-        stats = rollback_rows.file_stats(connection, states.now.id, ids)
+        stats = maintenance_rows.file_stats(connection, states.now.id, ids)
     return replace(change, add=tuple(restored(back, states.gone_then, stats, directory)))
 
 

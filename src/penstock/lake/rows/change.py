@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.format.files import DataFile
-from penstock.lake.reading.deleted.positions import combined
-from penstock.lake.reading.deleted.row_addresses import RowAddresses
+from penstock.lake.reading.deleted.positions import RowAddresses, combined
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lazy import pa, pc
 from penstock.spark.functions import arrow_frame

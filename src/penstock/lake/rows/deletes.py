@@ -32,7 +32,7 @@ from penstock.lake.reading.deleted.positions import Gone, Whose, load
 from penstock.lake.reading.parquet.footers import describe, list_files, remove_directory
 from penstock.lake.reading.scan import FILE, POSITION, Scan
 from penstock.lake.rows.change import MatchedRows, Positions, collected, frame_of
-from penstock.lake.rows.new_rows import write_rows
+from penstock.lake.rows.spark_finder import write_rows
 from penstock.lake.storage import make_directory
 from penstock.lake.writing.spark import Written, publishing_options
 from penstock.lazy import pa, pc

@@ -21,9 +21,8 @@ from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows import arrow_finder, merge, merge_by_key
 from penstock.lake.rows.change import Condition, Keys, MatchedRows, On, RowChange
 from penstock.lake.rows.deletes import delete_all, end_whole, remove_rows
-from penstock.lake.rows.new_rows import assigned, rewrite
 from penstock.lake.rows.route import Facts, Way, facts_of, route
-from penstock.lake.rows.spark_finder import find, find_updated, rows_of
+from penstock.lake.rows.spark_finder import assigned, find, find_updated, rewrite, rows_of
 from penstock.lake.rows.stager import Files, remove_both, write, write_found
 from penstock.spark.failures import explained
 from penstock.spark.functions import as_condition, expr, fn

@@ -13,7 +13,7 @@ from penstock.errors import ArgumentError, SchemaMismatch, TableNotFound, Unsupp
 from penstock.lake.format.inlined import literal_rows
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import TableSchema
-from penstock.lake.format.values import nanoseconds
+from penstock.lake.format.values import precision
 from penstock.lake.reading.conversions.spark_types import spark_schema
 from penstock.lazy import pa
 from penstock.spark.functions import arrow_frame
@@ -182,12 +182,12 @@ def table_in_micros(table: pa.Table) -> pa.Table:
         if not (pa.types.is_timestamp(field.type) or pa.types.is_nested(field.type)):
             continue
         try:
-            values = nanoseconds.column_in_micros(table.column(position))
-        except nanoseconds.TooFine as error:
+            values = precision.column_in_micros(table.column(position))
+        except precision.TooFine as error:
             raise SchemaMismatch(
                 f"row {error.row}, column {field.name!r}: {error}, and a timestamp of Spark holds "
                 "microseconds",
-                hint=nanoseconds.HINT,
+                hint=precision.HINT,
                 data={"column": field.name, "row": error.row},
             ) from error
         table = table.set_column(position, field.with_type(values.type), values)

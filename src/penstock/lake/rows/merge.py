@@ -29,8 +29,14 @@ from penstock.lake.rows.change import Clause, Keys, MatchedRows, RowChange
 from penstock.lake.rows.deletes import remove_rows
 from penstock.lake.rows.merge_by_key import SeveralRowsOfOneKey
 from penstock.lake.rows.merge_source import ORDERED, bound_text, bound_value
-from penstock.lake.rows.new_rows import expressions, not_null, rewrite, write_rows
-from penstock.lake.rows.spark_finder import find, rows_of
+from penstock.lake.rows.spark_finder import (
+    expressions,
+    find,
+    not_null,
+    rewrite,
+    rows_of,
+    write_rows,
+)
 from penstock.lake.rows.stager import Files, write
 from penstock.lake.writing.spark import Written
 from penstock.lazy import exp

@@ -31,9 +31,14 @@ from penstock.lake.rows.merge_matches import (
     way_of,
     with_places,
 )
-from penstock.lake.rows.merge_source import checked_on_driver, collect, to_arrow
+from penstock.lake.rows.merge_source import (
+    checked_on_driver,
+    collect,
+    local_files,
+    read_source,
+    to_arrow,
+)
 from penstock.lake.rows.route import Way, fitting_rows, is_float, route
-from penstock.lake.rows.source_files import local_files, read_source
 from penstock.lake.rows.spark_finder import with_values
 from penstock.lake.rows.stager import Files, write, write_found, write_updated
 from penstock.lake.writing import arrow as arrow_files

@@ -43,12 +43,12 @@ from penstock.lake.rows.merge_source import (
     check_keys,
     checked_on_driver,
     count,
+    is_bare_scan,
     key_columns,
     merge_source,
 )
-from penstock.lake.rows.new_rows import row_id_column, with_row_ids
 from penstock.lake.rows.route import Way, facts_of, has_fresh, is_large
-from penstock.lake.rows.source_files import is_bare_scan
+from penstock.lake.rows.spark_finder import row_id_column, with_row_ids
 from penstock.lake.rows.stager import Files
 from penstock.lake.rows.stager import write as write_files
 from penstock.lake.writing.spark import Target, Written, write

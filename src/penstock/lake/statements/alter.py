@@ -12,10 +12,8 @@ from penstock.lake import alter as columns_of
 from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.statements import columns
-from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.columns import partition_fields, sort_keys
-from penstock.lake.statements.session import Session, name_of
-from penstock.lake.statements.types import column_type
+from penstock.lake.statements.columns import column_type, partition_fields, sort_keys
+from penstock.lake.statements.session import Answer, Session, name_of, nothing
 from penstock.lake.transaction import Transaction
 from penstock.sql.statement import (
     Reader,

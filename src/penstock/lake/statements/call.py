@@ -16,14 +16,13 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentError, LakeError, QueryFailed
+from penstock.lake import methods
 from penstock.lake.format import naming
 from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.maintenance.calls import CALLS, Call, Parameter
-from penstock.lake.methods import add_files, altering
 from penstock.lake.queries.travel import from_now
 from penstock.lake.snapshot import moment
-from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.session import Current, Session
+from penstock.lake.statements.session import Answer, Current, Session, nothing
 from penstock.lake.statements.targets import existing
 from penstock.lake.writing.adding.fit import Rules
 from penstock.spark.failures import explained
@@ -377,26 +376,26 @@ class Nothing:
 def _set_option(session: Session, **arguments: Any) -> Sequence[Nothing]:
     of = {"schema": arguments.get("schema"), "table": arguments.get("table_name")}
     if session.transaction is None:
-        altering.set_option(session.catalog, arguments["option"], arguments["value"], **of)
+        methods.set_option(session.catalog, arguments["option"], arguments["value"], **of)
         return ()
     with session.writing() as transaction:
         transaction.set_option(
-            altering.option_writer(session.catalog, arguments["option"], arguments["value"], **of)
+            methods.option_writer(session.catalog, arguments["option"], arguments["value"], **of)
         )
     return ()
 
 
-def _add_data_files(session: Session, **arguments: Any) -> Sequence[add_files.AddedFile]:
+def _add_data_files(session: Session, **arguments: Any) -> Sequence[methods.AddedFile]:
     ref = TableRef.parse(arguments.pop("table"))
     if arguments.get("schema") is not None:
         ref = TableRef(arguments["schema"], ref.name)
     arguments.pop("schema", None)
     paths, rules = arguments.pop("path"), Rules(**arguments)
     if session.transaction is None:
-        return add_files.add_data_files(session.catalog, ref, paths, rules).files
+        return methods.add_data_files(session.catalog, ref, paths, rules).files
     with session.writing() as transaction:
         table = existing(session, transaction, ref)
-        files, look = add_files.stage_data_files(session.catalog, table, paths, rules)
+        files, look = methods.stage_data_files(session.catalog, table, paths, rules)
         transaction.on_commit(look)
     return files
 
@@ -433,7 +432,7 @@ _OWN = (
     Call(
         "add_data_files",
         _add_data_files,
-        add_files.AddedFile,
+        methods.AddedFile,
         (
             Parameter("table", "VARCHAR", positional=True),
             Parameter("path", "ANY", positional=True),

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.lake.statements import create_macro, create_table, create_view
-from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.session import Session
+from penstock.lake.statements.session import Answer, Session, nothing
 from penstock.sql.statement import Reader, if_not_exists
 
 _NEAREST = {

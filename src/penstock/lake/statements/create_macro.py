@@ -14,9 +14,8 @@ from typing import Any
 from penstock.errors import UnsupportedFeature
 from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef
 from penstock.lake.format.schema import Column
-from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.session import Session, name_of
-from penstock.lake.statements.types import column_type
+from penstock.lake.statements.columns import column_type
+from penstock.lake.statements.session import Answer, Session, name_of, nothing
 from penstock.lake.statements.values import as_text, fitted
 from penstock.lazy import exp
 from penstock.sql.duckdb.translate import checked

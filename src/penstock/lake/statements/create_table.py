@@ -12,10 +12,9 @@ from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.reading.conversions import align
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.statements import columns
-from penstock.lake.statements.answer import Answer, counts, nothing
 from penstock.lake.statements.assignments import by_position
 from penstock.lake.statements.columns import accept_partitioned_by, accept_sorted_by
-from penstock.lake.statements.session import Session, name_of
+from penstock.lake.statements.session import Answer, Session, counts, name_of, nothing
 from penstock.lake.transaction import Transaction, TransactionTable
 from penstock.sql.statement import Reader, StatementText, TableName, alone, if_not_exists
 from penstock.sql.text import Span

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lake.format.naming import TableRef, fold
-from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.session import Session, name_of
+from penstock.lake.statements.session import Answer, Session, name_of, nothing
 from penstock.lake.transaction import Transaction
 from penstock.sql.duckdb.translate import in_duckdb, translate
 from penstock.sql.identifiers import quoted

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.engine import stage
-from penstock.lake.statements.answer import Answer, counts
-from penstock.lake.statements.session import Session
+from penstock.lake.statements.session import Answer, Session, counts
 from penstock.lake.statements.targets import (
     AliasedName,
     Target,

@@ -23,8 +23,7 @@ from penstock.lake.statements import (
     translated,
     update,
 )
-from penstock.lake.statements.answer import Answer
-from penstock.lake.statements.session import Session
+from penstock.lake.statements.session import Answer, Session
 from penstock.sql.statement import Reader, place_error
 from penstock.sql.text import blank
 from penstock.sql.tokens import Token, split

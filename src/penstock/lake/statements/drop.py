@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.session import Session, name_of
+from penstock.lake.statements.session import Answer, Session, name_of, nothing
 from penstock.lake.transaction import Transaction
 from penstock.sql.statement import Reader, TableName, if_exists
 

@@ -20,9 +20,8 @@ from penstock.lake.reading.conversions.spark_types import literal as spark_liter
 from penstock.lake.rows import append, engine
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.statements import values
-from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.assignments import by_position, columns_of, default_text
-from penstock.lake.statements.session import Session
+from penstock.lake.statements.session import Answer, Session, counts
 from penstock.lake.statements.targets import (
     Target,
     add_conditions,

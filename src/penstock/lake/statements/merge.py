@@ -11,16 +11,16 @@ from penstock.lake.format.schema import TableSchema
 from penstock.lake.rows.change import Action, Clause, Kind, On, RowChange
 from penstock.lake.rows.engine import stage
 from penstock.lake.rows.spark_finder import target_rows
-from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.assignments import (
+    Expressions,
     Set,
     assignments,
     default_text,
     places_of,
     value_or_default,
+    variables,
 )
-from penstock.lake.statements.expressions import Expressions, variables
-from penstock.lake.statements.session import Session
+from penstock.lake.statements.session import Answer, Session, counts
 from penstock.lake.statements.targets import (
     TARGET,
     AliasedName,

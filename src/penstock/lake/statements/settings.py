@@ -14,8 +14,7 @@ from decimal import Decimal
 from penstock.lake.catalog.commits.retry import RetryPolicy
 from penstock.lake.format import naming
 from penstock.lake.format.naming import DEFAULT_SCHEMA, fold
-from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.session import Session
+from penstock.lake.statements.session import Answer, Session, nothing
 from penstock.sql.statement import Reader, StatementText
 from penstock.sql.tokens import NUMBER
 

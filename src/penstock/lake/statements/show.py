@@ -14,15 +14,13 @@ from penstock.errors import (
     TableNotFound,
 )
 from penstock.lake.catalog.definitions import tables
-from penstock.lake.catalog.definitions.macros import load_macros
-from penstock.lake.catalog.definitions.views import load_views
+from penstock.lake.catalog.definitions.stored_sql import load_macros, load_views
 from penstock.lake.format import naming
 from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, fold
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.reading.conversions.spark_types import schema_of
-from penstock.lake.statements.answer import Answer, table
-from penstock.lake.statements.session import Session, name_of
-from penstock.lake.statements.types import duckdb_type
+from penstock.lake.statements.columns import duckdb_type
+from penstock.lake.statements.session import Answer, Session, name_of, table
 from penstock.sql.identifiers import quoted
 from penstock.sql.statement import Reader, StatementText, TableName, alone
 from penstock.sql.text import Span

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.errors import LakeError
-from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.session import Session
+from penstock.lake.statements.session import Answer, Session, nothing
 from penstock.sql.statement import Reader, StatementText
 
 

@@ -11,10 +11,9 @@ from penstock.lake.reading.conversions import casts
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows.change import RowChange
 from penstock.lake.rows.engine import stage
-from penstock.lake.rows.new_rows import Path, with_fields
-from penstock.lake.statements.answer import Answer, counts
+from penstock.lake.rows.spark_finder import Path, with_fields
 from penstock.lake.statements.assignments import Place, Set, assignments, default_text, places_of
-from penstock.lake.statements.session import Session
+from penstock.lake.statements.session import Answer, Session, counts
 from penstock.lake.statements.targets import (
     AliasedName,
     Target,

@@ -15,7 +15,7 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values import duck_text
 from penstock.lake.format.values.bounds import base_type, parse
-from penstock.lake.format.values.decimals import rounded
+from penstock.lake.format.values.precision import rounded
 from penstock.lake.statements.assignments import value_or_default
 from penstock.sql.literals import NULL, Literal, NoLiteral, literal
 from penstock.sql.statement import Reader, StatementText, begun

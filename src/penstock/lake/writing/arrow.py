@@ -28,7 +28,7 @@ from penstock.lake.format.partitioning import (
 from penstock.lake.format.schema import EMBEDDED, Column, TableSchema
 from penstock.lake.format.statistics import from_footer
 from penstock.lake.format.values.bounds import base_type, partition_to_text
-from penstock.lake.reading.conversions.required import missing_field
+from penstock.lake.reading.conversions.validation import missing_field
 from penstock.lake.writing.spark import Target, Written
 from penstock.lazy import pa, pc, pq
 

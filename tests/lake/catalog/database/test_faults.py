@@ -37,7 +37,7 @@ from penstock.errors import (
     UnsupportedFeature,
 )
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.methods.altering import set_option
+from penstock.lake.methods import set_option
 from penstock.lake.recovery.backup import backup
 from tests import duck
 from tests.lake.catalog import staging

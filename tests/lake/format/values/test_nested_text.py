@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.lake.format.schema import Column
-from penstock.lake.format.values.nested_text import CAST, SQL_LISTS, SQL_STRUCTS, Form, parse
+from penstock.lake.format.values.duck_text import CAST, SQL_LISTS, SQL_STRUCTS, Form, parse
 
 _ODD = st.text(alphabet="ab'\"\\,:;=()[]{} \n\tNUL|ü🦆-", max_size=8)
 _TEXT = st.one_of(_ODD, st.sampled_from(["NULL", "null", "", "true", "1", "CAST('a' AS DATE)"]))

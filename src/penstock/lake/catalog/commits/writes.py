@@ -30,14 +30,14 @@ from penstock.lake.catalog import reads
 from penstock.lake.catalog.commit_context import CommitContext, Ids, Target, Totals
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.round_trips import Answer, Query, committing, pipelined
-from penstock.lake.catalog.definitions import macros, tables, tags, views
+from penstock.lake.catalog.definitions import stored_sql, tables, tags
 from penstock.lake.catalog.definitions.tables import (
     check_free_names,
     create_schema,
     drop_schema,
     find_schema,
 )
-from penstock.lake.catalog.files import compactions, registration
+from penstock.lake.catalog.files import maintenance_rows, registration
 from penstock.lake.catalog.files.registration import add_deletes, end_files
 from penstock.lake.catalog.inlined import writes
 from penstock.lake.catalog.statistics import totals
@@ -104,7 +104,7 @@ def write(
     for change in changes.tables:
         _write_table_change(context, change)
     for compaction in changes.compactions:
-        compactions.write(context, compaction)
+        maintenance_rows.write(context, compaction)
     if context.defined:
         tables.write_schema_versions(context)
     return _finish(context, time, info, known=not only_adds), context
@@ -204,15 +204,15 @@ def _end_dropped(context: CommitContext, changes: ChangeSet) -> None:
         if change.drops is not None:
             tables.drop_table(context, change.drops, _label(change))
     for view_id in changes.drop_views:
-        views.drop(context, view_id)
+        stored_sql.drop_view(context, view_id)
     for view in changes.create_views:
         if view.replaces is not None:
-            views.drop(context, view.replaces)
+            stored_sql.drop_view(context, view.replaces)
     for macro_id in changes.drop_macros:
-        macros.drop(context, macro_id)
+        stored_sql.drop_macro(context, macro_id)
     for macro in changes.create_macros:
         if macro.replaces is not None:
-            macros.drop(context, macro.replaces)
+            stored_sql.drop_macro(context, macro.replaces)
     for schema_id in changes.drop_schemas:
         drop_schema(context, schema_id)
 
@@ -223,13 +223,13 @@ def _define(context: CommitContext, changes: ChangeSet) -> None:
         if fold(name) not in changes.needed_schemas & context.schemas.keys():
             create_schema(context, name)
     for view_id, new_name in changes.rename_views.items():
-        views.rename(context, view_id, new_name)
+        stored_sql.rename_view(context, view_id, new_name)
     for view_id, view_tags in changes.view_tags.items():
-        views.comment(context, view_id, view_tags)
+        stored_sql.comment_view(context, view_id, view_tags)
     for view in changes.create_views:
-        views.create(context, view)
+        stored_sql.create_view(context, view)
     for macro in changes.create_macros:
-        macros.create(context, macro)
+        stored_sql.create_macro(context, macro)
 
 
 def _label(change: TableChange) -> str:

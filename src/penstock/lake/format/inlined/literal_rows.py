@@ -7,8 +7,10 @@ digits after the point is rounded, as DuckDB and Spark do.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
+import re
 import struct
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,16 +19,125 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
-from penstock.lake.format.inlined import literal_times
 from penstock.lake.format.inlined.values import arrow_schema, stored_value
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema, type_text
-from penstock.lake.format.values import decimals, nanoseconds
+from penstock.lake.format.values import duck_text
 from penstock.lake.format.values.bounds import base_type, parse
+from penstock.lake.format.values.precision import HINT, TooFine, column_in_micros, rounded
 from penstock.lazy import pa
 
 if TYPE_CHECKING:
     Rows: TypeAlias = pa.Table | Sequence[Mapping[str, Any]]
+
+
+Convert = Callable[[Any], Any]
+
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - of timestamps without a zone
+_EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICRO = dt.timedelta(microseconds=1)
+TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,6})?")
+TIME_NS = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,9})?")
+TIMETZ = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d(:\d\d(:\d\d)?)?")
+_ZONED = re.compile(r"\d\d:\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")
+
+
+def date(_: Column) -> Convert:
+    def convert(value: Any) -> int:
+        if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+            return (value - _EPOCH.date()).days
+        return duck_text.days(_is_text(value, "give a date, or its text"))
+
+    return convert
+
+
+def _is_text(value: Any, say: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(say)
+    return value.strip()
+
+
+def moment(unit: int, *, nanos: bool = False) -> Callable[[Column], Convert]:
+    """Without a zone, as a count; ``unit`` is in that count, of what the type holds."""
+    scale = 1000 if nanos else 1
+
+    def convert(value: Any) -> int:
+        if isinstance(value, dt.datetime):
+            if value.tzinfo is not None:
+                raise ValueError("the column has no time zone: take it away first")
+            count = _micros(value, _EPOCH, finer=nanos) * scale
+            count += int(getattr(value, "nanosecond", 0))
+        elif isinstance(value, dt.date):
+            count = (value - _EPOCH.date()).days * 86_400_000_000 * scale
+        else:
+            text = _is_text(value, "give a datetime, or its text")
+            if _ZONED.search(text):
+                raise ValueError("the column has no time zone: take it away first")
+            count = (duck_text.nanos if nanos else duck_text.micros)(text)
+        if not -(2**63) <= count < 2**63:
+            raise ValueError("nanoseconds reach from 1677 to 2262")
+        if count % unit and abs(count) != duck_text.MOMENT_LIMIT:
+            raise ValueError("it is finer than the type")
+        return count
+
+    return lambda _: convert
+
+
+def _micros(value: dt.datetime, epoch: dt.datetime, *, finer: bool = False) -> int:
+    """Return the microseconds since ``epoch``; pandas' Timestamp has nanoseconds as well."""
+    if not finer and getattr(value, "nanosecond", None):
+        raise ValueError("it holds nanoseconds: round it, as by .floor('us')")
+    return (value - epoch) // _MICRO
+
+
+def timestamptz(_: Column) -> Convert:
+    def convert(value: Any) -> int:
+        if isinstance(value, dt.datetime):
+            if value.tzinfo is None:
+                raise ValueError("it has no time zone: give it one")
+            return _micros(value, _EPOCH_UTC)
+        text = _is_text(value, "give a datetime with a time zone, or its text")
+        if not _ZONED.search(text) and "infinity" not in text:
+            raise ValueError("it has no time zone: end it with +00")
+        return duck_text.micros(text)
+
+    return convert
+
+
+def time(pattern: re.Pattern[str]) -> Callable[[Column], Convert]:
+    def convert(value: Any) -> str:
+        text = value.isoformat() if isinstance(value, dt.time) else value
+        text = _is_text(text, "give a time, or its text")
+        if pattern.fullmatch(text) is None:
+            raise ValueError("write it as 12:34:56.789, with +02 where the type has a zone")
+        clock, point, rest = text.partition(".")
+        if not point:
+            return text.removesuffix(":00") if text.count(":") == 3 else text  # +02:00
+        fraction = re.match(r"\d+", rest)
+        assert fraction is not None, "the pattern has digits there"
+        zone = rest[fraction.end() :].removesuffix(":00")
+        digits = fraction[0].rstrip("0")
+        return f"{clock}{'.' if digits else ''}{digits}{zone}"
+
+    return lambda _: convert
+
+
+def interval(_: Column) -> Convert:
+    def convert(value: Any) -> dict[str, int]:
+        if isinstance(value, dt.timedelta):
+            if getattr(value, "nanoseconds", None):  # of pandas' Timedelta
+                raise ValueError("it holds nanoseconds: round it, as by .floor('us')")
+            micros = (value - dt.timedelta(days=value.days)) // _MICRO
+            return {"months": 0, "days": value.days, "micros": micros}
+        if isinstance(value, Mapping):
+            return {key: int(value.get(key, 0)) for key in ("months", "days", "micros")}
+        text = _is_text(value, "give a timedelta, or its text")
+        parsed = duck_text.parse_interval(text)
+        if parsed is None:
+            raise ValueError(f"{text!r} is not an interval")
+        return {"months": parsed.months, "days": parsed.days, "micros": parsed.microseconds}
+
+    return convert
 
 
 def typed(rows: Rows, schema: TableSchema, *, table: str) -> pa.Table:
@@ -130,10 +241,10 @@ def _without_nanoseconds(values: pa.ChunkedArray, column: Column, table: str) ->
     if not (pa.types.is_timestamp(values.type) or pa.types.is_nested(values.type)):
         return values
     try:
-        return nanoseconds.column_in_micros(values)
-    except nanoseconds.TooFine as error:
+        return column_in_micros(values)
+    except TooFine as error:
         why = f"{error}, and {type_text(column)} holds microseconds"
-        raise _refused(table, column, error.row, why, nanoseconds.HINT) from error
+        raise _refused(table, column, error.row, why, HINT) from error
 
 
 def _of_rows(
@@ -209,9 +320,6 @@ def _refused(
         hint=f"{hint}; nothing was written",
         data={"table": table, "column": column.name, "row": row},
     )
-
-
-Convert = Callable[[Any], Any]
 
 
 def _converter(column: Column) -> Convert:
@@ -333,7 +441,7 @@ def _decimal(column: Column) -> Convert:
         exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
         if not exact.is_finite():
             raise ValueError("a decimal is finite")
-        decimal = decimals.rounded(exact, scale)
+        decimal = rounded(exact, scale)
         if decimal.copy_abs() >= Decimal(10) ** (precision - scale):
             raise ValueError(f"it has more than {precision - scale} digits before the point")
         return decimal
@@ -389,16 +497,16 @@ _LEAF: Mapping[str, Callable[[Column], Convert]] = {
     "json": _json,
     "uuid": _uuid,
     "blob": _blob,
-    "date": literal_times.date,
-    "timestamp": literal_times.moment(1),
-    "timestamp_ms": literal_times.moment(1000),
-    "timestamp_s": literal_times.moment(1_000_000),
-    "timestamp_ns": literal_times.moment(1, nanos=True),
-    "timestamptz": literal_times.timestamptz,
-    "time": literal_times.time(literal_times.TIME),
-    "time_ns": literal_times.time(literal_times.TIME_NS),
-    "timetz": literal_times.time(literal_times.TIMETZ),
-    "interval": literal_times.interval,
+    "date": date,
+    "timestamp": moment(1),
+    "timestamp_ms": moment(1000),
+    "timestamp_s": moment(1_000_000),
+    "timestamp_ns": moment(1, nanos=True),
+    "timestamptz": timestamptz,
+    "time": time(TIME),
+    "time_ns": time(TIME_NS),
+    "timetz": time(TIMETZ),
+    "interval": interval,
 }
 
 # Types with a smaller range than their Arrow type: each value is checked.

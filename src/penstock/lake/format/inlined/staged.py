@@ -25,7 +25,7 @@ from penstock.lake.format.files import (
 from penstock.lake.format.inlined.text import moved
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type, bound_from_text, bound_to_text
-from penstock.lake.format.values.nested_text import CAST, parse
+from penstock.lake.format.values.duck_text import CAST, parse
 from penstock.lazy import pa
 
 

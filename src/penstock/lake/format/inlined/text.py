@@ -20,7 +20,7 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values import duck_text
 from penstock.lake.format.values.bounds import base_type, bound_to_text, format_timestamp
-from penstock.lake.format.values.nested_text import CAST, SQL_LISTS, SQL_STRUCTS, parse
+from penstock.lake.format.values.duck_text import CAST, SQL_LISTS, SQL_STRUCTS, parse
 from penstock.lazy import pa, pc
 
 _WHOLE = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"})

@@ -17,10 +17,11 @@ from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.format.files import InlinedPart, NestedTexts
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.types import SparkType, to_spark_json
-from penstock.lake.format.values import decimals, duck_text
+from penstock.lake.format.values import duck_text
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.format.values.bounds import parse as parse_type
-from penstock.lake.format.values.nested_text import CAST, SQL_LISTS, SQL_STRUCTS, Form, parse
+from penstock.lake.format.values.duck_text import CAST, SQL_LISTS, SQL_STRUCTS, Form, parse
+from penstock.lake.format.values.precision import MOST_DIGITS, float_of, nearest, rounded
 from penstock.lazy import pa
 
 Convert = Callable[[Any], Any]
@@ -231,11 +232,11 @@ def _widening(source: Column, target: Column) -> Convert | None:
         return _identity
     if was == "decimal" and now in _FLOATS:
         digits = parse_type(source.type)
-        if (digits.precision or 0) > decimals.MOST_DIGITS:
+        if (digits.precision or 0) > MOST_DIGITS:
             return None
-        return decimals.float_of(digits.scale or 0, now)
+        return float_of(digits.scale or 0, now)
     if was in _SMALL and now in _FLOATS:
-        return lambda value: decimals.nearest(value, now)
+        return lambda value: nearest(value, now)
     return next((f for olds, news, f in _WIDENED if was in olds and now in news), None)
 
 
@@ -243,7 +244,7 @@ def _rounded(scale: int) -> Convert:
     def convert(value: Decimal) -> Decimal:
         if value.as_tuple().exponent >= -scale:  # type: ignore[operator] # no NaN among decimals
             return value
-        return decimals.rounded(value, scale)
+        return rounded(value, scale)
 
     return convert
 
@@ -254,7 +255,7 @@ def _boolean(value: Any) -> bool:
 
 def _float32(value: Any) -> float:
     if isinstance(value, str) and value.lstrip("-").isdigit():  # a default of a former integer
-        return decimals.nearest(int(value), "float32")
+        return nearest(int(value), "float32")
     single: float = struct.unpack("f", struct.pack("f", float(value)))[0]
     return single
 

@@ -13,8 +13,7 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema, can_widen, type_text
 from penstock.lake.format.types import FIELD_ID
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.reading.conversions import texts
-from penstock.lake.reading.conversions.required import lacks_required, required_fields
+from penstock.lake.reading.conversions import validation
 from penstock.lake.reading.conversions.spark_types import (
     as_bytes,
     as_geometry,
@@ -24,6 +23,7 @@ from penstock.lake.reading.conversions.spark_types import (
     spark_type,
     to_files,
 )
+from penstock.lake.reading.conversions.validation import lacks_required, required_fields
 from penstock.lake.reading.conversions.widening import fits_decimal
 from penstock.spark.functions import fn
 from penstock.spark.session import cache_of
@@ -81,7 +81,7 @@ def _aligned(df: DataFrame, schema: TableSchema, table: str) -> list[SparkColumn
         else:
             value = _column(source.name)
             value = value.cast(casts[source.name]) if source.name in casts else value
-            value = texts.checked(fit(value, source, want, want.name), want)
+            value = validation.checked(fit(value, source, want, want.name), want)
         required = not want.nullable or _has_required_fields(want)
         columns.append(finish(value, want, _sample(df) if required else None))
     return columns

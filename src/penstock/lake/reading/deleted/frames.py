@@ -15,8 +15,14 @@ from typing import TYPE_CHECKING
 from penstock.errors import UnsupportedFeature
 from penstock.lake.format.files import DataFile, DeleteFile
 from penstock.lake.format.schema import SNAPSHOT_ID
-from penstock.lake.reading.deleted.positions import Gone, Whose, bound_of, combined, load
-from penstock.lake.reading.deleted.row_addresses import RowAddresses
+from penstock.lake.reading.deleted.positions import (
+    Gone,
+    RowAddresses,
+    Whose,
+    bound_of,
+    combined,
+    load,
+)
 from penstock.lake.reading.parquet.reading import FileKeys, read_files
 from penstock.lazy import pa, pc
 from penstock.spark.failures import explained

@@ -29,9 +29,14 @@ from penstock.lake.format.schema import (
 )
 from penstock.lake.format.types import FIELD_ID
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.reading.conversions.old_values import from_old, is_as_read
-from penstock.lake.reading.conversions.spark_types import file_schema, spark_type
-from penstock.lake.reading.conversions.stored_values import MILLISECONDS, may_differ, reads_itself
+from penstock.lake.reading.conversions.spark_types import (
+    MILLISECONDS,
+    file_schema,
+    may_differ,
+    reads_itself,
+    spark_type,
+)
+from penstock.lake.reading.conversions.widening import from_old, is_as_read
 from penstock.lake.reading.parquet.footers import Layout, layouts
 from penstock.spark.functions import fn
 from penstock.sql.identifiers import quoted

@@ -1,6 +1,6 @@
 """Parquet footers: the columns of a file, and exact counts and bounds of staged files.
 
-A column's kind is the name of the DuckLake type that it has (see `conversions.stored_values`).
+A column's kind is the name of the DuckLake type that it has (see `conversions.spark_types`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.statistics import from_footer, leaves
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.reading.conversions.stored_values import INT96, MILLISECONDS, NANOSECONDS_IN_UTC
+from penstock.lake.reading.conversions.spark_types import INT96, MILLISECONDS, NANOSECONDS_IN_UTC
 from penstock.lake.storage import list_files, open_system, remove_directory, remove_file
 from penstock.lazy import pa, pq
 

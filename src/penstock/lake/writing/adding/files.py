@@ -31,7 +31,7 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column
 from penstock.lake.format.statistics import leaf_stats
 from penstock.lake.format.values.bounds import base_type, compare_bounds, partition_to_text
-from penstock.lake.format.values.decimals import rounded
+from penstock.lake.format.values.precision import rounded
 from penstock.lake.storage import list_files, open_system
 from penstock.lake.writing.adding.fit import Fit, Leaf, Rules, fit
 from penstock.lazy import pa, pq

@@ -17,7 +17,7 @@ from penstock.lake.format.files import NameMapping
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema, type_text
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.reading.conversions.stored_values import (
+from penstock.lake.reading.conversions.spark_types import (
     INT96,
     MILLISECONDS,
     NANOSECONDS_IN_UTC,
@@ -244,7 +244,7 @@ def _mismatch(work: _Work, path: Path, what: str, hint: str) -> SchemaMismatch:
 
 
 _MOMENTS = ("timestamp", MILLISECONDS, INT96)
-# By the table's type: the kinds of `reading.conversions.stored_values`, its own first.
+# By the table's type: the kinds of `reading.conversions.spark_types`, its own first.
 _ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "boolean": ("boolean",),
     "int8": ("int8",),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError
 from penstock.lake.reading.conversions.spark_types import schema_of
-from penstock.lake.statements.types import duckdb_type
+from penstock.lake.statements.columns import duckdb_type
 from penstock.sql.types import spark_type
 
 if TYPE_CHECKING:

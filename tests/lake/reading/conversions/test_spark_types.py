@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.lake.format.schema import Column
-from penstock.lake.reading.conversions.stored_values import INFINITE, moment, reads_itself, rounded
+from penstock.lake.reading.conversions.spark_types import INFINITE, moment, reads_itself, rounded
 from penstock.lake.reading.parquet.footers import layout_of
 
 if TYPE_CHECKING:

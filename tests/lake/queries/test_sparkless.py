@@ -8,7 +8,7 @@ import pytest
 
 from penstock.lake.format.naming import TableRef
 from penstock.lake.lake import Lake
-from penstock.lake.queries import small
+from penstock.lake.queries import sparkless
 from penstock.sql.plain_select import plain_select
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ def filled(lake: Lake) -> Lake:
     return lake
 
 
-def answer(lake: Lake, text: str, **conf: str) -> small.SmallResult | None:
+def answer(lake: Lake, text: str, **conf: str) -> sparkless.SmallResult | None:
     select = plain_select(text)
     assert select is not None
-    return small.answer(lake.catalog, TableRef.parse("t"), select, conf)
+    return sparkless.read_small_table(lake.catalog, TableRef.parse("t"), select, conf)
 
 
 def columns(frame: DataFrame) -> list[tuple[str, str]]:
@@ -111,7 +111,7 @@ def test_a_limit_reads_no_more_files_than_it_needs(filled: Lake) -> None:
     result = answer(filled, "SELECT k FROM t LIMIT 3")
     assert result is not None
     assert len(result.rows) == 3
-    assert answer(filled, "SELECT k FROM t LIMIT 0") == small.SmallResult((("k", "int"),), [])
+    assert answer(filled, "SELECT k FROM t LIMIT 0") == sparkless.SmallResult((("k", "int"),), [])
 
 
 def test_what_is_left_to_spark(filled: Lake) -> None:
@@ -127,13 +127,15 @@ def test_what_is_left_to_spark(filled: Lake) -> None:
     filled.sql("CREATE VIEW seen AS SELECT 1 AS k")
     select = plain_select("SELECT k FROM seen")
     assert select is not None
-    assert small.answer(filled.catalog, TableRef.parse("seen"), select, {}) is None
+    assert sparkless.read_small_table(filled.catalog, TableRef.parse("seen"), select, {}) is None
 
 
 def test_a_slice_is_chosen_by_its_value(filled: Lake) -> None:
     select = plain_select("SELECT k FROM t")
     assert select is not None
-    result = small.answer(filled.catalog, TableRef.parse("t"), select, {}, slice_=("v", "v2"))
+    result = sparkless.read_small_table(
+        filled.catalog, TableRef.parse("t"), select, {}, slice_=("v", "v2")
+    )
     assert result is not None
     assert result.rows == [
         tuple(row) for row in filled.sql("SELECT k FROM t WHERE v = 'v2'").collect()

@@ -11,8 +11,7 @@ import pytest
 
 from penstock.errors import DataFileMissing
 from penstock.lake.lake import Lake
-from penstock.lake.maintenance.spark_writing import lacks
-from penstock.lake.maintenance.writing import Resources
+from penstock.lake.maintenance.writing import Resources, lacks
 from tests.lake.catalog.conftest import Place
 from tests.lake.maintenance.lakes import files_needed, on_disk, play, seen
 from tests.lake.maintenance.test_merge_adjacent_files import NESTED, nested_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.lake.queries.hidden import by_table, mentions
+from penstock.lake.queries.rewriters import by_table, mentions
 from penstock.sql.tables import analyse
 
 NAMED = {

@@ -1,11 +1,16 @@
-"""Timestamps in nanoseconds, in the microseconds of Spark: converted exactly, or an error.
+"""Decimals rounded and as floats, the latter beside DuckDB's own casts.
 
-Tests ``lake/rows/given.py`` and ``lake/format/inlined/literal_times.py`` as well.
+Timestamps in nanoseconds, in the microseconds of Spark: converted exactly, or an error.
+
+Tests ``lake/rows/given.py`` and ``lake/format/inlined/literal_rows.py`` as well.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import closing
+from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +19,47 @@ import pytest
 
 from penstock.engine.python.frames import NotRows, to_file
 from penstock.errors import SchemaMismatch
-from penstock.lake.format.values.nanoseconds import TooFine, column_in_micros
+from penstock.lake.format.values.precision import (
+    TooFine,
+    column_in_micros,
+    float_of,
+    nearest,
+    rounded,
+    single,
+)
 from penstock.lake.lake import Lake
 from penstock.lake.rows.given import table_in_micros
 from tests import duck
+
+# Digits before and after the point, some next to the middle between two floats.
+DIGITS = ("0", "1", "5", "16777217", "33554433", "900719925474099", "123456789012345")
+SCALES = (0, 1, 3)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("float32", "FLOAT"), ("float64", "DOUBLE")])
+def test_floats_are_duckdbs(kind: str, name: str) -> None:
+    duck.required()
+    pairs = [
+        (scale, Decimal(f"{sign}{digits}.{part[:scale] or '0'}"))
+        for scale, digits, part, sign in product(SCALES, DIGITS, ("267", "500", "999"), ("", "-"))
+    ]
+    wanted = [f"CAST({value}::DECIMAL(18,{scale}) AS {name})::DOUBLE" for scale, value in pairs]
+    with closing(duck.connect()) as connection:
+        theirs = connection.execute(f"SELECT {', '.join(wanted)}").fetchall()[0]
+    assert [float_of(scale, kind)(value) for scale, value in pairs] == list(theirs)
+
+
+def test_a_whole_number_is_rounded_once() -> None:
+    number = (1 << 60) + (1 << 36) + 1  # just above the middle, on which it is as 64 bits
+    assert nearest(number, "float32") == float((1 << 60) + (1 << 37))
+    assert nearest(-number, "float32") == -float((1 << 60) + (1 << 37))
+    assert nearest(number, "float64") == float(number)
+    assert single(Decimal("0.1")) == 0.10000000149011612
+
+
+def test_more_digits_than_python_keeps() -> None:
+    assert rounded(Decimal("1" * 36 + ".005"), 2) == Decimal("1" * 36 + ".01")
+
 
 FINE = [1_000, None, 2_001]  # nanoseconds since 1970: the third is between two microseconds
 NESTED = pa.struct([pa.field("at", pa.list_(pa.timestamp("ns")))])

@@ -1,1 +1,0 @@
-"""Methods of tables and lakes that change definitions, options and added files."""
