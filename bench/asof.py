@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from bench import harness
 from penstock.engine.inputs.asof import with_asof
 from penstock.model.query.query import read_query
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

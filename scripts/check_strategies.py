@@ -32,8 +32,11 @@ ALLOWED = {
     *(("python/serve.py", mode) for mode in _MODE),
     # The words of a header, each of which a strategy is made of.
     ("headers/annotation.py", _FLAGS),
-    ("headers/target.py", "mode == 'manual'"),
-    ("headers/target.py", "strategy == 'replace'"),  # an option that somebody took to exist
+    ("headers/materialization.py", "mode == 'manual'"),
+    (
+        "headers/materialization.py",
+        "strategy == 'replace'",
+    ),  # an option that somebody took to exist
 }
 
 

@@ -12,7 +12,7 @@ from penstock.model.query.query import ScriptKind, read_query
 from penstock.model.script import arguments
 from penstock.model.script.constants import Bindings
 from penstock.model.time.partition import PartitionSpec
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

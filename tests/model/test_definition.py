@@ -6,7 +6,7 @@ import pytest
 
 from penstock.model.definition.build_model import ScriptFile, build_model
 from penstock.model.headers.annotation import declare, parse
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 
 HEAD = "-- pipeline\n-- materialize ducklake://main/t key=a\n-- partitioned daily\n"
 BODY = "ATTACH 'ducklake://main' AS dl;\nSELECT a, 'x y' AS b FROM dl.s WHERE d = '{partition}';\n"

@@ -13,7 +13,7 @@ from penstock.errors import Diagnostic
 from penstock.model.query.query import read_query
 from penstock.model.script import rewrites
 from penstock.model.script.rewrites import duckdb_forms
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 from penstock.sql.missing import _of_pyspark
 from penstock.sql.tokens import tokenize
 from penstock.sql.trust import FUNCTIONS

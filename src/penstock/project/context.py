@@ -14,9 +14,8 @@ from penstock.engine.session.connections import Connections
 from penstock.errors import LakeError, TableNotFound
 from penstock.events import EventSink, ignore
 from penstock.model.definition.external import External
-from penstock.model.definition.graph import Graph, check_graph, fingerprint_models
+from penstock.model.definition.graph import Graph, check_graph, fingerprint_models, named
 from penstock.model.definition.model import Model
-from penstock.model.definition.naming import named
 from penstock.model.project.loader import Loaded
 from penstock.model.values.strategy import Output
 from penstock.settings.config import Settings

@@ -287,8 +287,8 @@ def _rows_of(context: ProjectContext, name: TableName) -> Table:
 
 def find_table(context: ProjectContext, text: str) -> tuple[TableName, Model | None]:
     """The table that a name means, and the model that makes it. Raises ArgumentError."""
-    from penstock.model.definition.naming import Naming
-    from penstock.model.values.names import Names, UnknownName
+    from penstock.model.definition.graph import Naming
+    from penstock.model.values.asset import Names, UnknownName
     from penstock.sql.identifiers import dotted
 
     naming = Naming(context.models)

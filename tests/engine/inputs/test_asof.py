@@ -15,7 +15,7 @@ from penstock.engine.inputs.asof import estimate, with_asof
 from penstock.errors import QueryFailed
 from penstock.model.query.query import read_query
 from penstock.model.query.render import RenderedQuery
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 from penstock.project.project import Project
 
 if TYPE_CHECKING:

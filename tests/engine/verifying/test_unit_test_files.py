@@ -12,7 +12,7 @@ from penstock.engine.planning.selection import Selection
 from penstock.engine.verifying.unit_test_files import WantedTests, bindings_of, find_unit_tests
 from penstock.errors import ArgumentError
 from penstock.model.definition.model import Model
-from penstock.model.definition.unit_test import read_unit_tests
+from penstock.model.definition.tests import read_unit_tests
 from penstock.project.project import Project
 from tests.engine.toy import write_project
 

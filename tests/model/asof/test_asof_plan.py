@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.asof.asof_join import AsofJoin, NotPlanned, find_join
+from penstock.model.asof.asof import AsofJoin, NotPlanned, find_join
 from penstock.model.asof.asof_plan import Column, Sides, conditions_of, needed, planned, sides_query
 
 SIDES = Sides(

@@ -8,8 +8,7 @@ import pytest
 
 from penstock.model.definition.external import read_externals, unlike
 from penstock.model.project.loader import load_models
-from penstock.model.values.asset import TableName
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names, TableName
 from tests.model.project.test_loader import LAKES, project
 
 ENTRY = """

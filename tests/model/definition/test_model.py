@@ -10,9 +10,8 @@ from penstock.model.definition.model import Model
 from penstock.model.headers.annotation import declare, parse
 from penstock.model.script.declaration import SchemaChange
 from penstock.model.time.partition import PartitionSpec
-from penstock.model.values.asset import Asset, ColumnInput, ColumnLineage
+from penstock.model.values.asset import Asset, ColumnInput, ColumnLineage, Names
 from penstock.model.values.data_test import NotNullTest
-from penstock.model.values.names import Names
 from penstock.model.values.schedule import Retry, Schedule, Trigger
 
 PATH = Path("m.sql")

@@ -9,7 +9,7 @@ from penstock.model.files.header_lines import read_header
 from penstock.model.headers.annotation import parse
 from penstock.model.headers.read import Script, declare
 from penstock.model.script.declaration import Declaration
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 
 NAMES = Names(("main", "other"))
 PATH = Path("m.sql")

@@ -17,7 +17,7 @@ from penstock.model.headers.draft import Annotations
 from penstock.model.headers.properties import KEYWORDS
 from penstock.model.script.declaration import Declaration
 from penstock.model.time.time_range import TimeColumn
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 from penstock.model.values.schedule import Cadence
 
 CASES = [

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.model.headers.draft import Annotations
 from penstock.model.headers.properties import KEYS, PROPERTIES, Property
-from penstock.model.project.converting import ORDER
+from penstock.model.project.formatting import ORDER
 from penstock.model.script.declaration import About, Declaration, Layout
 from penstock.model.script.script import Setting
 from penstock.model.values.asset import TableName

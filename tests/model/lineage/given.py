@@ -15,7 +15,7 @@ from penstock.model.lineage.script import QueryLineage, query_lineage
 from penstock.model.lineage.values import VALUE, Input, OutputColumn
 from penstock.model.query.query import ScriptKind, read_query
 from penstock.model.script.sources import TableSource
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 
 NAMES = Names(("main",))
 #: what the lake has, unless a test says otherwise

@@ -1,6 +1,6 @@
 """Libraries of macros: what they may hold, which a script means, what is wrong and where.
 
-Tests ``model/macros/macro_statement.py`` (CREATE MACRO).
+Tests ``model/macros/macro_libraries.py`` (CREATE MACRO).
 """
 
 from __future__ import annotations

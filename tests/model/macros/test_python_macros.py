@@ -3,7 +3,7 @@
 The renderings of SQLMesh's are those of SQLMesh 0.236.4 on the same file and query.
 
 Tests ``model/macros/macro_arguments.py`` (arguments and results) and
-``model/macros/macro_evaluator.py`` (what the evaluator answers).
+``model/macros/macro_arguments.py`` (what the evaluator answers).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Macros and variables of scripts: what a text becomes, compared with what DuckDB does.
 
-Tests ``model/macros/variables.py`` (SET VARIABLE).
+Tests ``model/macros/script_macros.py`` (SET VARIABLE).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Scripts in canonical spelling and in the other form: the same model, no comment lost.
 
-Tests ``model/project/converting.py`` (either form as the other).
+Tests ``model/project/formatting.py`` (either form as the other).
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError
-from penstock.model.project.converting import comparable
-from penstock.model.project.formatting import Script, rewritten
+from penstock.model.project.formatting import Script, comparable, rewritten
 from penstock.model.project.loader import Place, read_declaration
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 
 PATH = Path("models/t.sql")
 PLACE = Place(Path(), Path("models"), Names(("main", "other")), "spark")
@@ -235,7 +234,7 @@ def test_what_the_other_form_cannot_say(text: str, form: str, said: str) -> None
     ],
 )
 def test_what_model_text_says_reads_the_same(properties: str) -> None:
-    from penstock.model.project.converting import model_text
+    from penstock.model.project.formatting import model_text
 
     before = script(f"MODEL (name other.s.t, {properties});\nSELECT 1 AS a").declaration
     after = script(f"{model_text(before)}\nSELECT 1 AS a").declaration
@@ -252,7 +251,7 @@ def test_what_model_text_says_reads_the_same(properties: str) -> None:
     ],
 )
 def test_the_header_of_a_history_reads_the_same(options: str) -> None:
-    from penstock.model.project.converting import annotation_lines
+    from penstock.model.project.formatting import annotation_lines
 
     before = script(f"-- materialize ducklake://main/t {options}\nSELECT 1 AS a").declaration
     lines = "\n".join(annotation_lines(before))

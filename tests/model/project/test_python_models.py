@@ -1,6 +1,6 @@
 """Python files as models: what their headers and helpers say that they make and read.
 
-Tests ``model/python_steps/python_use.py`` (what a step's code reads).
+Tests ``model/python_steps.py`` (what a step's code reads).
 """
 
 from __future__ import annotations

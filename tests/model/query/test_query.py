@@ -18,7 +18,7 @@ from penstock.model.query.render import RenderedQuery
 from penstock.model.script.constants import Bindings
 from penstock.model.script.sources import FileSource, QuerySource, TableSource
 from penstock.model.time.partition import PartitionSpec
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 
 NAMES = Names(("main", "analytics"), aliases={"dl": "main"})
 DAILY = PartitionSpec("daily")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.model.query.query import ScriptKind, read_query
 from penstock.model.query.render import RenderedQuery
 from penstock.model.time.partition import PartitionSpec
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 from penstock.sql.query.edits import Edit, edited
 
 DAILY = PartitionSpec("daily")

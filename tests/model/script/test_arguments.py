@@ -1,4 +1,4 @@
-"""Tests ``model/script/argument_types.py`` (every type)."""
+"""Tests ``model/script/arguments.py`` (every type)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import pytest
 
 from penstock.errors import ArgumentError
 from penstock.model.query.query import read_query
-from penstock.model.script.argument_types import type_of
-from penstock.model.script.arguments import Argument, bind, declared, text_of, unknown
+from penstock.model.script.arguments import Argument, bind, declared, text_of, type_of, unknown
 from penstock.model.time.partition import PartitionSpec
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 
 PATH = Path("m.sql")
 

@@ -10,7 +10,7 @@ from penstock.model.script.arguments import bind
 from penstock.model.script.constants import Bindings
 from penstock.model.script.file_uris import may_be, one_spelling, partition_of_a_file, path_of
 from penstock.model.time.partition import PartitionSpec
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 
 ROOT = Path("/project")
 

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.errors import Diagnostic
 from penstock.model.query.query import Query, read_query
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

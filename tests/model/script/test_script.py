@@ -7,7 +7,7 @@ import pytest
 from penstock.errors import Diagnostic
 from penstock.model.files.source_map import Source
 from penstock.model.script.script import Script, Setting, read_script
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 
 NAMES = Names(("main", "analytics"))
 

@@ -12,7 +12,7 @@ from penstock.model.script.arguments import bind
 from penstock.model.time.interval import Interval
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.time.time_macros import TIMES, argument_of, as_written, value_of
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,8 +14,7 @@ from penstock.model.definition.model import Model
 from penstock.model.lineage.models import Schemas, View, model_lineage
 from penstock.model.lineage.values import VALUE
 from penstock.model.query.query import read_query
-from penstock.model.values.asset import TableName
-from penstock.model.values.names import Macros, Names
+from penstock.model.values.asset import Macros, Names, TableName
 from penstock.settings.config import Settings
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import LAKES

@@ -53,8 +53,7 @@ from penstock.model.query.render import trial_names
 from penstock.model.script.constants import Bindings
 from penstock.model.script.sources import FileSource, FunctionSource, TableSource
 from penstock.model.time.interval import Intervals
-from penstock.model.values.asset import TableName
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names, TableName
 from penstock.settings.config import Settings
 from penstock.spark.functions import fn
 from penstock.spark.session import is_connect

@@ -14,8 +14,7 @@ from penstock.errors import ArgumentError, PenstockError
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Intervals
 from penstock.model.time.moments import read_range
-from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
-from penstock.model.values.names import Names, UnknownName
+from penstock.model.values.asset import DEFAULT_SCHEMA, Names, TableName, UnknownName
 from penstock.model.values.strategy import Output
 from penstock.settings.config import Settings, SparkSettings
 from penstock.sql.dialect import DUCKDB, SPARK, normalized

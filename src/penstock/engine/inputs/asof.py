@@ -11,8 +11,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Location, PenstockError, QueryFailed
-from penstock.model.asof.asof import ASOF_SETTING, condition_at, starts
-from penstock.model.asof.asof_join import AsofJoin, NotPlanned, find_join
+from penstock.model.asof.asof import (
+    ASOF_SETTING,
+    AsofJoin,
+    NotPlanned,
+    condition_at,
+    find_join,
+    starts,
+)
 from penstock.model.asof.asof_lookup import BYTES
 from penstock.model.asof.asof_plan import (
     Column,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import StepError
 from penstock.model.time.interval import Intervals, IntervalUnit
-from penstock.model.time.time_format import COUNTS, DEFAULT, TimeFormat, read_format
+from penstock.model.time.moments import COUNTS, DEFAULT, TimeFormat, read_format
 from penstock.model.time.time_range import TimeColumn
 from penstock.sql.dialect import to_spark
 from penstock.sql.identifiers import did_you_mean, quoted

@@ -12,8 +12,8 @@ from penstock.engine.planning.selection import Selection
 from penstock.engine.planning.slices import Partition, RunRequest
 from penstock.errors import ArgumentError
 from penstock.lake.snapshot import time_of
+from penstock.model.definition.graph import Naming
 from penstock.model.definition.model import Model
-from penstock.model.definition.naming import Naming
 from penstock.model.script import arguments
 from penstock.model.time.moments import is_moment
 from penstock.model.time.partition import is_in_time

@@ -14,9 +14,8 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentError
-from penstock.model.definition.graph import Graph
+from penstock.model.definition.graph import Graph, Naming, names_of, paths_of
 from penstock.model.definition.model import Model
-from penstock.model.definition.naming import Naming, names_of, paths_of
 from penstock.sql.identifiers import fold, listed, nearest
 
 if TYPE_CHECKING:

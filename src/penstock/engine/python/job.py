@@ -23,7 +23,7 @@ from penstock.engine.python.frames import NotRows
 from penstock.engine.python.helpers import Context
 from penstock.errors import PenstockError
 
-#: how the value of an argument is made of its text (`penstock.model.script.argument_types`)
+#: how the value of an argument is made of its text (`penstock.model.script.arguments`)
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "date": date.fromisoformat,
     "timestamp": datetime.fromisoformat,

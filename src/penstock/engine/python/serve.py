@@ -40,7 +40,7 @@ from penstock.lake import storage
 from penstock.lazy import pq
 from penstock.model.definition.graph import table_key
 from penstock.model.definition.model import Model
-from penstock.model.python_steps.python_use import APPEND, UPSERT, table_in
+from penstock.model.python_steps import APPEND, UPSERT, table_in
 from penstock.model.query.query import ScriptKind, read_query
 from penstock.model.script import arguments
 from penstock.model.script.constants import Bindings

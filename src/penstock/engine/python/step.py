@@ -22,7 +22,7 @@ from penstock.engine.session.run_context import Cancelled, RunContext
 from penstock.errors import Location, PenstockError, PythonFailed, StepError
 from penstock.events import Notice, StepOutput
 from penstock.model.definition.model import Model
-from penstock.model.python_steps.python_step import PAYLOAD, ROWS, SPARK, PythonStep
+from penstock.model.python_steps import PAYLOAD, ROWS, SPARK, PythonStep
 from penstock.model.script.arguments import OF_SLICE
 from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.values.strategy import Output

@@ -33,7 +33,7 @@ from penstock.lake.catalog.snapshots.history import Rollbacks, Touched, rollback
 from penstock.lake.format.conflicts import ParsedChanges
 from penstock.model.script.declaration import BY_TIME
 from penstock.model.time.interval import Interval, interval_of, minus
-from penstock.model.time.time_format import DEFAULT, TimeFormat, read_format
+from penstock.model.time.moments import DEFAULT, TimeFormat, read_format
 from penstock.model.time.time_range import TimeRange
 from penstock.model.values.strategy import REPLACE, TIME_RANGE, Output, strategy_named
 from penstock.sql.identifiers import fold

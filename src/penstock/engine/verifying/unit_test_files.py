@@ -19,7 +19,7 @@ from pathlib import Path
 from penstock.engine.planning.selection import Selection
 from penstock.errors import ArgumentError, Diagnostic, Location, ModelError
 from penstock.model.definition.model import Model
-from penstock.model.definition.unit_test import UnitTest, read_unit_tests
+from penstock.model.definition.tests import UnitTest, read_unit_tests
 from penstock.model.script import arguments
 from penstock.model.script.arguments import Argument
 from penstock.model.script.constants import Bindings

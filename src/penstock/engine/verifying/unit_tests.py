@@ -38,7 +38,7 @@ from penstock.errors import (
 )
 from penstock.model.definition.graph import table_key
 from penstock.model.definition.model import Model
-from penstock.model.definition.unit_test import (
+from penstock.model.definition.tests import (
     THIS,
     Expected,
     Given,
@@ -49,7 +49,7 @@ from penstock.model.files.yaml_file import Reading
 from penstock.model.query.query import Query, of_cte
 from penstock.model.script.constants import Bindings
 from penstock.model.script.sources import FileSource, QuerySource, TableSource
-from penstock.model.values.names import Names, UnknownName
+from penstock.model.values.asset import Names, UnknownName
 from penstock.spark.failures import explained
 from penstock.spark.functions import run_sql
 from penstock.sql.dialect import normalized, to_spark

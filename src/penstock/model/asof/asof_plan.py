@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from penstock.lazy import exp
-from penstock.model.asof.asof import comparison
-from penstock.model.asof.asof_join import PAIR, AsofJoin, NotPlanned
+from penstock.model.asof.asof import PAIR, AsofJoin, NotPlanned, comparison
 from penstock.model.asof.asof_lookup import FIELDS, arrays, joined, search, start
 from penstock.sql.identifiers import quoted
 from penstock.sql.query.edits import Edit, Mapped, Piece, assemble, pieces

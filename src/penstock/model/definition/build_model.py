@@ -19,7 +19,7 @@ from penstock.model.files.header_lines import read_header
 from penstock.model.files.source_map import Source
 from penstock.model.headers.syntax import begins_model
 from penstock.model.macros.script_macros import ScriptMacros
-from penstock.model.python_steps.python_step import PythonStep
+from penstock.model.python_steps import PythonStep
 from penstock.model.query.analysis import Part
 from penstock.model.query.query import Query, ScriptKind, read_query
 from penstock.model.script.constants import misread_condition
@@ -27,11 +27,10 @@ from penstock.model.script.declaration import Declaration
 from penstock.model.script.file_uris import one_spelling, patterns_of
 from penstock.model.time.partition import check_spec
 from penstock.model.time.time_macros import TOKEN, TYPES, as_written
-from penstock.model.values.asset import FileName, TableName, table_of
+from penstock.model.values.asset import FileName, Names, TableName, table_of
 from penstock.model.values.data_test import QUARANTINE, ExpressionTest, RelationshipsTest
 from penstock.model.values.history import History, taken_names
 from penstock.model.values.kinds import KINDS, OF_INTERVALS
-from penstock.model.values.names import Names
 from penstock.model.values.strategy import Output
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import quote_identifier

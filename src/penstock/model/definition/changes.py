@@ -20,7 +20,7 @@ from penstock.model.script.constants import misread_condition
 from penstock.model.script.declaration import Declaration
 from penstock.model.script.file_uris import text_of
 from penstock.model.script.sources import TableSource
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 from penstock.sql.determinism import why_not
 from penstock.sql.identifiers import fold
 from penstock.sql.tables import analyse

@@ -15,8 +15,7 @@ from penstock.errors import Diagnostic, Location
 from penstock.model.definition.graph import table_key
 from penstock.model.definition.model import Model
 from penstock.model.files.yaml_file import Reading
-from penstock.model.values.asset import DEFAULT_SCHEMA, ColumnType, TableName
-from penstock.model.values.names import Names, UnknownName
+from penstock.model.values.asset import DEFAULT_SCHEMA, ColumnType, Names, TableName, UnknownName
 from penstock.settings.quantities import seconds_of
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import dotted, fold

@@ -10,9 +10,8 @@ from hashlib import sha256
 from itertools import chain
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.macros.at_library import LIBRARY
-from penstock.model.macros.at_macros import BUILTINS
-from penstock.model.python_steps.python_step import PythonStep
+from penstock.model.macros.at_macros import BUILTINS, LIBRARY
+from penstock.model.python_steps import PythonStep
 from penstock.model.query.query import Query
 from penstock.model.script.arguments import Argument
 from penstock.model.script.declaration import Declaration

@@ -14,9 +14,8 @@ from penstock.model.definition.graph import made_by
 from penstock.model.definition.model import Model
 from penstock.model.script.declaration import Declaration
 from penstock.model.script.sources import FunctionSource
-from penstock.model.values.asset import Asset, TableName, table_of
+from penstock.model.values.asset import Asset, Names, TableName, table_of
 from penstock.model.values.data_test import DataTest, RelationshipsTest
-from penstock.model.values.names import Names
 from penstock.model.values.schedule import Schedule
 from penstock.sql.identifiers import fold
 

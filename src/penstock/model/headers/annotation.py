@@ -20,14 +20,20 @@ from penstock.model.headers.draft import Annotations, LineDraft, build_declarati
 from penstock.model.headers.properties import KEYWORDS, PROPERTIES
 from penstock.model.script.declaration import Declaration, SchemaChange
 from penstock.model.time.moments import HINT as MOMENT_HINT
-from penstock.model.time.moments import read_moment
+from penstock.model.time.moments import read_format, read_moment
 from penstock.model.time.needs import Need, NeedLine
-from penstock.model.time.time_format import read_format
 from penstock.model.time.time_range import TimeColumn, TimeRange
-from penstock.model.values.asset import Asset, Materialize, TableName, parse_asset, table_of
+from penstock.model.values.asset import (
+    Asset,
+    Materialize,
+    Names,
+    TableName,
+    UnknownName,
+    parse_asset,
+    table_of,
+)
 from penstock.model.values.history import History, annotated, clashes
 from penstock.model.values.kinds import OF_INTERVALS
-from penstock.model.values.names import Names, UnknownName
 from penstock.model.values.schedule import Cadence
 from penstock.model.values.upsert import Upsert
 from penstock.sql.identifiers import dotted, nearest

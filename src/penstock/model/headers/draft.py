@@ -14,11 +14,10 @@ from penstock.model.headers.syntax import NamedValue, Value, Wrong
 from penstock.model.script.declaration import About, Declaration, Layout, Options
 from penstock.model.time.needs import NeedLine
 from penstock.model.time.partition import PartitionSpec
-from penstock.model.values.asset import ColumnLineage, ColumnType, Materialize, TableName
+from penstock.model.values.asset import ColumnLineage, ColumnType, Materialize, Names, TableName
 from penstock.model.values.custom_strategy import Materialization
 from penstock.model.values.data_test import DataTest
 from penstock.model.values.kinds import Kind
-from penstock.model.values.names import Names
 from penstock.model.values.schedule import Cadence, Retry, Schedule, Trigger
 
 

@@ -18,10 +18,9 @@ from penstock.model.files.header_lines import CommentLine
 from penstock.model.headers import steps, tests, values
 from penstock.model.headers.audits import read_audits, write_audit
 from penstock.model.headers.draft import BlockDraft, LineDraft
-from penstock.model.headers.kind import read_kind
+from penstock.model.headers.materialization import materialize, read_kind, write_target
 from penstock.model.headers.steps import LATE_RUN
 from penstock.model.headers.syntax import NamedValue, Value
-from penstock.model.headers.target import materialize, write_target
 from penstock.model.script.declaration import CHANGES, FILES, Declaration
 from penstock.model.script.script import Setting
 from penstock.model.time.interval import UNITS
@@ -29,9 +28,8 @@ from penstock.model.time.needs import FORMS as NEED_FORMS
 from penstock.model.time.needs import Need, read_need
 from penstock.model.time.partition import KINDS as PARTITIONS
 from penstock.model.time.partition import PartitionSpec
-from penstock.model.values.asset import ColumnLineage, ColumnType, TableName
+from penstock.model.values.asset import ColumnLineage, ColumnType, TableName, UnknownName
 from penstock.model.values.data_test import DataTest
-from penstock.model.values.names import UnknownName
 from penstock.model.values.schedule import EVENTS, Retry, Trigger
 from penstock.settings.keys import DIALECTS
 from penstock.sql.dialect import SPARK

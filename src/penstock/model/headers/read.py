@@ -19,11 +19,17 @@ from penstock.model.time.cron import AutoRestatement, Cron
 from penstock.model.time.interval import UNITS
 from penstock.model.time.moments import fixed_moment
 from penstock.model.time.time_range import TimeRange
-from penstock.model.values.asset import DEFAULT_SCHEMA, Asset, Materialize, TableName
+from penstock.model.values.asset import (
+    DEFAULT_SCHEMA,
+    Asset,
+    Materialize,
+    Names,
+    TableName,
+    UnknownName,
+)
 from penstock.model.values.custom_strategy import Materialization
 from penstock.model.values.history import History, clashes
 from penstock.model.values.kinds import DEFAULT_KIND, KINDS, Kind
-from penstock.model.values.names import Names, UnknownName
 from penstock.model.values.seed import Seed, seed_path, seed_query
 
 

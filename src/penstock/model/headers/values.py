@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 from penstock.errors import PartitionError
 from penstock.model.headers.syntax import Value, suggestion
 from penstock.model.time.cron import SHORTCUTS, Cron, TooOften
+from penstock.model.time.moments import DEFAULT, read_format, read_moment
 from penstock.model.time.moments import HINT as MOMENT_HINT
-from penstock.model.time.moments import read_moment
 from penstock.model.time.partition import PartitionSpec, check_spec
-from penstock.model.time.time_format import DEFAULT, read_format
 from penstock.model.time.time_range import TimeColumn
 from penstock.model.values.asset import TableName
 from penstock.model.values.kinds import CHANGES

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import ArgumentError
+from penstock.model.definition.graph import names_of
 from penstock.model.definition.model import Model
-from penstock.model.definition.naming import names_of
 from penstock.model.lineage.models import PYTHON, ProjectLineage
 from penstock.model.lineage.values import ROWS, Input, ModelLineage, Unknown
 from penstock.model.script.file_uris import asset_key

@@ -25,8 +25,7 @@ from typing import Any, NewType, TypeVar, overload
 from penstock.errors import Diagnostic, Location
 from penstock.model.files.python_code import PythonFile, is_called, module_of, python_files, said
 from penstock.model.macros.at_scope import Call, Function, Made
-from penstock.model.macros.macro_arguments import EVALUATED, call_with, made_of
-from penstock.model.macros.macro_evaluator import MacroEvaluator
+from penstock.model.macros.macro_arguments import EVALUATED, MacroEvaluator, call_with, made_of
 from penstock.model.script.at_text import MacroError
 
 SQLMESH, MACROS = "sqlmesh", "macros"

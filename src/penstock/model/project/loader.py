@@ -23,7 +23,7 @@ from penstock.model.definition.external import (
 from penstock.model.definition.graph import check_graph
 from penstock.model.definition.model import Model, TestScript
 from penstock.model.definition.own_tables import placed
-from penstock.model.definition.test_scripts import Asking, audit_script, test_script
+from penstock.model.definition.tests import Asking, audit_script, test_script
 from penstock.model.definition.warnings import closed_intervals, without_start
 from penstock.model.files.header_lines import read_header
 from penstock.model.headers import read as ddl
@@ -51,10 +51,9 @@ from penstock.model.script.arguments import declared
 from penstock.model.script.declaration import Declaration
 from penstock.model.script.sources import TableSource
 from penstock.model.time.time_macros import TIMES
-from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
+from penstock.model.values.asset import DEFAULT_SCHEMA, Macros, Names, TableName
 from penstock.model.values.custom_strategy import Materialization, materializations
 from penstock.model.values.data_test import CustomTest
-from penstock.model.values.names import Macros, Names
 from penstock.settings import refused_settings
 from penstock.settings.project_settings import ModelDefaults
 from penstock.settings.project_settings import Value as VariableValue

@@ -13,7 +13,7 @@ from penstock.model.files.source_map import Source
 from penstock.model.headers.annotation import parse
 from penstock.model.headers.draft import Annotations
 from penstock.model.headers.syntax import MODEL
-from penstock.model.values.names import Names
+from penstock.model.values.asset import Names
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, STRING, Token, Unclosed, words
 

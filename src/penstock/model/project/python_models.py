@@ -16,13 +16,26 @@ from penstock.model.headers.annotation import declare, parse
 from penstock.model.headers.draft import Annotations
 from penstock.model.headers.values import quoted
 from penstock.model.project.not_models import report_python
-from penstock.model.python_steps.python_step import PythonStep, read_signature
-from penstock.model.python_steps.python_use import APPEND, UPSERT, Uses, Write, uses_of
+from penstock.model.python_steps import (
+    APPEND,
+    UPSERT,
+    PythonStep,
+    Uses,
+    Write,
+    read_signature,
+    uses_of,
+)
 from penstock.model.script.arguments import PARTITION
 from penstock.model.script.declaration import Declaration
 from penstock.model.time.time_macros import TOKEN
-from penstock.model.values.asset import DEFAULT_SCHEMA, Asset, FileName, Materialize, table_of
-from penstock.model.values.names import Names
+from penstock.model.values.asset import (
+    DEFAULT_SCHEMA,
+    Asset,
+    FileName,
+    Materialize,
+    Names,
+    table_of,
+)
 from penstock.model.values.strategy import FILES
 
 SUFFIX = ".py"

@@ -14,8 +14,7 @@ from typing import Any
 
 from penstock.model.query.query import Query
 from penstock.model.script.script import Statement
-from penstock.model.values.asset import TableName
-from penstock.model.values.names import Macros
+from penstock.model.values.asset import Macros, TableName
 from penstock.sql.macros import Book
 from penstock.sql.tokens import Token, words
 

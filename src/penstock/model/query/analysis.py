@@ -38,7 +38,7 @@ from penstock.model.script.sources import (
     read_lake_call,
 )
 from penstock.model.time.time_macros import BARE, TOKEN, is_bare, misplaced
-from penstock.model.values.names import Names, UnknownName
+from penstock.model.values.asset import Names, UnknownName
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import NAMES, nearest
 from penstock.sql.lexer import Lexer

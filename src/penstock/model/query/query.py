@@ -36,8 +36,7 @@ from penstock.model.script.sources import (
 )
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.time.time_macros import TOKEN, TYPES, is_of_interval
-from penstock.model.values.asset import TableName
-from penstock.model.values.names import Names, UnknownName
+from penstock.model.values.asset import Names, TableName, UnknownName
 from penstock.model.values.seed import FUNCTION as SEED_FUNCTION
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import NAMES as LAKE_FUNCTIONS

@@ -10,8 +10,7 @@ from itertools import pairwise
 from penstock.errors import Diagnostic
 from penstock.model.files.source_map import Source
 from penstock.model.time.time_macros import as_written
-from penstock.model.values.asset import DEFAULT_SCHEMA, parse_asset
-from penstock.model.values.names import Names
+from penstock.model.values.asset import DEFAULT_SCHEMA, Names, parse_asset
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, STRING, WORD, Token, Unclosed, words
 

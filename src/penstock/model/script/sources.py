@@ -11,8 +11,7 @@ from itertools import pairwise
 
 from penstock.errors import Location
 from penstock.model.script.constants import Constant, Literal, NotConstant, read_constant
-from penstock.model.values.asset import DEFAULT_SCHEMA, TableName
-from penstock.model.values.names import Names, UnknownName
+from penstock.model.values.asset import DEFAULT_SCHEMA, Names, TableName, UnknownName
 from penstock.sql.identifiers import FEEDS, NAMES, PREFIX, dotted, fold
 from penstock.sql.query.nesting import table_calls
 from penstock.sql.tokens import NAME, STRING, Token, closing, split_at

@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache, partial, reduce
 
-from penstock.model.slicing.evaluated_functions import FUNCTIONS, Function
 from penstock.model.slicing.evaluated_values import (
     ANY_TRUTH,
     FALSE,
+    FUNCTIONS,
     NULL,
     TRUE,
     UNKNOWN,
     Casts,
+    Function,
     LooseText,
     Span,
     Truths,

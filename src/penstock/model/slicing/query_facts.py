@@ -8,7 +8,7 @@ read anew each time. A cache is a mapping, which knows no file; its values are t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -23,6 +23,32 @@ from penstock.model.slicing.condition_reading import Condition
 from penstock.model.slicing.moments import Grain
 from penstock.model.slicing.windows import UNBOUNDED, Use, Uses, told_by, windows_of
 from penstock.model.time.needs import Bound, Shift, Window
+from penstock.sql.identifiers import fold
+from penstock.sql.query.nesting import Unclear
+from penstock.sql.query.reading import Cte, Select, read_query, selects
+from penstock.sql.tokens import Token
+
+
+def selects_all(tokens: Sequence[Token]) -> bool:
+    """Return whether a SELECT has ``*`` of what is not a query of the same text; True in doubt."""
+    try:
+        query = read_query(tokens)
+        return any(_has_star(tokens, select, seen) for select, seen, _ in selects(tokens, query))
+    except Unclear:
+        return any(token.text == "*" for token in tokens)
+
+
+def _has_star(tokens: Sequence[Token], select: Select, seen: Sequence[Cte]) -> bool:
+    if not select.understood:
+        return True
+    names = {cte.name for cte in seen}
+    own = [each for each in select.sources if each.query is not None or each.table in names]
+    known = {fold(each.name) for each in own}
+    return any(
+        name not in known if name else len(own) < len(select.sources)
+        for _, name, _ in select.stars(tokens)
+    )
+
 
 Cache = MutableMapping[str, Any]
 T = TypeVar("T")
@@ -64,7 +90,6 @@ class QueryFacts:
         if "*" not in text:
             return False
         # Late: few plans look at columns.
-        from penstock.sql.query.stars import selects_all
 
         said = (query.dialect, text)
         return bool(self._known("star", said, lambda: selects_all(part.statement.tokens)))

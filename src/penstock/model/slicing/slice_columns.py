@@ -17,9 +17,9 @@ from penstock.model.slicing.comparisons import ColumnWindows
 from penstock.model.slicing.moments import CIVIL, Grain
 from penstock.model.slicing.slices_read import SliceColumn
 from penstock.model.slicing.windows import Columns, columns_of_slice
+from penstock.model.time.moments import DEFAULT
 from penstock.model.time.needs import COMMON, Bound, Window
 from penstock.model.time.partition import TIME_KINDS
-from penstock.model.time.time_format import DEFAULT
 from penstock.sql.identifiers import fold
 
 _SHORTER_THAN_DAYS = frozenset({"hour", "half_hour", "quarter_hour", "five_minute"})

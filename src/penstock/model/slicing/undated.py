@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from penstock.model.definition.graph import makers_of, table_key
 from penstock.model.definition.model import Model
-from penstock.model.python_steps.python_step import PAYLOAD
+from penstock.model.python_steps import PAYLOAD
 from penstock.model.query.query import Query
 from penstock.model.script.sources import FunctionSource
 from penstock.model.slicing.needs import Sliced, sliced

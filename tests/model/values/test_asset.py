@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.values.asset import Asset, TableName, parse_asset, table_of
-from penstock.model.values.names import Names, UnknownName
+from penstock.model.values.asset import Asset, Names, TableName, UnknownName, parse_asset, table_of
 
 ALIASED = Names(("main", "analytics"), aliases={"dl": "analytics"})
 

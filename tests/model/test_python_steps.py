@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import Diagnostic
 from penstock.model.files.python_code import read_code
-from penstock.model.python_steps.python_step import PythonStep, read_signature
+from penstock.model.python_steps import PythonStep, read_signature
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.values.asset import TableName
 

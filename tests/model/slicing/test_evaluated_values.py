@@ -1,6 +1,6 @@
 """Functions that conditions are evaluated with: each returns what Spark does, or nothing.
 
-Tests ``model/slicing/evaluated_functions.py`` and ``model/slicing/evaluated_values.py`` (casts);
+Tests ``model/slicing/evaluated_values.py`` and ``model/slicing/evaluated_values.py`` (casts);
 ``python -m tests.model.slicing.evaluated`` tries values by chance.
 """
 

@@ -1,1 +1,0 @@
-"""Steps in Python: what they need, read and write, found by `ast`."""
