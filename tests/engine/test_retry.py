@@ -1,6 +1,6 @@
 """Retries over Spark: a run that failed is made as it was to be, its arguments and its time too.
 
-Tests ``project/retrying.py`` and ``project/running.py`` as well.
+Tests ``project/repeating.py`` and ``project/running.py`` as well.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from penstock.rendering.text import count
 
 if TYPE_CHECKING:
     from penstock.engine.answers.read_later import Reader
-    from penstock.project.rolling_back import RolledBackTable
+    from penstock.project.maintaining import RolledBackTable
 
 _SHOWN = 10  # slices that are named
 

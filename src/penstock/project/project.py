@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from penstock.engine.session.connections import Connections
 from penstock.events import EventSink
-from penstock.project import (
-    checking,
-    maintaining,
-    planning,
-    rolling_back,
-    running,
-)
+from penstock.project import checking, maintaining, planning, running
 from penstock.project.reader import ProjectReader
 from penstock.settings.config import load_settings
 
@@ -37,7 +31,7 @@ if TYPE_CHECKING:
     )
     from penstock.engine.running.prune import Pruned
     from penstock.engine.verifying.project_check import CreatedExternal
-    from penstock.project.rolling_back import Rollback
+    from penstock.project.maintaining import Rollback
     from penstock.project.table_history import Point
 
 
@@ -207,7 +201,7 @@ class Project(ProjectReader):
         ``wait=False``: then CommitConflict names it. Raises ArgumentError, SnapshotNotFound,
         TableNotFound, and what the lake raises for files that are gone. Starts no Spark.
         """
-        return rolling_back.roll_back(
+        return maintaining.roll_back(
             self._context, model, to, downstream=downstream, dry_run=dry_run, wait=wait
         )
 

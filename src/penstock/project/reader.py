@@ -19,8 +19,7 @@ from penstock.project import (
     past_runs,
     planning,
     querying,
-    reproducing,
-    retrying,
+    repeating,
     running,
     states,
     table_history,
@@ -272,7 +271,7 @@ class ProjectReader:
 
         Starts no Spark. Raises ArgumentError for a run that goes on, or whose plan is not recorded.
         """
-        self._context, plan = retrying.plan_retry(self._context, run, inputs=inputs)
+        self._context, plan = repeating.plan_retry(self._context, run, inputs=inputs)
         return plan
 
     def retry_failed_plan(
@@ -283,7 +282,7 @@ class ProjectReader:
         exclude: str | Sequence[str] | None = None,
     ) -> Plan:
         """Return what `Project.retry_failed` would do: ``project.retry_failed_plan().steps``."""
-        self._context, plan = retrying.plan_retries(
+        self._context, plan = repeating.plan_retries(
             self._context, models, since=since, select=select, exclude=exclude
         )
         return plan
@@ -503,7 +502,7 @@ class ProjectReader:
         made as it was is ``refused``, with the reason. ``run`` is an id, a part that only one
         begins or ends with, or ``last``. Raises ArgumentError.
         """
-        return reproducing.reproduce_run(
+        return repeating.reproduce_run(
             self._context, run, step, partition=partition, samples=samples
         )
 

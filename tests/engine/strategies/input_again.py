@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.engine.planning.plan import Plan
 from penstock.engine.results import RunResult
 from penstock.errors import ArgumentError
-from penstock.project.rolling_back import RolledBackTable
+from penstock.project.maintaining import RolledBackTable
 from tests.engine.strategies.input_checks import row_of
 from tests.engine.strategies.input_sequences import ACTIONS, Play
 from tests.engine.strategies.input_sources import Wrong

@@ -1,6 +1,6 @@
 """Steps of past runs made once more over Spark, after other runs, compaction and expiry.
 
-Tests ``engine/verifying/past_step.py``, ``project/reproducing.py`` and ``cli/reproduce.py`` as
+Tests ``engine/verifying/past_step.py``, ``project/repeating.py`` and ``cli/reproduce.py`` as
 well.
 """
 
