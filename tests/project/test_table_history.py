@@ -1,6 +1,6 @@
 """What differs between states of tables, as Penstock and DuckDB count it.
 
-Tests ``engine/answers/table_diff.py`` and ``cli/diff.py`` and ``cli/history.py`` as well.
+Tests ``engine/answers/comparing.py`` and ``cli/diff.py`` and ``cli/history.py`` as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.main import main
-from penstock.engine.answers.table_diff import TableDiffs, added_and_dropped, key_of_model
+from penstock.engine.answers.comparing import TableDiffs, added_and_dropped, key_of_model
 from penstock.engine.state.store import State
 from penstock.errors import ArgumentError, SnapshotNotFound
 from penstock.model.values.asset import TableName

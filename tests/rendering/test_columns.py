@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from penstock.engine.answers.comparing import TableDiffs
 from penstock.engine.answers.runs import PastRuns, PastStep, StepInput
 from penstock.engine.answers.summaries import ModelSummary
-from penstock.engine.answers.table_diff import TableDiffs
 from penstock.engine.results import (
     RecordedChecks,
     SliceStatus,

@@ -21,8 +21,7 @@ from penstock.project.table_history import SAMPLES
 from penstock.rendering.text import count
 
 if TYPE_CHECKING:
-    from penstock.engine.answers.comparing import RowChange
-    from penstock.engine.answers.table_diff import TableDiff
+    from penstock.engine.answers.comparing import RowChange, TableDiff
 
 POINT = "SNAPSHOT|TIME|AGE|RUN"
 

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.engine.answers.comparing import TableDiffs
     from penstock.engine.answers.rendering import Rendering
     from penstock.engine.answers.row_history import RowVersion
     from penstock.engine.answers.runs import PastRuns, RunDetail, RunLogLines
     from penstock.engine.answers.schema_history import VersionChanges
     from penstock.engine.answers.summaries import ModelSummary
-    from penstock.engine.answers.table_diff import TableDiffs
     from penstock.engine.answers.why import Why
     from penstock.engine.planning.estimates import Estimate
     from penstock.engine.planning.plan import Plan

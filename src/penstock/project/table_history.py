@@ -17,9 +17,8 @@ from penstock.states import PUBLISHED
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.engine.answers.comparing import Compared
+    from penstock.engine.answers.comparing import Compared, Sides, TableDiff, TableDiffs
     from penstock.engine.answers.row_history import Row, RowVersion
-    from penstock.engine.answers.table_diff import Sides, TableDiff, TableDiffs
     from penstock.engine.state.records import StepRecord
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.table import Table
@@ -67,7 +66,7 @@ def compare_tables(
         SnapshotNotFound: A point has no snapshot.
         TableNotFound: The table does not exist.
     """
-    from penstock.engine.answers.table_diff import TableDiffs
+    from penstock.engine.answers.comparing import TableDiffs
 
     _require_one_question(table, other, from_, to, run)
     how = _How(key, samples)
@@ -226,7 +225,7 @@ def _between(
     context: ProjectContext, name: TableName, model: Model | None, ends: tuple[int, int], how: _How
 ) -> TableDiff:
     """Return what differs in a table between two snapshots."""
-    from penstock.engine.answers.table_diff import Sides, TableDiff, added_and_dropped
+    from penstock.engine.answers.comparing import Sides, TableDiff, added_and_dropped
     from penstock.lake.reading.scan import ROW_ID
 
     table, catalog, (first, last) = _rows_of(context, name), context.catalog_of(name), ends
@@ -247,7 +246,7 @@ def _against(
     context: ProjectContext, name: TableName, other: str, model: Model | None, how: _How
 ) -> TableDiff:
     """Return what differs from one table to another."""
-    from penstock.engine.answers.table_diff import Sides, TableDiff, added_and_dropped
+    from penstock.engine.answers.comparing import Sides, TableDiff, added_and_dropped
 
     second, _ = find_table(context, other)
     before, after = _rows_of(context, name).to_df(), _rows_of(context, second).to_df()
@@ -264,8 +263,7 @@ def _against(
 def _differences(
     context: ProjectContext, sides: Sides, model: Model | None, how: _How
 ) -> tuple[Compared, tuple[str, ...]]:
-    from penstock.engine.answers.comparing import key_of
-    from penstock.engine.answers.table_diff import compare_sides, key_of_model
+    from penstock.engine.answers.comparing import compare_sides, key_of, key_of_model
     from penstock.sql.identifiers import fold
 
     if how.key is not None:

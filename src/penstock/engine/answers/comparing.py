@@ -1,4 +1,4 @@
-"""Compare two sets of rows: which came, which went, which changed, and in which columns.
+"""Compare two sets of rows, or two states of tables: rows that came, went or changed, and where.
 
 Rows belong together by a key, or by an id of each row. What is left without a key is matched with
 an equal row, so that a table that was written again as it was has no difference.
@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentError
+from penstock.model.values.data_test import UniqueTest
+from penstock.rendering.columns import Answers, html, read_columns
+from penstock.rendering.text import count, line
 from penstock.spark.failures import explained
 from penstock.spark.functions import expr, fn
 from penstock.sql.identifiers import fold, nearest, quoted
@@ -19,6 +22,9 @@ from penstock.sql.identifiers import fold, nearest, quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
+
+    from penstock.model.definition.model import Model
+
 
 INSERTED, DELETED, UPDATED, SAME = "inserted", "deleted", "updated", "same"
 # Columns of the comparison beside those of the tables, which are inside of the structs.
@@ -233,3 +239,117 @@ def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
         yield kept
     finally:
         kept.unpersist()
+
+
+@dataclass(frozen=True, slots=True)
+class TableDiff:
+    """The differences in ``table`` between two snapshots, or from it to ``other``, both as they are
+    now.
+
+    ``key`` are the columns by which rows were matched: without one by their ids, those that lack
+    their like by whole rows. ``columns_added`` and ``columns_dropped`` are not compared. ``run``
+    is the run whose changes alone count, if one was asked for.
+    """
+
+    table: str
+    other: str | None
+    from_snapshot: int | None
+    to_snapshot: int | None
+    run: str | None
+    key: tuple[str, ...]
+    changes: Compared
+    columns_added: tuple[str, ...] = ()
+    columns_dropped: tuple[str, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.changes.differs or self.columns_added or self.columns_dropped)
+
+    def __repr__(self) -> str:
+        found = self.changes
+        said = f"{found.inserted} inserted, {found.deleted} deleted, {found.updated} updated"
+        return line(self, self.table if self.other is None else f"{self.table}, {self.other}", said)
+
+
+class TableDiffs(Answers[TableDiff]):
+    """The result of `Project.diff`: a table each."""
+
+    __slots__ = ()
+    columns = read_columns(
+        "table inserted=changes.inserted deleted=changes.deleted updated=changes.updated "
+        "columns=columns_updated"
+    )
+
+    def _repr_html_(self) -> str:
+        return html(self.columns, self, count(len(self), "table"))
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Rows before and after, with what both are called; of one table with an id of each row."""
+
+    before: DataFrame
+    after: DataFrame
+    names: tuple[str, str] = ("the table", "the table")
+    row_id: str | None = None
+
+    @property
+    def columns(self) -> tuple[list[str], list[str]]:
+        """The names of the columns of both."""
+        old, new = (
+            [name for name in frame.columns if name != self.row_id]
+            for frame in (self.before, self.after)
+        )
+        return old, new
+
+    @property
+    def common(self) -> list[str]:
+        """The columns that both have, as the later has them."""
+        old, new = self.columns
+        known = set(map(fold, old))
+        return [name for name in new if fold(name) in known]
+
+
+def added_and_dropped(
+    old: Sequence[str], new: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names that only the later have, and those that only the earlier have."""
+
+    def lacking(names: Sequence[str], others: Sequence[str]) -> Iterator[str]:
+        known = set(map(fold, others))
+        return (name for name in names if fold(name) not in known)
+
+    return tuple(lacking(new, old)), tuple(lacking(old, new))
+
+
+def key_of_model(model: Model | None, partition_column: str) -> tuple[str, ...]:
+    """The columns by which rows of a model's table are one each, as far as it says so: its keys,
+    its grain, or what a data test says is unique.
+    """
+    if model is None:
+        return ()
+    slices = (partition_column,) if model.partition is not None else ()
+    if model.keys and not model.key_expressions:
+        history = model.history
+        versions = (history.valid_from,) if history and model.strategy.keeps_versions else ()
+        return (*model.keys, *versions, *slices)
+    if model.about.grains:
+        return (*model.about.grains[0], *slices)
+    unique = (test.columns for test in model.data_tests if isinstance(test, UniqueTest))
+    found = next(unique, ())
+    return (*found, *slices) if found else ()
+
+
+def compare_sides(
+    sides: Sides, key: Sequence[str], samples: int, *, sure: bool
+) -> tuple[Compared, tuple[str, ...]]:
+    """Compare by a key, and return it; by row ids or whole rows where several rows have it, unless
+    it is ``sure`` that it should be used: then ArgumentError is raised.
+    """
+    rule = Rule(sides.common, tuple(key), sides.row_id, samples)
+    try:
+        return compare(sides.before, sides.after, rule), tuple(key)
+    except NotUnique:
+        if sure:
+            raise
+        return compare_sides(sides, (), samples, sure=True)

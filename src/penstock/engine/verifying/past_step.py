@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from penstock.engine.answers.table_diff import Sides
+from penstock.engine.answers.comparing import Sides
 from penstock.engine.inputs.pinned_tables import table_name
 from penstock.engine.planning.files_read import is_as_it_was
 from penstock.engine.planning.recorded_plan import RecordedPlan, RecordedStep

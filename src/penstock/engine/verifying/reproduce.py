@@ -15,8 +15,13 @@ from typing import TYPE_CHECKING, cast
 
 from penstock.destinations.values import At
 from penstock.distribution import VERSION
-from penstock.engine.answers.comparing import Compared, key_of
-from penstock.engine.answers.table_diff import added_and_dropped, compare_sides, key_of_model
+from penstock.engine.answers.comparing import (
+    Compared,
+    added_and_dropped,
+    compare_sides,
+    key_of,
+    key_of_model,
+)
 from penstock.engine.inputs.declared_columns import cast_to
 from penstock.engine.inputs.pinned_tables import Beginning, Pins, table_name
 from penstock.engine.inputs.resolve import Reader, Views, resolve
