@@ -63,6 +63,13 @@ def test_partitions_are_kept() -> None:
     assert found.properties == {"partitioned_by": "(day, bucket(4, id))"}
 
 
+@pytest.mark.parametrize("materialized", ["table", "incremental"])
+def test_partitions_of_bigquery_are_not_taken(materialized: str) -> None:
+    found = kind(materialized, unique_key="id", partition_by={"field": "day", "data_type": "date"})
+    assert isinstance(found, Kind)
+    assert found.properties == {}
+
+
 def test_a_microbatch_says_how_long_its_batches_are_and_where_they_begin() -> None:
     found = kind(
         incremental_strategy="microbatch", event_time="at", batch_size="hour", begin="2026-01-01"

@@ -17,6 +17,10 @@ WRITTEN = {
     "WHERE l = [1]\nOR x IN ([2], [:y])": "WHERE l = array(1)\nOR x IN (array(2), array(:y))",
     "SELECT {'a':b, 'c': f(d, [e])[0]}": "SELECT named_struct('a',b, 'c', f(d, array(e))[0])",
     "SELECT '[1]', \"{'a': 1}\", l[1], l[1:2], f(x)[0], x::INT[], `[`": "",
+    "SELECT {'a': v:['b'], 'c': [v:['d'][0]]}": (
+        "SELECT named_struct('a', v:['b'], 'c', array(v:['d'][0]))"
+    ),
+    "SELECT CAST(v :['a'] AS INT), v : ['b'][0], f(v):['c'], v:a['b'], v:[0]": "",  # of a VARIANT
     "SELECT [x FOR x IN l]": "",
     "SELECT {a}, {'a'}, {1: 2}": "",
     "SELECT [1": "",

@@ -5,6 +5,7 @@
 A PROJECT is a directory with a dbt_project.yml, such as a package's integration_tests. DIRECTORY
 holds a checkout of each package that the projects require. Nothing is downloaded. Seeds come first,
 then operations, models and snapshots, and last the tests: a test that fails skips no model.
+Models that wrote no row are counted: packages read sources of one schema, which ``--schema`` names.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,18 +35,26 @@ _MODELS = ("build", "--exclude-resource-type", "seed", "test", "unit_test")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``counts`` has the nodes by status, ``failures`` the name and message of each that failed."""
+    """``counts`` has the nodes by status, ``failures`` the name and message of each that failed.
+
+    ``written`` has the rows that each model or snapshot wrote, by the name of its node.
+    """
 
     project: str
     counts: Mapping[str, int]
     failures: tuple[tuple[str, str], ...] = ()
+    written: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def line(self) -> str:
         """One line of the report."""
         total, passed = sum(self.counts.values()), sum(self.counts.get(s, 0) for s in _PASSED)
         others = ", ".join(f"{number} {status}" for status, number in sorted(self.counts.items()))
-        return f"{self.project}: {passed} of {total} nodes ({others})"
+        empty = sum(1 for rows in self.written.values() if not rows)
+        return (
+            f"{self.project}: {passed} of {total} nodes ({others});"
+            f" {empty} of {len(self.written)} models that write rows wrote none"
+        )
 
 
 def main() -> int:
@@ -56,10 +65,7 @@ def main() -> int:
     with TemporaryDirectory(prefix="penstock-packages-") as scratch:
         directory = arguments.into or Path(scratch)
         for project in arguments.projects:
-            chosen = ["--select", arguments.select] if arguments.select else []
-            outcome = run(
-                project.resolve(), packages, directory.resolve(), chosen, arguments.operation
-            )
+            outcome = run(project.resolve(), packages, directory.resolve(), arguments)
             print(outcome.line, flush=True)
             for name, message in outcome.failures:
                 print(f"    {name}: {message}", flush=True)
@@ -72,6 +78,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--packages", type=Path, required=True, help="where checkouts are")
     parser.add_argument("--into", type=Path, help="a new directory that keeps projects and lakes")
     parser.add_argument("--select", help="nodes, as `dbt build` selects them")
+    about = (
+        "the profile's schema; packages of Fivetran read their seeds from a schema that they name"
+    )
+    parser.add_argument("--schema", default="main", help=about)
     about = "a macro to run after the seeds, in projects that have it"
     parser.add_argument("--operation", action="append", default=[], help=about)
     parser.add_argument("projects", nargs="+", type=Path, metavar="PROJECT")
@@ -82,8 +92,7 @@ def run(
     project: Path,
     packages: Mapping[str, Path],
     scratch: Path,
-    chosen: Sequence[str],
-    operations: Sequence[str],
+    arguments: argparse.Namespace,
 ) -> Outcome:
     """Build and test a copy of a project, with a profile and a lake of its own."""
     settings = _settings(project)
@@ -92,10 +101,11 @@ def run(
     _copy(project, copy)
     for package in _required(project, packages):
         _copy(packages[package], copy / "dbt_packages" / package)
-    _write_profile(copy, settings.get("profile", name))
+    _write_profile(copy, settings.get("profile", name), arguments.schema)
+    chosen = ["--select", arguments.select] if arguments.select else []
     results: dict[str, Any] = {}
     before = [["seed", *chosen]] if any(copy.rglob("*.csv")) else []
-    before += [["run-operation", macro] for macro in operations if _has_macro(copy, macro)]
+    before += [["run-operation", macro] for macro in arguments.operation if _has_macro(copy, macro)]
     for command in (*before, [*_MODELS, *chosen], ["test", *chosen]):
         output = _dbt(copy, command)
         written = copy / "target" / "run_results.json"
@@ -133,7 +143,13 @@ def _outcome(name: str, results: Sequence[Mapping[str, Any]]) -> Outcome:
         for result in results
         if result["status"] in _FAILED
     )
-    return Outcome(name, counts, failures)
+    written = {
+        result["unique_id"]: int(result["adapter_response"]["rows_affected"])
+        for result in results
+        if result["unique_id"].startswith(("model.", "snapshot."))
+        and result["adapter_response"].get("rows_affected") is not None
+    }
+    return Outcome(name, counts, failures, written)
 
 
 def _packages(directory: Path) -> Iterator[tuple[str, Path]]:
@@ -184,12 +200,12 @@ def _copy(source: Path, target: Path) -> None:
     shutil.copytree(source, target, ignore=others)
 
 
-def _write_profile(project: Path, name: str) -> None:
+def _write_profile(project: Path, name: str, schema: str) -> None:
     target = {
         "type": "penstock",
         "catalog": f"ducklake:sqlite:{project / 'lake.sqlite'}",
         "data_path": f"{project / 'lake_data'}/",
-        "schema": "main",
+        "schema": schema,
         "threads": 4,
         "spark": {"master": "local[2]", "conf": {"spark.driver.memory": "2g"}},
     }

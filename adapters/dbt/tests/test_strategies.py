@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -28,6 +29,14 @@ OPTIONS = {
     "buckets": "incremental_strategy='insert_overwrite', partition_by=['bucket(4, id)']",
     "by_text": "incremental_strategy='insert_overwrite', partition_by=['bucket(2, text)']",
 }
+# Packages configure dbt-bigquery's form for each adapter but dbt-spark's and dbt-databricks'.
+MONTHLY = """
+{{ config(materialized="incremental", incremental_strategy="insert_overwrite", FORMAT
+   partition_by={"field": "day", "data_type": "date", "granularity": "month"}) }}
+select id, day from values
+{% if is_incremental() %}(3, date '2026-01-30'){% else %}
+(1, date '2026-01-01'), (2, date '2026-02-01'), (2, date '2025-01-01'){% endif %} as v(id, day)
+"""
 EXPECTED = {
     "conditional": [(1, "a"), (2, "B")],
     "aliased": [(1, "A"), (2, "b"), (3, "c")],
@@ -76,6 +85,8 @@ class TestStrategies:
         others = {
             "lacking": LACKING,
             "granted": GRANTED,
+            "monthly": MONTHLY.replace("FORMAT", ""),
+            "monthly_delta": MONTHLY.replace("FORMAT", "file_format='delta',"),
             "untyped": UNTYPED,
             "located": DELTA.replace("OPTION", "location='custom/place'"),
             "tuned": DELTA.replace("OPTION", "table_properties={'delta.appendOnly': 'true'}"),
@@ -109,6 +120,9 @@ class TestStrategies:
             assert {(1, "A"), (2, "B"), (4, "D")} <= set(rows)
             assert len(rows) == len(set(rows)), name
         assert (1, "a") not in rows
+        for table in ("{schema}.monthly", "outside.{schema}.monthly_delta"):
+            rows = project.run_sql(f"select id, day from {table} order by 1, 2", fetch="all")
+            assert rows == [(2, date(2025, 1, 1)), (2, date(2026, 2, 1)), (3, date(2026, 1, 30))]
         rows = project.run_sql("select * from {schema}.untyped order by id", fetch="all")
         assert rows == [(1, None, [], "1", None), (2, None, [], None, None)]
 

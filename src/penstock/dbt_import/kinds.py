@@ -143,12 +143,9 @@ def kind_of(node: Fields, dialect: str = "spark") -> Kind | str:
     return _KINDS[materialized](node, dialect)
 
 
-def _table(node: Fields, _: str) -> Kind:
-    return Kind("FULL", _partitioned(config_of(node)))
-
-
 def _partitioned(config: Fields) -> dict[str, str]:
-    parts = as_list(config.get("partition_by") or config.get("partitioned_by"))
+    option = config.get("partition_by") or config.get("partitioned_by")
+    parts = [] if isinstance(option, Mapping) else as_list(option)  # the form of dbt-bigquery
     return {"partitioned_by": f"({', '.join(parts)})"} if parts else {}
 
 
@@ -232,7 +229,7 @@ def _listed(options: Mapping[str, str]) -> str:
 
 
 _KINDS: Mapping[str, Callable[[Fields, str], Kind | str]] = {
-    "table": _table,
+    "table": lambda node, _: Kind("FULL", _partitioned(config_of(node))),
     "view": lambda *_: Kind("VIEW"),
     "ephemeral": lambda *_: "its query stands in those of its readers, as dbt compiles it",
     "incremental": _incremental,

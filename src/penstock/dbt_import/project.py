@@ -257,6 +257,8 @@ def _noted(node: Fields) -> Iterator[str]:
         yield "its grants are not taken: give rights in the catalog's database"
     if _VARIABLE.search(str(node.get("raw_code") or "")):
         yield "its variables keep the values of this compilation: dbt compile --vars sets others"
+    if isinstance(config.get("partition_by") or config.get("partitioned_by"), Mapping):
+        yield "its partition_by is that of dbt-bigquery and not taken: list columns"
     for option, value in config.items():
         if value and option not in _TAKEN and option not in _WITHOUT_EFFECT:
             yield f"its option {option} is not converted"

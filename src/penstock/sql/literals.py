@@ -144,9 +144,9 @@ def _number(text: str, *, negative: bool) -> int | float | Decimal:
     return -found if negative else found
 
 
-# What a value may follow: after these a bracket opens one and does not index one.
+# What a value may follow: after these a bracket opens one, and is no index and no path (v:['a']).
 _BEFORE = frozenset(
-    {"(", "[", ",", ":", "SELECT", "DISTINCT", "ALL", "WHERE", "ON", "HAVING", "CASE", "WHEN"}
+    {"(", "[", ",", "SELECT", "DISTINCT", "ALL", "WHERE", "ON", "HAVING", "CASE", "WHEN"}
     | {"THEN", "ELSE", "AND", "OR", "NOT", "IN", "BETWEEN", "FROM", "=", "==", "<>", "!=", "<=>"}
     | {"<", "<=", ">", ">=", "||", "+", "=>", ":="}
 )
@@ -185,7 +185,7 @@ class _Writing:
         if opens == "(":
             return self._inside(at, ")")
         of_map = self.mark(at - 1) == "MAP"
-        if opens == "{" and (of_map or self.follows_none(at)):
+        if opens == "{" and (of_map or self.mark(at - 1) == ":" or self.follows_none(at)):
             return self._pairs(at, of_map=of_map)
         if opens == "{":
             raise _Other
@@ -213,7 +213,7 @@ class _Writing:
             if self.mark(at) != ":":
                 raise _Other
             self.put(at, ",")
-            at += 1
+            at = self._list(at + 1) if self.mark(at + 1) == "[" else at + 1
             while self.mark(at) not in {",", "}"}:
                 at = self.value(at)
             at += self.mark(at) == ","

@@ -222,6 +222,7 @@ QUERIES = {
     "SELECT [1, a], {'x': a}.x, MAP {'k': [a]}['k'] FROM n": (
         "SELECT [1, a], {'x': a}.x, MAP {'k': [a]}['k'] FROM n"
     ),
+    "SELECT CAST(parse_json('{\"x\": [7]}') :['x'][0] AS INT) FROM n": "SELECT 7 FROM n",
     "SELECT a FROM n FOR SYSTEM_VERSION AS OF 2": "FROM n AT (VERSION => 2)",
     "SELECT a FROM n WHERE [a] = [2]": "SELECT a FROM n WHERE [a] = [2]",
 }

@@ -51,8 +51,8 @@ logger = AdapterLogger("Penstock")
 class PenstockConfig(AdapterConfig):
     """What a model may be configured with beside what dbt itself knows."""
 
-    partition_by: list[str] | str | None = None
-    partitioned_by: list[str] | str | None = None
+    partition_by: list[str] | str | dict[str, Any] | None = None
+    partitioned_by: list[str] | str | dict[str, Any] | None = None
     sorted_by: list[str] | str | None = None
     penstock_stage: bool | None = None
 
@@ -345,6 +345,14 @@ class PenstockAdapter(SQLAdapter):
     def convert_time_type(cls, agate_table: agate.Table, col_idx: int) -> str:
         """The type of a seed's column."""
         return "time"
+
+    @available
+    @classmethod
+    def partitions_of(cls, option: Any, is_delta: object) -> list[str]:
+        """The configured partitions: a list of columns or expressions, or dbt-bigquery's form."""
+        if isinstance(option, dict):
+            return partitions.time_partitions(option, columns_only=bool(is_delta))
+        return cls.names_of(option, "partition_by")
 
     @available
     @classmethod

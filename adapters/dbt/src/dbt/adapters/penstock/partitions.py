@@ -1,11 +1,11 @@
-"""The partitions of rows as a condition on a table, for `insert_overwrite`."""
+"""Partitions as models configure them, and as a condition on a table for `insert_overwrite`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_, or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -21,6 +21,41 @@ if TYPE_CHECKING:
     from penstock.lake.format.schema import TableSchema
 
 _LIMIT = 1_000  # partitions in a condition
+_GRANULARITIES = ("year", "month", "day", "hour")
+_OPTIONS = frozenset({"field", "data_type", "granularity", "copy_partitions"})
+
+
+def time_partitions(option: Mapping[str, Any], *, columns_only: bool) -> list[str]:
+    """Return the partitions of the form that dbt-bigquery has, of a column and a granularity.
+
+    Packages configure it for each adapter but dbt-spark and dbt-databricks.
+
+    Args:
+        option: the configured `field`, with its `data_type` and `granularity`.
+        columns_only: whether the table has no partitions by an expression. The partitions of a
+            date are its days then.
+
+    Raises:
+        DbtRuntimeError: it has other options, or is of another type or granularity.
+    """
+    kind = str(option.get("data_type", "date")).lower()
+    granularity = str(option.get("granularity", "day")).lower()
+    field, is_date = option.get("field"), kind == "date"
+    granularities = _GRANULARITIES[:3] if is_date else _GRANULARITIES
+    if (
+        not isinstance(field, str)
+        or not _OPTIONS.issuperset(option)
+        or kind not in {"date", "datetime", "timestamp"}
+        or granularity not in granularities
+    ):
+        raise DbtRuntimeError(
+            f"partition_by is a list of columns, or the field of a date or timestamp with one of "
+            f"the granularities {', '.join(_GRANULARITIES)}, not {dict(option)!r}"
+        )
+    if is_date and (granularity == "day" or columns_only):
+        return [field]
+    finest = granularities.index(granularity)
+    return [f"{unit}({field})" for unit in granularities[: finest + 1]]
 
 
 def has_buckets(partitions: Sequence[str]) -> bool:

@@ -37,7 +37,8 @@
 
 {# PARTITIONED BY and SORTED BY, under the names of dbt-spark and of dbt-duckdb. #}
 {% macro penstock__layout() -%}
-  {%- set partitions = adapter.names_of(config.get('partition_by') or config.get('partitioned_by'), 'partition_by') -%}
+  {%- set is_delta = config.get('file_format') == 'delta' and target.delta -%}
+  {%- set partitions = adapter.partitions_of(config.get('partition_by') or config.get('partitioned_by'), is_delta) -%}
   {%- set keys = adapter.names_of(config.get('sorted_by'), 'sorted_by') -%}
   {%- if partitions %} partitioned by ({{ partitions | join(', ') }}){% endif -%}
   {%- if keys %} sorted by ({{ keys | join(', ') }}){% endif -%}

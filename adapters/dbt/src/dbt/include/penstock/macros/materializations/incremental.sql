@@ -123,7 +123,7 @@
 {% macro penstock__get_incremental_insert_overwrite_sql(arg_dict) %}
   {% set target, source = arg_dict["target_relation"], arg_dict["temp_relation"] %}
   {% set columns = get_quoted_csv(arg_dict["dest_columns"] | map(attribute="name")) %}
-  {% set partitions = adapter.names_of(config.get('partition_by') or config.get('partitioned_by'), 'partition_by') %}
+  {% set partitions = adapter.partitions_of(config.get('partition_by') or config.get('partitioned_by'), false) %}
   {% if not partitions and penstock__is_empty() %}
     insert into {{ target }} ({{ columns }}) select {{ columns }} from {{ source }}
   {% elif not partitions %}
