@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from tests import duck, postgres
 
 from bench import harness
-from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.commits.retry import RetryPolicy
-from penstock.lake.methods import add_data_files
+from penstock.lakes.catalog.catalog import Catalog
+from penstock.lakes.catalog.commits.retry import RetryPolicy
+from penstock.lakes.methods import add_data_files
 
 FILES = 24_000
 SOURCES = 10

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from bench import harness
 from penstock.events import ignore
-from penstock.lake.lake import Lake
+from penstock.lakes.lake import Lake
 from penstock.project.project import Project
 
 FIRST = date(2025, 1, 1)

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import Connection, text
 
-from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.database import metadata as t
+from penstock.lakes.catalog.catalog import Catalog
+from penstock.lakes.catalog.database import metadata as t
 
 PER_FILE = 1000
 _LINKS = 50_000  # of one file: file systems allow 65,000

@@ -20,7 +20,7 @@ from tests import postgres
 from bench import harness
 from bench.commits import _database
 from penstock import Lake
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lakes.format.schema import Column, TableSchema
 
 COMMITS = 400  # of all writers
 WRITERS = 4

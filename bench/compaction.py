@@ -13,7 +13,7 @@ from tests import duck
 
 from bench import harness
 from penstock import Lake
-from penstock.lake.maintenance.writing import MEMORY
+from penstock.lakes.maintenance.writing import MEMORY
 
 OURS, DUCKDB = "penstock merge_adjacent_files", "duckdb merge_adjacent_files"
 FILES = 2_000

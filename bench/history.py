@@ -19,7 +19,7 @@ from bench import data, harness
 from penstock import Lake
 from penstock.engine.strategies import history
 from penstock.engine.strategies.target import WriteTarget
-from penstock.lake.candidate.state import Staged
+from penstock.lakes.candidate.state import Staged
 from penstock.model.values.history import annotated
 
 CHANGED, UNCHANGED = "penstock, 1% changed", "penstock, unchanged"

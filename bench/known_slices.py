@@ -20,8 +20,8 @@ from bench import generated
 from penstock import Project
 from penstock.engine.state.records import this_process
 from penstock.engine.state.tables import READ, RUN, SLICE, STEP, migrate, to_text
-from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.database import metadata as t
+from penstock.lakes.catalog.catalog import Catalog
+from penstock.lakes.catalog.database import metadata as t
 from penstock.model.definition.model import Model
 
 FIRST = date(2025, 1, 1)

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench import harness, scan
 from penstock import Lake
-from penstock.lake.reading.scan import FILE, POSITION, Scan, read
-from penstock.lake.rows.deletes import remove
+from penstock.lakes.reading.scan import FILE, POSITION, Scan, read
+from penstock.lakes.rows.deletes import remove
 
 DELETED, WHOLE = "penstock scan, 1% deleted", "penstock scan"
 SHARE = 100  # one row of so many goes

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from bench import catalogs, harness
 from penstock import Lake
-from penstock.lake.catalog.catalog import Catalog
+from penstock.lakes.catalog.catalog import Catalog
 
 LATEST, BACK = "the latest snapshot", "half of the snapshots back"
 COLUMNS, IN_FORCE = 4, 100

@@ -18,7 +18,7 @@ from pathlib import Path
 from penstock.model.values.strategy import STRATEGIES
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "penstock"
-HOMES = ("lake/", "sql/", "engine/strategies/", "/strategy.py", "/kinds.py")
+HOMES = ("lakes/", "sql/", "engine/strategies/", "/strategy.py", "/kinds.py")
 VALUES = frozenset(name.upper() for name in STRATEGIES)
 _IS_VIEW = "kind == 'view'"  # of what the lake has by a name
 _MODE = "'view' in rows", "way == 'view'"  # how rows come to a process of Python

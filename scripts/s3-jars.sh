@@ -1,7 +1,7 @@
 #!/usr/bin/env sh
 # What the tests of S3 need, by Maven, into the directory given: a server program that speaks S3
 # (S3Proxy, 55 MB), and the jars of S3A for Spark, which the package has a script for.
-# Then: PENSTOCK_TEST_S3=DIRECTORY pytest tests/lake/test_s3*.py
+# Then: PENSTOCK_TEST_S3=DIRECTORY pytest tests/lakes/test_s3*.py
 set -eu
 to="${1:?where to: scripts/s3-jars.sh DIRECTORY}"
 s3proxy=4.1.0

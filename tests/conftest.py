@@ -57,14 +57,14 @@ _SLOW = (
     "tests/engine/session/test_warm_process.py",
     "tests/engine/state/test_claims.py",
     "tests/engine/strategies/",
-    "tests/lake/catalog/test_pruning_never_drops.py",
-    "tests/lake/catalog/test_races.py",
-    "tests/lake/catalog/test_restore_across.py",
-    "tests/lake/catalog/test_rollback.py",
-    "tests/lake/catalog/test_size.py",
-    "tests/lake/concurrent/",
-    "tests/lake/killed/",
-    "tests/lake/maintenance/test_flush_inlined_data.py",
+    "tests/lakes/catalog/test_pruning_never_drops.py",
+    "tests/lakes/catalog/test_races.py",
+    "tests/lakes/catalog/test_restore_across.py",
+    "tests/lakes/catalog/test_rollback.py",
+    "tests/lakes/catalog/test_size.py",
+    "tests/lakes/concurrent/",
+    "tests/lakes/killed/",
+    "tests/lakes/maintenance/test_flush_inlined_data.py",
 )
 
 

@@ -15,8 +15,8 @@ import pytest
 
 import penstock
 from penstock import Lake, Project
-from penstock.lake.table import Table
-from penstock.lake.transaction import Transaction
+from penstock.lakes.table import Table
+from penstock.lakes.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,9 +8,9 @@ from time import monotonic
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.lake.catalog.database.engine import make_engine
-from penstock.lake.catalog.database.location import parse_location
-from penstock.lake.storage import Storage
+from penstock.lakes.catalog.database.engine import make_engine
+from penstock.lakes.catalog.database.location import parse_location
+from penstock.lakes.storage import Storage
 from penstock.masking import is_secret, masked, shown
 from penstock.settings.config import SparkSettings, load_settings
 

@@ -7,16 +7,16 @@ Each is loaded when it is first asked for: what uses one part does not pay for t
 from importlib import import_module
 
 _HOMES = {
-    "Column": "penstock.lake.format.schema",
+    "Column": "penstock.lakes.format.schema",
     "CustomMaterialization": "penstock.model.values.custom_strategy",
     "Delta": "penstock.delta.delta",
-    "Lake": "penstock.lake.lake",
-    "PartitionField": "penstock.lake.format.files",
+    "Lake": "penstock.lakes.lake",
+    "PartitionField": "penstock.lakes.format.files",
     "PenstockError": "penstock.errors",
     "Project": "penstock.project.project",
-    "Resources": "penstock.lake.maintenance.writing",
-    "SortKey": "penstock.lake.format.objects",
-    "TableSchema": "penstock.lake.format.schema",
+    "Resources": "penstock.lakes.maintenance.writing",
+    "SortKey": "penstock.lakes.format.objects",
+    "TableSchema": "penstock.lakes.format.schema",
     "lake": "penstock.engine.python.helpers",
     "macro": "penstock.model.macros.python_macros",
 }

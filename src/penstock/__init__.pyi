@@ -3,11 +3,11 @@
 from penstock.delta.delta import Delta
 from penstock.engine.python.helpers import lake
 from penstock.errors import PenstockError
-from penstock.lake.format.files import PartitionField
-from penstock.lake.format.objects import SortKey
-from penstock.lake.format.schema import Column, TableSchema
-from penstock.lake.lake import Lake
-from penstock.lake.maintenance.writing import Resources
+from penstock.lakes.format.files import PartitionField
+from penstock.lakes.format.objects import SortKey
+from penstock.lakes.format.schema import Column, TableSchema
+from penstock.lakes.lake import Lake
+from penstock.lakes.maintenance.writing import Resources
 from penstock.model.macros.python_macros import macro
 from penstock.model.values.custom_strategy import CustomMaterialization
 from penstock.project.project import Project

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench import add_files
 
-from penstock.lake.methods import add_data_files
+from penstock.lakes.methods import add_data_files
 from tests import duck
 
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from penstock import Lake, Project
 from penstock.cli.main import main
 from penstock.errors import ArgumentError
-from penstock.lake.format.changes import ChangeSet, NewView
+from penstock.lakes.format.changes import ChangeSet, NewView
 
 CONFIG = """\
 [lakes.main]

@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 
 from penstock.cli.main import main
 from tests import duck
-from tests.lake.catalog.conftest import Place
-from tests.lake.maintenance.lakes import play
+from tests.lakes.catalog.conftest import Place
+from tests.lakes.maintenance.lakes import play
 
 
 @pytest.fixture

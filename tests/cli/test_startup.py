@@ -37,8 +37,8 @@ NOT_NEEDED = (
     *("pyspark", "py4j", "rich", "pyarrow"),
     *("sqlalchemy.dialects.postgresql", "psycopg"),  # the lake is on SQLite
     *(
-        "penstock.lake.catalog.commits.commit",
-        "penstock.lake.catalog.commits.writes",
+        "penstock.lakes.catalog.commits.commit",
+        "penstock.lakes.catalog.commits.writes",
     ),  # nothing is written
 )
 WITHOUT_CATALOG = {("check",)}

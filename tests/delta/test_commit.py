@@ -30,8 +30,8 @@ from penstock.delta.log import LogState, commits_of, load, read_commit
 from penstock.delta.log_files import commit_path, list_log, put_if_absent
 from penstock.delta.statistics import parsed
 from penstock.errors import CommitConflict, CommitUnknown, UnsupportedFeature
-from penstock.lake import storage
-from penstock.lake.storage import Storage
+from penstock.lakes import storage
+from penstock.lakes.storage import Storage
 from penstock.sql.predicate import of_where
 from tests.delta.tables import EVERYTHING, file, land, make, metadata, paths
 from tests.delta.test_fixtures import FIXTURES

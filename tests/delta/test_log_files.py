@@ -18,7 +18,7 @@ from penstock.delta.log_files import (
     put_if_absent,
 )
 from penstock.errors import DataPathError
-from penstock.lake.storage import Storage, hold, read_bytes
+from penstock.lakes.storage import Storage, hold, read_bytes
 from tests import s3
 
 

@@ -16,7 +16,7 @@ from penstock.delta.schema import (
     table_schema,
 )
 from penstock.errors import ColumnNotFound, SchemaMismatch, UnsupportedFeature
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lakes.format.schema import Column, TableSchema
 from tests.delta import tables
 from tests.delta.tables import metadata
 

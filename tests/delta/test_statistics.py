@@ -10,7 +10,7 @@ import pytest
 from penstock.delta.actions import Add, Metadata
 from penstock.delta.schema import table_schema
 from penstock.delta.statistics import loosened, matching, parsed, read_value, stats_of
-from penstock.lake.format.files import ColumnStats, DataFile
+from penstock.lakes.format.files import ColumnStats, DataFile
 from penstock.sql.predicate import of_where
 from tests.delta.tables import metadata, schema_text
 

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.destinations.delta.lake import DeltaLake
 from penstock.destinations.destination import Destination
-from penstock.lake.lake import Lake
+from penstock.lakes.lake import Lake
 from tests.destinations.memory import MemoryDestination
 
 if TYPE_CHECKING:

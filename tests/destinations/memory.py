@@ -30,8 +30,8 @@ from penstock.destinations.values import (
     Written,
 )
 from penstock.errors import CommitConflict, MergeKeyError, TableNotFound, UnsupportedFeature
-from penstock.lake.limits import Limits
-from penstock.lake.reading.conversions.spark_types import schema_of
+from penstock.lakes.limits import Limits
+from penstock.lakes.reading.conversions.spark_types import schema_of
 from penstock.model.values.strategy import Capability
 from penstock.sql.identifiers import TableRef
 

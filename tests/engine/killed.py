@@ -17,19 +17,19 @@ from sqlalchemy import Connection
 
 from penstock.engine.running.drop import drop
 from penstock.engine.state.store import State, publish
-from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.format.files import PartitionField, all_rows
-from penstock.lake.lake import Lake
+from penstock.lakes.catalog.catalog import Catalog
+from penstock.lakes.format.files import PartitionField, all_rows
+from penstock.lakes.lake import Lake
 from penstock.model.values.asset import TableName
 from tests.engine.state.builders import at, publication, run_record
-from tests.lake.catalog import staging
-from tests.lake.catalog.conftest import Place
-from tests.lake.killed.acts import die_at, in_child, in_fork
+from tests.lakes.catalog import staging
+from tests.lakes.catalog.conftest import Place
+from tests.lakes.killed.acts import die_at, in_child, in_fork
 
 COLUMN = "_wm_partition"
 TARGET = TableName("main", "main", "a")
 _MOST = 200  # statements of an act
-_STRIDE = 2  # tests/lake/killed tries each; these ask whether data and records go together
+_STRIDE = 2  # tests/lakes/killed tries each; these ask whether data and records go together
 
 
 def made_of(

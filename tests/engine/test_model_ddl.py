@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import ArgumentError, QueryFailed
-from penstock.lake.format.objects import SortKey
+from penstock.lakes.format.objects import SortKey
 from tests import duck
 from tests.engine.conftest import Make
 from tests.engine.toy import rows, step

@@ -2,7 +2,7 @@
 
 All hints of the source are collected, those that no other test brings about among them.
 
-Tests ``lake/maintenance/calls.py`` (functions by name).
+Tests ``lakes/maintenance/calls.py`` (functions by name).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.main import COMMANDS
-from penstock.lake.maintenance.calls import CALLS
+from penstock.lakes.maintenance.calls import CALLS
 from penstock.model.headers.properties import KEYWORDS
 
 SOURCE = Path(__file__).parents[2] / "src" / "penstock"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from scripts.trace_files import LIMITS, MARK, Trace, Tracer, measure
 
-from penstock.lake.lake import Lake
+from penstock.lakes.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,7 @@ def test_an_insert_is_traced(tmp_path: Path) -> None:
         # The second insert is the first that finds rows there: it compiles what asks for them.
         first, _, second, third = (traced(lake, insert) for _ in range(4))
         nothing = traced(lake, "SHOW TABLES")
-    assert {"lake/lake.py", "lake/statements/insert.py"} <= set(second.entered)
+    assert {"lakes/lake.py", "lakes/statements/insert.py"} <= set(second.entered)
     assert first.readings == second.readings > 0
     assert nothing.readings == 0
     assert second == third

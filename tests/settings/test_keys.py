@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import ConfigError, Location
-from penstock.lake.storage import Storage
+from penstock.lakes.storage import Storage
 from penstock.settings.keys import KEYS, NAMED, SECTIONS, key_of, table_values, value_of
 from penstock.settings.retention import Setting
 from penstock.settings.settings_file import read_settings_file

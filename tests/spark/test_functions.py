@@ -11,7 +11,7 @@ import pytest
 
 import penstock
 from penstock.errors import UnsupportedFeature
-from penstock.lake.lake import Lake
+from penstock.lakes.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -286,7 +286,7 @@ def _field(value: object) -> str:
 
 def make_sources(catalog: Path, data: Path) -> None:
     """Write the tables of the source ``web`` into a lake."""
-    from penstock.lake.lake import Lake
+    from penstock.lakes.lake import Lake
 
     catalog.parent.mkdir(parents=True, exist_ok=True)
     with Lake.attach(f"ducklake:sqlite:{catalog}", data_path=str(data)) as lake:

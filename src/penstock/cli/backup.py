@@ -11,7 +11,7 @@ from penstock.cli.options import common_options, lake_settings
 from penstock.cli.output import EXIT_FAILED, counting, print_json, say
 
 if TYPE_CHECKING:
-    from penstock.lake.recovery.backup import FileCheck
+    from penstock.lakes.recovery.backup import FileCheck
 
 _SHOWN = 10  # missing files that are listed
 
@@ -37,8 +37,8 @@ def command(
     So keep what expiry and cleanup would remove, or back the files up as well. With --check the
     exit code is 1 when a file is missing.
     """
-    from penstock.lake.catalog.catalog import Catalog
-    from penstock.lake.recovery.backup import backup
+    from penstock.lakes.catalog.catalog import Catalog
+    from penstock.lakes.recovery.backup import backup
 
     name, wanted = lake_settings(project_dir, lake)
     opened = Catalog.open(wanted.catalog, read_only=True, metadata_schema=wanted.metadata_schema)

@@ -19,8 +19,8 @@ from penstock.rendering.text import count
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.lake.lake import Lake
-    from penstock.lake.maintenance.calls import Done
+    from penstock.lakes.lake import Lake
+    from penstock.lakes.maintenance.calls import Done
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class _On:
 
 
 def _opened(on: _On, *, spark: bool = False) -> Lake:
-    from penstock.lake.lake import Lake
+    from penstock.lakes.lake import Lake
 
     _, wanted = lake_settings(on.project_dir, on.lake)
 
@@ -123,7 +123,7 @@ def command(
     if not everything:
         click.echo(ctx.get_help())
         ctx.exit(2)
-    from penstock.lake.maintenance.calls import run_checkpoint as checkpoint
+    from penstock.lakes.maintenance.calls import run_checkpoint as checkpoint
 
     say = None if on.as_json else _say
     with _opened(on, spark=spark) as lake:
@@ -146,7 +146,7 @@ def _summary(rows: Sequence[Any]) -> str:
 
 
 def _run(name: str, on: _On, arguments: Mapping[str, Any], *, spark: bool = False) -> None:
-    from penstock.lake.maintenance.calls import CALLS
+    from penstock.lakes.maintenance.calls import CALLS
 
     call = CALLS[name]
     with _opened(on, spark=spark) as lake:
@@ -163,7 +163,7 @@ def _moment(text: str | None) -> datetime | None:
     """An age before now, or a time with its zone."""
     from datetime import UTC
 
-    from penstock.lake.format.values.duck_text import parse_interval
+    from penstock.lakes.format.values.duck_text import parse_interval
 
     if text is None:
         return None

@@ -51,7 +51,7 @@ def command(
     for where they were. What was committed after the backup is not in it, though its files are
     there still. With --check the exit code is 1 when a file is missing.
     """
-    from penstock.lake.recovery.backup import restore
+    from penstock.lakes.recovery.backup import restore
 
     if uri is None:
         _, wanted = lake_settings(project_dir, lake)

@@ -36,7 +36,7 @@ from penstock.errors import (
     PenstockError,
     RetriesExhausted,
 )
-from penstock.lake import storage
+from penstock.lakes import storage
 from penstock.sql.text import Predicate
 
 _TRIES = 200  # each that fails is a commit of somebody else

@@ -16,10 +16,10 @@ from penstock.delta.merge import Action, Clause, Kind
 from penstock.delta.place import Place
 from penstock.delta.table import Table
 from penstock.errors import ArgumentError, LakeClosed, TableNotFound, UnsupportedFeature
-from penstock.lake import storage as storages
-from penstock.lake.queries.rewriters import CommitContext, Rows, Wanted
-from penstock.lake.snapshot import LATEST
-from penstock.lake.storage import Storage
+from penstock.lakes import storage as storages
+from penstock.lakes.queries.rewriters import CommitContext, Rows, Wanted
+from penstock.lakes.snapshot import LATEST
+from penstock.lakes.storage import Storage
 from penstock.spark.session import SparkSource, source
 from penstock.sql.identifiers import DEFAULT_SCHEMA, TableRef, fold, quote_identifier
 from penstock.sql.lake_functions import Arguments
@@ -111,7 +111,7 @@ class Delta:
         """Open the root, which need not exist: ``Delta.attach("s3://bucket/tables")``.
 
         ``spark`` is a session, or a function that gives one, called when rows are first needed.
-        ``storage`` is what the S3 store needs (`penstock.lake.storage`). Raises EnvironmentMissing
+        ``storage`` is what the S3 store needs (`penstock.lakes.storage`). Raises EnvironmentMissing
         where the package deltalake is not installed.
         """
         require_deltalake()
@@ -187,7 +187,7 @@ class Delta:
         ``delta.shop.orders`` names a table with the root before it. Rows are changed by methods of
         the table. Raises QueryFailed, UnsupportedFeature and others.
         """
-        from penstock.lake.queries.running import run
+        from penstock.lakes.queries.running import run
         from penstock.sql.tables import analyse
 
         self._check_open()

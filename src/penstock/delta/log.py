@@ -15,7 +15,7 @@ from typing import Any
 from penstock.delta.actions import NO_COLUMNS, Add, DeletionVector, Json, Key, Metadata, Protocol
 from penstock.delta.log_files import Checkpoint, Listing, commit_path, list_log, log_directory
 from penstock.errors import DataFileCorrupt, SnapshotNotFound
-from penstock.lake import storage
+from penstock.lakes import storage
 from penstock.lazy import pa, pq
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -18,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 from penstock.errors import EnvironmentMissing
-from penstock.lake import storage
+from penstock.lakes import storage
 
 LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")

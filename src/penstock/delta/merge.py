@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.delta.version import Apply, Draft, Work
 from penstock.errors import ArgumentError, ColumnNotFound, MergeKeyError
-from penstock.lake.format.schema import Column, TableSchema
-from penstock.lake.reading.conversions.spark_types import cast_type
-from penstock.lake.rows import change as rows
-from penstock.lake.rows.engine import stage
-from penstock.lake.rows.spark_finder import rows_of
+from penstock.lakes.format.schema import Column, TableSchema
+from penstock.lakes.reading.conversions.spark_types import cast_type
+from penstock.lakes.rows import change as rows
+from penstock.lakes.rows.engine import stage
+from penstock.lakes.rows.spark_finder import rows_of
 from penstock.spark.failures import explained
 from penstock.spark.functions import expr, fn
 from penstock.spark.session import session_zone
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from penstock.lake.reading.scan import Scan
-    from penstock.lake.transaction import Staged, TransactionTable
+    from penstock.lakes.reading.scan import Scan
+    from penstock.lakes.transaction import Staged, TransactionTable
 
 TARGET, SOURCE = "target", "source"
 Kind = Literal["matched", "not_matched", "not_matched_by_source"]

@@ -16,8 +16,8 @@ from penstock.delta.scan import Scan, read
 from penstock.delta.schema import table_schema
 from penstock.delta.statistics import matching
 from penstock.errors import TableNotFound
-from penstock.lake.format.schema import TableSchema
-from penstock.lake.snapshot import Moment, moment
+from penstock.lakes.format.schema import TableSchema
+from penstock.lakes.snapshot import Moment, moment
 from penstock.spark.functions import as_condition
 from penstock.spark.session import SparkSource, session_zone
 from penstock.sql.predicate import of_where

@@ -17,13 +17,13 @@ from penstock.delta import vectors
 from penstock.delta.actions import Add, DeletionVector, Metadata
 from penstock.delta.schema import is_mapped, physical_fields, table_schema
 from penstock.delta.statistics import loosened, parsed
-from penstock.lake import storage
-from penstock.lake.format.files import DataFile
-from penstock.lake.format.schema import Column
-from penstock.lake.reading.conversions.spark_types import cast_type
-from penstock.lake.reading.deleted.frames import less_masked, masks
-from penstock.lake.reading.deleted.positions import RowAddresses, ordered
-from penstock.lake.reading.parquet.reading import FileKeys, read_files
+from penstock.lakes import storage
+from penstock.lakes.format.files import DataFile
+from penstock.lakes.format.schema import Column
+from penstock.lakes.reading.conversions.spark_types import cast_type
+from penstock.lakes.reading.deleted.frames import less_masked, masks
+from penstock.lakes.reading.deleted.positions import RowAddresses, ordered
+from penstock.lakes.reading.parquet.reading import FileKeys, read_files
 from penstock.lazy import pa, pc, pq
 from penstock.spark.failures import explained, local_path
 from penstock.spark.functions import arrow_frame, fn

@@ -14,7 +14,7 @@ from typing import Any
 from penstock.delta.actions import Metadata
 from penstock.delta.features import COLUMN_MAPPING
 from penstock.errors import ColumnNotFound, SchemaMismatch, UnsupportedFeature
-from penstock.lake.format.schema import (
+from penstock.lakes.format.schema import (
     Column,
     TableSchema,
     assign_ids,
@@ -22,7 +22,7 @@ from penstock.lake.format.schema import (
     type_text,
     without_columns,
 )
-from penstock.lake.format.types import FIELD_ID, from_spark_schema, to_spark_json
+from penstock.lakes.format.types import FIELD_ID, from_spark_schema, to_spark_json
 from penstock.lazy import pa, pq
 from penstock.sql.identifiers import fold
 

@@ -22,9 +22,9 @@ from typing import Any
 
 from penstock.delta.actions import Add, Metadata
 from penstock.delta.schema import physical_columns, table_schema
-from penstock.lake.format.files import ColumnStats, DataFile
-from penstock.lake.format.schema import Column, TableSchema
-from penstock.lake.format.values.bounds import Comparable, base_type, comparable
+from penstock.lakes.format.files import ColumnStats, DataFile
+from penstock.lakes.format.schema import Column, TableSchema
+from penstock.lakes.format.values.bounds import Comparable, base_type, comparable
 from penstock.sql.identifiers import fold
 from penstock.sql.text import (
     Among,

@@ -23,13 +23,13 @@ from penstock.delta.scan import absolute, live_rows
 from penstock.delta.schema import commented, evolved, partition_names, schema_text, table_schema
 from penstock.delta.version import Change, Draft, Work, carry_out
 from penstock.errors import ColumnNotFound, CommitConflict, SchemaMismatch
-from penstock.lake.format.schema import TableSchema
-from penstock.lake.reading.conversions.align import known
-from penstock.lake.reading.conversions.spark_types import schema_of
-from penstock.lake.rows.change import Clause, Condition, RowChange
-from penstock.lake.rows.engine import stage
-from penstock.lake.rows.given import frame_for
-from penstock.lake.snapshot import Moment
+from penstock.lakes.format.schema import TableSchema
+from penstock.lakes.reading.conversions.align import known
+from penstock.lakes.reading.conversions.spark_types import schema_of
+from penstock.lakes.rows.change import Clause, Condition, RowChange
+from penstock.lakes.rows.engine import stage
+from penstock.lakes.rows.given import frame_for
+from penstock.lakes.snapshot import Moment
 from penstock.spark.functions import expr
 from penstock.spark.session import session_zone
 from penstock.sql.predicate import contrary, of_where
@@ -38,7 +38,7 @@ from penstock.sql.text import Predicate, SqlExpression
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.rows.given import Given
+    from penstock.lakes.rows.given import Given
 
 
 _ALL = Predicate(None)

@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from penstock.delta.actions import DeletionVector
 from penstock.errors import DataFileCorrupt
-from penstock.lake import storage
-from penstock.lake.format.files import DeleteFile
-from penstock.lake.reading.deleted.positions import bitmap_positions
+from penstock.lakes import storage
+from penstock.lakes.format.files import DeleteFile
+from penstock.lakes.reading.deleted.positions import bitmap_positions
 from penstock.lazy import pa
 from penstock.spark.failures import file_missing, local_path
 

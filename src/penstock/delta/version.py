@@ -36,16 +36,16 @@ from penstock.delta.scan import Scan, absolute, in_utc, marked, physical_rows, r
 from penstock.delta.schema import table_schema
 from penstock.delta.statistics import matching, stats_of
 from penstock.errors import CommitUnknown, PenstockError, TableNotFound, UnsupportedFeature
-from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.files.registration import mapping_paths
-from penstock.lake.format.changes import ChangeSet, NewTable, TableChange
-from penstock.lake.format.files import DataFile, DeleteFile, FileSet, NameMapping, Table
-from penstock.lake.format.partitioning import partition_fields
-from penstock.lake.format.schema import Column, TableSchema
-from penstock.lake.reading.deleted.positions import Whose, load
-from penstock.lake.storage import remove_directory, remove_file
-from penstock.lake.transaction import Staged, Transaction, TransactionTable
-from penstock.lake.writing.adding.files import hive_texts
+from penstock.lakes.catalog.catalog import Catalog
+from penstock.lakes.catalog.files.registration import mapping_paths
+from penstock.lakes.format.changes import ChangeSet, NewTable, TableChange
+from penstock.lakes.format.files import DataFile, DeleteFile, FileSet, NameMapping, Table
+from penstock.lakes.format.partitioning import partition_fields
+from penstock.lakes.format.schema import Column, TableSchema
+from penstock.lakes.reading.deleted.positions import Whose, load
+from penstock.lakes.storage import remove_directory, remove_file
+from penstock.lakes.transaction import Staged, Transaction, TransactionTable
+from penstock.lakes.writing.adding.files import hive_texts
 from penstock.sql.identifiers import DEFAULT_SCHEMA, fold, quote_identifier
 from penstock.sql.text import Predicate
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from penstock.lake.catalog.snapshots.written import Written
-    from penstock.lake.format.files import Table
-    from penstock.lake.snapshot import At, Snapshot
+    from penstock.lakes.catalog.snapshots.written import Written
+    from penstock.lakes.format.files import Table
+    from penstock.lakes.snapshot import At, Snapshot
 
 
 class Catalog(Protocol):

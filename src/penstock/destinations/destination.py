@@ -24,11 +24,11 @@ if TYPE_CHECKING:
         Staged,
         TableSchema,
     )
-    from penstock.lake.candidate.staged import StagedView
-    from penstock.lake.format.files import Table
-    from penstock.lake.limits import Limits
-    from penstock.lake.queries.resolver import Resolver
-    from penstock.lake.snapshot import At, Snapshot
+    from penstock.lakes.candidate.staged import StagedView
+    from penstock.lakes.format.files import Table
+    from penstock.lakes.limits import Limits
+    from penstock.lakes.queries.resolver import Resolver
+    from penstock.lakes.snapshot import At, Snapshot
     from penstock.lazy import pa
     from penstock.sql.text import Predicate
 

@@ -10,15 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.lake.candidate.state import Staged
-    from penstock.lake.catalog.snapshots.written import Written
-    from penstock.lake.format.files import Table
-    from penstock.lake.format.schema import TableSchema
-    from penstock.lake.reading.feed import FinalRows
-    from penstock.lake.reading.scan import Rows
-    from penstock.lake.rows.slices import Bound, Ranges
-    from penstock.lake.rows.spark_finder import AddressedRows
-    from penstock.lake.snapshot import At, Snapshot
+    from penstock.lakes.candidate.state import Staged
+    from penstock.lakes.catalog.snapshots.written import Written
+    from penstock.lakes.format.files import Table
+    from penstock.lakes.format.schema import TableSchema
+    from penstock.lakes.reading.feed import FinalRows
+    from penstock.lakes.reading.scan import Rows
+    from penstock.lakes.rows.slices import Bound, Ranges
+    from penstock.lakes.rows.spark_finder import AddressedRows
+    from penstock.lakes.snapshot import At, Snapshot
 
 _HOMES = {
     "Staged": "candidate.state",
@@ -38,7 +38,7 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"penstock.lake.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"penstock.lakes.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

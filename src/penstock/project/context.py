@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from penstock.engine.planning.state_cache import StateCache
     from penstock.engine.session.own_models import OwnModels
     from penstock.engine.state.store import State
-    from penstock.lake.catalog.catalog import Catalog, Catalogs
-    from penstock.lake.lake import Lake
+    from penstock.lakes.catalog.catalog import Catalog, Catalogs
+    from penstock.lakes.lake import Lake
     from penstock.model.lineage.models import ProjectLineage, Schemas
     from penstock.model.slicing.needs import Edge
     from penstock.model.slicing.query_facts import QueryFacts

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.engine.answers.read_later import Reader
     from penstock.engine.results import Adopted, Dropped
     from penstock.engine.running.prune import Pruned
-    from penstock.lake.catalog.catalog import Catalog as LakeCatalog
+    from penstock.lakes.catalog.catalog import Catalog as LakeCatalog
     from penstock.model.definition.model import Model
     from penstock.model.values.asset import TableName
     from penstock.project.context import ProjectContext
@@ -255,7 +255,7 @@ def _behind(context: ProjectContext, reader: Model, of: tuple[TableName, int]) -
 
 def _same_moment(context: ProjectContext, at: int, of: TableName, name: TableName) -> int | None:
     """The snapshot of the lake of ``name`` at the time of one of another lake."""
-    from penstock.lake.snapshot import At
+    from penstock.lakes.snapshot import At
 
     if of.lake == name.lake:
         return at
@@ -310,8 +310,8 @@ def _claimed(context: ProjectContext, name: TableName, go: _Go) -> Iterator[None
 def _gone_back(
     context: ProjectContext, name: TableName, model: Model | None, to: int, *, dry_run: bool
 ) -> RolledBackTable:
-    from penstock.lake.format.naming import TableRef
-    from penstock.lake.recovery.rollback import rollback
+    from penstock.lakes.format.naming import TableRef
+    from penstock.lakes.recovery.rollback import rollback
 
     known = context.catalog_of(name)
     now = known.latest().id

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.engine.inputs.resolve import Resolved
     from penstock.engine.planning.slices import Partition
     from penstock.engine.results import QueryResult
-    from penstock.lake.queries.explain import Explanation
+    from penstock.lakes.queries.explain import Explanation
     from penstock.model.definition.model import Model
     from penstock.project.context import ProjectContext
 
@@ -119,7 +119,7 @@ def run_sql(
         QueryFailed: Spark refuses the query.
     """
     context.connections.check_open()
-    from penstock.lake.statements.dispatch import is_statement
+    from penstock.lakes.statements.dispatch import is_statement
 
     dialect = dialect or context.settings.dialect
     if lake is not None or is_statement(text, dialect):
@@ -174,7 +174,7 @@ def run_query(
     if rows is not None:
         return rows
     from penstock.engine.answers.sparkless_query import collected
-    from penstock.lake.statements.dispatch import is_statement
+    from penstock.lakes.statements.dispatch import is_statement
 
     if lake is not None or is_statement(text, written):
         return collected(run_sql(context, text, lake=lake, dialect=dialect), limit)

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     )
     from penstock.engine.verifying.reproduce import Reproduction
     from penstock.engine.verifying.unit_tests import UnitTestResult
-    from penstock.lake.lake import Lake
-    from penstock.lake.queries.explain import Explanation
+    from penstock.lakes.lake import Lake
+    from penstock.lakes.queries.explain import Explanation
     from penstock.model.definition.external import External
     from penstock.model.definition.graph import Graph
     from penstock.model.definition.model import Model

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from penstock.engine.answers.comparing import Compared, Sides, TableDiff, TableDiffs
     from penstock.engine.answers.row_history import Row, RowVersion
     from penstock.engine.state.records import StepRecord
-    from penstock.lake.catalog.catalog import Catalog
-    from penstock.lake.table import Table
+    from penstock.lakes.catalog.catalog import Catalog
+    from penstock.lakes.table import Table
     from penstock.model.definition.model import Model
     from penstock.model.values.asset import TableName
     from penstock.project.context import ProjectContext
@@ -106,7 +106,7 @@ def trace_row(
     from penstock.engine.answers.row_history import Image, read_key, versions_of
     from penstock.engine.state.run_history import makers
     from penstock.engine.state.store import State
-    from penstock.lake.reading.feed import CHANGE_TYPE, SNAPSHOT_ID
+    from penstock.lakes.reading.feed import CHANGE_TYPE, SNAPSHOT_ID
     from penstock.spark.failures import explained
     from penstock.spark.functions import expr, fn
     from penstock.sql.identifiers import quoted
@@ -147,7 +147,7 @@ def trace_row(
 
 def snapshot_of_point(context: ProjectContext, point: Point | None, table: TableName) -> int:
     """Return the snapshot that a point means; None means now."""
-    from penstock.lake.snapshot import At
+    from penstock.lakes.snapshot import At
 
     catalog = context.catalog_of(table)
     if point is None:
@@ -171,7 +171,7 @@ def snapshot_of_point(context: ProjectContext, point: Point | None, table: Table
 
 def _left_by(context: ProjectContext, run: str, table: TableName) -> int:
     """The snapshot as which a run left a table. Raises ArgumentError, SnapshotNotFound."""
-    from penstock.lake.snapshot import At
+    from penstock.lakes.snapshot import At
 
     catalog, run_id = context.catalog_of(table), find_run_id(context, run)
     steps = [step for step in _steps(catalog, run_id) if step.target == table.qualified]
@@ -226,7 +226,7 @@ def _between(
 ) -> TableDiff:
     """Return what differs in a table between two snapshots."""
     from penstock.engine.answers.comparing import Sides, TableDiff, added_and_dropped
-    from penstock.lake.reading.scan import ROW_ID
+    from penstock.lakes.reading.scan import ROW_ID
 
     table, catalog, (first, last) = _rows_of(context, name), context.catalog_of(name), ends
     names = (f"{name} at snapshot {first}", f"{name} at snapshot {last}")
@@ -354,7 +354,7 @@ def _require_one_question(
 
 def _moment(point: str | date | datetime) -> datetime | None:
     """The time that a point is, None where it is a run."""
-    from penstock.lake.snapshot import moment
+    from penstock.lakes.snapshot import moment
     from penstock.settings.quantities import is_duration
 
     if isinstance(point, str) and is_duration(point):

@@ -263,7 +263,7 @@ _KILLED = """
 import os, signal, sys
 from penstock.delta import vectors
 from penstock.destinations.delta import catalog, log
-from penstock.lake.catalog.catalog import Catalog
+from penstock.lakes.catalog.catalog import Catalog
 module, name, after = sys.argv.pop(1).split(":")
 owner = {"vectors": vectors, "log": log, "catalog": Catalog}[module]
 real = getattr(owner, name)

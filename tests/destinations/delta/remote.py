@@ -28,8 +28,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from penstock.delta.commit import storage_options
-from penstock.lake.storage import Storage, hold
-from penstock.lake.storage import output as output_to
+from penstock.lakes.storage import Storage, hold
+from penstock.lakes.storage import output as output_to
 from tests import duck, postgres, s3
 from tests.delta.test_fixtures import FIXTURES
 from tests.destinations.delta.test_models import SCRIPTS

@@ -8,8 +8,8 @@ import pytest
 
 from penstock.destinations.delta import actions
 from penstock.errors import SchemaMismatch, UnsupportedFeature
-from penstock.lake.format.files import ColumnStats, DataFile, PartitionField
-from penstock.lake.format.schema import Column, TableSchema
+from penstock.lakes.format.files import ColumnStats, DataFile, PartitionField
+from penstock.lakes.format.schema import Column, TableSchema
 
 SCHEMA = TableSchema(
     (

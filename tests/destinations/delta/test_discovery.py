@@ -20,8 +20,8 @@ from deltalake import DeltaTable, write_deltalake
 from penstock.destinations.delta import versions
 from penstock.destinations.delta.lake import DeltaLake
 from penstock.errors import CommitConflict, DataPathError, LakeError, UnsupportedFeature
-from penstock.lake.catalog.files.registration import load_mappings
-from penstock.lake.format.changes import ChangeSet, TableChange
+from penstock.lakes.catalog.files.registration import load_mappings
+from penstock.lakes.format.changes import ChangeSet, TableChange
 from tests import postgres
 
 

@@ -14,11 +14,11 @@ from penstock.delta.actions import DeletionVector
 from penstock.delta.vectors import as_delete_file, positions
 from penstock.destinations.delta.actions import added
 from penstock.destinations.delta.marking import Settled, discard, needs_settling, rewritten, settled
-from penstock.lake.format.changes import TableChange
-from penstock.lake.format.files import DataFile, DeleteFile, Table, write
-from penstock.lake.format.schema import Column, TableSchema
-from penstock.lake.reading.deleted.positions import Whose, load
-from penstock.lake.storage import make_directory
+from penstock.lakes.format.changes import TableChange
+from penstock.lakes.format.files import DataFile, DeleteFile, Table, write
+from penstock.lakes.format.schema import Column, TableSchema
+from penstock.lakes.reading.deleted.positions import Whose, load
+from penstock.lakes.storage import make_directory
 from penstock.uuid7 import new_uuid7
 
 SCHEMA = TableSchema((Column("id", "int64", id=1),))

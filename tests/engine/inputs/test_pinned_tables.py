@@ -9,7 +9,7 @@ import pytest
 
 from penstock.engine.inputs.pinned_tables import Pins, candidate_of
 from penstock.errors import QueryFailed
-from penstock.lake.lake import Lake
+from penstock.lakes.lake import Lake
 from penstock.model.values.asset import TableName
 from penstock.project.project import Project
 from penstock.sql.text import Compare, Constant, Predicate

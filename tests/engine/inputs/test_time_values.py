@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from penstock.engine.inputs.time_values import of_kind
-from penstock.lake.rows.slices import Bound
+from penstock.lakes.rows.slices import Bound
 from penstock.model.time.interval import UNITS, Interval
 from penstock.model.time.time_range import TimeColumn
 

@@ -17,7 +17,7 @@ from penstock.engine.planning.slice_states import Recorded
 from penstock.engine.planning.slices import bindings_at
 from penstock.engine.state.records import ReadRecord, SliceRecord
 from penstock.engine.state.store import State, insert_read
-from penstock.lake.catalog.catalog import Catalog
+from penstock.lakes.catalog.catalog import Catalog
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, interval_of
 from penstock.model.time.slice import WHOLE, Part

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.engine.planning.plan import Plan
 from penstock.engine.planning.stages import AlterColumns
-from penstock.lake.catalog.definitions.stored_sql import load_views
+from penstock.lakes.catalog.definitions.stored_sql import load_views
 from penstock.project.project import Project
 from tests.engine.conftest import Make
 

@@ -14,7 +14,7 @@ from penstock.engine.planning.slice_states import Recorded
 from penstock.engine.state.other_writers import Outside, Undone
 from penstock.engine.state.records import Publication, SliceRecord, StepRecord
 from penstock.engine.state.store import State
-from penstock.lake.catalog.catalog import Catalog
+from penstock.lakes.catalog.catalog import Catalog
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import Part, Slice
 from penstock.project.project import Project

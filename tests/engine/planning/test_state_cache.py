@@ -24,8 +24,8 @@ from penstock.engine.planning.ranges import SliceStates
 from penstock.engine.session.connections import Connections
 from penstock.engine.state.records import ReadRecord
 from penstock.engine.state.store import State, insert_read, publish
-from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.database import metadata as t
+from penstock.lakes.catalog.catalog import Catalog
+from penstock.lakes.catalog.database import metadata as t
 from penstock.model.time.interval import Interval
 from penstock.project.context import ProjectContext
 from penstock.project.project import Project

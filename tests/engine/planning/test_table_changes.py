@@ -1,6 +1,6 @@
 """Rows that DuckDB adds to a table, or removes: which slices of its readers that puts behind.
 
-Tests ``lake/reading/column_values.py`` and ``model/slicing/table_reads.py``.
+Tests ``lakes/reading/column_values.py`` and ``model/slicing/table_reads.py``.
 """
 
 from __future__ import annotations

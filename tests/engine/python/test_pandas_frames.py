@@ -1,7 +1,7 @@
 """Frames of pandas have the values and types of their tables, and return them.
 
 Tests ``spark/pandas_frames.py``, ``engine/python/frames.py`` and
-``lake/table.py`` (`Table.to_pandas`). Runs where pandas is installed: in ``.venv-connect``, with
+``lakes/table.py`` (`Table.to_pandas`). Runs where pandas is installed: in ``.venv-connect``, with
 the tests that are marked ``warm``.
 """
 
@@ -18,7 +18,7 @@ import pytest
 
 from penstock.engine.python.frames import from_files, to_file
 from penstock.errors import SchemaMismatch
-from penstock.lake.lake import Lake
+from penstock.lakes.lake import Lake
 
 pandas = pytest.importorskip("pandas", reason="runs in .venv-connect")
 pytestmark = pytest.mark.warm  # as the marked tests run there

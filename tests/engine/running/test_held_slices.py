@@ -24,7 +24,7 @@ from penstock.project.project import Project
 from tests.engine.conftest import Make
 from tests.engine.running.test_concurrent_runs import RANGE, RAW
 from tests.engine.toy import CONFIG, rows, write_project
-from tests.lake.catalog.conftest import postgres_server, postgres_uri
+from tests.lakes.catalog.conftest import postgres_server, postgres_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,7 +22,7 @@ from penstock.engine.state.store import State
 from penstock.engine.state.tables import READ
 from penstock.errors import DefinitionChanged, QueryFailed
 from penstock.events import ignore
-from penstock.lake.lake import Lake
+from penstock.lakes.lake import Lake
 from penstock.project.project import Project
 from tests.engine.conftest import Make
 from tests.engine.running.test_two_runs import both

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.engine.state.store import State
-from penstock.lake.catalog.catalog import Catalog
-from tests.lake.catalog.conftest import Place, place, postgres_server, postgres_uri
+from penstock.lakes.catalog.catalog import Catalog
+from tests.lakes.catalog.conftest import Place, place, postgres_server, postgres_uri
 
 __all__ = ["place", "postgres_server", "postgres_uri"]
 

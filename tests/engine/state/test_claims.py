@@ -19,9 +19,9 @@ from penstock.engine.state.records import this_process
 from penstock.engine.state.store import State, StepRecords
 from penstock.engine.state.tables import CLAIM
 from penstock.errors import ClaimLost
-from penstock.lake.catalog.catalog import Catalog
+from penstock.lakes.catalog.catalog import Catalog
 from tests.engine.state.builders import publication, run_record
-from tests.lake.catalog.conftest import Place
+from tests.lakes.catalog.conftest import Place
 
 QUICK = Timing(beat=0.1, lease=0.5, look=0.05)
 DAYS = "2026-01-01T00:00:00Z/2026-01-04T00:00:00Z"
@@ -148,7 +148,7 @@ import sys
 from penstock.engine.state.claims import Asked, Claims, Timing
 from penstock.engine.state.store import State, StepRecords
 from penstock.errors import ClaimLost
-from penstock.lake.catalog.catalog import Catalog
+from penstock.lakes.catalog.catalog import Catalog
 from tests.engine.state.builders import publication, run_record
 with Catalog.open(sys.argv[1], data_path=sys.argv[2]) as catalog:
     state = State(catalog)

@@ -23,7 +23,7 @@ from penstock.engine.state.tables import (
     version_of,
 )
 from penstock.errors import CatalogVersionUnsupported
-from penstock.lake.catalog.catalog import Catalog
+from penstock.lakes.catalog.catalog import Catalog
 from tests.engine.state.builders import publication, run_record, step_record
 
 

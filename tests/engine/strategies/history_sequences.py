@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.engine.strategies import history as strategy
 from penstock.engine.strategies.target import WriteTarget
-from penstock.lake.lake import Lake
+from penstock.lakes.lake import Lake
 from penstock.model.values.history import History
 from tests.engine.strategies import history_reference as reference
 

@@ -1,6 +1,6 @@
 """partitions: those that the SELECT's rows have are replaced whole; others stay.
 
-Tests ``lake/rows/slices.py`` (ranges and partitions).
+Tests ``lakes/rows/slices.py`` (ranges and partitions).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import ArgumentError
-from penstock.lake.rows import slices
+from penstock.lakes.rows import slices
 from tests.engine.conftest import Make
 from tests.engine.toy import rows
 

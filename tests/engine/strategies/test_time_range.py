@@ -15,8 +15,8 @@ import pytest
 from penstock.engine.strategies.target import WriteTarget
 from penstock.engine.strategies.time_range import Options, stage
 from penstock.errors import StepError
-from penstock.lake.candidate.state import Staged
-from penstock.lake.lake import Lake
+from penstock.lakes.candidate.state import Staged
+from penstock.lakes.lake import Lake
 from penstock.model.script.declaration import Layout
 from penstock.model.time.interval import Interval
 from penstock.model.time.time_range import TimeColumn, TimeRange

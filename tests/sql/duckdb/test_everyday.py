@@ -16,7 +16,7 @@ import pytest
 
 from penstock.errors import UnsupportedFeature
 from penstock.sql.duckdb.translate import translate
-from tests.lake.answers import Answer, of_duckdb, of_spark
+from tests.lakes.answers import Answer, of_duckdb, of_spark
 from tests.sql.duckdb.everyday import (
     AGGREGATES,
     COLUMNS,

@@ -7,6 +7,7 @@ import sqlglot
 from sqlglot import exp
 
 from penstock.errors import UnsupportedFeature
+from penstock.sql.duckdb import strings
 from penstock.sql.duckdb.functions import NAMED
 from penstock.sql.duckdb.rules import Row, by_class, by_name, is_absent
 
@@ -64,3 +65,8 @@ def test_a_function_of_any_number_of_arguments_is_read_or_refused(name: str) -> 
             NAMED[name](call)
         except UnsupportedFeature:
             continue
+
+
+def test_the_length_of_a_text_is_counted_in_bytes() -> None:
+    """As DuckDB's ``strlen`` does."""
+    assert "OCTET_LENGTH(a)" in _applied(by_name(strings.STRINGS)["strlen"], "strlen(a)")

@@ -1,4 +1,4 @@
-"""Forms of Spark's SQL for DuckDB. `tests/lake/statements/test_create_view.py` compares rows."""
+"""Forms of Spark's SQL for DuckDB. `tests/lakes/statements/test_create_view.py` compares rows."""
 
 from __future__ import annotations
 

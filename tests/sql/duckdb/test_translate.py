@@ -11,7 +11,7 @@ from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.spark.failures import explain, explained
 from penstock.sql.duckdb.text import unnamed
 from penstock.sql.duckdb.translate import in_duckdb, translate
-from tests.lake.answers import Answer, of_duckdb, of_spark
+from tests.lakes.answers import Answer, of_duckdb, of_spark
 from tests.sql.duckdb.queries import ITEMS, QUERIES, REFUSED, REFUSED_BY_TYPE, TABLES
 
 if TYPE_CHECKING:

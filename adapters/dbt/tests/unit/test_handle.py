@@ -14,7 +14,7 @@ from dbt.adapters.penstock.credentials import PenstockCredentials
 from dbt.adapters.penstock.handle import Handle, Origin
 from dbt.adapters.penstock.lakes import Lakes, lakes_of
 from penstock.errors import CommitConflict, PenstockError, UnsupportedFeature
-from penstock.lake.lake import Lake
+from penstock.lakes.lake import Lake
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from dbt.adapters.penstock.column import PenstockColumn
 from dbt.adapters.penstock.types import type_name
-from penstock.lake.statements.columns import column_type, duckdb_type
+from penstock.lakes.statements.columns import column_type, duckdb_type
 from penstock.sql.statement import Reader
 
 

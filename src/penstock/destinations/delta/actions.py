@@ -9,9 +9,9 @@ from penstock.delta.actions import Add, DeletionVector, Json, encoded
 from penstock.delta.schema import schema_text
 from penstock.delta.statistics import loosened, stats_of
 from penstock.errors import SchemaMismatch, UnsupportedFeature
-from penstock.lake.format.files import DataFile, PartitionField
-from penstock.lake.format.schema import Column, TableSchema
-from penstock.lake.format.values.bounds import base_type
+from penstock.lakes.format.files import DataFile, PartitionField
+from penstock.lakes.format.schema import Column, TableSchema
+from penstock.lakes.format.values.bounds import base_type
 
 # Types whose values, read by Delta, are the ones that were written.
 _NUMBERS = ("int8", "int16", "int32", "int64")

@@ -40,15 +40,15 @@ from penstock.errors import (
     LakeError,
     UnsupportedFeature,
 )
-from penstock.lake.catalog import reads
-from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.commits.commit import OnCommit
-from penstock.lake.catalog.database import metadata as t
-from penstock.lake.catalog.database.location import resolve
-from penstock.lake.format.changes import ChangeSet, TableChange
-from penstock.lake.format.files import DataFile, Table
-from penstock.lake.format.naming import fold
-from penstock.lake.snapshot import At, Snapshot
+from penstock.lakes.catalog import reads
+from penstock.lakes.catalog.catalog import Catalog
+from penstock.lakes.catalog.commits.commit import OnCommit
+from penstock.lakes.catalog.database import metadata as t
+from penstock.lakes.catalog.database.location import resolve
+from penstock.lakes.format.changes import ChangeSet, TableChange
+from penstock.lakes.format.files import DataFile, Table
+from penstock.lakes.format.naming import fold
+from penstock.lakes.snapshot import At, Snapshot
 from penstock.uuid7 import new_uuid7
 
 if TYPE_CHECKING:

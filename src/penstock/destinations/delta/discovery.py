@@ -32,14 +32,14 @@ from penstock.destinations.delta import versions
 from penstock.destinations.delta.catalog import DeltaCatalog, without_records
 from penstock.destinations.delta.versions import Action, Known, Name
 from penstock.errors import CommitConflict, LakeError, SchemaMismatch, UnsupportedFeature
-from penstock.lake.catalog.database import metadata as t
-from penstock.lake.format.changes import ChangeSet, NewTable, TableChange
-from penstock.lake.format.files import DataFile, PartitionField, Table
-from penstock.lake.format.naming import fold
-from penstock.lake.format.schema import Column, TableSchema, assign_ids, assign_missing_ids
-from penstock.lake.snapshot import Snapshot
-from penstock.lake.writing.adding.files import Reader, hive_texts
-from penstock.lake.writing.adding.fit import Rules
+from penstock.lakes.catalog.database import metadata as t
+from penstock.lakes.format.changes import ChangeSet, NewTable, TableChange
+from penstock.lakes.format.files import DataFile, PartitionField, Table
+from penstock.lakes.format.naming import fold
+from penstock.lakes.format.schema import Column, TableSchema, assign_ids, assign_missing_ids
+from penstock.lakes.snapshot import Snapshot
+from penstock.lakes.writing.adding.files import Reader, hive_texts
+from penstock.lakes.writing.adding.fit import Rules
 from penstock.uuid7 import new_uuid7
 
 # What records of a commit that was not recorded become: connection, snapshot, the commit's note.

@@ -10,13 +10,13 @@ from penstock.delta.log_files import tables_below
 from penstock.destinations.delta import discovery, versions
 from penstock.destinations.delta.catalog import DeltaCatalog
 from penstock.destinations.delta.discovery import Restore
-from penstock.lake import storage as storages
-from penstock.lake.catalog.database.location import absolute_directory
-from penstock.lake.lake import Lake, opened
-from penstock.lake.limits import LIMITS, Limits
-from penstock.lake.snapshot import LATEST
-from penstock.lake.storage import Storage
-from penstock.lake.transaction import Transaction
+from penstock.lakes import storage as storages
+from penstock.lakes.catalog.database.location import absolute_directory
+from penstock.lakes.lake import Lake, opened
+from penstock.lakes.limits import LIMITS, Limits
+from penstock.lakes.snapshot import LATEST
+from penstock.lakes.storage import Storage
+from penstock.lakes.transaction import Transaction
 from penstock.spark.session import SparkSource, source
 
 if TYPE_CHECKING:

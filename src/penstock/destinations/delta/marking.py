@@ -20,13 +20,13 @@ from dataclasses import dataclass, field, replace
 from penstock.delta import vectors
 from penstock.delta.actions import DeletionVector
 from penstock.delta.schema import columns_written_again
-from penstock.lake.format.changes import TableChange
-from penstock.lake.format.files import DataFile, DeleteFile, Table
-from penstock.lake.format.naming import new_uuid7
-from penstock.lake.format.schema import TableSchema
-from penstock.lake.format.statistics import from_footer
-from penstock.lake.reading.deleted.positions import Whose, load
-from penstock.lake.storage import open_system, output, remove_directory, remove_file, size_of
+from penstock.lakes.format.changes import TableChange
+from penstock.lakes.format.files import DataFile, DeleteFile, Table
+from penstock.lakes.format.naming import new_uuid7
+from penstock.lakes.format.schema import TableSchema
+from penstock.lakes.format.statistics import from_footer
+from penstock.lakes.reading.deleted.positions import Whose, load
+from penstock.lakes.storage import open_system, output, remove_directory, remove_file, size_of
 from penstock.lazy import pa, pc, pq
 
 _THREADS = 4  # files at a time: each holds one batch

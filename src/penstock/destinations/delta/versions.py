@@ -31,8 +31,8 @@ from penstock.delta.log import checkpoint_rows, is_made_anew, load, read_commit
 from penstock.delta.log_files import Checkpoint, Listing, commit_path, list_log, put_if_absent
 from penstock.delta.scan import absolute, marked
 from penstock.errors import UnsupportedFeature
-from penstock.lake.catalog.database.metadata import snapshot
-from penstock.lake.storage import is_remote, make_parent
+from penstock.lakes.catalog.database.metadata import snapshot
+from penstock.lakes.storage import is_remote, make_parent
 from penstock.sql.identifiers import fold
 from penstock.uuid7 import new_uuid7
 

@@ -20,8 +20,8 @@ from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import LAKES
 
 if TYPE_CHECKING:
-    from penstock.lake.catalog.catalog import Catalog, Catalogs
-    from penstock.lake.format.objects import View as StoredView
+    from penstock.lakes.catalog.catalog import Catalog, Catalogs
+    from penstock.lakes.format.objects import View as StoredView
 
 
 def schemas(
@@ -80,7 +80,7 @@ def _read(
     views: dict[str, View],
 ) -> None:
     # Late: they load SQLAlchemy, which a project without a catalog does not need.
-    from penstock.lake.catalog.definitions.stored_sql import load_views
+    from penstock.lakes.catalog.definitions.stored_sql import load_views
 
     latest = catalog.latest().id
     for table in catalog.tables(latest):

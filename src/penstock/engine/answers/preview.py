@@ -42,7 +42,7 @@ from penstock.errors import (
     PenstockError,
     QueryFailed,
 )
-from penstock.lake.queries.explain import Explanation, TableRead, read_of
+from penstock.lakes.queries.explain import Explanation, TableRead, read_of
 from penstock.model.definition.graph import Makers, makers_of
 from penstock.model.definition.model import Model
 from penstock.model.macros.macro_libraries import Libraries
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.destinations.destination import Destination
-    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lakes.catalog.catalog import Catalog
 
 
 Attach = Callable[[str], "Destination"]

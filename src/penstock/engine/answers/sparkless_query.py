@@ -24,7 +24,7 @@ from penstock.sql.plain_select import PlainSelect, plain_select
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.catalog.catalog import Catalogs
+    from penstock.lakes.catalog.catalog import Catalogs
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class SmallReads:
         catalog = self.catalogs(table.lake)
         if catalog is None:
             return None
-        from penstock.lake.queries import sparkless  # loads Arrow
+        from penstock.lakes.queries import sparkless  # loads Arrow
 
         asked = self.limit + 1 if select.limit is None else min(select.limit, self.limit + 1)
         answer = sparkless.read_small_table(

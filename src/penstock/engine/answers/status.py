@@ -39,9 +39,9 @@ from penstock.engine.state.records import (
     column_infos,
 )
 from penstock.engine.state.store import State, find_tables
-from penstock.lake.catalog import reads
-from penstock.lake.catalog.definitions.tables import describe
-from penstock.lake.format.objects import COMMENT
+from penstock.lakes.catalog import reads
+from penstock.lakes.catalog.definitions.tables import describe
+from penstock.lakes.format.objects import COMMENT
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval
 from penstock.model.time.slice import in_time, shown
@@ -55,7 +55,7 @@ from penstock.states import INTERRUPTED, SliceState
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from penstock.lake.catalog.catalog import Catalog, Catalogs
+    from penstock.lakes.catalog.catalog import Catalog, Catalogs
 
 
 LAST_RUNS = 10

@@ -21,7 +21,7 @@ from penstock.engine.planning.state_cache import is_settled
 from penstock.engine.results import ModelStatus
 from penstock.engine.state.store import State
 from penstock.engine.state.tables import NONE_NEEDED, SLICE, UNCOUNTED, to_moment
-from penstock.lake.catalog.snapshots.history import rollbacks
+from penstock.lakes.catalog.snapshots.history import rollbacks
 from penstock.model.definition.model import Model
 from penstock.model.time.slice import in_time
 from penstock.model.values.strategy import strategy_named
@@ -31,7 +31,7 @@ from penstock.sql.identifiers import fold
 from penstock.states import SliceState
 
 if TYPE_CHECKING:
-    from penstock.lake.catalog.catalog import Catalogs
+    from penstock.lakes.catalog.catalog import Catalogs
 
 
 class StateCount(NamedTuple):

@@ -234,8 +234,8 @@ def never(predicate: str, columns: tuple[str, ...]) -> Proof:
 
 
 def _is_never(predicate: str, rows: pa.Table) -> bool:
-    from penstock.lake.arrow_expressions.compiled import condition
-    from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
+    from penstock.lakes.arrow_expressions.compiled import condition
+    from penstock.lakes.arrow_expressions.nodes import NotSupportedByArrow
 
     try:
         kinds = {field.name: field.type for field in rows.schema}

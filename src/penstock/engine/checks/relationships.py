@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.engine.checks.check import Check, Proof, Scope, quoted
-from penstock.lake.rows.route import compares
+from penstock.lakes.rows.route import compares
 from penstock.lazy import pa, pc
 from penstock.model.values.data_test import RelationshipsTest
 

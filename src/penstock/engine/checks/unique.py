@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from penstock.engine.checks.check import Check, Proof, Scope, UniqueKey, quoted
-from penstock.lake.rows.route import compares
+from penstock.lakes.rows.route import compares
 from penstock.lazy import pa
 from penstock.model.values.data_test import UniqueTest
 

@@ -29,8 +29,8 @@ from penstock.destinations.catalog import Catalog
 from penstock.destinations.values import Snapshot, TableSchema
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import ColumnNotFound, MergeKeyError, SchemaMismatch
-from penstock.lake.reading.conversions.spark_types import schema_of
-from penstock.lake.writing import fingerprint
+from penstock.lakes.reading.conversions.spark_types import schema_of
+from penstock.lakes.writing import fingerprint
 from penstock.model.definition.model import Model
 from penstock.model.values.history import History
 from penstock.spark.functions import expr, fn

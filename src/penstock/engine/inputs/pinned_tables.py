@@ -20,8 +20,8 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from penstock.destinations.values import At, Rows, Table, TableSchema
 from penstock.errors import Location, PenstockError, QueryFailed, SchemaNotFound, TableNotFound
-from penstock.lake.queries.resolver import Resolver
-from penstock.lake.reading.conversions.spark_types import spark_type
+from penstock.lakes.queries.resolver import Resolver
+from penstock.lakes.reading.conversions.spark_types import spark_type
 from penstock.lazy import exp, pa
 from penstock.model.definition.graph import Makers, table_key
 from penstock.model.definition.model import Model

@@ -27,8 +27,8 @@ from penstock.errors import (
     QueryFailed,
     UnsupportedFeature,
 )
-from penstock.lake.queries.resolver import Resolver
-from penstock.lake.queries.running import rewritten
+from penstock.lakes.queries.resolver import Resolver
+from penstock.lakes.queries.running import rewritten
 from penstock.lazy import exp
 from penstock.model.asof.asof import ASOF_SETTING, plain
 from penstock.model.query.query import Query

@@ -26,8 +26,8 @@ from penstock.engine.state import reading
 from penstock.engine.state.reading import SlicesAlike
 from penstock.engine.state.records import SliceRecord
 from penstock.engine.state.store import State
-from penstock.lake.catalog.definitions.stored_sql import load_views
-from penstock.lake.format.files import all_rows
+from penstock.lakes.catalog.definitions.stored_sql import load_views
+from penstock.lakes.format.files import all_rows
 from penstock.model.definition.model import Model
 from penstock.model.query.query import Query
 from penstock.model.time.slice import Part
@@ -36,9 +36,9 @@ from penstock.settings.config import Settings
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
-    from penstock.lake.catalog.catalog import Catalog
-    from penstock.lake.format.files import Table
-    from penstock.lake.snapshot import Snapshot
+    from penstock.lakes.catalog.catalog import Catalog
+    from penstock.lakes.format.files import Table
+    from penstock.lakes.snapshot import Snapshot
 
 _FEW = 20  # tables that are looked up one by one
 

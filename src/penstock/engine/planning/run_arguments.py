@@ -11,7 +11,7 @@ from penstock.engine.planning.ranges import SliceRange
 from penstock.engine.planning.selection import Selection
 from penstock.engine.planning.slices import Partition, RunRequest
 from penstock.errors import ArgumentError
-from penstock.lake.snapshot import time_of
+from penstock.lakes.snapshot import time_of
 from penstock.model.definition.graph import Naming
 from penstock.model.definition.model import Model
 from penstock.model.script import arguments

@@ -38,7 +38,7 @@ from penstock.engine.state.records import (
 )
 from penstock.engine.state.store import State
 from penstock.engine.state.tables import to_moment, to_text
-from penstock.lake.catalog.snapshots.history import rollbacks
+from penstock.lakes.catalog.snapshots.history import rollbacks
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import Edge
 from penstock.model.slicing.table_reads import TableRead
@@ -51,7 +51,7 @@ from penstock.states import SliceState
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from penstock.lake.catalog.catalog import Catalog, Catalogs
+    from penstock.lakes.catalog.catalog import Catalog, Catalogs
 
 TableReads = Mapping[str, Sequence[TableRead]]  # of models, by their names
 

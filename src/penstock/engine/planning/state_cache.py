@@ -26,7 +26,7 @@ from penstock.model.time.interval import Interval
 from penstock.states import SliceState
 
 if TYPE_CHECKING:
-    from penstock.lake.catalog.catalog import Catalogs
+    from penstock.lakes.catalog.catalog import Catalogs
 
 #: what entries have, behind the fingerprint of their model
 _SLICES, _INTERVALS = ":slices", ":intervals"

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from penstock.engine.planning.behind import RowsTouched, TableChanges
-from penstock.lake.catalog import reads
-from penstock.lake.catalog.database.location import resolve
-from penstock.lake.catalog.definitions.stored_sql import load_views
-from penstock.lake.catalog.snapshots import history
-from penstock.lake.catalog.snapshots.history import AddedFile, Rollbacks, Touched
-from penstock.lake.format.conflicts import ParsedChanges
-from penstock.lake.reading.column_values import distinct
-from penstock.lake.snapshot import At
+from penstock.lakes.catalog import reads
+from penstock.lakes.catalog.database.location import resolve
+from penstock.lakes.catalog.definitions.stored_sql import load_views
+from penstock.lakes.catalog.snapshots import history
+from penstock.lakes.catalog.snapshots.history import AddedFile, Rollbacks, Touched
+from penstock.lakes.format.conflicts import ParsedChanges
+from penstock.lakes.reading.column_values import distinct
+from penstock.lakes.snapshot import At
 from penstock.model.slicing.table_reads import TableRead
 from penstock.model.time.slice import zone_of
 from penstock.model.values.asset import TableName
@@ -31,9 +31,9 @@ from penstock.sql.identifiers import fold
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from penstock.lake.catalog.catalog import Catalog
-    from penstock.lake.format.files import Table
-    from penstock.lake.format.schema import Column
+    from penstock.lakes.catalog.catalog import Catalog
+    from penstock.lakes.format.files import Table
+    from penstock.lakes.format.schema import Column
 
 _MOST_BYTES = 16 * 1024 * 1024  # of a file whose values are looked at
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from penstock.errors import Location, SchemaMismatch, StepError
-from penstock.lake.reading.conversions.spark_types import spark_type as type_of_column
-from penstock.lake.rows.given import arrow_of, table_in_micros
+from penstock.lakes.reading.conversions.spark_types import spark_type as type_of_column
+from penstock.lakes.rows.given import arrow_of, table_in_micros
 from penstock.lazy import pa, pq
 from penstock.model.values.asset import ColumnType
 from penstock.spark.functions import fn

@@ -36,7 +36,7 @@ from penstock.engine.state.records import (
     this_process,
 )
 from penstock.errors import ArgumentError, PartitionError, PenstockError, StepError
-from penstock.lake import storage
+from penstock.lakes import storage
 from penstock.lazy import pq
 from penstock.model.definition.graph import table_key
 from penstock.model.definition.model import Model

@@ -34,9 +34,9 @@ from penstock.engine.state.reading import read
 from penstock.engine.state.records import InputRead, ReadRecord, SliceRecord
 from penstock.engine.strategies.upsert import keys_of
 from penstock.errors import DefinitionChanged, NotFound, QueryFailed
-from penstock.lake.limits import Limits
-from penstock.lake.reading.conversions.spark_types import schema_of
-from penstock.lake.rows.merge_source import Source, check_keys, count
+from penstock.lakes.limits import Limits
+from penstock.lakes.reading.conversions.spark_types import schema_of
+from penstock.lakes.rows.merge_source import Source, check_keys, count
 from penstock.model.definition.changes import changing_source, why_whole
 from penstock.model.definition.model import Model
 from penstock.model.script.sources import QuerySource, TableSource

@@ -1,7 +1,7 @@
 """A VIEW model: its query, kept as a view of the lake, which DuckDB reads where it can.
 
 The text is kept in the script's dialect; one in Spark's is kept in DuckDB's where that means the
-same (`penstock.lake.statements.create_view`). No rows are read or written.
+same (`penstock.lakes.statements.create_view`). No rows are read or written.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from penstock.engine.inputs.pinned_tables import Readable, table_name
 from penstock.engine.inputs.resolve import query_start
 from penstock.engine.state.records import SliceRecord
 from penstock.errors import PenstockError, SchemaMismatch
-from penstock.lake.reading.conversions.spark_types import schema_of
+from penstock.lakes.reading.conversions.spark_types import schema_of
 from penstock.model.definition.model import Model
 from penstock.model.script.sources import QuerySource, TableSource
 from penstock.model.values.asset import ColumnType

@@ -24,9 +24,9 @@ from penstock.sql.tokens import SqlText
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.lake.catalog.catalog import Catalog
-    from penstock.lake.lake import Lake
-    from penstock.lake.limits import Limits
+    from penstock.lakes.catalog.catalog import Catalog
+    from penstock.lakes.lake import Lake
+    from penstock.lakes.limits import Limits
     from penstock.spark.memory import MemoryBudget
     from penstock.spark.session import SparkSource
 
@@ -61,7 +61,7 @@ def open_index_of(settings: LakeSettings) -> Catalog:
 
     from penstock.destinations.delta.lake import open_index
     from penstock.engine.state.carried import restore
-    from penstock.lake.storage import Storage, hold
+    from penstock.lakes.storage import Storage, hold
 
     root = settings.data_path
     assert root is not None, "a root says where it is"
@@ -173,7 +173,7 @@ class Connections:
             if settings.kind == DELTA:
                 self._lakes[name] = attach_root(settings, source, self._limits())
                 return self._lakes[name]
-            from penstock.lake.lake import Lake
+            from penstock.lakes.lake import Lake
 
             self._lakes[name] = Lake.attach(
                 settings.catalog,
@@ -201,7 +201,7 @@ class Connections:
 
     def _limits(self) -> Limits:
         """Return the limits of changes without Spark: lower ones in a run with little memory."""
-        from penstock.lake.limits import LIMITS
+        from penstock.lakes.limits import LIMITS
 
         budget = self._budget()
         return LIMITS if budget is None else LIMITS.within(budget.heap, budget.python)
@@ -249,7 +249,7 @@ class Connections:
 
     def macros(self, home: TableName, called: frozenset[str], text: str) -> Book:
         """The macros of a lake that a text of DuckDB's dialect calls, as they are now."""
-        from penstock.lake.catalog.definitions.stored_sql import load_macros
+        from penstock.lakes.catalog.definitions.stored_sql import load_macros
         from penstock.sql.macro_calls import book_of
 
         catalog = self.catalog(home.lake)
@@ -330,7 +330,7 @@ def _open_catalog(settings: LakeSettings) -> Catalog:
     """The catalog of a lake, to read only. Raises CatalogMissing where no run has made it."""
     if settings.kind == DELTA:
         return open_index_of(settings)
-    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lakes.catalog.catalog import Catalog
 
     moved = settings.override_data_path
     return Catalog.open(
@@ -344,9 +344,9 @@ def _open_catalog(settings: LakeSettings) -> Catalog:
 
 def _refuse_abandoned(settings: LakeSettings) -> None:
     """Raise CatalogVanished when files of a lake are there without their catalog."""
-    from penstock.lake.catalog.database.location import parse_location
-    from penstock.lake.catalog.opening import refuse_abandoned
-    from penstock.lake.storage import Storage, hold
+    from penstock.lakes.catalog.database.location import parse_location
+    from penstock.lakes.catalog.opening import refuse_abandoned
+    from penstock.lakes.storage import Storage, hold
 
     location, path = parse_location(settings.catalog), settings.data_path
     release = hold(path, Storage.of(settings.storage or None)) if path else lambda: None

@@ -16,10 +16,10 @@ from sqlalchemy import Connection, func, select
 from penstock.engine.state.reading import has_stamps, unpublished_attempts
 from penstock.engine.state.store import find_tables
 from penstock.engine.state.tables import DROPPED, SLICE, to_text
-from penstock.lake.catalog import reads
-from penstock.lake.catalog.database import metadata
-from penstock.lake.catalog.snapshots import history
-from penstock.lake.format.conflicts import ParsedChanges
+from penstock.lakes.catalog import reads
+from penstock.lakes.catalog.database import metadata
+from penstock.lakes.catalog.snapshots import history
+from penstock.lakes.format.conflicts import ParsedChanges
 from penstock.sql.identifiers import fold
 
 MOST_SNAPSHOTS = 20_000  # since a basis was recorded; more are not looked through

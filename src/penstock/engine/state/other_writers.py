@@ -26,11 +26,11 @@ from penstock.engine.state import reading
 from penstock.engine.state.reading import Published, SliceDrop
 from penstock.engine.state.records import WHOLE, SliceRecord, lies_among_others
 from penstock.engine.state.tables import to_moment
-from penstock.lake.catalog import reads
-from penstock.lake.catalog.definitions.stored_sql import load_views
-from penstock.lake.catalog.snapshots import history
-from penstock.lake.catalog.snapshots.history import Rollbacks, Touched, rollbacks
-from penstock.lake.format.conflicts import ParsedChanges
+from penstock.lakes.catalog import reads
+from penstock.lakes.catalog.definitions.stored_sql import load_views
+from penstock.lakes.catalog.snapshots import history
+from penstock.lakes.catalog.snapshots.history import Rollbacks, Touched, rollbacks
+from penstock.lakes.format.conflicts import ParsedChanges
 from penstock.model.script.declaration import BY_TIME
 from penstock.model.time.interval import Interval, interval_of, minus
 from penstock.model.time.moments import DEFAULT, TimeFormat, read_format
@@ -41,8 +41,8 @@ from penstock.sql.identifiers import fold
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from penstock.lake.format.files import Table
-    from penstock.lake.format.schema import Column
+    from penstock.lakes.format.files import Table
+    from penstock.lakes.format.schema import Column
 
 DROP_NOTE = "penstock_drop"  # the key of what a drop notes in its commit
 # The notes of steps (`Attempt.execute`) and of `drop`, as LIKE has them.

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.errors import CommitConflict, PartitionError
-from penstock.lake.format.schema import type_text
+from penstock.lakes.format.schema import type_text
 from penstock.model.definition.model import Model
 from penstock.model.time.interval import Interval, interval_of
 from penstock.model.time.partition import validate
@@ -33,7 +33,7 @@ from penstock.sql.identifiers import fold
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from penstock.lake.format.schema import TableSchema
+    from penstock.lakes.format.schema import TableSchema
 
 
 WHOLE = ""  # the slice value of a table that is not partitioned

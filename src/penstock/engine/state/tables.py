@@ -31,8 +31,8 @@ from sqlalchemy import (
 )
 
 from penstock.errors import CatalogVersionUnsupported
-from penstock.lake.catalog.database.engine import metadata_schema
-from penstock.lake.catalog.database.sqlite_indexes import hide_indexes
+from penstock.lakes.catalog.database.engine import metadata_schema
+from penstock.lakes.catalog.database.sqlite_indexes import hide_indexes
 from penstock.sql.identifiers import quote_identifier
 
 METADATA = MetaData()

@@ -57,8 +57,8 @@ from penstock.engine.history.versions import (
 from penstock.engine.strategies.target import Step, WriteTarget, given
 from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.errors import StepError
-from penstock.lake.reading.conversions.align import align, fit, known, typed
-from penstock.lake.reading.conversions.spark_types import cacheable, schema_of, spark_type
+from penstock.lakes.reading.conversions.align import align, fit, known, typed
+from penstock.lakes.reading.conversions.spark_types import cacheable, schema_of, spark_type
 from penstock.model.definition.model import Model
 from penstock.model.values.history import FEW_CLOSED, History
 from penstock.spark.failures import explained

@@ -14,8 +14,8 @@ from penstock.destinations.values import Staged
 from penstock.engine.inputs.pinned_tables import table_name
 from penstock.engine.strategies.target import Step, WriteTarget
 from penstock.errors import PenstockError
-from penstock.lake.reading.conversions.spark_types import schema_of
-from penstock.lake.rows.merge_source import Source, check_keys
+from penstock.lakes.reading.conversions.spark_types import schema_of
+from penstock.lakes.rows.merge_source import Source, check_keys
 from penstock.model.definition.model import Model
 from penstock.model.values.upsert import SOURCE, TARGET, Matched, on_side
 from penstock.sql.dialect import DUCKDB, to_spark

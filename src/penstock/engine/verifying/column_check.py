@@ -19,7 +19,7 @@ from penstock.engine.inputs.declared_columns import apart
 from penstock.engine.inputs.seed_file import seeds_of
 from penstock.engine.planning.stages import Refuse
 from penstock.errors import Diagnostic, Location, ModelError, PenstockError
-from penstock.lake.format.partitioning import parse_partition_field
+from penstock.lakes.format.partitioning import parse_partition_field
 from penstock.model.definition.graph import made_by, table_key
 from penstock.model.definition.model import Model
 from penstock.model.script.file_uris import asset_key

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from penstock.destinations.capabilities import KINDS, refusals
 from penstock.engine.verifying.unit_test_files import check_unit_tests
 from penstock.errors import ArgumentError, Diagnostic, LakeError, Location, PenstockError
-from penstock.lake.catalog.database.location import parse_location
-from penstock.lake.format.types import simple_string
-from penstock.lake.storage import Storage, bucket_of, is_remote, refuse_unknown, storage_elsewhere
+from penstock.lakes.catalog.database.location import parse_location
+from penstock.lakes.format.types import simple_string
+from penstock.lakes.storage import Storage, bucket_of, is_remote, refuse_unknown, storage_elsewhere
 from penstock.model.definition.external import FILE, External, unlike
 from penstock.model.definition.graph import makers_of, table_key
 from penstock.model.definition.model import Model
@@ -34,7 +34,7 @@ from penstock.settings.refused_settings import dbt_hint
 from penstock.sql.identifiers import fold, nearest
 
 if TYPE_CHECKING:
-    from penstock.lake.catalog.catalog import Catalogs
+    from penstock.lakes.catalog.catalog import Catalogs
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def columns_in(catalogs: Catalogs) -> Callable[[TableName], Mapping[str, str] | 
         if known is not None:
             return {column.name: simple_string(column) for column in known.schema.columns}
         # Late: it loads SQLAlchemy.
-        from penstock.lake.catalog.definitions.stored_sql import view_names
+        from penstock.lakes.catalog.definitions.stored_sql import view_names
 
         with catalog.reading() as connection:
             views = view_names(connection, latest.id)
@@ -290,7 +290,7 @@ def _is_there(table: TableName, catalogs: Catalogs | None) -> bool:
         if catalog is None:
             return catalogs is None
         # Late: it loads SQLAlchemy, which check seldom needs.
-        from penstock.lake.catalog.definitions.stored_sql import view_names
+        from penstock.lakes.catalog.definitions.stored_sql import view_names
 
         latest = catalog.latest()
         if catalog.known_table(table.schema, table.table, latest) is not None:

@@ -38,7 +38,7 @@ class CustomMaterialization:
 
     def insert(self, table: Any, df: Any, properties: Mapping[str, str]) -> None:
         """Stage the DataFrame ``df`` by the methods of ``table``, such as ``append``, ``merge``,
-        ``replace``, ``delete``, ``update`` and ``overwrite`` (`penstock.lake.staging`).
+        ``replace``, ``delete``, ``update`` and ``overwrite`` (`penstock.lakes.staging`).
 
         Penstock tests what the table will be, and publishes it with the record of the run.
         ``properties`` are the ``materialization_properties`` of the model.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from penstock.lake.reading.conversions.spark_types import cacheable
+from penstock.lakes.reading.conversions.spark_types import cacheable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

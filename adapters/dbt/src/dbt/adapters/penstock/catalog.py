@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.penstock.types import type_name
-from penstock.lake.format.naming import fold
-from penstock.lake.lake import Lake
+from penstock.lakes.format.naming import fold
+from penstock.lakes.lake import Lake
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from penstock.lake import storage
+from penstock.lakes import storage
 
 if TYPE_CHECKING:
     from pyarrow import fs

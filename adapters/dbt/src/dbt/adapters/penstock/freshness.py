@@ -12,7 +12,7 @@ from penstock.model.values.asset import TableName
 
 if TYPE_CHECKING:
     from dbt.adapters.penstock.relation import PenstockRelation
-    from penstock.lake.lake import Lake
+    from penstock.lakes.lake import Lake
 
 
 def response(lake: Lake, source: PenstockRelation) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from dbt.adapters.penstock.batches import Batch
 from dbt.adapters.penstock.lakes import Lakes
 from dbt.adapters.penstock.types import answer_columns, described
 from penstock.errors import PenstockError, UnsupportedFeature
-from penstock.lake.lake import Lake
-from penstock.lake.statements.dispatch import first_word
-from penstock.lake.transaction import Transaction
+from penstock.lakes.lake import Lake
+from penstock.lakes.statements.dispatch import first_word
+from penstock.lakes.transaction import Transaction
 from penstock.spark.failures import explained
 from penstock.spark.functions import run_sql
 

@@ -32,8 +32,8 @@ from dbt.adapters.penstock.relation import PenstockRelation
 from dbt.adapters.penstock.texts import unquoted
 from dbt.adapters.penstock.types import columns_of
 from penstock.errors import NotFound, SchemaMismatch, UnsupportedFeature
-from penstock.lake.format.naming import fold
-from penstock.lake.reading.conversions.align import known, typed
+from penstock.lakes.format.naming import fold
+from penstock.lakes.reading.conversions.align import known, typed
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

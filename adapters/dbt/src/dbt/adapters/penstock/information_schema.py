@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.penstock.types import type_name
 from penstock.errors import ArgumentError
-from penstock.lake.lake import Lake
+from penstock.lakes.lake import Lake
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:

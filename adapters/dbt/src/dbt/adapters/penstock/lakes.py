@@ -18,8 +18,8 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.penstock.credentials import PenstockCredentials
 from penstock.engine.session.connections import look_again
 from penstock.errors import ArgumentError, CatalogMissing
-from penstock.lake.format.naming import fold
-from penstock.lake.lake import Lake
+from penstock.lakes.format.naming import fold
+from penstock.lakes.lake import Lake
 from penstock.masking import masked
 
 if TYPE_CHECKING:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from penstock.lake.format.partitioning import PartitionKey, partition_fields, partition_keys
-from penstock.lake.reading.conversions.spark_types import spark_type
-from penstock.lake.writing.spread import bucket
+from penstock.lakes.format.partitioning import PartitionKey, partition_fields, partition_keys
+from penstock.lakes.reading.conversions.spark_types import spark_type
+from penstock.lakes.writing.spread import bucket
 from penstock.spark.functions import fn
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from penstock.lake.format.schema import TableSchema
+    from penstock.lakes.format.schema import TableSchema
 
 _LIMIT = 1_000  # partitions in a condition
 _GRANULARITIES = ("year", "month", "day", "hour")

@@ -12,7 +12,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.penstock import external
 from penstock.errors import ArgumentError
-from penstock.lake.snapshot import moment as moment_of
+from penstock.lakes.snapshot import moment as moment_of
 
 _NOTHING = (None, "")  # config.get() is an empty text while dbt reads a model
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from penstock.lake.statements.dispatch import first_word, is_statement
+from penstock.lakes.statements.dispatch import first_word, is_statement
 
 _COMMENTS = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.S)
 _NAME = r'(?:"(?:[^"]|"")+"|`(?:[^`]|``)+`|\w+)'

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError
-from penstock.lake.reading.conversions.spark_types import schema_of
-from penstock.lake.statements.columns import duckdb_type
+from penstock.lakes.reading.conversions.spark_types import schema_of
+from penstock.lakes.statements.columns import duckdb_type
 from penstock.sql.types import spark_type
 
 if TYPE_CHECKING:

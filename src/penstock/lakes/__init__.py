@@ -1,0 +1,1 @@
+"""DuckLake on Spark: a catalog in SQL, and Parquet files."""
