@@ -141,7 +141,7 @@ def kept(add: Add, where: str, table: Metadata = TABLE) -> bool:
         ("length(name) = 4", True), ("name = 'x'", True), ("other = 4", True),
     ],
 )  # fmt: skip
-def test_bounds_pruning(where: str, expected: bool) -> None:
+def test_bounds_exclude_files(where: str, expected: bool) -> None:
     assert kept(stats(5, 10), where) is expected
 
 

@@ -419,7 +419,7 @@ def table_in(lake: str, written: str) -> TableName | None:
     return TableName(lake, before[0] if before else DEFAULT_SCHEMA, table)
 
 
-def _table_python_use(call: ast.Call, lake: str, uses: Uses) -> TableName | None:
+def _find_named_table(call: ast.Call, lake: str, uses: Uses) -> TableName | None:
     node = _argument(call, 0, "table")
     written = uses.code.text_of(node)
     table = None if written is None else table_in(lake, written)
@@ -428,8 +428,8 @@ def _table_python_use(call: ast.Call, lake: str, uses: Uses) -> TableName | None
     return table
 
 
-def _read_python_use(call: ast.Call, lake: str, uses: Uses) -> None:
-    table = _table_python_use(call, lake, uses)
+def _note_read(call: ast.Call, lake: str, uses: Uses) -> None:
+    table = _find_named_table(call, lake, uses)
     if table is not None:
         place, slice_ = uses.names.place(table), _argument(call, 1, "partition")
         of_run = isinstance(slice_, ast.Name) and slice_.id == PARTITION
@@ -465,7 +465,7 @@ def _write(call: ast.Call, lake: str, uses: Uses) -> None:
     helper = call.func.attr
     node = _argument(call, 2, "key")
     keys = () if node is None or helper == APPEND else _keys(node, uses.code)
-    uses.writes.append(Write(helper, _table_python_use(call, lake, uses), keys, call))
+    uses.writes.append(Write(helper, _find_named_table(call, lake, uses), keys, call))
 
 
 def _keys(node: ast.expr, code: PythonCode) -> tuple[str, ...] | None:
@@ -491,7 +491,7 @@ def _read_file(call: ast.Call, _lake: str, uses: Uses) -> None:
 
 
 _HELPERS: Mapping[str, Callable[[ast.Call, str, Uses], None]] = {
-    "read": _read_python_use,
+    "read": _note_read,
     "query": _query,
     UPSERT: _write,
     APPEND: _write,

@@ -124,7 +124,7 @@ def project(root: Path, scripts: dict[str, str], *, table: str | None = None) ->
     return Project.load(root)
 
 
-def findings_reference_check(
+def find_broken_references(
     root: Path, scripts: dict[str, str], table: str | None = None
 ) -> list[str]:
     with project(root, scripts, table=table) as loaded:
@@ -149,7 +149,7 @@ OLD = "orders (order_id INT, customer VARCHAR, amount INT)"
 )
 def test_a_column_that_only_the_table_still_has(tmp_path: Path, header: str, severity: str) -> None:
     scripts = {"orders": ORDERS.format(header), "revenue": REVENUE}
-    found = findings_reference_check(tmp_path, scripts, OLD)
+    found = find_broken_references(tmp_path, scripts, OLD)
     more = ": it is NULL in the rows of later runs" if severity == "warning" else ""
     assert found == [f"{severity} 2: {NO_LONGER}{more}"] * 2
 
@@ -170,7 +170,7 @@ def test_models_of_both_dialects(tmp_path: Path, kind: str, severity: str, diale
     query = ORDERS.split("\n", 1)[1]
     orders = f"MODEL (name orders, kind {kind}, dialect {dialect});\n{query}"
     revenue = "MODEL (name revenue, kind FULL, dialect {});\nSELECT o.customer FROM orders AS o"
-    found = findings_reference_check(
+    found = find_broken_references(
         tmp_path, {"orders": orders, "revenue": revenue.format(dialect)}, OLD
     )
     assert [each.split(" ")[0] for each in found] == [severity]
@@ -194,14 +194,14 @@ def test_models_of_both_dialects(tmp_path: Path, kind: str, severity: str, diale
         "SELECT customer FROM python",
     ],
 )
-def test_what_is_not_certain_is_left_to_a_run_reference_check(tmp_path: Path, query: str) -> None:
+def test_a_reference_that_is_not_certain_is_left_to_a_run(tmp_path: Path, query: str) -> None:
     scripts = {
         "orders": ORDERS.format("\n-- partitioned daily"),
         "files": "-- materialize ducklake://main/files append\nSELECT * FROM read_csv('x.csv')",
         "python.py": "# materialize ducklake://main/python append\ndef main():\n    return []\n",
         "reader": f"-- materialize ducklake://main/reader\n{query}",
     }
-    assert not findings_reference_check(tmp_path, scripts)
+    assert not find_broken_references(tmp_path, scripts)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_each_place_that_names_a_column(
         "seeds": "-- materialize ducklake://main/seeds\nSELECT 1 AS seed",
         "reader": f"-- materialize ducklake://main/reader\n{query}",
     }
-    found = findings_reference_check(tmp_path, scripts, OLD)
+    found = find_broken_references(tmp_path, scripts, OLD)
     assert found
     assert found[0].startswith(f"error {line}: {message}")
 
@@ -231,12 +231,12 @@ def test_each_place_that_names_a_column(
 def test_a_test_of_a_relationship_names_a_column_too(tmp_path: Path) -> None:
     test = "-- data_test relationships id -> ducklake://main/orders.customer\n"
     reader = f"{test}-- materialize ducklake://main/reader\nSELECT 'a' AS id"
-    found = findings_reference_check(
+    found = find_broken_references(
         tmp_path, {"orders": ORDERS.format(" append"), "reader": reader}, OLD
     )
     assert found == [f"error 1: {NO_LONGER}"]
     warning = {"reader": reader.replace("customer", "customer severity=warn")}
-    (found_warning,) = findings_reference_check(
+    (found_warning,) = find_broken_references(
         tmp_path, {"orders": ORDERS.format(" append"), **warning}, OLD
     )
     assert found_warning.startswith(f"warning 1: {NO_LONGER}")

@@ -244,12 +244,12 @@ def test_files_that_cannot_be_read_and_two_of_one_name(tmp_path: Path) -> None:
     ]
 
 
-def expanded_at_library(text: str, dialect: str = "spark", macros: AtMacros | None = None) -> str:
+def expand_call(text: str, dialect: str = "spark", macros: AtMacros | None = None) -> str:
     made = expand(text, 0, dialect, macros or AtMacros())
     return text if made is None else made.text
 
 
-def tree_at_library(query: str, dialect: str) -> exp.Expr:
+def parse_select(query: str, dialect: str) -> exp.Expr:
     """A query without quotes of names."""
     found = sqlglot.parse_one(query, dialect=dialect)
     for name in found.find_all(exp.Identifier):
@@ -298,9 +298,9 @@ CASE = "CASE WHEN a IS NULL AND b IS NULL THEN NULL ELSE COALESCE(a, 0) {} COALE
         ("@VAR('x', 5)", "5"),
     ],
 )
-def test_it_is_what_sqlmesh_renders_at_library(text: str, sqlmesh: str) -> None:
-    made = tree_at_library(f"SELECT {expanded_at_library(text)} FROM t", "spark")
-    assert made == tree_at_library(f"SELECT {sqlmesh} FROM t", "spark")
+def test_functions_are_what_sqlmesh_renders(text: str, sqlmesh: str) -> None:
+    made = parse_select(f"SELECT {expand_call(text)} FROM t", "spark")
+    assert made == parse_select(f"SELECT {sqlmesh} FROM t", "spark")
 
 
 @pytest.mark.parametrize(
@@ -320,17 +320,15 @@ def test_it_is_what_sqlmesh_renders_at_library(text: str, sqlmesh: str) -> None:
     ],
 )
 def test_it_is_what_sqlmesh_renders_for_duckdb(text: str, sqlmesh: str) -> None:
-    assert tree_at_library(expanded_at_library(text, "duckdb"), "duckdb") == tree_at_library(
-        sqlmesh, "duckdb"
-    )
+    assert parse_select(expand_call(text, "duckdb"), "duckdb") == parse_select(sqlmesh, "duckdb")
 
 
 def test_what_spark_has_in_other_words() -> None:
-    assert expanded_at_library("@DEDUPLICATE(s.t, [a], ['c DESC'])") == (
+    assert expand_call("@DEDUPLICATE(s.t, [a], ['c DESC'])") == (
         "SELECT * EXCEPT (_w) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY c DESC) "
         "AS _w FROM s.t) AS _t WHERE _w = 1"
     )
-    assert expanded_at_library("@GENERATE_SURROGATE_KEY(a, hash_function := 'SHA256')").startswith(
+    assert expand_call("@GENERATE_SURROGATE_KEY(a, hash_function := 'SHA256')").startswith(
         "SHA2(CON"
     )
 
@@ -339,10 +337,7 @@ def test_a_macro_of_the_project_stands_before_it() -> None:
     def own(call: Call) -> str:
         return f"mine({', '.join(call.plain)})"
 
-    assert (
-        expanded_at_library("@SAFE_ADD(a, b)", macros=AtMacros({}, {"safe_add": own}))
-        == "mine(a, b)"
-    )
+    assert expand_call("@SAFE_ADD(a, b)", macros=AtMacros({}, {"safe_add": own})) == "mine(a, b)"
 
 
 @pytest.mark.parametrize(
@@ -354,6 +349,6 @@ def test_a_macro_of_the_project_stands_before_it() -> None:
         ("@HAVERSINE_DISTANCE(a, b, c, d, 'm')", "`m` is not a unit of @HAVERSINE_DISTANCE"),
     ],
 )
-def test_what_is_wrong_at_library(text: str, message: str) -> None:
+def test_a_wrong_call_of_a_function(text: str, message: str) -> None:
     with pytest.raises(MacroError, match=message):
-        expanded_at_library(text)
+        expand_call(text)

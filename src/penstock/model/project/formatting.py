@@ -387,7 +387,7 @@ def _check(script: Script, text: str) -> None:
         )
 
 
-def _annotations_formatting(script: Script) -> str:
+def _write_annotations(script: Script) -> str:
     """Each annotation where it stands, in its canonical spelling."""
     end = script.declaration.code
     mark = "#" if script.path.suffix == PYTHON else "--"
@@ -454,7 +454,7 @@ def _to_annotations(script: Script) -> str:
 
 
 _WAYS: Mapping[tuple[str, str], Callable[[Script], str]] = {
-    ("annotations", "annotations"): _annotations_formatting,
+    ("annotations", "annotations"): _write_annotations,
     ("annotations", "model"): _to_model,
     ("model", "model"): _model,
     ("model", "annotations"): _to_annotations,
