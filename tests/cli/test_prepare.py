@@ -94,6 +94,42 @@ def test_a_run_prepares_later_once(
     assert log.read_text() == "no room\n"
 
 
+def test_a_build_that_cannot_begin_claims_nothing(
+    settings: SparkSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    with monkeypatch.context() as context:
+        context.setattr("subprocess.Popen", refuse)
+        with pytest.raises(BlockingIOError):
+            prepare_later(settings)
+    assert list(archive_in(settings).directory.iterdir()) == []
+
+
+def test_a_build_has_no_secrets_and_no_modules_of_the_directory(
+    settings: SparkSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = "import json, os, sys; print(json.dumps([dict(os.environ), sys.path])); sys.exit(1)"
+    monkeypatch.setattr("penstock.cli.prepare._LATER", program)
+    monkeypatch.setenv("PGPASSWORD", "secret")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    process = prepare_later(settings)
+    assert process is not None
+    process.wait()
+    (log,) = archive_in(settings).directory.iterdir()
+    environ, places = json.loads(log.read_text())
+    assert environ.keys().isdisjoint({"PGPASSWORD", "SPARK_CONF_DIR"})
+    assert environ["PENSTOCK_CACHE_DIR"] == str(tmp_path / "cache")
+    assert {"", str(tmp_path)}.isdisjoint(places)
+
+
+def test_a_cluster_needs_no_java_to_prepare_nothing() -> None:
+    settings = SparkSettings(master="sc://host:15002", java_home="/nowhere", class_archive=True)
+    assert prepare_later(settings) is None
+
+
 def test_a_run_with_an_archive_prepares_nothing(settings: SparkSettings) -> None:
     archive = archive_in(settings)
     archive.directory.mkdir(parents=True)

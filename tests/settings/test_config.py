@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.settings.config import Settings, load_settings
+from penstock.settings.config import Settings, SparkSettings, load_settings
 
 MINIMAL = '[lakes.main]\ncatalog = "sqlite:lake/meta.sqlite"\ndata_path = "lake/data"\n'
 
@@ -264,3 +264,16 @@ def test_an_environment_with_another_catalog_has_its_own_delta_root(tmp_path: Pa
     (tmp_path / "penstock.toml").write_text(DELTA + other + own)
     settings = load_settings(tmp_path, environment="dev", environ={})
     assert settings.lakes["sales"].data_path == f"{tmp_path}/dev/tables"
+
+
+def test_a_program_without_a_file_has_the_defaults_of_the_keys(tmp_path: Path) -> None:
+    """As the adapter of dbt makes its settings."""
+    (tmp_path / "penstock.toml").write_text('[lakes.main]\ncatalog = "sqlite:meta.sqlite"\n')
+    own = Settings(tmp_path, "dbt", tmp_path, {}, SparkSettings())
+    of_file = load_settings(tmp_path, environ={})
+    assert (own.jobs, own.dialect, own.infer_names) == (None, of_file.dialect, False)
+    assert (own.test_samples, own.python_timeout) == (of_file.test_samples, of_file.python_timeout)
+    assert (own.retention.logs, own.retention.records) == (
+        of_file.retention.logs,
+        of_file.retention.records,
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,13 +42,25 @@ with Project.load(sys.argv[1], warm=False) as project:
 """
 _LONGEST = 600.0  # seconds
 _RETRY = 7 * 86_400.0  # seconds after which a build in the background that failed is tried again
+_ROOM = 1 << 30  # bytes that are free where a build in the background begins
+# The build outlives the run, and has neither its secrets nor its Spark's settings.
+_PASSED_ON = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "XDG_CACHE_HOME",
+    "JAVA_HOME",
+    "PYTHONPATH",
+    "PENSTOCK_CACHE_DIR",
+)
 _CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
-# Settings of a project are not those of the small one. The log goes when there is an archive.
+# The log goes when there is an archive.
 _LATER = """
-import os, sys
+import os, signal, sys
 os.nice(19)
-for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
-    name == "PENSTOCK_CACHE_DIR" or os.environ.pop(name)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
 from penstock.cli.main import main
 main(["spark", "prepare"], standalone_mode=False) or os.unlink(sys.argv[1])
 """
@@ -91,23 +104,35 @@ def prepare_later(settings: SparkSettings) -> subprocess.Popen[bytes] | None:
 
     Returns:
         The process, which outlives this one; None where none is started.
+
+    Raises:
+        OSError: The process cannot be started.
     """
     from penstock.engine.session.spark import class_archive
+    from penstock.spark.memory import is_local
 
+    if not may_prepare_later(settings) or not is_local(settings):
+        return None
     archive = class_archive(settings)
-    if archive is None or archive.path is not None or not may_prepare_later(settings):
+    if archive is None or archive.path is not None:
         return None
     log = open_log(archive)
     if log is None:
         return None
     with log:
-        return subprocess.Popen(
-            [sys.executable, "-c", _LATER, log.name],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,  # neither the terminal's signals nor its end are its own
-        )
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-c", _LATER, log.name],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=archive.directory,
+                env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+                start_new_session=True,  # neither the terminal's signals nor its end are its own
+            )
+        except OSError:
+            Path(log.name).unlink()  # it does not claim a build that never began
+            raise
 
 
 def may_prepare_later(settings: SparkSettings) -> bool:
@@ -124,6 +149,7 @@ def may_prepare_later(settings: SparkSettings) -> bool:
     if settings.class_archive is not None:
         return settings.class_archive
     is_limited = settings.ci or this_machine().container is not None
+    is_limited = is_limited or "KUBERNETES_SERVICE_HOST" in os.environ
     return not is_limited and not any(mark.exists() for mark in _CONTAINER_MARKS)
 
 
@@ -136,13 +162,17 @@ def open_log(archive: ClassArchive) -> IO[bytes] | None:
     Returns:
         The log; None where there is one, of a build that runs, or failed less than a week ago.
     """
-    log = archive.directory / f"spark-{archive.key}.log"
+    log, clock = archive.directory / f"spark-{archive.key}.log", time.time()
     with suppress(OSError):
-        if time.time() - log.stat().st_mtime > _RETRY:
+        if clock - log.stat().st_mtime > _RETRY:
             log.unlink()
+        for part in archive.directory.glob("new-*.jsa"):  # of a build that was killed
+            if clock - part.stat().st_mtime > 2 * _LONGEST:
+                part.unlink()
     with suppress(OSError):
         archive.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return log.open("xb")
+        if shutil.disk_usage(archive.directory).free > _ROOM:
+            return log.open("xb")
     return None
 
 
@@ -187,7 +217,7 @@ def _run(root: Path, made: Path) -> tuple[int, str]:
     conf = f'\n[spark]\nmaster = "local[2]"\n\n[spark.conf]\n"{OPTIONS}" = {options}\n'
     settings.write_text(settings.read_text(encoding="utf-8") + conf, encoding="utf-8")
     # Java has the same output, so that it is read until Java has ended, too.
-    command = [sys.executable, "-c", _RUNS, str(root)]
+    command = [sys.executable, "-P", "-c", _RUNS, str(root)]
     environ = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
     try:
         done = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from penstock.cli.options import (
     request_options,
     warm_option,
 )
-from penstock.cli.output import watch
+from penstock.cli.output import EXIT_INTERRUPTED, watch
 from penstock.cli.plan import show_plan
 from penstock.cli.run_ending import print_ending, what_is_left
-from penstock.errors import ArgumentError
+from penstock.errors import ArgumentError, PenstockError
 
 
 @click.command(
@@ -107,10 +108,11 @@ def command(
         result = project.run(**asked, **options, on_event=sink)
         left = what_is_left(project, result)
     print_ending(result, left, as_json=as_json)
-    if "pyspark" in sys.modules:  # late: else the run has started no Spark
-        from penstock.cli.prepare import prepare_later
+    if "pyspark" in sys.modules and result.exit_code != EXIT_INTERRUPTED:
+        from penstock.cli.prepare import prepare_later  # late: most runs find an archive
 
-        prepare_later(project.settings.spark)
+        with suppress(OSError, PenstockError):  # the run has ended, whatever becomes of this
+            prepare_later(project.settings.spark)
     ctx.exit(result.exit_code)
 
 

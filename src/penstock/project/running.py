@@ -178,10 +178,11 @@ def _open_sinks(
 
     with ExitStack() as stack:
         live = not (builds and context.connections.draws_bars())
-        sinks.append(stack.enter_context(showing(run.on_event, live=live)))
+        progress = stack.enter_context(showing(run.on_event, live=live))
         if builds and settings.retention.directory is not None:
             log = RunLog(settings.retention.directory, settings.retention.logs, send)
             sinks.append(stack.enter_context(closing(log)))
+        sinks.append(progress)  # behind the log, which has each event even if a caller's sink fails
         if builds and (to := settings.open_lineage) is not None:
             from penstock.sinks.open_lineage import Emitter, client_of
 

@@ -139,6 +139,7 @@ _MEANING: Mapping[str, str] = {
 }
 _LEGACY = "spark.sql.legacy."
 _BOOLEANS = frozenset({"true", "false"})
+_default = partial(value_of, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,17 +165,17 @@ class Settings:
     models: Path
     lakes: Mapping[str, LakeSettings]
     spark: SparkSettings
-    jobs: int | None
-    dialect: str
-    infer_names: bool
-    test_samples: int
-    defaults: tuple[ModelDefaults, ...]
-    variables: Mapping[str, VariableValue]
-    python_timeout: float | None
-    cache: Path | None
-    retention: Retention
-    notify: tuple[NotifySettings, ...]
-    open_lineage: OpenLineageSettings | None
+    jobs: int | None = _default("run.jobs")
+    dialect: str = _default("project.dialect")
+    infer_names: bool = _default("project.infer_names")
+    test_samples: int = _default("project.test_samples")
+    defaults: tuple[ModelDefaults, ...] = ()
+    variables: Mapping[str, VariableValue] = field(default_factory=dict)
+    python_timeout: float | None = _default("python.timeout")
+    cache: Path | None = None
+    retention: Retention = field(default_factory=lambda: read_retention(Path(), _default))
+    notify: tuple[NotifySettings, ...] = ()
+    open_lineage: OpenLineageSettings | None = None
     environment: str | None = None
     own_tables: OwnTables | None = None
     suffixes: tuple[str, ...] = ()
@@ -350,7 +351,9 @@ def _one_of_both(
         return values
     raise ConfigError(
         f"{called} has {'both' if pair[0] in values else 'no'} {' and '.join(pair)}",
-        location=next(setting.origin for key, setting in settings.items() if key.startswith(table)),
+        location=next(
+            setting.origin for key, setting in settings.items() if key.startswith(f"{table}.")
+        ),
         hint=hint,
     )
 

@@ -56,8 +56,7 @@ def slice_of(model: Model, **changes: Any) -> SliceRecord:
 def status(
     model: Model, *, slices: Any = (), attempts: Any = (), checks: Any = (), alive: bool = True
 ) -> ModelStatus:
-    by_slice = {(check.target, check.slice): list(checks) for check in checks}
-    details = Details(by_slice)
+    details = Details({"main.a": {check.slice: list(checks) for check in checks}})
     running = {"r2"} if alive else set[str]()
     return model_status(model, Recorded(slices, tried=attempts, alive=running, details=details))
 

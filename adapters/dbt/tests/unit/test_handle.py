@@ -15,6 +15,7 @@ from dbt.adapters.penstock.handle import Handle, Origin
 from dbt.adapters.penstock.lakes import Lakes, lakes_of
 from penstock.errors import CommitConflict, PenstockError, UnsupportedFeature
 from penstock.lakes.lake import Lake
+from penstock.settings.config import Settings
 
 
 @pytest.fixture
@@ -189,3 +190,20 @@ def test_a_catalog_that_does_not_exist_is_named_where_it_is_created(
 def test_a_view_reads_its_own_lake(handle: Handle, query: str, said: str) -> None:
     with pytest.raises(UnsupportedFeature, match=said):
         handle.run(f"create or replace view lake.main.v as {query}")
+
+
+def test_a_session_has_the_settings_of_a_project_without_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Settings] = []
+
+    def open_session(settings: Settings, *_: object) -> str:
+        opened.append(settings)
+        return "session"
+
+    monkeypatch.setattr("penstock.engine.session.open_session.open_session", open_session)
+    catalog = f"sqlite:{tmp_path / 'meta.sqlite'}"
+    lakes = Lakes(PenstockCredentials(catalog=catalog, data_path=str(tmp_path / "data")))
+    assert lakes.session() == "session"
+    (settings,) = opened
+    assert (settings.name, settings.jobs, settings.lakes) == ("dbt", None, {})

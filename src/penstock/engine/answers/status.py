@@ -75,7 +75,7 @@ def statuses(
         A status for each model. Of all models, also those of tables that none makes any more.
     """
     makers = [model for model in models if model.strategy.runs] if only is None else only
-    recorded = replace(knowledge, reads_details=True, known={}).recorded(makers)
+    recorded = replace(knowledge, reads_details=True, known={}, cache=None).recorded(makers)
     made = [model_status(model, recorded[model.name]) for model in makers]
     if only is not None:
         return Statuses(made)
@@ -101,13 +101,15 @@ def unmade_statuses(settings: Settings, catalogs: Catalogs, models: Sequence[Mod
         catalog = catalogs(lake)
         if catalog is None:
             continue
-        listed = State(catalog).read(run_history.list_targets, list[str]())
+        state = State(catalog)
+        listed = dict.fromkeys(state.read(run_history.list_targets, list[str]()))
+        listed |= dict.fromkeys(state.read(reading.dropped, dict[str, dict[str, int]]()))
         targets = [target for target in listed if (lake, fold(target)) not in makers]
         if targets:
             in_lake = [model for model in models if model.target.lake == lake]
             where = where_of(settings, lake, catalog.data_path, in_lake)
             ask = partial(_unmade_records, targets=targets, where=where, spark=settings.spark)
-            recorded = State(catalog).read(ask, dict[str, Recorded]())
+            recorded = state.read(ask, dict[str, Recorded]())
             tables += unmade(recorded, lake)
     if tables and (settings.own_tables or settings.suffixes):
         every = [model.target.qualified for model in models]
@@ -119,7 +121,8 @@ def unmade_statuses(settings: Settings, catalogs: Catalogs, models: Sequence[Mod
 def _unmade_records(
     connection: Connection, targets: Sequence[str], where: Where, spark: SparkSettings
 ) -> dict[str, Recorded]:
-    by_target = reading.slices_of(connection, targets)
+    known = reading.slices_of(connection, targets)
+    by_target = {target: known.get(target, []) for target in targets}
     return recorded_of(connection, by_target, where, spark)
 
 
@@ -130,13 +133,15 @@ def _in_lake(table: str) -> str:
 
 def model_status(model: Model, recorded: Recorded) -> ModelStatus:
     """Return all slices that are there or were tried, in the order of their values."""
-    details = recorded.details
-    slices = {
-        text: replace(record, lacked=details.lacked.get(record.read_id or ""))
-        for text, record in recorded.lost.as_is(recorded.slices).items()
-    }
-    target = model.target.qualified
-    checks = {text: of for (table, text), of in details.checks.items() if table == target}
+    target, details = model.target.qualified, recorded.details
+    slices = recorded.lost.as_is(recorded.slices)
+    if details.lacked:
+        slices |= {
+            text: replace(record, lacked=lacked)
+            for text, record in slices.items()
+            if (lacked := details.lacked.get(record.read_id or "")) is not None
+        }
+    checks = details.checks.get(target, {})
     attempts = _pressing(recorded, target)
     recorded = replace(recorded, tried=tuple(attempts.values()))
     if model.by_time is not None:
@@ -240,7 +245,9 @@ def unmade(recorded: Mapping[str, Recorded], lake: str) -> list[ModelStatus]:
     Returns:
         The statuses, in the order of names.
     """
-    by_target = {name: of.slices for name, of in recorded.items() if name in of.outside.there}
+    by_target = {
+        name: of.slices for name, of in recorded.items() if of.slices and name in of.outside.there
+    }
     return [
         ModelStatus(
             model=None,

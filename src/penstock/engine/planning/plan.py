@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import Enum, auto
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from penstock.destinations.capabilities import Capabilities
 from penstock.engine.planning.intervals import IntervalHistory, ModelIntervals
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
         RunInputs,
         Skip,
     )
-
-
-T = TypeVar("T")
 
 
 class Condition(Enum):
@@ -174,13 +171,13 @@ class PlannedStep:
     @property
     def waits(self) -> dict[Slice, str]:
         """Return the slices that cannot be made yet, each with what it waits for."""
-        waiting = ((slice_, work.waits_for) for slice_, work in self.works.items())
+        waiting = ((slice_, self.work(slice_).waits_for) for slice_ in self.slices)
         return {slice_: missing for slice_, missing in waiting if missing is not None}
 
     @property
     def without(self) -> dict[Slice, str]:
         """Return the slices that are made although they lack an input, each with that."""
-        lacking = ((slice_, work.lacks) for slice_, work in self.works.items())
+        lacking = ((slice_, self.work(slice_).lacks) for slice_ in self.slices)
         return {slice_: missing for slice_, missing in lacking if missing is not None}
 
     def conditional(self, *conditions: Condition) -> frozenset[Slice]:
@@ -236,19 +233,12 @@ class PlannedStep:
         Returns:
             The step; its slices stay.
         """
-        return replace(
-            self,
-            works=_of_parts(self.works, slice_, parts),
-            for_readers=_of_parts(self.for_readers, slice_, parts),
-        )
-
-
-def _of_parts(
-    values: Mapping[Slice, T], slice_: Slice, parts: Sequence[Slice]
-) -> Mapping[Slice, T]:
-    if slice_ not in values:
-        return values
-    return {**values, **dict.fromkeys(parts, values[slice_])}
+        works, for_readers = self.works, self.for_readers
+        if slice_ in works:  # the rows of the whole are not those of a part
+            works = {**works, **dict.fromkeys(parts, replace(works[slice_], built_from=None))}
+        if slice_ in for_readers:
+            for_readers = {**for_readers, **dict.fromkeys(parts, for_readers[slice_])}
+        return replace(self, works=works, for_readers=for_readers)
 
 
 @dataclass(frozen=True, slots=True)

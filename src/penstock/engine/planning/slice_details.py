@@ -20,12 +20,12 @@ class Details:
     """The records that only a status shows.
 
     Attributes:
-        checks: The latest results of data tests, by tables and slices.
+        checks: The latest results of data tests, by tables and then by slices.
         lacked: What slices were made without, by the ids of reads.
         holders: The runs that hold slices now.
     """
 
-    checks: Mapping[tuple[str, str], Sequence[CheckRecord]] = field(default_factory=dict)
+    checks: Mapping[str, Mapping[str, Sequence[CheckRecord]]] = field(default_factory=dict)
     lacked: Mapping[str, str] = field(default_factory=dict)
     holders: Holders = NOBODY
 
@@ -40,7 +40,7 @@ class Details:
         Returns:
             The details.
         """
-        checks: dict[tuple[str, str], list[CheckRecord]] = defaultdict(list)
+        checks: dict[str, dict[str, list[CheckRecord]]] = defaultdict(lambda: defaultdict(list))
         for check in reading.last_checks(connection, targets):
-            checks[check.target, check.slice].append(check)
+            checks[check.target][check.slice].append(check)
         return cls(checks, reading.lacked(connection, targets), holders(connection))

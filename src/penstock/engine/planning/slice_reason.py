@@ -77,7 +77,8 @@ class Skip:
     outdated_input: str | None = None
 
     def __str__(self) -> str:
-        reason = self.reason if self.outdated_input is None else NOTHING_TO_DO
+        is_outdated = self.reason == UP_TO_DATE and self.outdated_input is not None
+        reason = NOTHING_TO_DO if is_outdated else self.reason
         text = reason if self.detail is None else f"{reason}: {self.detail}"
         return text if self.outdated_input is None else f"{text}; {self.outdated_input}"
 

@@ -196,7 +196,7 @@ class _Completion:
             held = self._waits(model, self.edges(model), units)
             runs = (list(alike) for _, alike in groupby(units, held.__contains__))
             parts = [Interval(run[0].start, run[-1].end) for run in runs]
-            step = step.divided(slice_, parts)
+            step = step.divided(slice_, parts) if len(parts) > 1 else step
             slices += parts
         return replace(step, slices=tuple(slices))
 

@@ -64,8 +64,9 @@ class RunLog:
             cause = f"as {self._directory} cannot be: {error.strerror}"
             self._report(Notice(f"no log of this run is written, {cause}"))
             return
-        for path in expired(self._directory, self._keep):
-            _remove(path)
+        with contextlib.suppress(OSError):  # the run is what matters
+            for path in expired(self._directory, self._keep):
+                _remove(path)
 
     def write(self, name: str, values: Mapping[str, Any]) -> None:
         """Write a line; never raises."""
