@@ -204,7 +204,7 @@ class Interval:
 
 
 def parse_interval(text: str) -> Interval | None:
-    """The interval that DuckDB casts ``text`` to, or ``None``. A bare number is seconds."""
+    """The interval that DuckDB casts ``text`` to, or ``None``. A number alone is seconds."""
     months = days = microseconds = 0
     at, rest = 0, text.rstrip()
     if rest.endswith(" ago"):
@@ -218,6 +218,8 @@ def parse_interval(text: str) -> Interval | None:
         if match["clock"]:
             microseconds += _clock_microseconds(match["clock"])
             continue
+        if not match["unit"] and match["count"] != rest.strip():
+            return None  # as of a date: only a number alone is seconds
         part = _part(match["count"], match["unit"].lower())
         if part is None:
             return None
