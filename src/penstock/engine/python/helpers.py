@@ -71,9 +71,11 @@ def set_for_process(context: Context) -> None:
 
 
 def lake(name: str | None = None) -> StepLake:
-    """The lake ``name`` of the project, or that of the step's table: ``penstock.lake("main")``.
+    """Return the lake ``name`` of the project, or that of the step's table.
 
-    Only in a step that a run has started; elsewhere attach it by `Lake.attach`.
+    Only in a step that a run has started; elsewhere attach it by `Lake.attach`::
+
+        orders = penstock.lake("main").read("orders")
     """
     context = CURRENT.get() or next(iter(_OF_PROCESS), None)
     if context is None:

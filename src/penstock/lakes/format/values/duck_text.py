@@ -209,7 +209,7 @@ def parse_interval(text: str) -> Interval | None:
     at, rest = 0, text.rstrip()
     if rest.endswith(" ago"):
         parsed = parse_interval(rest[:-4])
-        return None if parsed is None else _negative(parsed)
+        return parsed and Interval(-parsed.months, -parsed.days, -parsed.microseconds)
     while at < len(rest):
         match = _PART.match(rest, at)
         if match is None:
@@ -226,10 +226,6 @@ def parse_interval(text: str) -> Interval | None:
         months, days = months + part.months, days + part.days
         microseconds += part.microseconds
     return Interval(months, days, microseconds) if at else None
-
-
-def _negative(value: Interval) -> Interval:
-    return Interval(-value.months, -value.days, -value.microseconds)
 
 
 def _part(count: str, unit: str) -> Interval | None:
