@@ -174,6 +174,7 @@ REFUSED = {
     "SELECT *,\n  §hash(id) FROM t": "hash",
     "SELECT id, §strftime(ts, '%c') FROM t": "%c in strftime",
     "SELECT id, §list(a) FROM t": "list without ORDER BY",
+    "SELECT §median(a ORDER BY id) FROM t": "median of this form",
     "SELECT §'1D'::DOUBLE FROM t": "the text '1D' as a DOUBLE",
     "SELECT CAST(§'0x1p3' AS FLOAT) FROM t": "the text '0x1p3' as a FLOAT",
     "SELECT §'2024-05'::DATE FROM t": "the text '2024-05' as a DATE",

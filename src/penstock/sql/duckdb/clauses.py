@@ -171,20 +171,17 @@ def _cte(node: exp.Expr) -> exp.Expr:
 
 def _values(node: exp.Expr) -> exp.Expr:
     """Columns without names are ``col0``, ``col1`` and so on; Spark counts from 1."""
-    alias = node.args.get("alias")
+    alias, rows = node.args.get("alias"), _in_one_order(node.expressions)
     if alias is not None and alias.args.get("columns"):
-        node.set("expressions", _in_one_order(node.expressions))
+        node.set("expressions", rows)
         return node
     first = node.expressions[0]
     width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
     name = exp.to_identifier("valueslist") if alias is None else alias.this.copy()
     columns = [exp.to_identifier(f"col{at}") for at in range(width)]
-    rows = exp.Values(
-        expressions=_in_one_order(node.expressions),
-        alias=exp.TableAlias(this=name, columns=columns),
-    )
+    named = exp.Values(expressions=rows, alias=exp.TableAlias(this=name, columns=columns))
     inside = isinstance(node.parent, exp.From | exp.Join)
-    return rows if inside else exp.select("*").from_(rows)
+    return named if inside else exp.select("*").from_(named)
 
 
 def _in_one_order(rows: list[exp.Expr]) -> list[exp.Expr]:
