@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from penstock.lazy import exp
-from penstock.sql.duckdb.guards import called, placed, refused, spark
+from penstock.sql.duckdb.guards import called, placed, refused, same_fields, spark
 from penstock.sql.identifiers import fold
 
 
@@ -96,7 +96,9 @@ def _by_source(star: exp.Expr, select: exp.Select, joins: list[exp.Join]) -> exp
     keys = [key.sql("databricks") for key in shared]
     of_left, of_right = _name(left), _name(join.this)
     join.set("using", None)
-    join.set("on", spark(" AND ".join(f"{of_left}.{key} = {of_right}.{key}" for key in keys)))
+    pairs = [spark(f"{of_left}.{key} = {of_right}.{key}") for key in keys]
+    conditions = [same_fields("USING", pair, pair.this, pair.expression) for pair in pairs]
+    join.set("on", exp.and_(*conditions, copy=False))
     parts = [f"{of_left}.*", f"{of_right}.* EXCEPT ({', '.join(keys)})"]
     if str(join.args.get("kind") or "").upper() in {"SEMI", "ANTI"}:
         del parts[1]

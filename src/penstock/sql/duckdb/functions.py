@@ -118,7 +118,7 @@ def _any(node: exp.Expr) -> exp.Expr:
         while isinstance(query, exp.Subquery | exp.Paren) and not query.args.get("alias"):
             query = query.this
         if isinstance(query, exp.Query):
-            return exp.In(this=node.this, query=exp.Subquery(this=query.copy()))
+            return _in(exp.In(this=node.this, query=exp.Subquery(this=query.copy())))
         raise refused("ANY of a list")
     return _comparison(node)
 
