@@ -9,10 +9,10 @@ from sqlglot import exp
 from penstock.errors import UnsupportedFeature
 from penstock.sql.duckdb import strings
 from penstock.sql.duckdb.functions import NAMED
-from penstock.sql.duckdb.rules import Row, by_class, by_name, is_absent
+from penstock.sql.duckdb.rules import Row, Rule, by_class, by_name, is_absent
 
 
-def _applied(row: Row, call: str) -> str:
+def _applied(row: Rule, call: str) -> str:
     return row(sqlglot.parse_one(call, read="duckdb")).sql("databricks")
 
 

@@ -112,8 +112,6 @@ def _filter(node: exp.Expr) -> exp.Expr:
 def _quantile(node: exp.Expr) -> exp.Expr:
     """Of a share, or of several, that are written out."""
     value, share = node.this, node.expression
-    if not _is_alone(node):
-        raise refused(*_ALONE.replace("{}", guards.called(node)).split("; write "))
     shares = share.expressions if isinstance(share, exp.Array | exp.Anonymous) else [share]
     if isinstance(node.parent, exp.WithinGroup) or not all(map(_is_share, shares)):
         raise refused(f"{guards.called(node)} of this form", "quantile_cont(x, 0.5)")
@@ -156,11 +154,6 @@ def _is_plain(node: exp.Expr) -> bool:
     return not node.args.get("count") and not isinstance(node.parent, exp.Window)
 
 
-def _is_whole(node: exp.Expr) -> bool:
-    is_inside = isinstance(node.parent, exp.Window | exp.Filter)
-    return not is_inside and not isinstance(node.this, exp.Distinct)
-
-
 _ALONE = "{} of this form; write it over a WHERE and GROUP BY of its own"
 _NO_MEDIAN = "decimal%|date|timestamp%|string|boolean|float"
 _IS_NULL = ":a IS NULL OR :b IS NULL"
@@ -190,19 +183,15 @@ AGGREGATES = (
         forms={"": _is_alone},
         otherwise=_ALONE,
     ),
-    Row(
-        "covar_pop(a, b)",
-        exp.CovarPop,
-        f"COVAR_POP({_IN_DOUBLES})",
-        forms={"": _is_alone},
-        otherwise=_ALONE,
-    ),
-    Row(
-        "covar_samp(a, b)",
-        exp.CovarSamp,
-        f"COVAR_SAMP({_IN_DOUBLES})",
-        forms={"": _is_alone},
-        otherwise=_ALONE,
+    *(
+        Row(
+            f"{name}(a, b)",
+            node,
+            f"{name.upper()}({_IN_DOUBLES})",
+            forms={"": _is_alone},
+            otherwise=_ALONE,
+        )
+        for name, node in (("covar_pop", exp.CovarPop), ("covar_samp", exp.CovarSamp))
     ),
     # ``count()`` is how DuckDB prints ``count(*)`` with a window.
     Row("count", exp.Count, lambda node: "COUNT(*)" if node.this is None else ""),
@@ -212,7 +201,7 @@ AGGREGATES = (
     Row("last", exp.Last, _end("last", -1)),
     Row("list", exp.ArrayAgg, _list),
     Row("max", exp.Max, _extreme, forms={"": _is_unordered}),
-    Row("median(x)", exp.Median, "PERCENTILE(:x, 0.5D)", _NO_MEDIAN, forms={"": _is_whole}),
+    Row("median(x)", exp.Median, "PERCENTILE(:x, 0.5D)", _NO_MEDIAN, forms={"": _is_alone}),
     Row("min", exp.Min, _extreme, forms={"": _is_unordered}),
     Row(  # of several that are as frequent DuckDB takes the one that it meets first
         "mode(x)",
@@ -222,7 +211,7 @@ AGGREGATES = (
         forms={"": _is_alone},
         otherwise=_ALONE,
     ),
-    Row("quantile_cont", exp.PercentileCont, _quantile),
+    Row("quantile_cont", exp.PercentileCont, _quantile, forms={"": _is_alone}, otherwise=_ALONE),
     Row("string_agg", exp.GroupConcat, _texts, kind=guards.TEXT),
     Row("sum(x)", exp.Sum, _sum, forms={"": _is_unordered}),
     *(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from penstock.lazy import exp
-from penstock.sql.duckdb.guards import called, placed, refused, spark
+from penstock.sql.duckdb.guards import called, placed, refused, same_fields, spark
 from penstock.sql.identifiers import fold
 
 
@@ -96,7 +96,9 @@ def _by_source(star: exp.Expr, select: exp.Select, joins: list[exp.Join]) -> exp
     keys = [key.sql("databricks") for key in shared]
     of_left, of_right = _name(left), _name(join.this)
     join.set("using", None)
-    join.set("on", spark(" AND ".join(f"{of_left}.{key} = {of_right}.{key}" for key in keys)))
+    pairs = [spark(f"{of_left}.{key} = {of_right}.{key}") for key in keys]
+    conditions = [same_fields("USING", pair, pair.this, pair.expression) for pair in pairs]
+    join.set("on", exp.and_(*conditions, copy=False))
     parts = [f"{of_left}.*", f"{of_right}.* EXCEPT ({', '.join(keys)})"]
     if str(join.args.get("kind") or "").upper() in {"SEMI", "ANTI"}:
         del parts[1]
@@ -171,20 +173,17 @@ def _cte(node: exp.Expr) -> exp.Expr:
 
 def _values(node: exp.Expr) -> exp.Expr:
     """Columns without names are ``col0``, ``col1`` and so on; Spark counts from 1."""
-    alias = node.args.get("alias")
+    alias, rows = node.args.get("alias"), _in_one_order(node.expressions)
     if alias is not None and alias.args.get("columns"):
-        node.set("expressions", _in_one_order(node.expressions))
+        node.set("expressions", rows)
         return node
     first = node.expressions[0]
     width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
     name = exp.to_identifier("valueslist") if alias is None else alias.this.copy()
     columns = [exp.to_identifier(f"col{at}") for at in range(width)]
-    rows = exp.Values(
-        expressions=_in_one_order(node.expressions),
-        alias=exp.TableAlias(this=name, columns=columns),
-    )
+    named = exp.Values(expressions=rows, alias=exp.TableAlias(this=name, columns=columns))
     inside = isinstance(node.parent, exp.From | exp.Join)
-    return rows if inside else exp.select("*").from_(rows)
+    return named if inside else exp.select("*").from_(named)
 
 
 def _in_one_order(rows: list[exp.Expr]) -> list[exp.Expr]:

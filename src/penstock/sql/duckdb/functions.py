@@ -118,16 +118,19 @@ def _any(node: exp.Expr) -> exp.Expr:
         while isinstance(query, exp.Subquery | exp.Paren) and not query.args.get("alias"):
             query = query.this
         if isinstance(query, exp.Query):
-            return exp.In(this=node.this, query=exp.Subquery(this=query.copy()))
+            return _in(exp.In(this=node.this, query=exp.Subquery(this=query.copy())))
         raise refused("ANY of a list")
-    return _equality(node)
+    return _comparison(node)
 
 
-def _equality(node: exp.Expr) -> exp.Expr:
+def _comparison(node: exp.Expr) -> exp.Expr:
     """The condition of an ASOF JOIN has to stay a comparison."""
-    if _in_asof(node):
+    join = node.find_ancestor(exp.Join, exp.Query)
+    if isinstance(join, exp.Join) and join.args.get("method") == "ASOF":
         return node
-    return same_fields(_EQUAL[type(node)], node, node.this, node.expression)
+    if type(node) in _EQUAL:
+        return same_fields(_EQUAL[type(node)], node, node.this, node.expression)
+    return compared(_SIGNS[type(node)], node, node.this, node.expression)
 
 
 _EQUAL: Mapping[type[exp.Expr], str] = {
@@ -136,25 +139,11 @@ _EQUAL: Mapping[type[exp.Expr], str] = {
     exp.NullSafeEQ: "IS NOT DISTINCT FROM",
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
-
-
-def _in_asof(node: exp.Expr) -> bool:
-    join = node.find_ancestor(exp.Join, exp.Query)
-    return isinstance(join, exp.Join) and join.args.get("method") == "ASOF"
-
-
-def _comparison(node: exp.Expr) -> exp.Expr:
-    """The condition of an ASOF JOIN has to stay a comparison."""
-    if _in_asof(node):
-        return node
-    return compared(_SIGNS[type(node)], node, node.this, node.expression)
+_SIGNS: Mapping[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
 
 
 def _between(node: exp.Expr) -> exp.Expr:
     return compared("BETWEEN", node, node.this, node.args["low"], node.args["high"])
-
-
-_SIGNS: Mapping[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
 
 
 def _only_in_comparison(node: exp.Expr) -> exp.Expr:
@@ -195,8 +184,7 @@ def _escape(node: exp.Expr) -> exp.Expr:
 
 
 OPERATORS: Mapping[type[exp.Expr], Rule] = {
-    **dict.fromkeys(_SIGNS, _comparison),
-    **dict.fromkeys(_EQUAL, _equality),
+    **dict.fromkeys((*_EQUAL, *_SIGNS), _comparison),
     exp.Add: _sum,
     exp.Any: _only_in_comparison,
     exp.Between: _between,

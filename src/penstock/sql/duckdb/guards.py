@@ -8,7 +8,7 @@ on a column's type is left to Spark (`unless`).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -207,29 +207,52 @@ def same_fields(what: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
 
     The test stands beside the comparison, which so stays a condition of a join.
     """
-    checks = _field_checks(operands)
+    checks, values = _field_checks(operands)
     if not checks:
         return node
-    guard = guarded(f"{what} {_BY_POSITION}", _ORDERED, checks, exp.true(), operands)
+    guard = guarded(f"{what} {_BY_POSITION}", _ORDERED, checks, exp.true(), values)
     return exp.Paren(this=exp.And(this=_closed(node.copy()), expression=guard))
 
 
 def of_same_fields(what: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
     """As `same_fields`, for what compares operands and is no condition itself."""
-    checks = _field_checks(operands)
-    return guarded(f"{what} {_BY_POSITION}", _ORDERED, checks, node, operands)
+    checks, values = _field_checks(operands)
+    return guarded(f"{what} {_BY_POSITION}", _ORDERED, checks, node, values)
 
 
-def _field_checks(operands: Sequence[exp.Expr]) -> list[str]:
-    """The checks of ``:o0`` against all others; none where one of them is no struct."""
-    if any(_is_flat(operand) or isinstance(operand, exp.Tuple) for operand in operands):
-        return []
-    of_rows = [position for position, operand in enumerate(operands) if operand.find(exp.Query)]
-    if of_rows:  # its rows are not asked: what holds the query's names may stand outside of it
-        others = [position for position in range(len(operands)) if position not in of_rows]
-        return [f"TYPEOF(:o{position}) LIKE '%struct<%'" for position in others]
-    fields = [_FIELDS_OF.format(name=f"o{position}") for position in range(len(operands))]
-    return [f"(TYPEOF(:o0) LIKE '%struct<%' AND {fields[0]} <> {other})" for other in fields[1:]]
+def _field_checks(operands: Sequence[exp.Expr]) -> tuple[list[str], Sequence[exp.Expr]]:
+    """The checks of operands that are compared, and the values that these name ``:o0``, ``:o1``.
+
+    The rows of a query are not asked: what holds its names may stand outside of it.
+    """
+    others = [operand for operand in operands if not isinstance(operand.unnest(), exp.Query)]
+    checks: list[str] = []
+    values: list[exp.Expr] = []
+    for column in _compared_cells(others):
+        cells = [cell for cell in column if not isinstance(cell.unnest(), exp.Null)]
+        asked = [cell for cell in cells if cell.find(exp.Query) is None]
+        if not asked or any(map(_is_flat, cells)):
+            continue
+        places = range(len(values), len(values) + len(asked))
+        fields = [_FIELDS_OF.format(name=f"o{place}") for place in places]
+        has_tuple = any(isinstance(cell.unnest(), exp.Tuple) for cell in asked)
+        pattern = "struct<%struct<%" if has_tuple else "%struct<%"  # its own fields have no names
+        is_struct = f"TYPEOF(:o{places[0]}) LIKE '{pattern}'"
+        has_query = len(others) < len(operands) or len(asked) < len(cells)
+        checks += [is_struct] if has_query else []
+        checks += [f"({is_struct} AND {fields[0]} <> {names})" for names in fields[1:]]
+        values += asked
+    return checks, values
+
+
+def _compared_cells(operands: Sequence[exp.Expr]) -> Iterator[Sequence[exp.Expr]]:
+    """Yield the values that are compared with each other: of tuples, those at each place."""
+    rows = [operand.unnest() for operand in operands]
+    if all(isinstance(row, exp.Tuple) for row in rows):
+        for cells in zip(*(row.expressions for row in rows), strict=False):
+            yield from _compared_cells(cells)
+    else:
+        yield operands
 
 
 _NESTED = "struct%|array%"

@@ -164,11 +164,9 @@ _PARTS: Mapping[str, str] = {
         name: f"EXTRACT({name.upper()} FROM :m)"
         for name in ("year", "month", "day", "hour", "minute", "quarter", "week")
     },
-    "dow": "(EXTRACT(DOW FROM :m) - 1)",
-    "dayofweek": "(EXTRACT(DOW FROM :m) - 1)",
+    **dict.fromkeys(("dow", "dayofweek"), "(EXTRACT(DOW FROM :m) - 1)"),
+    **dict.fromkeys(("doy", "dayofyear"), "DAYOFYEAR(:m)"),
     "isodow": "EXTRACT(DOW_ISO FROM :m)",
-    "doy": "DAYOFYEAR(:m)",
-    "dayofyear": "DAYOFYEAR(:m)",
     "second": f"SECOND({_T})",
     "epoch": f"CAST(CAST(UNIX_DATE(CAST(:m AS DATE)) AS BIGINT) * 86400 + HOUR({_T}) * 3600 "
     f"+ MINUTE({_T}) * 60 + EXTRACT(SECOND FROM {_T}) AS DOUBLE)",
