@@ -113,15 +113,15 @@ def test_as_duckdb(text: str) -> None:
 
 
 NONE = ("", "abc", "1 q", "PT5H", "interval 1 day", "1.5 months", "day")
-DATES = ("2026-11-01", "5 6", "5-6", "1 day 2", "5 days -6")
+NUMBERS = ("2026-11-01", "5 6", "5-6", "1 day 2", "5 days -6")
 
 
-@pytest.mark.parametrize("text", [*NONE, *DATES])
+@pytest.mark.parametrize("text", [*NONE, *NUMBERS])
 def test_what_is_none(text: str) -> None:
     assert parse_interval(text) is None
 
 
-@pytest.mark.parametrize("text", DATES)
+@pytest.mark.parametrize("text", NUMBERS)
 def test_numbers_beside_each_other_are_none_of_duckdb_either(text: str) -> None:
     with duckdb.connect() as connection, pytest.raises(duckdb.ConversionException):
         connection.execute(f"SELECT INTERVAL '{text}'")
