@@ -299,7 +299,7 @@ class Beginning:
         return complete | ({self.managed: StringType()} if self.managed else {})
 
     def _check(self, made: Types) -> None:
-        """That the query makes the columns that the table was assumed to have."""
+        """Check that the query makes the columns that the table was assumed to have."""
         from pyspark.sql.types import DataType, NullType
 
         kinds = {fold(name): kind.simpleString() for name, kind in made.items()}

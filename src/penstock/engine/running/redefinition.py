@@ -75,7 +75,7 @@ def refuse_no_history(model: Model, known: SliceRecord | None, table: StagedTabl
 
 
 def _faults(rows: DataFrame, model: Model, history: History) -> Iterator[str]:
-    """What keeps rows from being versions: one line for each kind of fault."""
+    """Yield what keeps rows from being versions, a line for each kind of fault."""
     from pyspark.sql import Window
     from pyspark.sql import functions as fn
 
