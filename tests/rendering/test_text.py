@@ -11,6 +11,7 @@ from penstock.rendering.text import (
     one_line,
     seconds,
     slice_state,
+    state_text,
     step_counts,
     visible,
 )
@@ -42,3 +43,10 @@ def test_control_characters_are_visible() -> None:
 def test_states_of_slices_say_more_than_their_word() -> None:
     assert slice_state("changed outside", 7) == "changed outside (snapshot 7)"
     assert step_counts({"done": 1200, "skipped": 1}) == "1,200 done, 1 skipped: upstream failed"
+
+
+def test_a_state_has_the_first_line_of_its_reason() -> None:
+    assert state_text("done", None) == "done"
+    assert state_text("failed", "no\nat line 3") == "failed: no"
+    assert state_text("waiting", "for days") == "waiting (for days)"
+    assert state_text("2 skipped, 1 done", "as it is", "skipped") == "2 skipped, 1 done (as it is)"

@@ -16,7 +16,8 @@ from penstock.cli.options import (
     request_options,
 )
 from penstock.cli.output import print_json
-from penstock.cli.plan_output import plan_as_dict, print_explained, print_plan
+from penstock.cli.plan_output import print_explained, print_plan
+from penstock.engine.answers.plan_document import plan_document
 from penstock.errors import InputError
 
 
@@ -96,7 +97,7 @@ def show_plan(
         if out is not None:
             project.save_plan(plan, out)
     if as_json:
-        print_json(plan_as_dict(plan, estimates))
+        print_json(plan_document(plan, estimates))
     else:
         print_plan(plan)
         if estimates is not None:

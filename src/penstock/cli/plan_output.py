@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.cli.output import in_markdown, print_table, say, say_list
 from penstock.cli.paths import local
 from penstock.cli.tables import Look
-from penstock.engine.planning.plan import TOGETHER
-from penstock.engine.planning.ranges import said
+from penstock.engine.answers.plan_document import jobs_of, needs_of, step_document
 from penstock.engine.planning.slice_reason import PLANNED
-from penstock.engine.planning.stages import as_dict
-from penstock.rendering.text import count, seconds
-from penstock.sinks.progress.lines import state_text
+from penstock.rendering.text import count, seconds, state_text
 
 if TYPE_CHECKING:
     from penstock.engine.planning.estimates import Estimate
     from penstock.engine.planning.plan import Plan, PlannedStep
-    from penstock.engine.planning.ranges import Tally
     from penstock.engine.planning.slice_reason import ReasonedRange
 
 _COLUMNS = ("step", "table", "strategy", "slice", "reason", "state")
@@ -45,7 +41,7 @@ def print_plan(plan: Plan) -> None:
 
 
 def _rows(step: PlannedStep) -> Iterator[Sequence[str]]:
-    shown = step_as_dict(step)
+    shown = step_document(step)
     first = next(iter(step.ranges), None)
     several = len(step.ranges) > 1
     slice_ = _slice(first) if first is not None and several else shown["slice"]
@@ -81,14 +77,14 @@ def print_explained(plan: Plan, estimates: Estimates) -> None:
     if fence:
         say(_FENCE)
     say("")
-    needs = [[local(need[name]) for name in _NEEDS] for need in needs_as_dicts(plan)]
+    needs = [[local(need[name]) for name in _NEEDS] for need in needs_of(plan)]
     print_table(_NEEDS, needs, look=Look((), ("needs",)), empty="No input is a model's.")
     if not estimates:
         return
     say("")
     steps = {step.name: step for step in plan.steps}
     rows = [
-        [name, count(each.slices, "slice"), job_of(steps[name]), _number(each.rows), _time(each)]
+        [name, count(each.slices, "slice"), jobs_of(steps[name]), _number(each.rows), _time(each)]
         for name, each in estimates.items()
     ]
     print_table(("step", "slices", "jobs", "rows", "time"), rows, look=Look((), ("jobs",)))
@@ -115,80 +111,3 @@ def _total(estimates: Estimates) -> str:
     text = f"{count(number, 'slice')}; about {rows:,} rows and {took} of work, by past runs"
     new = len(every) - len(known)
     return f"{text}, without {count(new, 'step')} of which there are none" if new else text
-
-
-def plan_as_dict(plan: Plan, estimates: Estimates | None) -> dict[str, Any]:
-    """Return a plan as JSON has it; with ``estimates``, which ``--explain`` asks for."""
-    steps = [step_as_dict(step) for step in plan.steps]
-    changes = [each.to_dict() for each in plan.changes]
-    if estimates is None:
-        return {"steps": steps, "notices": plan.notices, "changes": changes}
-    for step, shown in zip(plan.steps, steps, strict=True):
-        estimate = estimates.get(step.name)
-        shown["jobs"] = job_of(step) or None
-        shown["estimate"] = None if estimate is None else estimate.to_dict()
-    needs = list(needs_as_dicts(plan))
-    return {"steps": steps, "notices": plan.notices, "changes": changes, "needs": needs}
-
-
-def needs_as_dicts(plan: Plan) -> Iterator[dict[str, str]]:
-    """Yield which slices of each input the steps need."""
-    for step in plan.steps:
-        for edge in plan.edges.get(step.name, ()):
-            through = f", through {', '.join(edge.through)}" if edge.through else ""
-            needs = f"{edge.need}{through}"
-            yield {"step": step.name, "input": edge.upstream.name, "needs": needs}
-
-
-def step_as_dict(step: PlannedStep) -> dict[str, Any]:
-    """Return a step as JSON has it."""
-    waiting = len(step.waits) == len(step.slices) > 0
-    state = "skipped" if step.skipped else "failed" if step.fails else "planned"
-    state = "waiting" if waiting and not step.skipped else state
-    tally = [] if step.tally is None else [f"{said(step.tally)}{_way(step)}"]
-    waits = [] if waiting else [f"waiting: {why}" for why in dict.fromkeys(step.waits.values())]
-    planned = "; ".join([*tally, *waits, *map(str, step.stages)])
-    planned = next(iter(step.waits.values())) if waiting else planned
-    shown: dict[str, Any] = {
-        "step": step.name,
-        "table": str(step.model.target),
-        "strategy": step.model.strategy.name,
-        "slice": step.slice,
-        "state": state_text(state, str(step.skipped or step.fails or planned)),
-        "after": step.after,
-        "restated": step.again,
-        "ranges": [each.to_dict() for each in step.ranges],
-    }
-    if step.tally is not None:
-        shown |= _of_range(step, step.tally)
-    if step.waits:
-        shown["waits"] = {str(slice_): why for slice_, why in step.waits.items()}
-    return shown | ({"stages": [*map(as_dict, step.stages)]} if step.stages else {})
-
-
-def job_of(step: PlannedStep) -> str:
-    """Return which slices of a step share a job, and why not all do; empty for one slice."""
-    if len(step.slices) < 2:
-        number = sum(each.count for each in step.ranges)
-        return "in one job" if number > 1 else ""
-    if step.apart is not None:
-        return f"one by one, as {step.apart}"
-    return "in one job" if len(step.slices) <= TOGETHER else f"{TOGETHER} slices a job"
-
-
-def _way(step: PlannedStep) -> str:
-    return f"; {job_of(step)}" if len(step.slices) > 1 else ""
-
-
-def _of_range(step: PlannedStep, tally: Tally) -> dict[str, Any]:
-    first, last = (step.slices[0], step.slices[-1]) if step.slices else (None, None)
-    return {
-        "slices": tally.to_make,
-        "first": first and str(first),
-        "last": last and str(last),
-        "states": tally.states,
-        "together": step.apart is None and tally.to_make > 1,
-        "apart": step.apart,
-        "early": tally.early,
-        "later": tally.later,
-    }

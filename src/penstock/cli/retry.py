@@ -8,8 +8,9 @@ import click
 
 from penstock.cli.options import common_options, complete_model, load_project, warm_option
 from penstock.cli.output import print_json, watch
-from penstock.cli.plan_output import plan_as_dict, print_plan
+from penstock.cli.plan_output import print_plan
 from penstock.cli.run_ending import print_ending, what_is_left
+from penstock.engine.answers.plan_document import plan_document
 from penstock.errors import ArgumentError
 
 
@@ -88,7 +89,7 @@ def command(
             plan = project.retry_plan(names[0], inputs=inputs)
         if dry_run:
             if as_json:
-                print_json(plan_as_dict(plan, None))
+                print_json(plan_document(plan, None))
             else:
                 print_plan(plan)
             return

@@ -127,3 +127,22 @@ def step_counts(steps: Mapping[str, int]) -> str:
         ``3 done, 1 failed, 2 skipped: upstream failed``.
     """
     return ", ".join(f"{number:,} {slice_state(state)}" for state, number in steps.items())
+
+
+def state_text(state: str, reason: str | None, worst: str | None = None) -> str:
+    """Return a state with its reason on one line: ``failed: why``, ``skipped (why)``.
+
+    Args:
+        state: The state of a step, or a text of several states.
+        reason: The message. Only its first line is returned.
+        worst: The state that the reason belongs to, where ``state`` is a text of several.
+
+    Returns:
+        The text.
+    """
+    if not reason:
+        return state
+    cause = reason.splitlines()[0]
+    if (worst or state) in {"skipped", "waiting"}:
+        return f"{state} ({cause})"
+    return f"{state}: {cause}"

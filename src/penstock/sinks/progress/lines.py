@@ -25,7 +25,7 @@ from penstock.events import (
     StepQuery,
     StepStarted,
 )
-from penstock.rendering.text import count, seconds
+from penstock.rendering.text import count, seconds, state_text
 from penstock.settings.quantities import size_text
 from penstock.sinks.progress.view import SAID, Progress, Row, states_text
 
@@ -101,17 +101,6 @@ def row_text(row: Row, more: str = "") -> str:
 
 def text_line(event: Event) -> str | None:
     return LINES[type(event)](event)
-
-
-def state_text(state: str, reason: str | None, worst: str | None = None) -> str:
-    """``failed: why``, ``skipped (why)``: one line, as the whole message follows the run.
-
-    ``worst`` is the state that the reason is of, where ``state`` is a text of several.
-    """
-    if not reason:
-        return state
-    why = reason.splitlines()[0]
-    return f"{state} ({why})" if (worst or state) in {"skipped", "waiting"} else f"{state}: {why}"
 
 
 def outcome(event: StepFinished) -> str:

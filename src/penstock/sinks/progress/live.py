@@ -14,14 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.events import Event, EventSink, StepOutput
-from penstock.rendering.text import count, seconds, visible
+from penstock.rendering.text import count, seconds, state_text, visible
 from penstock.sinks.progress.fit import GAP, fit
 from penstock.sinks.progress.lines import (
     finished_text,
     progress_text,
     row_text,
     run_lines,
-    state_text,
     text_line,
 )
 from penstock.sinks.progress.view import Progress, Row, View
