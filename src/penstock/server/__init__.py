@@ -1,0 +1,1 @@
+"""Serve a project: watch its inputs, record decisions, run firings, and answer HTTP."""
